@@ -22,8 +22,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.line_changes import shorten
-from hushlist.compiling.list_comparison import BroadKinds, ListChange, compare_lists
+from hushlist.compiling.list_comparison import BroadKinds, ListChange, compare_lists, shorten
 from hushlist.errors import Problem, number_of
 from hushlist.jobs.list_chunks import ChunkedList, chunk_list, list_workers
 from hushlist.jobs.worker_processes import Progress

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from hushlist.compiling.gate import judge, weigh
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.line_changes import count_changes
+from hushlist.compiling.list_comparison import count_changes
 from hushlist.compiling.list_fetch import LONGEST_FETCH, Fetched, FetchError, fetch
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
 from hushlist.compiling.logged_visits import logged_requests

@@ -19,8 +19,8 @@ from typing import TypeVar
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.errors import HushlistError, Problem, SourceError, printable, without_user
-from hushlist.lists.address_lists import read_addresses
 from hushlist.lists.list_source import ListDefaults, ProblemReport, read_octets
+from hushlist.lists.plain_lists import read_addresses
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.policy.groups import DEFAULT
 from hushlist.policy.schedule import read_schedules, read_timezone

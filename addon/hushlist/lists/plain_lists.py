@@ -1,18 +1,22 @@
-"""Readers of plain lists: one domain, URL or hosts-file entry a line.
+"""Readers of plain lists: one domain, URL, hosts-file entry, directive of dnsmasq or address a line.
 
 Such lists come from third parties and are long. A line that cannot be read is left out with a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, summarize_address_range
+from itertools import islice
 
-from hushlist.lists.list_source import ListDefaults, ProblemReport, block_entries
+from hushlist.lists.list_source import ListDefaults, ProblemReport, block_entries, entries, numbered_lines
 from hushlist.lists.patterns import (
     PLAIN_HOST,
     PLAIN_URL,
     is_sinkhole,
     one_a_line,
+    parse_address_range,
     read_expression,
     read_name,
     run_of,
@@ -113,3 +117,112 @@ def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> 
 def _named(lines: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]] | None:
     expressions, numbers = one_a_line(b"\n".join(lines.split()[1::2]) + b"\n", first)
     return (expressions, numbers) if _OWN_EXPRESSIONS.isdisjoint(expressions) else None
+
+
+_WITH_NAMES = ("address", "server", "local")
+_NO_NAMES = {"#": "no rule fits every host", "": "no rule fits every name without a dot"}
+
+
+def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """Lines such as ``address=/a.example/b.example/0.0.0.0``; other directives are counted by kind.
+
+    Spec: dnsmasq(8), --address, --server, --local
+
+    >>> report = ProblemReport("f")
+    >>> octets = b"local=/a.example/\\ncache-size=9\\naddress=/b.example/192.0.2.1"
+    >>> [str(rule.pattern) for rule in read_dnsmasq(octets, ListDefaults(), report)]
+    ['a.example/']
+    >>> print(*report.warnings, sep="\\n")
+    f:2: cache-size=9: left out: a directive 'cache-size'
+    f:3: address=/b.example/192.0.2.1: left out: an address that is given to names: it blocks nothing
+    """
+    terms = defaults.terms(report.source)
+    for line, entry in entries(octets, report, is_foreign=True):
+        directive, _, value = entry.partition("=")
+        directive, value = directive.strip(), value.strip()
+        if " " in directive or "\t" in directive:
+            report.leave_out(line, entry, "expected a directive such as address=/NAME/")
+            continue
+        if directive not in _WITH_NAMES:
+            report.tally(line, entry, f"a directive {directive[:40]!r}")
+            continue
+        if not value.startswith("/"):
+            report.tally(line, entry, f"'{directive}' without a name")
+            continue
+        *names, target = value[1:].split("/")
+        if not names:
+            report.leave_out(line, entry, "expected a '/' behind the last name")
+        elif target and directive != "address":
+            report.tally(line, entry, "a server that is asked for names: it blocks nothing")
+        # "--address=/#/... a domain specification of # matches any domain"; as an address, "#" is 0.0.0.0 and ::
+        elif target and target != "#" and not is_sinkhole(target):
+            report.tally(line, entry, BLOCKS_NOTHING)
+        else:
+            for name in names:
+                if why := _NO_NAMES.get(name):
+                    report.leave_out(line, entry, why)
+                elif expression := read_name(name, line, report):
+                    yield Rule(expression, terms, line)
+
+
+_ADDRESS_COMMENT = re.compile(r"[#;].*", re.DOTALL)
+_NO_ADDRESS = "it is no address, and no range of them"
+_LONGEST_RANGE = 100  # characters; two IPv6 addresses have fewer
+#: networks that a range becomes: any of IPv4 has 62 at most
+_MOST_NETWORKS = 64
+
+
+def read_addresses(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """One address, range in CIDR notation, or first and last address a line; a comment begins with "#" or ";".
+
+    A range from a first to a last address becomes the fewest networks that cover it exactly.
+
+    >>> rules = read_addresses(b"192.0.2.4 - 192.0.2.9 # x\\n2001:db8::/32", ListDefaults(), ProblemReport("f"))
+    >>> [str(rule.pattern) for rule in rules]
+    ['192.0.2.4/30', '192.0.2.8/31', '2001:db8::/32']
+    """
+    terms = defaults.terms(report.source)
+    for line, text in numbered_lines(octets, report, is_foreign=True):
+        entry = _ADDRESS_COMMENT.sub("", text).strip()
+        if not entry:
+            continue
+        try:
+            networks = list(_networks(entry))
+        except ValueError as error:
+            report.leave_out(line, entry, str(error))
+        else:
+            for network in networks:
+                yield Rule(network, terms, line)
+
+
+def _networks(entry: str) -> Iterable[IPv4Network | IPv6Network]:
+    if len(entry) > _LONGEST_RANGE or "%" in entry:
+        raise ValueError(_NO_ADDRESS)
+    first, dash, last = entry.partition("-")
+    for network in _covering(first.strip(), last.strip()) if dash else (entry,):
+        try:
+            yield parse_address_range(str(network))
+        except ValueError as error:
+            raise ValueError(_reason(error)) from error
+
+
+def _covering(first: str, last: str) -> Iterable[IPv4Network | IPv6Network]:
+    try:
+        low, high = ip_address(first), ip_address(last)
+    except ValueError as error:
+        raise ValueError(_NO_ADDRESS) from error
+    if low.version == high.version and int(low) <= int(high):
+        found: list[IPv4Network | IPv6Network] = []
+        found += islice(summarize_address_range(low, high), _MOST_NETWORKS + 1)
+        if len(found) > _MOST_NETWORKS:
+            raise ValueError(f"a range that is more than {_MOST_NETWORKS} networks")
+        return found
+    raise ValueError("a range goes from a lower to a higher address of one kind")
+
+
+def _reason(error: ValueError) -> str:
+    """The reason without the entry, so that equal faults are counted together."""
+    text = str(error)
+    if "host bits set" in text:
+        return "bits are set behind the prefix"
+    return text if text.startswith("addresses that stand") else _NO_ADDRESS

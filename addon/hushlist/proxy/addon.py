@@ -17,7 +17,6 @@ from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
-from hushlist.proxy.begun_coroutine import begin
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_websocket import keep_last
 from hushlist.proxy.commands import Commands
@@ -42,7 +41,7 @@ from hushlist.proxy.dashboard.dashboard_server import (
 from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
-from hushlist.proxy.hook_calls import ask_every_addon, skip_addons_without_hook
+from hushlist.proxy.hook_calls import ask_every_addon, begin, skip_addons_without_hook
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime

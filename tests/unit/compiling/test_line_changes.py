@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.compiling import line_changes
-from hushlist.compiling.line_changes import count_changes, shorten
+from hushlist.compiling import list_comparison
+from hushlist.compiling.list_comparison import count_changes, shorten
 
 
 def written(path: Path, *numbers: int) -> Path:
@@ -16,7 +16,7 @@ def written(path: Path, *numbers: int) -> Path:
 @pytest.fixture(params=[None, 1000])
 def _compared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param is not None:
-        monkeypatch.setattr(line_changes, "COMPARED", request.param)
+        monkeypatch.setattr(list_comparison, "COMPARED", request.param)
 
 
 @pytest.mark.usefixtures("_compared")

@@ -1,6 +1,6 @@
 """Lists of addresses."""
 
-from hushlist.lists.address_lists import read_addresses
+from hushlist.lists.plain_lists import read_addresses
 from unit.lists.reading import read
 from unit.rows import each_row
 

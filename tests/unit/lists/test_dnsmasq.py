@@ -1,6 +1,6 @@
 """dnsmasq's configuration."""
 
-from hushlist.lists.dnsmasq import read_dnsmasq
+from hushlist.lists.plain_lists import read_dnsmasq
 from unit.lists.reading import read
 from unit.rows import each_row
 

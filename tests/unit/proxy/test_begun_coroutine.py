@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hushlist.proxy.begun_coroutine import BegunCoroutine, begin
+from hushlist.proxy.hook_calls import BegunCoroutine, begin
 
 
 def test_what_does_not_wait_is_done_at_once_without_any_loop() -> None:

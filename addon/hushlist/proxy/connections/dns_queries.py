@@ -24,9 +24,9 @@ from hushlist.match.rule import Action, Anything
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import NameAnswers
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.begun_coroutine import begin
 from hushlist.proxy.connections.alternative_services import read_service_record
 from hushlist.proxy.flow_request import client_of_flow, hosts_of_name, naming_of, request_of_question
+from hushlist.proxy.hook_calls import begin
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.http_head import Naming
 from hushlist.url.parts import to_bytes

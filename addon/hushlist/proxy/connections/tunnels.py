@@ -26,7 +26,6 @@ from hushlist.match.checks import Check
 from hushlist.policy.groups import Client, GroupSettings
 from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.begun_coroutine import BegunCoroutine, begin
 from hushlist.proxy.connections.client_hello import IncompleteError, hides_name, read_hello
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.dashboard.dashboard_server import HOST
@@ -40,6 +39,7 @@ from hushlist.proxy.flow_request import (
     request_of_connect,
     request_of_connection,
 )
+from hushlist.proxy.hook_calls import BegunCoroutine, begin
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.runtime import Runtime

@@ -13,8 +13,9 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
 from math import ceil
@@ -45,7 +46,6 @@ from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.api_description import BASE, ApiCall, InputError, call_of, checked, openapi, whole_numbers
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
-from hushlist.proxy.dashboard.sign_in_turns import NoTurnError, SignInTurns
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.credentials import verify_passphrase
@@ -389,3 +389,52 @@ def _refusal(error: RefusedError | StoreError) -> http.Response:
 
 def _json(status: int, plain: Mapping[str, object]) -> http.Response:
     return http.Response.make(status, json.dumps(plain).encode(), {"Content-Type": "application/json"})
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+#: who may wait, of those who are known equally well; each of them once
+MOST_SIGN_INS = 16
+
+
+class NoTurnError(Exception):
+    """Too many wait."""
+
+
+class SignInTurns:
+    """Turns for what is slow on purpose: one passphrase is checked at a time, that of who is known best first.
+
+    So a flood of strangers, from however many addresses, keeps nobody waiting who has signed in before. Only the event
+    loop uses them.
+    """
+
+    def __init__(self) -> None:
+        #: rank and name of each that is there, in the order in which they came -> done when it is its turn
+        self._there: dict[tuple[int, str], asyncio.Future[None]] = {}
+        self._now: tuple[int, str] | None = None
+
+    @asynccontextmanager
+    async def taken(self, rank: int, name: str) -> AsyncIterator[None]:
+        """A turn, before all that have a higher rank.
+
+        Raises:
+            NoTurnError: too many of this rank are there, or one of this name.
+        """
+        own = rank, name
+        if own in self._there or sum(other == rank for other, _ in self._there) >= MOST_SIGN_INS:
+            raise NoTurnError
+        self._there[own] = asyncio.get_running_loop().create_future()
+        self._begin_next()
+        try:
+            await self._there[own]
+            yield
+        finally:
+            del self._there[own]
+            self._now = None if self._now == own else self._now
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        waiting = [own for own, turn in self._there.items() if not turn.done()]  # done: it was cancelled
+        if self._now is None and waiting:
+            self._now = min(waiting, key=lambda own: own[0])
+            self._there[self._now].set_result(None)

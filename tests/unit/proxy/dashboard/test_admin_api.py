@@ -20,7 +20,7 @@ from hushlist.admin import administration, what_holds
 from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.policy.admin import Role
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.dashboard import admin_api, dashboard_server, sign_in_turns
+from hushlist.proxy.dashboard import admin_api, dashboard_server
 from hushlist.proxy.dashboard.api_description import BASE, CALLS, ApiCall, call_of, openapi
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.system.list_store import ListStore
@@ -401,7 +401,7 @@ def test_of_many_who_sign_in_at_once_some_are_told_to_wait(
     hushlist: Hushlist, use: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use()
-    monkeypatch.setattr(sign_in_turns, "MOST_SIGN_INS", 0)
+    monkeypatch.setattr(admin_api, "MOST_SIGN_INS", 0)
     assert Browser(hushlist).sign_in("max") == 503
 
 
