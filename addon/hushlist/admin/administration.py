@@ -31,6 +31,7 @@ from hushlist.policy.groups import address_text
 from hushlist.policy.policy_file import Policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
+from hushlist.system.list_store import Version
 from hushlist.unblock import EVERYTHING
 from hushlist.unblock.access_requests import UnansweredError
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, canonical_target
@@ -285,23 +286,26 @@ class Administration:
             held = own.store.held()
             if held is None or held.stem != digest:
                 raise MissingError("no such version of it is held back any more")
+            before = own.store.current()
             own.store.accept()
-        return self._changed_list(account, "accepted a list", own, digest)
+        return self._changed_list(account, "accepted a list", own, digest, before)
 
     def roll_back_list(self, account: Account, policy: Policy, url: str) -> Done:
         """Go back to the version before the one in force, which is held back from then on."""
         own = _list_of(policy, url)
         with _locked(own):
-            version = own.store.roll_back()
+            before, version = own.store.current(), own.store.roll_back()
         if version is None:
             raise MissingError("there is no version before the one in force")
-        return self._changed_list(account, "rolled a list back", own, version.digest)
+        return self._changed_list(account, "rolled a list back", own, version.digest, before)
 
-    def _changed_list(self, account: Account, what: str, own: SubscribedList, digest: str) -> Done:
+    def _changed_list(
+        self, account: Account, what: str, own: SubscribedList, digest: str, before: Version | None
+    ) -> Done:
         url = own.subscription.url
         detail: dict[str, object] = {"url": url, "digest": digest}
         kind = "accepted" if what.startswith("accepted") else "rolled back"
-        undo = {"kind": kind, "url": url, "digest": digest}
+        undo = {"kind": kind, "url": url, "digest": digest, "before": None if before is None else before.digest}
         return Done(self.store.record(account, what, detail, Role.MANAGE, undo), _plain_list(own))
 
     def held_back(self, policy: Policy, url: str) -> dict[str, object]:
@@ -394,12 +398,15 @@ class Administration:
     def _undo_list(self, policy: Policy, how: dict[str, object]) -> None:
         own, is_back = _list_of(policy, str(how["url"])), how["kind"] == "rolled back"
         with _locked(own):
-            current = own.store.current()
-            if current is None or current.digest != how["digest"]:
+            current, *kept = [version.digest for version in own.store.versions()] or [""]
+            if current != how["digest"]:
                 raise MissingError("another version of the list is in force by now")
-            done = own.store.accept() if is_back else own.store.roll_back()
-        if done is None:
-            raise MissingError("there is no version to go back to")
+            if is_back:
+                held = own.store.held()
+                kept = [] if held is None else [held.stem]
+            if kept[:1] != [how.get("before")]:
+                raise MissingError("there is no version to go back to")
+            own.store.accept() if is_back else own.store.roll_back()
 
 
 # -- what was said, in the form that is stored -------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from hushlist.match.index import Index
 from hushlist.policy.gate_limits import GateLimits
 from hushlist.policy.policy_file import ListFile, Policy, PolicyError
 from hushlist.system.files import Fingerprint, fingerprint
-from hushlist.system.list_store import ListStore, Version, forget_others
+from hushlist.system.list_store import ROLLED_BACK, ListStore, Version, forget_others
 
 if TYPE_CHECKING:
     from hushlist.compiling.logged_visits import LoggedRequest
@@ -106,6 +106,10 @@ class Gate:
         is_list = False
         if not own.digest:
             reasons = _unreadable(own.report, own.file.gate)
+        elif own.digest in state.rolled_back:
+            reasons, is_list = (ROLLED_BACK,), True
+            if state.held != own.digest:
+                self._keep_back(own, reasons, judged, is_list=True)
         elif state.held == own.digest and state.judged in ("", judged):
             reasons, is_list = state.reasons, store.held() is not None
         else:

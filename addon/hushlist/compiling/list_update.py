@@ -168,7 +168,8 @@ def _locked_update(
         )
         draft.flush()
         if found.is_same:
-            digest, signed = state.validated, state.signed
+            digest = state.validated
+            signed = state.signed if digest == in_force else state.held_signed
             found = replace(found, etag=state.etag, last_modified=state.last_modified)
         else:
             digest, signed = _prove(own, Path(draft.name), in_force, state.signed, ask)
@@ -184,9 +185,9 @@ def _locked_update(
         etag=found.etag,
         last_modified=found.last_modified,
         validated=digest,
-        signed=state.signed if outcome is Outcome.HELD else signed,
         fault="",
         faults=0,
+        **{"held_signed" if outcome is Outcome.HELD else "signed": signed},
     )
     return ListUpdate(subscription.url, outcome, why or _odd_hint(own, head), *change)
 
@@ -207,10 +208,12 @@ def _judged(
         if not store.has(digest):  # its copy is damaged
             store.keep(draft)
         return Outcome.UNCHANGED, "", same
-    if digest == state.held and ROLLED_BACK in state.reasons:
-        return Outcome.HELD, ROLLED_BACK, same
     kept = store.path(digest)
     source = kept if store.has(digest) else draft
+    if digest in state.rolled_back:
+        if digest != state.held or source is draft:
+            store.hold_back(store.keep(source), [ROLLED_BACK])
+        return Outcome.HELD, ROLLED_BACK, same
     doubts, is_list = _doubts(own, kept if source is kept else Path(draft.name), current, known)
     if is_list and digest == state.accepted:
         doubts = ()

@@ -156,7 +156,8 @@ def _use(own: SubscribedList, found: PrefixList, wait: float, now: float) -> Lis
     before = () if current is None else _prefixes_of(current.path)
     version = store.keep("".join(f"{prefix.hex()}\n" for prefix in found.prefixes).encode("ascii"))
     outcome = Outcome.UNCHANGED
-    if version.digest == state.held and ROLLED_BACK in state.reasons:
+    if version.digest in state.rolled_back:
+        store.hold_back(version, [ROLLED_BACK])
         outcome = Outcome.HELD
     elif current is None or version.digest != current.digest:
         store.use(version)

@@ -78,8 +78,9 @@ class ListState:
     etag: str = ""
     last_modified: str = ""
     validated: str = ""
-    #: when the last good version was signed, as its signature says
+    #: when the last good version was signed, as its signature says; and the one that was held back last
     signed: int = 0
+    held_signed: int = 0
     #: why the last update failed, if it did; and how many failed in a row
     fault: str = ""
     faults: int = 0
@@ -88,8 +89,9 @@ class ListState:
     reasons: tuple[str, ...] = ()
     #: a digest of what it was judged by, if not by a person
     judged: str = ""
-    #: the digest of the version that a person accepted
+    #: the digest of the version that a person accepted; those that one has rolled back, the newest last
     accepted: str = ""
+    rolled_back: tuple[str, ...] = ()
 
     def is_due(self, now: float) -> bool:
         """Whether the source is to be asked now; also if the clock was put back since it was."""
@@ -232,8 +234,12 @@ class ListStore:
         held = self.held()
         if held is None:
             return None
-        version = Version(held.stem, held, time.time())
-        self.note(accepted=version.digest)
+        version, state = Version(held.stem, held, time.time()), self.state()
+        self.note(
+            accepted=version.digest,
+            rolled_back=tuple(digest for digest in state.rolled_back if digest != version.digest),
+            signed=max(state.signed, state.held_signed),
+        )
         self.use(version)
         return version
 
@@ -242,7 +248,10 @@ class ListStore:
         current, *before = self.versions() or (None,)
         if current is None or not before:
             return None
-        self.note(held=current.digest, reasons=(ROLLED_BACK,), judged="", accepted="")
+        rolled_back = (*self.state().rolled_back, current.digest)[-KEPT:]
+        self.note(
+            held=current.digest, reasons=(ROLLED_BACK,), judged="", accepted="", rolled_back=rolled_back, held_signed=0
+        )
         self._point(before)
         self._tidy()
         return before[0]

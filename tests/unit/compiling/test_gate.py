@@ -391,6 +391,20 @@ def test_what_a_person_rolled_back_stays_back(lists: Lists) -> None:
     assert rules_of(lists.compile(), "h3.example", "h4.example") == {"h4.example"}
 
 
+def test_what_a_person_rolled_back_by_two_steps_stays_back(lists: Lists) -> None:
+    for last in (3, 4, 5):
+        compiled = lists.compile(hosts(1, 2, last))
+    store = lists.cache.store_of(compiled.policy, lists.list)
+    with store.locked():
+        store.roll_back()
+        store.roll_back()
+    for last in (5, 4, 5):
+        assert lists.why(hosts(1, 2, last)) == "a person has rolled it back"
+        assert rules_of(lists.compile(), "h3.example", "h4.example", "h5.example") == {"h3.example"}
+    lists.accept()
+    assert rules_of(lists.compile(), "h3.example", "h5.example") == {"h5.example"}
+
+
 def test_a_change_of_the_copy_in_force_is_seen_by_what_is_watched(lists: Lists) -> None:
     lists.compile(hosts(*range(200)))
     policy = lists.compile(hosts(1)).policy

@@ -305,6 +305,23 @@ def test_what_is_held_back_stays_so_until_it_is_accepted_or_replaced(policy: Pat
     assert update(policy).outcome is Outcome.UPDATED
 
 
+def test_whatever_a_person_has_rolled_back_stays_back_also_by_two_steps(policy: Path, origin: HttpsOrigin) -> None:
+    third = b"third.example\n"
+    for octets in (OLD, NEW, third):
+        origin.pages["/list"] = Page(octets)
+        assert update(policy).outcome is Outcome.UPDATED
+    with store_of(policy).locked():
+        store_of(policy).roll_back()
+        store_of(policy).roll_back()
+    for octets in (third, NEW, third):
+        origin.pages["/list"] = Page(octets)
+        assert update(policy) == ListUpdate(f"{origin.url}/list", Outcome.HELD, "a person has rolled it back")
+        assert in_force(policy) == OLD
+    with store_of(policy).locked():
+        store_of(policy).accept()
+    assert (in_force(policy), update(policy).outcome) == (third, Outcome.UNCHANGED)
+
+
 def test_what_is_no_list_at_all_cannot_be_accepted(policy: Path, origin: HttpsOrigin) -> None:
     update(policy)
     origin.pages["/list"] = Page(HTML, headers={"ETag": '"bad"'})
@@ -498,6 +515,21 @@ def test_what_is_not_signed_as_the_policy_says_is_never_used_nor_accepted(
     assert in_force(signed) == OLD
     with store_of(signed).locked():
         assert store_of(signed).accept() is None
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_nothing_is_used_that_was_signed_before_what_a_person_has_accepted(
+    signed: Path, origin: HttpsOrigin, key: SecretKey, times: int
+) -> None:
+    sign(origin, key, b"...\n,,,\n", 105)
+    origin.pages["/list"].headers["ETag"] = '"105"'
+    for _ in range(times):  # the second time, the server says that it is the same
+        assert update(signed).outcome is Outcome.HELD
+    with store_of(signed).locked():
+        store_of(signed).accept()
+    sign(origin, key, NEW, 103)
+    found = update(signed)
+    assert (found.outcome, "older than that of the last good version" in found.why) == (Outcome.FAILED, True)
 
 
 def test_a_copy_is_good_only_for_the_key_that_proved_it(signed: Path, tmp_path: Path, origin: HttpsOrigin) -> None:

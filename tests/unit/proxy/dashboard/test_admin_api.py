@@ -987,6 +987,28 @@ def test_a_list_goes_back_to_the_version_before_and_forth_again(browser: Browser
     assert now.digest == second.digest
 
 
+@pytest.mark.parametrize("what", ["rollback", "accept"])
+def test_undoing_puts_no_version_into_force_but_the_one_before(browser: Browser, store: ListStore, what: str) -> None:
+    with store.locked():
+        if what == "rollback":
+            store.accept()
+    held = store.held()
+    version = {} if held is None else {"digest": held.stem}
+    done = browser.call("POST", f"/lists/{what}", {"url": LIST, **version})[1]
+    changed = store.current()
+    assert changed is not None
+    with store.locked():
+        other = store.keep(b"nobody.has.looked.example\n")
+        if what == "rollback":
+            store.hold_back(other, ["it is odd"])  # what the publisher has by now
+        else:
+            store.use(other)
+            store.use(changed)
+    why = {"error": "there is no version to go back to"}
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {}) == (404, why)
+    assert store.current() == changed
+
+
 def test_a_list_is_fetched_when_somebody_asks_for_it(browser: Browser, store: ListStore) -> None:
     with store.locked():
         store.note(tried=time() - 60, next_try=time() + 3600)
