@@ -9,10 +9,14 @@ from h2.events import DataReceived, RemoteSettingsChanged, RequestReceived, Stre
 from h2.settings import SettingCodes, Settings
 from h11 import Data, ProtocolError
 from mitmproxy.addons import next_layer
+from mitmproxy.http import Headers
 from mitmproxy.net.http.http1 import read_request_head, read_response_head
 from mitmproxy.options import Options
+from mitmproxy.proxy import events
 from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layers.http import _http2
+from mitmproxy.proxy.layer import CommandGenerator, Layer
+from mitmproxy.proxy.layers.http import HttpStream, _http2
+from mitmproxy.proxy.layers.http import _events as http_events
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.test import tflow
 
@@ -186,3 +190,35 @@ def test_no_peer_makes_the_table_of_http_2_large() -> None:
     assert 0 < sum(32 + len(name) + len(value) for name, value in entries) <= LARGEST_TABLE
     (answer,) = (event for event in client.receive_data(server.data_to_send()) if hasattr(event, "headers"))
     assert [tuple(field) for field in answer.headers] == fields
+
+
+@each_row(
+    ("event", "passed"),
+    [
+        (http_events.RequestData(1, b"a"), "client: a"),
+        (http_events.ResponseData(1, b"b"), "server: b"),
+        (http_events.RequestEndOfMessage(1), "client ends"),
+        (http_events.ResponseEndOfMessage(1), "server ends"),
+        (http_events.RequestProtocolError(1, "it is reset"), "client ends"),
+        (http_events.ResponseProtocolError(1, "it is reset"), "server ends"),
+        (http_events.RequestTrailers(1, Headers()), None),
+    ],
+)
+def test_a_tunnel_ends_however_its_stream_ends(event: http_events.HttpEvent, passed: str | None) -> None:
+    bound_input()
+    context = Context(tflow.tclient_conn(), Options())
+    context.server = tflow.tserver_conn()
+    seen: list[str] = []
+
+    class Within(Layer):
+        def _handle_event(self, event: events.Event) -> CommandGenerator[None]:
+            assert isinstance(event, events.ConnectionEvent)
+            side = "client" if event.connection is context.client else "server"
+            seen.append(f"{side}: {event.data.decode()}" if isinstance(event, events.DataReceived) else f"{side} ends")
+            yield from ()
+
+    stream = HttpStream(context, 1)
+    stream.flow = tflow.tflow(resp=True)
+    stream.child_layer = Within(context)
+    assert [*stream.passthrough(event)] == []
+    assert seen == ([] if passed is None else [passed])
