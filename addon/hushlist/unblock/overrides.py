@@ -77,7 +77,6 @@ _BLOCKED = (
 _GRANT = (int, str, str, str | None, float, str, str, float)
 _BLOCK = (int, str, str, str | None, float | None, str | None, str, float)
 _NEW_BLOCK = "INSERT INTO admin_blocks (scope, target, client, until, reason, by, made) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_SAME_BLOCK = f"scope = ? AND target = ? AND {SAME_CLIENT}"
 _INSERT = "INSERT INTO grants (scope, target, client, until, how, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
 #: makes room by the click on a warning that ends first: anybody can click, from however many addresses
 _FORGET_CLICK = (
@@ -248,7 +247,7 @@ class Overrides:
     ) -> AdminBlock:
         """Block a canonical target for a while, or for good (``None``); ``client`` is ``None`` for everybody.
 
-        It replaces one of the same target for the same client. Grants that are made later let through all the same.
+        One of the same target stays, and holds on when this one ends. Grants made later let through all the same.
 
         Raises:
             ValueError: a block cannot have that scope, target or time.
@@ -262,7 +261,6 @@ class Overrides:
         with self._writing() as (database, now):
             database.execute("DELETE FROM admin_blocks WHERE until <= ?", (now,))
             wanted = (scope, target, _name_or_all(client))
-            database.execute(f"DELETE FROM admin_blocks WHERE {_SAME_BLOCK}", (*wanted, wanted[2] is None))  # noqa: S608
             (number,) = database.execute("SELECT count(*) FROM admin_blocks").fetchone()
             if number >= MOST_BLOCKS:
                 raise StoreError(self._store.path, f"it is full: there are {number} blocks")

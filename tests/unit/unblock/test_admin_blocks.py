@@ -226,18 +226,28 @@ def test_a_decision_by_a_block_says_who_made_it_for_whom_and_until_when(engine: 
     assert decision.winner.until is None or made.until is not None
 
 
-def test_another_process_s_block_is_seen_and_one_replaces_the_other(
-    tmp_path: Path, overrides: Overrides, clock: Clock
-) -> None:
+def test_another_process_s_block_is_seen(tmp_path: Path, overrides: Overrides, clock: Clock) -> None:
     assert overrides.blocks_at(clock.now) is NO_BLOCKS
     with Overrides(tmp_path / "overrides.sqlite", clock) as other:
-        other.block("host", "a.test", 60, by="anna")
-        (made,) = (other.block("host", "a.test", None, by="max"),)
+        made = other.block("host", "a.test", None, by="max")
     clock.now += FRESHNESS
     assert overrides.blocks_at(clock.now).blocks == (made,)
     same = overrides.blocks_at(clock.now)
     overrides.grant("host", "b.test", 60, how="code", by="")
     assert overrides.blocks_at(clock.now) is same
+
+
+@pytest.mark.parametrize("ends", ["by itself", "by hand"])
+def test_a_block_ends_no_other_of_the_same_target(
+    decide: Decide, overrides: Overrides, clock: Clock, ends: str
+) -> None:
+    overrides.block("host", "fine.test", None, by="max")
+    short = overrides.block("host", "fine.test", 60, by="anna")
+    if ends == "by itself":
+        clock.now += 61
+    else:
+        overrides.end_block(short.id, by="anna")
+    assert decide("http://fine.test/") is Action.BLOCK
 
 
 def test_if_the_file_cannot_be_read_the_blocks_last_known_hold(
@@ -260,7 +270,6 @@ def test_blocks_are_limited_in_number_scope_and_time(overrides: Overrides, monke
         overrides.block("host", f"{number}.test", None, by="anna")
     with pytest.raises(StoreError, match="it is full: there are 2 blocks"):
         overrides.block("host", "c.test", None, by="anna")
-    overrides.block("host", "1.test", 60, by="anna")
     for scope, target, seconds in (("everything", "*", 60), ("host", "", 60), ("host", "ä.test", 60), ("host", "a", 0)):
         with pytest.raises(ValueError):
             overrides.block(scope, target, seconds, by="anna")
