@@ -38,6 +38,7 @@ rules:
   - games.test/
   - path.test/secret/
   - {expression: warned.test/, action: warn, reason: Mind this}
+  - {expression: framed.test/warned/, action: warn, reason: Mind this}
 """
 
 
@@ -122,7 +123,7 @@ def test_a_form_goes_to_no_origin_once_the_filter_is_off(start: Start, folder: P
         action, token = form_of(client.get("http://games.test/"))
         begun = len(proxy.log)
         replace(folder / "policy.yaml", f"{policy_text()}mode: 'off'\n")
-        proxy.log.wait_for("3 rules of 3 files", begun)
+        proxy.log.wait_for("4 rules of 3 files", begun)
         answer = client.post(action, data={"token": token, "passphrase": PASSPHRASE})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert arrived.connections == 0
@@ -240,6 +241,16 @@ class TestBrowser:
             wait_until(browser, title_is("The game"))
             assert browser.current_url == url
         assert not [one for one in origin.requests if one.method == "POST" and b"seal=" in one.target]
+
+    def test_a_page_of_the_same_site_can_have_nobody_click_through_a_warning_unseen(
+        self, browser: Chrome, origin: Origin
+    ) -> None:
+        origin.pages["/frame"] = "text/html", b"<iframe src=/warned/ style='opacity:0'></iframe><p>Win a prize!"
+        browser.get("https://framed.test/frame")
+        browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
+        wait_until(browser, presence_of_element_located((By.TAG_NAME, "h1")))
+        assert "Mind this" in browser.find_element(By.TAG_NAME, "body").text
+        assert browser.find_elements(By.TAG_NAME, "button") == []
 
     def test_another_site_can_send_the_form_but_knows_no_token(self, browser: Chrome, origin: Origin) -> None:
         origin.pages["/forgery"] = (

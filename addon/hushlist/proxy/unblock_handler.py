@@ -64,7 +64,8 @@ def respond(
     if engine is None or action not in STOPPING:
         kind = Verdict.FAILED
     explanation = block_response.explanation_of(judgement, runtime.zone, kind)
-    unblock = None if runtime.tokens is None else offer(runtime.tokens, judgement, None if is_asking else message)
+    tokens = None if _is_framed(request) else runtime.tokens
+    unblock = None if tokens is None else offer(tokens, judgement, None if is_asking else message)
     if unblock is not None:
         access = access_offer(runtime, judgement, _address(judgement), message if is_asking else None)
         unblock = replace(unblock, access=access)
@@ -86,6 +87,15 @@ def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock 
     wanted = _wanted(judgement)
     scopes = tuple(scope for scope in unblocking.scopes if scope in wanted)
     return Unblock(action, token, True, unblocking.codes, scopes, unblocking.minutes, message)
+
+
+def _is_framed(request: http.Request) -> bool:
+    """Whether a page is for a frame of another page, which may hide what somebody clicks on.
+
+    Spec: Fetch Metadata Request Headers, 2.1
+    """
+    destination: str = request.headers.get("sec-fetch-dest", "document")
+    return destination.lower() != "document"
 
 
 def _address(judgement: Judgement) -> bytes:

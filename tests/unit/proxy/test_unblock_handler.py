@@ -91,7 +91,8 @@ class Person:
         self.hushlist, self.address = hushlist, address
 
     def flow(self, url: str, method: str = "GET", body: bytes = b"", **headers: str) -> http.HTTPFlow:
-        flow = tflow.tflow(req=http.Request.make(method, url, body, headers))
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        flow = tflow.tflow(req=http.Request.make(method, url, body, fields))
         flow.client_conn.peername = (self.address, 50000)
         flow.client_conn.sni = None
         return flow
@@ -232,6 +233,13 @@ def test_where_only_codes_are_taken_there_is_nothing_to_choose(
         page = Person(hushlist).page("http://games.example/")
         assert re.findall(r'<input[^>]* name="(\w+)"', page.text) == ["token", "code"]
         assert page.send(code=overrides.make_code("host", 600)).status_code == 303
+
+
+@pytest.mark.parametrize("destination", ["iframe", "Frame", "object"])
+@pytest.mark.parametrize("url", ["https://games.example/", "https://mixed.example/"])
+def test_a_frame_has_no_form(pupil: Person, url: str, destination: str) -> None:
+    answers = [pupil.get(url, Sec_Fetch_Dest=dest) for dest in ("document", destination)]
+    assert [answer is not None and "<form" in (answer.text or "") for answer in answers] == [True, False]
 
 
 def test_a_form_is_no_request_that_is_counted(hushlist: Hushlist, pupil: Person) -> None:
