@@ -4,6 +4,7 @@ Errors carry data, not only a message:
 
     HushlistError
     ├── UrlError        a URL, host or name that cannot be read
+    ├── FetchError      a list, or another answer of a server, that cannot be fetched
     ├── MessageError    a message of the Safe Browsing protocol that cannot be used
     └── SourceError     a policy or a list that cannot be used, with all its problems
 
@@ -170,6 +171,17 @@ class UrlError(HushlistError, ValueError):
         # show octets as text is shown, without Python's "b" prefix
         text = repr(shown[:200]).removeprefix("b") + ("..." if len(shown) > 200 else "")
         super().__init__(f"{text}: {reason}{at}")
+
+
+class FetchError(HushlistError):
+    """A list, or another answer of a server, cannot be fetched; the message says why, without any key or prefix."""
+
+    def __init__(self, why: str, retry_after: float = 0.0, *, is_refusal: bool = False) -> None:
+        super().__init__(why)
+        #: seconds that the server asks to wait
+        self.retry_after = retry_after
+        #: whether it has answered, with another status than 200
+        self.is_refusal = is_refusal
 
 
 class MessageError(HushlistError, ValueError):

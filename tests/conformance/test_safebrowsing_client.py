@@ -10,10 +10,9 @@ import pytest
 
 from conformance.vectors import Row, needs
 from conformance.vectors import rows as document
-from hushlist.compiling.list_fetch import FetchError
 from hushlist.compiling.prefix_service import full_hashes_of_v4, full_hashes_of_v5, search_hashes, updated
 from hushlist.decide.confirmations import Confirmations, FullHashes, Question, Threat
-from hushlist.errors import MessageError
+from hushlist.errors import FetchError, MessageError
 from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
 from hushlist.safebrowsing import prefix_list
 from hushlist.safebrowsing.v4_messages import (

@@ -33,7 +33,6 @@ from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
 from hushlist.system.list_store import Version
 from hushlist.unblock import EVERYTHING
-from hushlist.unblock.access_requests import UnansweredError
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, canonical_target
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import Extension, UseMinutes
@@ -170,20 +169,14 @@ class Administration:
     # -- requests and codes --------------------------------------------------------------------------------------------
 
     def approve(self, account: Account, number: int, scope: str, minutes: int) -> Done:
-        """Grant a request for access to whoever made it."""
-        try:
-            grant = self.overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
-        except UnansweredError as error:
-            raise MissingError(str(error)) from error
+        """Grant a request for access to whoever made it; ``UnansweredError`` if it does not wait."""
+        grant = self.overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
         plain, undo = {**_plain_grant(grant), "request": number}, {"kind": "grant", "id": grant.id}
         return Done(self.store.record(account, "approved a request", plain, Role.APPROVE, undo), plain)
 
     def decline(self, account: Account, number: int, word: str) -> Done:
-        """Decline a request for access, perhaps with a word for whoever made it."""
-        try:
-            found = self.overrides.decline(number, word, by=account.name)
-        except UnansweredError as error:
-            raise MissingError(str(error)) from error
+        """Decline a request for access, perhaps with a word for whoever made it; raises as ``approve`` does."""
+        found = self.overrides.decline(number, word, by=account.name)
         plain: dict[str, object] = {"request": number, "host": found.host, "word": found.word}
         return Done(self.store.record(account, "declined a request", plain), plain)
 

@@ -21,7 +21,7 @@ from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.seal import SealKey
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, address_text
-from hushlist.policy.policy_file import ListError, ListFile, Policy, list_files
+from hushlist.policy.policy_file import ListFile, Policy, list_files
 from hushlist.policy.policy_reader import policy_at
 from hushlist.policy.recurrence import parse_moment
 from hushlist.url.hashed_uri import VARIANTS
@@ -213,8 +213,8 @@ def _files(
             if file.detected:
                 remark(f"{path}: read as {file.detected}, as its content tells")
             yield file
-    except ListError as error:
-        problems.append(Problem(str(path), 0, "list", str(error)))
+    except SourceError as error:
+        problems += error.problems
 
 
 def popular_domains(path: Path | None) -> tuple[bytes, ...]:

@@ -39,7 +39,7 @@ from urllib.request import (
 )
 
 from hushlist import __version__
-from hushlist.errors import HushlistError, without_user
+from hushlist.errors import FetchError, without_user
 from hushlist.system.compression import decompressed, fault_of
 from hushlist.url.host import EMBEDDING, tunnelled_ipv4
 
@@ -54,17 +54,6 @@ _STEP = 1 << 16
 
 #: octets so far, and how many there will be; 0: nobody knows
 Show = Callable[[int, int], object]
-
-
-class FetchError(HushlistError):
-    """A list cannot be fetched; the message says why."""
-
-    def __init__(self, why: str, retry_after: float = 0.0, *, is_refusal: bool = False) -> None:
-        super().__init__(why)
-        #: seconds that the server asks to wait
-        self.retry_after = retry_after
-        #: whether it has answered, with another status than 200
-        self.is_refusal = is_refusal
 
 
 @dataclass(frozen=True, slots=True)

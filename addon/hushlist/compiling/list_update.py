@@ -25,18 +25,19 @@ from typing import NamedTuple
 from hushlist.compiling.gate import judge, weigh
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.list_comparison import count_changes
-from hushlist.compiling.list_fetch import LONGEST_FETCH, Fetched, FetchError, fetch
+from hushlist.compiling.list_fetch import LONGEST_FETCH, Fetched, fetch
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
 from hushlist.compiling.logged_visits import logged_requests
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.threat_list_update import server_store, update_threat_lists
+from hushlist.errors import FetchError, SourceError
 from hushlist.jobs.list_chunks import ChunkedList, chunk_list, load_chunk
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.popular_domains import read_popular_file
 from hushlist.match.index import Index
 from hushlist.minisign import LONGEST_ARMOR, SignatureError, verify
-from hushlist.policy.policy_file import ListError, Policy, list_files
+from hushlist.policy.policy_file import Policy, list_files
 from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_LIST, open_regular, reason_of
@@ -306,8 +307,8 @@ def _doubts(own: SubscribedList, path: Path, current: Version | None, known: _Kn
     """Why a list is held back, and whether it can be read at all."""
     try:
         new, old = _chunked(own, path), None if current is None else _chunked(own, current.path)
-    except ListError as error:
-        return (str(error),), False
+    except SourceError as error:
+        return (error.problems[0].why,), False
     if old is not None and not old.report.errors:
         with IndexCache().writing() as name:
             reasons, is_list = judge(old, new, known.popular, Path(name), 1, None)

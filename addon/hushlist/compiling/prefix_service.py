@@ -16,9 +16,9 @@ from typing import TypeVar
 from urllib.parse import urlencode
 
 from hushlist import __version__
-from hushlist.compiling.list_fetch import LONGEST_FETCH, FetchError, fetch
-from hushlist.decide.confirmations import PATIENCE, FullHashes, SearchError, Threat
-from hushlist.errors import MessageError
+from hushlist.compiling.list_fetch import LONGEST_FETCH, fetch
+from hushlist.decide.confirmations import PATIENCE, FullHashes, Threat
+from hushlist.errors import FetchError, MessageError
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.policy.safe_browsing import THREATS, SafeBrowsing, ThreatList
 from hushlist.safebrowsing import prefix_list
@@ -180,11 +180,7 @@ def _told(read: partial[prefix_list.PrefixUpdate], wait: float) -> tuple[prefix_
 
 def search_hashes(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int] = ()) -> FullHashes:
     """What a server says of prefixes; a ``Search``."""
-    ask = _search_v4 if service.version == 4 else _search_v5
-    try:
-        return ask(service, prefixes, own_ports)
-    except FetchError as error:
-        raise SearchError(str(error), error.retry_after, is_refusal=error.is_refusal) from error
+    return (_search_v4 if service.version == 4 else _search_v5)(service, prefixes, own_ports)
 
 
 def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:

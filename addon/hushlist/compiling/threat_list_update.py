@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from hushlist.compiling.list_fetch import LONGEST_FETCH, FetchError
+from hushlist.compiling.list_fetch import LONGEST_FETCH
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
 from hushlist.compiling.prefix_service import updated
+from hushlist.errors import FetchError
 from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList, back_off
 from hushlist.policy.subscription import SubscribedList
 from hushlist.safebrowsing.prefix_list import PrefixList, checksum_of

@@ -27,7 +27,7 @@ from functools import partial
 from threading import Condition, RLock, Thread
 from typing import NamedTuple
 
-from hushlist.errors import HushlistError
+from hushlist.errors import FetchError
 from hushlist.policy.safe_browsing import SafeBrowsing, back_off
 
 #: seconds that a server has for an answer, and that a request waits for its turn and the answer
@@ -97,18 +97,7 @@ class Verdict(NamedTuple):
         return f"confirmed as {threat.kind} by {service.server} at {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-class SearchError(HushlistError):
-    """A server gave no answer that can be used; the message says why, without any prefix or key."""
-
-    def __init__(self, why: str, retry_after: float = 0.0, *, is_refusal: bool = False) -> None:
-        super().__init__(why)
-        #: seconds that the server asks to wait
-        self.retry_after = retry_after
-        #: whether it has answered that it does not
-        self.is_refusal = is_refusal
-
-
-#: asks a server for the full hashes of prefixes; ``SearchError`` if it gives no answer
+#: asks a server for the full hashes of prefixes; ``FetchError`` if it gives no answer
 Search = Callable[[SafeBrowsing, Collection[bytes]], FullHashes]
 
 
@@ -320,10 +309,10 @@ class Confirmations:
         service, prefixes, sent = line.service, tuple(asked.prefix for asked in question), line.sent[id(question)]
         try:
             found = self._search(service, prefixes)
-        except SearchError as error:
+        except FetchError as error:
             self._fail(service, error, sent)
         except Exception as error:
-            self._fail(service, SearchError(f"the filter failed: {type(error).__name__}"), sent)
+            self._fail(service, FetchError(f"the filter failed: {type(error).__name__}"), sent)
         else:
             self._remember(service, prefixes, found)
         finally:
@@ -337,7 +326,7 @@ class Confirmations:
             if not asked.future.done():  # in several turns
                 asked.future.set_result(None)
 
-    def _fail(self, service: SafeBrowsing, error: SearchError, sent: float) -> None:
+    def _fail(self, service: SafeBrowsing, error: FetchError, sent: float) -> None:
         """Leave a server alone.
 
         Spec: Safe Browsing v4, Request Frequency: after "an unsuccessful HTTP response". Where there was no answer at

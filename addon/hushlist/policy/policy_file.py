@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushlist.errors import HushlistError, Problem, SourceError
+from hushlist.errors import Problem, SourceError
 from hushlist.lists.list_formats import FOLDERS, FORMATS, UNTOLD, ListFormat, files_of_folder
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.rule import Action, Rule
@@ -159,16 +159,12 @@ class PolicyError(SourceError):
         self.may_pass = may_pass
 
 
-class ListError(HushlistError):
-    """There is no such list, or it cannot be read."""
-
-
 def list_files(
     path: Path, form: str | None, defaults: ListDefaults, is_there: Callable[[Path], bool] = Path.exists
 ) -> list[ListFile]:
     """The files of a list: one, or those of a folder; without a given format, the file's content tells it.
 
-    Lists in a folder get the folder's name, unless ``defaults`` has one. ``ListError`` if there is no such file.
+    Lists in a folder get the folder's name, unless ``defaults`` has one. ``SourceError`` if there is no such file.
     """
     if form in FOLDERS or (form is None and path.is_dir()):
         form = form or "squidguard"
@@ -177,15 +173,15 @@ def list_files(
         for one in found:
             # a link may lead to any file of this machine, which warnings would then quote
             if not one.path.resolve().is_relative_to(path.resolve()):
-                raise ListError(f"{one.path.name} in it is a link that leads out of the folder")
+                raise _unlisted(path, f"{one.path.name} in it is a link that leads out of the folder")
         if not found:
-            raise ListError(f"there is no folder with {' or '.join(FOLDERS[form])}")
+            raise _unlisted(path, f"there is no folder with {' or '.join(FOLDERS[form])}")
         return found
     if not is_there(path):
         is_url = not {"http:", "https:"}.isdisjoint(path.parts)
-        raise ListError("there is no such file" + (": to have it fetched, write it as its url" if is_url else ""))
+        raise _unlisted(path, "there is no such file" + (": to have it fetched, write it as its url" if is_url else ""))
     if path.is_dir():
-        raise ListError(f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
+        raise _unlisted(path, f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
     told = form
     if form in (None, "adblock"):
         from hushlist.lists.format_detection import detect_format  # most policies start faster without it
@@ -195,3 +191,7 @@ def list_files(
     if told is None:
         return [ListFile(path, UNTOLD, defaults)]  # who reads it says so; a policy may have its last good copy
     return [ListFile(path, FORMATS[told], defaults, None if told == form else told)]
+
+
+def _unlisted(path: Path, why: str) -> SourceError:
+    return SourceError([Problem(str(path), 0, "list", why)])

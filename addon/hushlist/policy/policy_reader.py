@@ -31,7 +31,7 @@ from hushlist.policy.groups import (
     read_settings,
 )
 from hushlist.policy.notify_channels import LANGUAGES, read_channel
-from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, list_files, uses_of
+from hushlist.policy.policy_file import Layer, ListFile, Policy, list_files, uses_of
 from hushlist.policy.proxy_settings import (
     LOOPBACK,
     NameAnswers,
@@ -235,8 +235,8 @@ class _PolicyReader:
                 if name is None
                 else list_files(path, form, defaults, self._is_there)
             )
-        except ListError as error:
-            fields.error("url" if name is None else "file", str(error), name or url or "")
+        except SourceError as error:
+            fields.error("url" if name is None else "file", error.problems[0].why, name or url or "")
             return []
         files = [replace(file, gate=gate) for file in files]
         if defaults.seal and any(file.format.reader not in ("read_yaml", "read_sha256") for file in files):
@@ -292,7 +292,7 @@ class _PolicyReader:
         """The copy of a list that is fetched; none if there is none yet, which is an error unless it is optional.
 
         Raises:
-            ListError: nothing tells its format.
+            SourceError: nothing tells its format.
         """
         report = self._report
         subscription = read_subscription(fields, self._read_beside)

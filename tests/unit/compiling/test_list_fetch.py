@@ -13,7 +13,8 @@ import pytest
 import zstandard
 
 from hushlist.compiling import list_fetch
-from hushlist.compiling.list_fetch import Fetched, FetchError, fetch
+from hushlist.compiling.list_fetch import Fetched, fetch
+from hushlist.errors import FetchError
 from unit.compiling.https_origin import Handler, HttpsOrigin, Page
 from unit.rows import each_row
 

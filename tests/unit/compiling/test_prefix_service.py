@@ -18,7 +18,8 @@ from hushlist.compiling.list_update import update_lists
 from hushlist.compiling.prefix_service import full_hashes_of_v5, search_hashes
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.compiling.threat_list_update import server_store, wait_at_start
-from hushlist.decide.confirmations import PATIENCE, SearchError
+from hushlist.decide.confirmations import PATIENCE
+from hushlist.errors import FetchError
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
 from hushlist.policy.policy_reader import read_policy, subscribed_lists
@@ -429,7 +430,7 @@ HOSTILE_SEARCH = {
 def test_a_hostile_answer_about_full_hashes_is_none(server: PrefixServer, what: str) -> None:
     server.bend = lambda _method, _octets: (200, HOSTILE_SEARCH[what])
     start = time.monotonic()
-    with pytest.raises(SearchError, match="longer than" if "more than" in what else what) as caught:
+    with pytest.raises(FetchError, match="longer than" if "more than" in what else what) as caught:
         search_hashes(service_of(server, 5), prefixes(BAD))
     assert not caught.value.is_refusal
     assert time.monotonic() - start < 60
@@ -460,7 +461,7 @@ def test_whatever_is_not_200_is_no_answer_and_nobody_else_sees_the_key(
     server: PrefixServer, version: int, status: int
 ) -> None:
     server.bend = lambda _method, octets: (status, octets)
-    with pytest.raises(SearchError) as caught:
+    with pytest.raises(FetchError) as caught:
         search_hashes(service_of(server, version), prefixes(BAD))
     assert caught.value.is_refusal
     assert SECRET not in str(caught.value)
@@ -487,7 +488,7 @@ def test_a_server_that_quotes_the_key_does_not_make_us_print_it(
 def test_a_server_that_says_nothing_is_waited_for_so_long_at_most(server: PrefixServer) -> None:
     server.answers.clear()
     start = time.monotonic()
-    with pytest.raises(SearchError, match=f"it was not done after {PATIENCE:g} seconds"):
+    with pytest.raises(FetchError, match=f"it was not done after {PATIENCE:g} seconds"):
         search_hashes(service_of(server, 5), prefixes(BAD))
     assert PATIENCE - 0.5 < time.monotonic() - start < 40
 

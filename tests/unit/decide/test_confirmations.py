@@ -14,9 +14,9 @@ from hushlist.decide.confirmations import (
     Confirmations,
     FullHashes,
     Question,
-    SearchError,
     Threat,
 )
+from hushlist.errors import FetchError
 from hushlist.match.expressions import full_hash
 from hushlist.policy.safe_browsing import GOOGLE, SafeBrowsing
 
@@ -24,7 +24,7 @@ SERVICE = SafeBrowsing(5, "https://lists.example", ("mw-4b",))
 OTHER = SafeBrowsing(5, "https://other.example", ("mw-4b",))
 BAD, GOOD = full_hash(b"bad.example/"), full_hash(b"good.example/")
 PATIENT = 60.0
-REFUSED = SearchError("the server says 503", is_refusal=True)
+REFUSED = FetchError("the server says 503", is_refusal=True)
 
 
 class Server:
@@ -190,7 +190,7 @@ def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, se
 
 def test_without_any_answer_the_pause_is_of_seconds_in_place_of_minutes(known: Confirmations, server: Server) -> None:
     """A line that is full for a moment is no reason to let everything pass for a quarter of an hour."""
-    server.error = SearchError("no connection")
+    server.error = FetchError("no connection")
     for seconds in (15, 30, 60):
         known.ask([question(BAD)])
         server.now += seconds - 1
@@ -212,7 +212,7 @@ def test_a_clock_that_is_put_back_makes_no_pause_longer(server: Server) -> None:
 def test_a_server_is_left_alone_for_as_long_as_it_asks_but_a_day_at_most(
     known: Confirmations, server: Server, seconds: float, until: str
 ) -> None:
-    server.error = SearchError("the server says 503", seconds, is_refusal=True)
+    server.error = FetchError("the server says 503", seconds, is_refusal=True)
     known.ask([question(BAD)])
     assert (known.fault(SERVICE) or "").endswith(f"{until} UTC")
 
@@ -221,7 +221,7 @@ def test_while_one_server_is_left_alone_its_answers_hold_and_others_are_asked(
     known: Confirmations, server: Server
 ) -> None:
     known.ask([question(BAD)])
-    server.error = SearchError("the server says 500", is_refusal=True)
+    server.error = FetchError("the server says 500", is_refusal=True)
     known.ask([question(GOOD)])
     assert kinds(known, question(BAD)) == ["MALWARE"]
     why = known.fault(SERVICE) or ""

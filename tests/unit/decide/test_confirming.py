@@ -9,9 +9,10 @@ from threading import Event, Semaphore
 
 import pytest
 
-from hushlist.decide.confirmations import Confirmations, FullHashes, Question, Search, SearchError, Threat
+from hushlist.decide.confirmations import Confirmations, FullHashes, Question, Search, Threat
 from hushlist.decide.confirming import ConfirmingEngine
 from hushlist.decide.engine import Engine
+from hushlist.errors import FetchError
 from hushlist.match.expressions import full_hash
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
@@ -44,7 +45,7 @@ class Server:
     def __call__(self, _: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
         self.asked.append(tuple(prefixes))
         if not self.is_there:
-            raise SearchError("the server says 503")
+            raise FetchError("the server says 503")
         found = {own: threats for own, threats in self.threats.items() if own.startswith(tuple(prefixes))}
         return FullHashes(found, 300.0)
 

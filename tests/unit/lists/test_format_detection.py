@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.errors import SourceError
 from hushlist.lists.format_detection import HEAD, detect_format, format_of_text, means_hosts
 from hushlist.lists.list_formats import FORMATS
-from hushlist.policy.policy_file import ListError, list_files
+from hushlist.policy.policy_file import list_files
 from shared import SHARED
 from unit.hostile import rules_in, seconds
 from unit.rows import each_row
@@ -96,7 +97,7 @@ def test_the_report_says_which_format_was_taken(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "list.adblock").mkdir()
-    with pytest.raises(ListError, match="it is a folder"):
+    with pytest.raises(SourceError, match="it is a folder"):
         list_files(tmp_path / "list.adblock", "adblock", None)  # type: ignore[arg-type]
 
 

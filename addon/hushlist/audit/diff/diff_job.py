@@ -53,7 +53,7 @@ from hushlist.lists.list_formats import files_of_folder
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.seal import SealKey
 from hushlist.match.sorted_runs import unspill
-from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, list_files
+from hushlist.policy.policy_file import Layer, ListFile, Policy, list_files
 from hushlist.system.files import fingerprints, open_regular
 
 #: parts whose rules are kept in memory, to show the other rule of a change
@@ -102,10 +102,7 @@ def side_of_list(path: Path, form: str | None, defaults: ListDefaults, key: Seal
     ``key`` is that of sealed hashes; without it, nothing can be decided by them. ``SourceError`` if there is no such
     list.
     """
-    try:
-        files = tuple(list_files(path, form, replace(defaults, layer=defaults.layer or _LAYER)))
-    except ListError as error:
-        raise SourceError([Problem(str(path), 0, "list", str(error))]) from error
+    files = tuple(list_files(path, form, replace(defaults, layer=defaults.layer or _LAYER)))
     seals = {} if key is None else {key.fingerprint: key}
     looks = fingerprints(file.path for file in files)
     return _side(

@@ -48,6 +48,7 @@ from hushlist.proxy.dashboard.api_description import BASE, ApiCall, InputError, 
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock.access_requests import UnansweredError
 from hushlist.unblock.credentials import verify_passphrase
 from hushlist.unblock.store import StoreError
 from hushlist.unblock.wrong_tries import LockedError
@@ -148,7 +149,7 @@ class AdminApi:
             return await self._sign_out(request, client)
         try:
             given = await self.aside(self._do, call, account, values)
-        except MissingError as error:
+        except (MissingError, UnansweredError) as error:
             raise RefusedError(HTTPStatus.NOT_FOUND, str(error)) from error
         except ActionError as error:
             raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
