@@ -46,6 +46,8 @@ class Account(NamedTuple):
     role: Role
     #: the address
     client: str
+    #: the row of the record that is for what they are about to do
+    begun: int | None = None
 
 
 class Session(NamedTuple):
@@ -237,6 +239,18 @@ class AdminStore:
 
     # -- the record ----------------------------------------------------------------------------------------------------
 
+    def begin(self, account: Account, what: str, detail: Mapping[str, object]) -> Account:
+        """Write down what somebody is about to do, and who it is with that row: what cannot be recorded is not done.
+
+        ``record`` then says what was done, and ``strike`` that nothing was; without either, the row stays as it is.
+        """
+        return account._replace(begun=self.record(account, f"began to {what}", detail))
+
+    def strike(self, account: Account) -> None:
+        """Take back that somebody is about to do something."""
+        with self._store.writing() as database:
+            database.execute("DELETE FROM record WHERE id = ?", (account.begun,))
+
     def record(
         self,
         account: Account,
@@ -249,9 +263,13 @@ class AdminStore:
         plain = json.dumps(detail), role, None if undo is None else json.dumps(undo)
         with self._store.writing() as database:
             row = (self._clock(), account.name, account.client, what, *plain)
+            if account.begun is not None:
+                query = "UPDATE record SET at = ?, who = ?, client = ?, what = ?, detail = ?, role = ?, undo = ?"
+                database.execute(f"{query} WHERE id = ?", (*row, account.begun))
+                return account.begun
             query = "INSERT INTO record (at, who, client, what, detail, role, undo) VALUES (?, ?, ?, ?, ?, ?, ?)"
             (number,) = database.execute(f"{query} RETURNING id", row).fetchone()
-            database.execute("DELETE FROM record WHERE id <= ?", (number - MOST_RECORDED,))
+            keep_newest(database, "record", MOST_RECORDED)
         return int(number)
 
     def recorded(self, limit: int = 200) -> list[RecordedAction]:

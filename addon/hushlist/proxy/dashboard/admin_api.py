@@ -174,7 +174,12 @@ class AdminApi:
             return found
         known = {"policy": policy, "use_minutes": self._runtime.use_minutes}
         more = {name: one for name, one in known.items() if _takes(function, name)}
-        done: Done = function(account, **more, **values)
+        begun = does.store.begin(account, call.does.replace("_", " "), values)
+        try:
+            done: Done = function(begun, **more, **values)
+        except (ActionError, PermissionError):
+            does.store.strike(begun)
+            raise
         logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, call.does, done.recorded)
         return done._asdict()
 

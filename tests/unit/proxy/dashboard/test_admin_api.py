@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from jsonschema import Draft202012Validator
 from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
-from hushlist.admin import administration, what_holds
+from hushlist.admin import admin_store, administration, what_holds
 from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.policy.admin import Role
 from hushlist.proxy.addon import Hushlist
@@ -1047,6 +1048,42 @@ def test_an_update_that_another_process_is_at_is_told(
     monkeypatch.setattr(ListStore, "locked", busy)
     status, plain = browser.call("POST", "/lists/update", {"url": LIST})
     assert (status, plain) == (400, {"error": "the list cannot be changed: another process is at it"})
+
+
+@pytest.mark.parametrize(
+    ("call", "body"),
+    [("/rules", {"action": "block", "scope": "host", "target": "new.example"}), ("/lists/accept", {"url": LIST})],
+)
+def test_what_cannot_be_recorded_is_not_done(
+    browser: Browser, store: ListStore, use: Callable[..., Path], tmp_path: Path, call: str, body: dict[str, object]
+) -> None:
+    held, own = store.held(), (tmp_path / "own.yaml").read_bytes()
+    assert held is not None
+    with sqlite3.connect(default_path()) as database:
+        database.execute("CREATE TRIGGER full BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    database.close()
+    body |= {"digest": held.stem} if "url" in body else {}
+    assert browser.call("POST", call, body)[0] == 503
+    assert (store.held(), (tmp_path / "own.yaml").read_bytes()) == (held, own)
+
+
+def test_what_is_done_is_recorded_also_where_the_disk_is_full_by_then(browser: Browser, store: ListStore) -> None:
+    with sqlite3.connect(default_path()) as database:
+        database.execute("CREATE TRIGGER full BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    database.close()
+    assert browser.call("POST", "/lists/update", {"url": LIST})[0] == 503
+    (begun, _) = browser.call("GET", "/record")[1]["record"]
+    assert (begun["what"], begun["detail"], begun["can_undo"]) == ("began to update list", {"url": LIST}, False)
+
+
+def test_what_is_refused_leaves_no_trace_in_the_record_and_pushes_nothing_out_of_it(
+    browser: Browser, store: ListStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_store, "MOST_RECORDED", 3)
+    assert browser.call("POST", "/lists/update", {"url": LIST})[0] == 200
+    for _ in range(3):
+        assert browser.call("POST", "/lists/update", {"url": "https://lists.example/none"})[0] == 404
+    assert browser.recorded() == ["asked for an update", "signed in"]
 
 
 def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
