@@ -11,6 +11,7 @@ from documentation import ROOT
 
 #: every module with a record that has defaults; by these names the run of mutations finds this test
 MODULES = """
+    hushlist.admin.admin_store
     hushlist.audit.diff.diff_job hushlist.audit.diff.rule_comparison hushlist.audit.leak.guesses
     hushlist.audit.leak.leak_job hushlist.audit.replay.audit_report hushlist.audit.replay.auditor
     hushlist.audit.replay.replay_job hushlist.audit.replay.tally hushlist.audit.sources.recorded_request
