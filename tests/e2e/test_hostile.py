@@ -54,6 +54,16 @@ def test_a_recorded_request_that_is_sent_again_is_decided_again(
     assert [request.target for request in arrived.requests] == [b"/last"]
 
 
+@pytest.mark.parametrize("path", ["/secret/x", "/other"])
+def test_what_mitmproxy_makes_of_a_request_is_decided(start: Callable[..., Proxy], origin: Origin, path: str) -> None:
+    proxy = start(options={"map_remote": r"|//old.test/(.*)|//path.test/\1"})
+    with origin.watch() as arrived:
+        answer = proxy.get(f"http://old.test{path}")
+    passes = path == "/other"
+    assert answer.status_code == (200 if passes else 403)
+    assert [(seen.host, seen.target) for seen in arrived.requests] == [("path.test", path.encode())] * passes
+
+
 def test_what_somebody_without_a_password_asks_for_is_in_no_log(start: Callable[..., Proxy]) -> None:
     proxy = start(options={"proxyauth": "jo:secret"})
     assert [proxy.get(f"http://{host}/").status_code for host in ("good.test", "ads.test")] == [407, 407]

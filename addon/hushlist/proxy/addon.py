@@ -39,7 +39,7 @@ from hushlist.proxy.dashboard.dashboard_server import (
     is_onboarding,
 )
 from hushlist.proxy.dashboard.metrics import summary
-from hushlist.proxy.flow_outcome import Bodies
+from hushlist.proxy.flow_outcome import Bodies, is_open
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
 from hushlist.proxy.hook_calls import ask_every_addon, begin, skip_addons_without_hook
 from hushlist.proxy.metered_use import MeteredUse
@@ -66,6 +66,17 @@ _OURS = "hushlist_"
 _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False, "validate_inbound_headers": True}
 
 
+class LastLook:
+    """Decides what the addons behind the filter, mitmproxy's own among them, have made of a request."""
+
+    def __init__(self, requests: RequestHandler) -> None:
+        self._requests = requests
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """mitmproxy's hook, called behind that of all others."""
+        return begin(self._requests.filter(flow, again=False)) if is_open(flow) else None
+
+
 class Hushlist:
     """The object that a script puts into ``addons``: only one, since mitmproxy calls every addon for every hook."""
 
@@ -80,6 +91,7 @@ class Hushlist:
         bodies = Bodies()
         self._metered = MeteredUse(self.runtime)
         self._requests = RequestHandler(self.runtime, own, self._forms, bodies, self._metered)
+        self._last_look = LastLook(self._requests)
         self._relayed = RelayedConnections(self.runtime, self._metered, self._requests)
         self._tunnels = Tunnels(self.runtime, own, self._relayed)
         self._dashboard = DashboardServer(self.runtime, own)
@@ -234,6 +246,7 @@ class Hushlist:
         gc.collect()
         gc.freeze()
         skip_addons_without_hook(ctx.master.addons)
+        ctx.master.addons.chain.append(self._last_look)
         self.policy_watch.run()
         self._names.run()
         self._relayed.run()
@@ -257,6 +270,7 @@ class Hushlist:
         if words:
             logger.info("hushlist: %s", Lines(words))
         ask_every_addon(ctx.master.addons)
+        ctx.master.addons.chain = [addon for addon in ctx.master.addons.chain if addon is not self._last_look]
         self._stop.close()
         self._heartbeat.leave()
         self._upkeep.close()

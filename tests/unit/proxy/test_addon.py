@@ -19,7 +19,7 @@ from hushlist.policy.groups import Client, Group
 from hushlist.policy.policy_file import PolicyError
 from hushlist.policy.policy_reader import POLICY_KEYS
 from hushlist.proxy import request_handler, runtime
-from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.addon import Hushlist, LastLook
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
@@ -233,6 +233,21 @@ def test_a_flow_that_is_over_is_noted_but_not_answered(hushlist: Hushlist, state
     assert flow.error is error
     assert flow.marked == BLOCKED
     assert hushlist.runtime.statistics.total == (state == "not live")
+
+
+@pytest.mark.usefixtures("active")
+def test_what_an_addon_behind_makes_of_a_request_is_decided(hushlist: Hushlist) -> None:
+    flow, last = run(hushlist, flow_of("http://other.example/")), LastLook(hushlist._requests)
+    assert last.request(flow) is None
+    assert flow.response is None
+    flow.request.url = "http://blocked.example/"
+    assert last.request(flow) is None
+    assert flow.response is not None
+    assert (flow.response.status_code, flow.marked) == (403, BLOCKED)
+    answer = flow.response
+    flow.request.url = "http://other.example/"
+    assert last.request(flow) is None
+    assert (flow.response, flow.marked) == (answer, BLOCKED)
 
 
 @pytest.mark.usefixtures("active")
