@@ -12,6 +12,7 @@ import ssl
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -35,6 +36,11 @@ _LONGEST_SECRET = 4096
 
 class DeliveryError(HushlistError):
     """A notice could not be delivered; the message says why, without secrets."""
+
+    def __init__(self, why: str, rest: Channel | None = None) -> None:
+        super().__init__(why)
+        #: those who have not got it, where others have
+        self.rest = rest
 
 
 def deliver(channel: Channel, notice: Notice) -> None:
@@ -96,14 +102,19 @@ def _mail(channel: MailChannel, notice: Notice) -> None:
         server: smtplib.SMTP = smtplib.SMTP_SSL(channel.server, channel.port, timeout=PATIENCE, context=context)
     else:
         server = smtplib.SMTP(channel.server, channel.port, timeout=PATIENCE)
-    with server:
+    try:
         if channel.tls == "starttls":
             server.starttls(context=context)
         if channel.login is not None:
             name, password = (*_secret(channel.login), "")[:2]
             server.login(name, password)
-        if server.send_message(mail):
-            raise DeliveryError("the server refused some of the addresses")
+        refused = server.send_message(mail)
+    finally:
+        with suppress(OSError, smtplib.SMTPException):  # a mail that was taken is sent, whatever comes of the end
+            server.quit()
+        server.close()
+    if refused:
+        raise DeliveryError("the server refused some of the addresses", replace(channel, to=tuple(refused)))
 
 
 def _run(channel: CommandChannel, plain: Mapping[str, object]) -> None:

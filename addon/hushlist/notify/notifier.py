@@ -126,12 +126,14 @@ class _Post:
                 self._send(notice)
 
     def _send(self, notice: Notice) -> None:
+        channel = self.channel
         for pause in (0.0, *self._pauses):
             if self._is_over.wait(pause):
                 return
             try:
-                self._send_by(self.channel, notice)
+                self._send_by(channel, notice)
             except DeliveryError as error:
+                channel = error.rest or channel
                 self._tell(str(error))
             except Exception as error:  # its text may quote a secret
                 self._tell(f"{type(error).__name__}")

@@ -76,7 +76,7 @@ class SmtpServer:
             while line := lines.readline():
                 self.commands.append((is_secret, line.strip()))
                 verb = line.split()[0].upper()
-                if self._refuses and verb == self._refuses:
+                if self._refuses and line.upper().startswith(self._refuses):
                     connection.sendall(b"535 secret words of the server\r\n")
                 elif verb == b"EHLO":
                     starttls = b"250-STARTTLS\r\n" if self._context and not is_secret else b""

@@ -192,6 +192,23 @@ def test_a_refusal_is_told_without_the_words_of_the_server(secret: Path, refused
     assert "secret" not in str(caught.value)
 
 
+def test_who_has_got_a_mail_gets_it_no_second_time_where_another_address_is_refused() -> None:
+    server = SmtpServer(refuses=b"RCPT TO:<MO@")
+    with listening(server) as port, pytest.raises(DeliveryError) as caught:
+        send(mail(port, "none"))
+    assert b"jo asks for" in server.mail
+    assert str(caught.value) == "the server refused some of the addresses"
+    assert isinstance(caught.value.rest, MailChannel)
+    assert caught.value.rest.to == ("mo@a.example",)
+
+
+def test_a_mail_that_was_taken_is_sent_whatever_the_server_says_at_the_end() -> None:
+    server = SmtpServer(refuses=b"QUIT")
+    with listening(server) as port:
+        send(mail(port, "none"))
+    assert b"jo asks for" in server.mail
+
+
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 

@@ -84,6 +84,16 @@ def test_a_fault_is_told_once_without_secrets_and_the_notice_sent_again(caplog: 
     told.close()
 
 
+def test_what_is_sent_again_is_sent_to_those_alone_who_have_not_got_it() -> None:
+    network = Network(DeliveryError("some", OTHER), DeliveryError("none"))
+    told = Notifier((ONE,), network, pauses=(0.0, 0.0))
+    told.send(NOTICE)
+    assert [network.next()[0] for _ in range(3)] == [ONE, OTHER, OTHER]
+    told.send(NOTICE)
+    assert network.next()[0] == ONE
+    told.close()
+
+
 def test_a_notice_is_given_up_after_some_tries() -> None:
     network = Network(*(DeliveryError("no"),) * 3)
     told = Notifier((ONE,), network, pauses=(0.0, 0.0))
