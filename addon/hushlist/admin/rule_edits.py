@@ -36,7 +36,6 @@ class WrittenRule(NamedTuple):
     rule: Rule
     #: its text; empty where it cannot be told from those of other rules
     item: str
-    #: its keys
     keys: Mapping[str, str]
     #: the comment behind it, which says of a rule that somebody added at the live page who and when
     comment: str

@@ -13,7 +13,6 @@ from hushlist.importing.e2guardian import read_e2guardian
 from hushlist.importing.pihole import read_pihole
 from hushlist.importing.squidguard import read_squidguard
 
-#: filter -> its reader
 _READERS = {
     "pihole": read_pihole,
     "adguardhome": read_adguard_home,

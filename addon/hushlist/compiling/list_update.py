@@ -165,7 +165,7 @@ def _locked_update(
             longest=FORMATS[own.form].longest if own.form in FORMATS else LONGEST_LIST,
             etag=state.etag if is_known else "",
             last_modified=state.last_modified if is_known else "",
-            show=_shower(subscription.url, progress),
+            show=(lambda *_: None) if progress is None else partial(progress, subscription.url),
         )
         draft.flush()
         if found.is_same:
@@ -260,10 +260,6 @@ def _odd_hint(own: SubscribedList, head: bytes) -> str:
         return ""
     text = hint[1][:40].decode("utf-8", "replace")
     return f"its head says 'Expires: {text}', which is no time such as '4 days': it is asked for once a day"
-
-
-def _shower(url: str, progress: Progress | None) -> Callable[[int, int], object]:
-    return (lambda done, total: None) if progress is None else partial(progress, url)
 
 
 # -- what proves a list ------------------------------------------------------------------------------------------------

@@ -310,7 +310,6 @@ class SpillByPart(Generic[Thing]):
         self._folder = Path(mkdtemp(dir=folder))
         self._waiting: dict[int, list[Thing]] = {}
         self._number = 0
-        #: the parts that have objects
         self.parts: set[int] = set()
 
     def add(self, part: int, *things: Thing) -> None:

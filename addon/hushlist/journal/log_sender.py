@@ -136,7 +136,6 @@ class DatabaseSender:
         self._settings, self._clock = settings, clock
         self._wake, self._stopped = threading.Event(), threading.Event()
         self.spool = Spool(folder, settings, self._wake.set)
-        #: days that have a partition
         self._days: set[str] = set()
         #: why nothing is sent, if so
         self.fault: str | None = None

@@ -58,7 +58,6 @@ def read_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> I
     return split_plain(octets, terms, report, (URLS, pages), read)
 
 
-#: lines that are plain URLs
 URLS = run_of(PLAIN_URL)
 
 

@@ -382,7 +382,6 @@ class MappingReader:
 
 #: keys that hold for all rules of a list, in the list's head or in the policy
 DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant", "covers")
-#: the actions that a rule can have
 RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
 
 

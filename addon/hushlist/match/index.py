@@ -70,7 +70,6 @@ from hushlist.url.hashed_uri import (
 from hushlist.url.host import parse_address
 from hushlist.url.parts import Parts, to_bytes
 
-#: terms in the cache
 MOST_TERMS = 4096
 #: folders in the cache, and octets of one
 MOST_FOLDERS = 4096

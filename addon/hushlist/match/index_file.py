@@ -97,7 +97,6 @@ class Directory:
     has_hashes: bool
     #: version and prefix length of all address ranges
     ranges: tuple[tuple[int, int], ...]
-    #: rules by layer
     rules: dict[str, int]
     #: layers with final rules that do different things
     mixed: tuple[str, ...]

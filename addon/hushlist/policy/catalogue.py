@@ -20,7 +20,6 @@ class CatalogueEntry(NamedTuple):
     """A list of the catalogue; the fields are its keys."""
 
     name: str
-    #: what it is for
     purpose: str
     publisher: str
     #: an SPDX identifier, or the address that the list names

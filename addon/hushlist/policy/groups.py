@@ -87,7 +87,6 @@ class Client(NamedTuple):
 
 
 NOBODY = Client()
-#: the layer of the default action
 DEFAULT_LAYER = "default"
 #: the octets before an IPv4 address within an IPv6 address
 _MAPPED_BITS = 96

@@ -56,7 +56,6 @@ class SafeSearchSetting:
 
 @dataclass(frozen=True, slots=True)
 class SafeSearchService:
-    #: its name in a policy
     name: str
     #: its name for people
     title: str

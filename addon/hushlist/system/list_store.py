@@ -181,7 +181,7 @@ class ListStore:
         path = self.folder / f"draft.{os.getpid()}"
         path.unlink(missing_ok=True)  # of a process of the same number that was killed
         try:
-            with open(path, "xb", opener=_private) as file:
+            with open(path, "xb", opener=lambda own, flags: os.open(own, flags, PRIVATE_FILE)) as file:
                 yield file
         finally:
             path.unlink(missing_ok=True)
@@ -348,7 +348,3 @@ def _number(value: object) -> float:
     if not isinstance(value, float | int):
         raise TypeError
     return float(min(max(value, 0), _LATEST)) if value == value else 0.0
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)

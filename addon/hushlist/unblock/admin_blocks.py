@@ -72,7 +72,7 @@ class BlockTable:
             for block in self._fitting(host, url, categories)
             if block.client in names and (block.until is None or block.until > now)
         }
-        return sorted(fitting, key=_newest, reverse=True)
+        return sorted(fitting, key=lambda block: (block.made, block.id), reverse=True)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[AdminBlock]:
         for block in self._on(host):
@@ -100,10 +100,6 @@ class BlockTable:
 
 
 NO_BLOCKS = BlockTable(())
-
-
-def _newest(block: AdminBlock) -> tuple[float, int]:
-    return block.made, block.id
 
 
 def _is_below(url: bytes, page: str) -> bool:

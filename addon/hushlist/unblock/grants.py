@@ -97,13 +97,16 @@ class GrantTable:
         is_warning: bool = False,
         since: float = -math.inf,
     ) -> Grant | None:
-        """The grant that covers a request by host, URL or category and lasts longest; see ``Overrides.covering``."""
+        """The grant that covers a request by host, URL or category and lasts longest, or is the older one of two.
+
+        See ``Overrides.covering``.
+        """
         if not self._any:
             return None
         keys = [(name, how) for name in (None, *clients) for how in ((False, True) if is_warning else (False,))]
         found = (by_client.get(key, ()) for by_client in self._fitting(host, url, categories) for key in keys)
         valid = (grant for grants in found for grant in grants if grant.holds_at(now) and grant.made > since)
-        return max(valid, key=_lasting, default=None)
+        return max(valid, key=lambda grant: (grant.until, -grant.id), default=None)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
         hosts = self._found["host"]
@@ -121,11 +124,6 @@ class GrantTable:
                     if level in by_category:
                         yield by_category[level]
         yield from self._found.get(EVERYTHING, {}).values()
-
-
-def _lasting(grant: Grant) -> tuple[float, int]:
-    """Greatest for the grant that lasts longest; of two that last equally long, for the older one."""
-    return grant.until, -grant.id
 
 
 def covers_host(target: bytes, host: bytes) -> bool:

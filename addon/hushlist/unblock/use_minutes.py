@@ -46,7 +46,6 @@ _MOST_WAITING = 1_000_000
 _LEAVE = 5.0
 #: minutes that are kept: a week, and a change of the clock or the time of a reset
 KEPT = 9 * 1440
-#: most minutes of one extension
 LONGEST_EXTENSION = 7 * 1440
 
 _INSERT = "INSERT INTO use_minutes (client, category, minute) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

@@ -260,7 +260,6 @@ class AuditReport:
     #: by name
     sources: tuple[SourceCount, ...]
     broken: BrokenRecords
-    #: decisions by action
     actions: dict[str, int]
     kinds: dict[str, KindCount]
     #: unreadable URLs by the reason

@@ -56,7 +56,6 @@ class _SourceChunk(NamedTuple):
     """A worker's next input: a range of a file, a whole file, or what the parent has read."""
 
     source: str
-    #: name of its format
     format: str
     #: octets of the file that it accounts for
     octets: int

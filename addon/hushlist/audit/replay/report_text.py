@@ -10,7 +10,6 @@ from hushlist.audit.replay.audit_report import AuditReport, ListUse, ShownRecord
 from hushlist.audit.sources.recorded_request import text_of
 from hushlist.errors import number_of, printable
 
-#: most rows of a table
 MOST_ROWS = 15
 _LONGEST_BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -39,7 +39,6 @@ MOST_BROKEN_EXAMPLES = 100
 _MOST_WITH_EXAMPLE = 1 << 14
 #: broken records that are named
 MOST_NAMED = 100
-#: slowest decisions
 MOST_SLOWEST = 20
 
 #: names in ``Examples`` that are not a rule, list or category
@@ -254,7 +253,6 @@ class SourceCount(MergeableCounts):
     """The numbers of records read from a source."""
 
     source: str
-    #: name of its format
     format: str
     records: int = 0
     broken: int = 0
@@ -289,7 +287,6 @@ class SlowDecision(NamedTuple):
 
 @dataclass(slots=True)
 class AuditTally(SourceTally):
-    #: decisions by action
     actions: Counter[str] = field(default_factory=Counter)
     #: requests by resource type: all, and those that were stopped
     kinds: Counter[str] = field(default_factory=Counter)
@@ -298,7 +295,6 @@ class AuditTally(SourceTally):
     faults: Counter[str] = field(default_factory=Counter)
 
     hits: dict[HitKey, Hits] = field(default_factory=dict)
-    #: categories of rules that have one
     rule_categories: dict[RuleKey, str] = field(default_factory=dict)
     #: stopped requests that each of two lists would stop; the smaller key first
     overlaps: Counter[tuple[ListKey, ListKey]] = field(default_factory=Counter)

@@ -29,7 +29,6 @@ class ApiCall(NamedTuple):
     #: who may; ``None``: whoever may see the page
     role: Role | None
     summary: str
-    #: the function that does it
     does: str
     #: what it gives: the name of a schema
     gives: str
