@@ -19,9 +19,10 @@ from functools import cache, partial
 from types import NoneType
 from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from hushlist.audit.sources.recorded_request import bytes_of, text_of
+from hushlist.audit.sources.recorded_request import text_of
 from hushlist.errors import HushlistError
 from hushlist.policy.recurrence import parse_moment
+from hushlist.url.parts import to_bytes
 
 T = TypeVar("T")
 #: the keys of such a field stand among those of the object that has the field
@@ -177,7 +178,7 @@ def _is_text(plain: object) -> bool:
 
 _LEAVES: dict[object, PlainReader] = {
     str: partial(_read_leaf, "a text", _is_text, str),
-    bytes: partial(_read_leaf, "a text", _is_text, bytes_of),
+    bytes: partial(_read_leaf, "a text", _is_text, to_bytes),
     datetime: partial(_read_leaf, "a moment", _is_text, parse_moment),
     bool: partial(_read_leaf, "true or false", lambda plain: isinstance(plain, bool), bool),
     int: partial(_read_leaf, "a count", lambda plain: type(plain) is int and 0 <= plain < _LARGEST_COUNT, int),

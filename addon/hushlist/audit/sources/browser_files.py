@@ -29,11 +29,11 @@ from hushlist.audit.sources.recorded_request import (
     BrokenRecord,
     RecordedRequest,
     ResourceType,
-    bytes_of,
     resource_type_of_media,
     resource_type_of_name,
     time_of,
 )
+from hushlist.url.parts import to_bytes
 
 # -- histories ---------------------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ def _visit(source: str, visit: object, number: int) -> RecordedRequest:
     if not isinstance(visit, dict) or not isinstance(url, str) or not url:
         raise JsonError("the visit has no URL")
     kind = ResourceType.FRAME if visit.get("page_transition") in _FRAMES else ResourceType.DOCUMENT
-    return RecordedRequest(bytes_of(url), source, number, kind, time=time_of(visit.get("time_usec"), 1e6))
+    return RecordedRequest(to_bytes(url), source, number, kind, time=time_of(visit.get("time_usec"), 1e6))
 
 
 # -- HAR ---------------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _record(source: str, pages: dict[str, bytes], entry: object, number: int) ->
     url = request.get("url")
     if not isinstance(url, str) or not url:
         raise JsonError("its request has no URL")
-    octets = bytes_of(url)
+    octets = to_bytes(url)
     status = response.get("status")
     status = status if type(status) is int and 0 <= status < 1000 else 0  # a report has no other
     kind = _kind(entry, response, status)
@@ -197,7 +197,7 @@ def _initiator(entry: Mapping[str, Any]) -> bytes | None:
 
 
 def _url(value: object) -> bytes | None:
-    return bytes_of(value) if isinstance(value, str) and value else None
+    return to_bytes(value) if isinstance(value, str) and value else None
 
 
 def _time(entry: Mapping[str, Any]) -> float | None:

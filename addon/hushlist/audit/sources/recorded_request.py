@@ -111,18 +111,12 @@ class SkippedRecord(NamedTuple):
 def text_of(octets: bytes) -> str:
     r"""Octets as text; octets that are not UTF-8 become lone surrogates, so that none is lost.
 
-    >>> text_of(b"\xc3\xa9\xff"), bytes_of("\xe9\udcff")
-    ('é\udcff', b'\xc3\xa9\xff')
+    ``url.parts.to_bytes`` is the opposite.
+
+    >>> text_of(b"\xc3\xa9\xff")
+    'é\udcff'
     """
     return octets.decode("utf-8", "surrogateescape")
-
-
-def bytes_of(text: str) -> bytes:
-    """The opposite of ``text_of``; keeps other lone surrogates, which JSON may have."""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
 
 
 _USER = re.compile(rb"^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#\\]*@")

@@ -9,7 +9,6 @@ from hushlist.audit.sources.recorded_request import (
     BrokenRecord,
     RecordedRequest,
     ResourceType,
-    bytes_of,
     resource_type_of_media,
     resource_type_of_name,
     time_of,
@@ -110,8 +109,3 @@ def test_every_name_that_browsers_and_lists_use_is_known(kind: str, names: str) 
 def test_a_response_s_media_type_tells_what_was_asked_for(kind: str, media_types: str) -> None:
     found = {name: resource_type_of_media(name) for name in media_types.split()}
     assert found == dict.fromkeys(media_types.split(), ResourceType(kind))
-
-
-@each_row(("text", "octets"), [("a\udcff", b"a\xff"), ("\ud83d", b"\xed\xa0\xbd"), ("ä", b"\xc3\xa4")])
-def test_a_surrogate_that_stands_alone_stays_one(text: str, octets: bytes) -> None:
-    assert bytes_of(text) == octets
