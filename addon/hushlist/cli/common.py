@@ -70,10 +70,10 @@ def add_list(parser: argparse.ArgumentParser, name: str, lines: Iterable[str], t
     parser.add_argument(name, action=PrintLines, nargs=0, help=text)
 
 
-def add_policy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="the policy file (default: the one that is shipped)"
-    )
+def add_policy(
+    parser: argparse.ArgumentParser, text: str = "the policy file (default: the one that is shipped)"
+) -> None:
+    parser.add_argument("--policy", type=Path, metavar="FILE", help=text)
 
 
 def parse_number(text: str) -> int:

@@ -49,6 +49,7 @@ from hushlist.cli.common import (
     GOOD,
     Commands,
     add_command,
+    add_policy,
     complain,
     expand_folders,
     parse_number,
@@ -159,11 +160,9 @@ def _add_diff(commands: Commands) -> None:
         parser.add_argument(name, type=Path, metavar=name.upper(), help="a list, a squidGuard folder, or a policy file")
     add_list_options(parser)
     add_seal(parser)
-    parser.add_argument(
-        "--policy",
-        type=Path,
-        metavar="FILE",
-        help="a policy that has OLD as a list: compare decisions by it, with OLD and with NEW in its place "
+    add_policy(
+        parser,
+        "a policy that has OLD as a list: compare decisions by it, with OLD and with NEW in its place "
         "(default: decisions by the list alone)",
     )
     parser.add_argument(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
-from pathlib import Path
 
 from hushlist.cli.command_options import policy_of
 from hushlist.cli.common import (
@@ -18,6 +17,7 @@ from hushlist.cli.common import (
     Commands,
     add_command,
     add_group,
+    add_policy,
     checked,
     complain,
     parse_number,
@@ -90,12 +90,7 @@ def _add(commands: Commands, name: str, answer: _Answer, text: str) -> argparse.
         help="the folder of the log, or its database as postgresql://..., in place of the policy's (default: the "
         "user's folder for state)",
     )
-    parser.add_argument(
-        "--policy",
-        type=Path,
-        metavar="FILE",
-        help="the proxies' policy: where it has the log, and its time zone (default: UTC)",
-    )
+    add_policy(parser, "the proxies' policy: where it has the log, and its time zone (default: UTC)")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line; its times are in UTC")
     return parser
 

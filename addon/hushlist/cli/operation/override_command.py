@@ -24,6 +24,7 @@ from hushlist.cli.common import (
     Commands,
     add_command,
     add_group,
+    add_policy,
     complain,
     parse_number,
     parse_place,
@@ -155,11 +156,8 @@ def add_to(commands: Commands) -> None:
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     """Add the options for what the proxies share: a policy has its database, and the time zone of what is printed."""
-    parser.add_argument(
-        "--policy",
-        type=Path,
-        metavar="FILE",
-        help="the proxies' policy: its database, if it names one, and its time zone (default: those of this machine)",
+    add_policy(
+        parser, "the proxies' policy: its database, if it names one, and its time zone (default: those of this machine)"
     )
     parser.add_argument(
         "--store",
