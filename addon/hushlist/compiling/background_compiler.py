@@ -134,7 +134,6 @@ def _of_machine(path: Path, why: str) -> PolicyError:
 
 
 def main() -> None:
-    """The process: see the module."""
     if hasattr(os, "nice"):
         os.nice(19)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback

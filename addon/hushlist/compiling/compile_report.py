@@ -57,7 +57,6 @@ class CompileReport:
     warnings: list[Problem]
 
     def to_json(self) -> bytes:
-        """JSON for the index file."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod

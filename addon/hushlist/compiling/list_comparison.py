@@ -106,7 +106,6 @@ def compare_lists(
 
 
 def _joined(one: ListChange, other: ListChange) -> ListChange:
-    """The change of two ranges of keys."""
     broad = [*one.broad, *other.broad]
     return ListChange(one.old + other.old, one.new + other.new, one.lost + other.lost, broad, one.opened + other.opened)
 

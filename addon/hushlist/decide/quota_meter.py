@@ -143,7 +143,6 @@ class QuotaMeter:
         return int(self._clock() // 60)
 
     def uses(self, quotas: Iterable[Quota], client: Client, group: str) -> list[QuotaUse]:
-        """What a client has used of quotas."""
         minute = self.minute
         return [self._use(quota, client, group, minute) for quota in quotas]
 

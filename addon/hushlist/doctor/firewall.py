@@ -93,8 +93,6 @@ def _closes(objects: Sequence[_Object], protocol: str, port: int) -> bool:
 
 
 class _Rules(NamedTuple):
-    """The rules of each chain, and the elements of each set."""
-
     of_chain: defaultdict[_Key, list[_Object]]
     sets: Mapping[_Key, Any]
 

@@ -81,8 +81,6 @@ class FileSection:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """The directory of an index file."""
-
     #: by the names that ``table_key`` gives
     tables: dict[str, Shape]
     #: "filter", "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; those of
@@ -107,7 +105,6 @@ class Directory:
     has_general_filters: bool
 
     def to_json(self) -> bytes:
-        """JSON for the file."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["tables"] = {name: (own.count, own.key, own.bits) for name, own in self.tables.items()}
         plain["sections"] = {name: (own.offset, own.length, own.crc) for name, own in self.sections.items()}

@@ -15,8 +15,6 @@ _PERCENT = re.compile(r"([0-9]{1,2})%")
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """The limits of one list; immutable."""
-
     #: whether it has to be a list of its format
     format: bool = True
     #: the percentage of its rules that it may lose; ``None``: all of them

@@ -173,7 +173,6 @@ def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
 
 
 def notice_of(found: AccessRequest, privacy: Privacy, language: str) -> Notice:
-    """The notice of a new request."""
     shown, texts = shown_request(found, privacy), live_texts()[language]
     asker = printable(str(shown["user"] or shown["client"] or texts["somebody"]))
     asks = texts["asks_for"]

@@ -192,7 +192,6 @@ class SelfConnections:
         self._ports: set[int] = set()
 
     def note(self, data: ServerConnectionHookData) -> None:
-        """Note a new connection of the proxy."""
         server = data.server
         if server.sockname is not None and server.peername is not None:
             self._made[server.transport_protocol, end_of(server.sockname), end_of(server.peername)] = server

@@ -34,8 +34,6 @@ _Files = Mapping[Path, Fingerprint]
 
 
 class Publication(NamedTuple):
-    """What is published now."""
-
     lists: dict[int, PublishedList]
     #: what it was made of; if that changes, it is made again
     files: _Files

@@ -351,8 +351,6 @@ _SIZES = {
 
 
 class _Query:
-    """The fields of a query."""
-
     def __init__(self, fields: Mapping[str, list[str]]) -> None:
         self._fields = fields
 

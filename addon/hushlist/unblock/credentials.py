@@ -41,8 +41,6 @@ _STORED = re.compile(r"scrypt\$n=([0-9]{1,9}),r=([0-9]{1,3}),p=([0-9]{1,3})\$([A
 
 
 class StoredPassphrase(NamedTuple):
-    """The fields of a stored form."""
-
     n: int
     r: int
     p: int
@@ -153,8 +151,6 @@ class CodeError(HushlistError):
 
 
 class Code(NamedTuple):
-    """A stored code."""
-
     hash: bytes
     scope: str
     #: ``None``: any blocked target of the scope

@@ -34,8 +34,6 @@ class LockedError(HushlistError):
 
 
 class CountedTry(NamedTuple):
-    """A try that was counted as wrong."""
-
     number: int
     client: str
     #: whether it was the last one: the client, or everybody, is locked now

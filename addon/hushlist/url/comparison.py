@@ -228,5 +228,4 @@ class RedirectMemory:
         return False
 
     def forget(self) -> None:
-        """Forget everything."""
         self._until.clear()

@@ -20,8 +20,6 @@ from hushlist.url.request import LONGEST_TARGET, MOST_HOSTS, Request, canonical_
 
 
 class HeaderFields(Protocol):
-    """Header fields."""
-
     @property
     def fields(self) -> Sequence[Sequence[bytes]]:
         """Names and values, as sent."""

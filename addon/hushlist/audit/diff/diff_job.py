@@ -204,8 +204,6 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class DiffOptions:
-    """Which changes to report."""
-
     #: most changes of each kind; ``None`` for all
     limit: int | None = None
     #: whether to report rules that have only moved

@@ -189,8 +189,6 @@ _Sets = tuple[tuple[TargetKind, frozenset[bytes]], ...]
 
 
 class TriedBlock(NamedTuple):
-    """The result for a chunk."""
-
     entries: int
     #: different strings that were hashed: expressions, URIs
     expressions: int

@@ -98,8 +98,6 @@ class LeakRow:
 
 @dataclass(slots=True)
 class Leak:
-    """The result of a search."""
-
     source: str
     rows: list[LeakRow] = field(default_factory=list)
     recovered: list[Recovered] = field(default_factory=list)

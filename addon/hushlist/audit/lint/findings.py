@@ -38,8 +38,6 @@ from hushlist.url.iri import DIRECTION_MARKS
 
 
 class FindingKind(StrEnum):
-    """The kind of a problem."""
-
     #: the list cannot be used
     ERROR = "error"
     #: no rule could be made from it

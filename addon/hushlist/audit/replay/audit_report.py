@@ -220,7 +220,6 @@ class ShownRecord:
 
 
 def shown_record(record: RecordedRequest) -> ShownRecord:
-    """A record as reports show it."""
     asked, page = record.asked, record.page
     request = None
     if isinstance(asked, Request):

@@ -77,8 +77,6 @@ class ReplayMoment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SiteOfHost:
-    """The site and the popular domain of a host."""
-
     #: ``None`` if there is no readable host
     site: str | None
     #: the popular domain that the host is, or is below

@@ -250,8 +250,6 @@ class Hits(MergeableCounts):
 
 @dataclass(slots=True)
 class SourceCount(MergeableCounts):
-    """The numbers of records read from a source."""
-
     source: str
     format: str
     records: int = 0

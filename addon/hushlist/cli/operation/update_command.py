@@ -59,8 +59,6 @@ def add_to(commands: Commands) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list of a policy, and its copies."""
-
     source: str
     layer: str
     store: ListStore

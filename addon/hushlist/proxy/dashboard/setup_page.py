@@ -123,7 +123,6 @@ def is_direct(flow: http.HTTPFlow) -> bool:
 
 
 def is_setup_path(request: http.Request) -> bool:
-    """Whether a path is one of the setup page."""
     return request.path.partition("?")[0] in _PATHS
 
 

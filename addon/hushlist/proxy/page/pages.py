@@ -35,8 +35,6 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The explanation for a blocked person."""
-
     #: the canonical address, without user information
     url: str
     #: the rule's own text, shown unchanged; ``None``: the page explains in the reader's language

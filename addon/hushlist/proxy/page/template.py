@@ -118,7 +118,6 @@ def parse_template(text: str, source: str) -> Template:
 
 
 def shipped_template() -> Template:
-    """The template of the package."""
     file = files("hushlist.proxy.page").joinpath("block_page.html")
     return parse_template(file.read_text(encoding="utf-8"), file.name)
 

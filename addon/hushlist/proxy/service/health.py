@@ -91,8 +91,6 @@ HEALTH_PATHS: Mapping[str, Callable[[Runtime], Health]] = {"/healthz": decides, 
 
 
 class HealthPort:
-    """The port for load balancers."""
-
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._listener: socket.socket | None = None

@@ -121,8 +121,6 @@ async def watch(read: Callable[[], PolicyUpdate], files: _Files, swap: Callable[
 
 
 class PolicyWatch:
-    """Reads the policy for a runtime."""
-
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._path: Path | None = None
