@@ -241,7 +241,7 @@ class Administration:
         if days:
             rule["expires"] = str(now.date() + timedelta(days=days - 1))
         comment = f"{_one_line(account.name)}, {now:%Y-%m-%d %H:%M} UTC"
-        _change_list(path, lambda text: with_rule(text, rule, comment))
+        _change_list(policy, path, lambda text: with_rule(text, rule, comment))
         plain: dict[str, object] = {**rule, "file": str(path)}
         undo = {"kind": "rule", "file": str(path), "item": rule_text(rule)}
         return Done(self.store.record(account, "added a rule", plain, Role.MANAGE, undo), plain)
@@ -252,7 +252,7 @@ class Administration:
         found = [own for own in _written_rules(path) if own.id == identity]
         if not found:
             raise MissingError("the rule is not there any more, or was changed since")
-        _change_list(path, lambda text: without_rule(text, found[-1].item))
+        _change_list(policy, path, lambda text: without_rule(text, found[-1].item))
         plain: dict[str, object] = {**found[-1].keys, "comment": found[-1].comment or None, "file": str(path)}
         undo = {"kind": "rule removed", "file": str(path), "keys": found[-1].keys, "comment": found[-1].comment}
         return Done(self.store.record(account, "removed a rule", plain, Role.MANAGE, undo), plain)
@@ -384,7 +384,7 @@ class Administration:
             path = own_list(policy)
             if str(path) != how["file"]:
                 raise MissingError("the policy has another list of own rules now")
-            _change_list(path, lambda text: _edit_back(text, how))
+            _change_list(policy, path, lambda text: _edit_back(text, how))
         else:
             self._undo_list(policy, how)
 
@@ -471,8 +471,8 @@ def _written_rules(path: Path) -> list[WrittenRule]:
         raise ActionError(f"{path}: {error}") from error
 
 
-def _change_list(path: Path, edit: Callable[[str], str]) -> None:
-    if not change_list(path, edit):
+def _change_list(policy: Policy, path: Path, edit: Callable[[str], str]) -> None:
+    if not change_list(policy, path, edit):
         raise ActionError("there is such a rule already")
 
 

@@ -9,6 +9,7 @@ comments inside brackets. Whatever is written is read again before it takes the 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -25,6 +26,7 @@ from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Action, Rule
 from hushlist.policy.policy_file import Policy
 from hushlist.system.files import LONGEST_DOCUMENT, edit_file
+from hushlist.system.list_store import ListStore
 
 #: the layer that an administrator's own rules are in
 _OVERRIDES = "overrides"
@@ -55,13 +57,39 @@ def own_list(policy: Policy) -> Path:
     raise ActionError(f"the policy has no YAML list in a layer {_OVERRIDES!r}")
 
 
-def change_list(path: Path, edit: Callable[[str], str]) -> bool:
-    """Replace a list's text by what ``edit`` makes of it, if it differs; ``ActionError`` if it cannot be changed."""
+def change_list(policy: Policy, path: Path, edit: Callable[[str], str]) -> bool:
+    """Replace the text of a policy's list by what ``edit`` makes of it, if it differs; no gate holds that back.
+
+    ``ActionError`` if it cannot be changed.
+    """
+
+    def edited(before: bytes) -> bytes:
+        after = edit(before.decode("utf-8")).encode("utf-8")  # decoded as it is: ends of lines stay
+        if after != before:
+            _accept(ListStore(Path(policy.source), os.path.abspath(path)), before, after)  # noqa: PTH100  as the gate
+        return after
+
     try:
-        # decoded as it is: ends of lines stay
-        return edit_file(path, LONGEST_DOCUMENT, lambda octets: edit(octets.decode("utf-8")).encode("utf-8"))
-    except (OSError, UnicodeError, ActionError) as error:
+        return edit_file(path, LONGEST_DOCUMENT, edited)
+    except (OSError, RuntimeError, UnicodeError, ActionError) as error:
         raise ActionError(f"{path} cannot be changed: {error}") from error
+
+
+def _accept(store: ListStore, before: bytes, after: bytes) -> None:
+    """Have an edit pass the gate, which somebody means; but not what it is an edit of, if that has not passed."""
+    current = store.current()
+    if current is None or current.digest == _digest(after):
+        return
+    with store.locked():
+        state, known = store.state(), _digest(before)
+        if known == state.held != current.digest:
+            raise ActionError(f"it is held back: {'; '.join(state.reasons)}; 'hushlist update' can accept it")
+        if known in (current.digest, state.accepted):
+            store.expect(_digest(after))
+
+
+def _digest(octets: bytes) -> str:
+    return sha256(octets).hexdigest()
 
 
 def rule_text(rule: Mapping[str, str]) -> str:

@@ -70,8 +70,9 @@ class Commands:
             return text
 
         try:
-            path = own_list(self._engine().policy)
-            change_list(path, edit)
+            policy = self._engine().policy
+            path = own_list(policy)
+            change_list(policy, path, edit)
         except ActionError as error:
             raise exceptions.CommandError(printable(str(error))) from error
         logger.info("hushlist: %s: added %s for %s", path, action.value, ", ".join(hosts))

@@ -235,13 +235,15 @@ class ListStore:
         if held is None:
             return None
         version, state = Version(held.stem, held, time.time()), self.state()
-        self.note(
-            accepted=version.digest,
-            rolled_back=tuple(digest for digest in state.rolled_back if digest != version.digest),
-            signed=max(state.signed, state.held_signed),
-        )
+        self.expect(version.digest)
+        self.note(signed=max(state.signed, state.held_signed))
         self.use(version)
         return version
+
+    def expect(self, digest: str) -> None:
+        """Have a version pass when it comes, as a person wants it."""
+        rolled_back = tuple(own for own in self.state().rolled_back if own != digest)
+        self.note(accepted=digest, rolled_back=rolled_back)
 
     def roll_back(self) -> Version | None:
         """Put the version before the one in force into force, and hold that one back; ``None`` if there is none."""

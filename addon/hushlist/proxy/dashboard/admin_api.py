@@ -177,7 +177,7 @@ class AdminApi:
         begun = does.store.begin(account, call.does.replace("_", " "), values)
         try:
             done: Done = function(begun, **more, **values)
-        except (ActionError, PermissionError):
+        except (ActionError, UnansweredError, PermissionError):
             does.store.strike(begun)
             raise
         logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, call.does, done.recorded)

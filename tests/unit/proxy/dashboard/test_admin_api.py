@@ -19,6 +19,7 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.admin import admin_store, administration, what_holds
 from hushlist.admin.admin_store import AdminStore, default_path
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.policy.admin import Role
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard import admin_api, dashboard_server
@@ -31,6 +32,7 @@ from hushlist.unblock.credentials import CodeError
 from hushlist.unblock.grants import WARNING
 from hushlist.unblock.wrong_tries import LockedError
 from unit.clock import Clock
+from unit.compiling.test_logged_visits import record, write_log
 from unit.rows import each_row
 
 PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
@@ -912,6 +914,48 @@ def test_a_rule_that_is_there_again_is_not_brought_back(manager: Browser, tmp_pa
     own.write_bytes(before)
     assert manager.call("POST", f"/record/{number}/undo", {}) == (400, {"error": "there is such a rule already"})
     assert own.read_bytes() == before
+
+
+@pytest.fixture
+def gated(use: Callable[..., Path], browser: Browser, tmp_path: Path) -> Callable[[], dict[Path, str]]:
+    """Sign in, and compile the policy, whose log has so many visits that a change of the own rules is held back."""
+    visits = [record(f"h{host}.example", f"10.0.{client}.1") for host in range(20) for client in range(10)]
+    write_log(tmp_path / "log", visits)
+    use(f"log: {{folder: {tmp_path / 'log'}}}")
+    assert browser.sign_in("max") == 200
+
+    def held() -> dict[Path, str]:
+        return compile_policy(tmp_path / "policy.yaml").policy.held
+
+    assert held() == {}
+    return held
+
+
+def test_what_an_administrator_writes_is_never_held_back(
+    browser: Browser, gated: Callable[[], dict[Path, str]], tmp_path: Path
+) -> None:
+    for host in ("h1.example", "h2.example"):  # the second before the first is read
+        rule = {"action": "block", "scope": "host", "target": host}
+        done = browser.call("POST", "/rules", rule)[1]
+    assert gated() == {}
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert gated() == {}
+    (own,) = (one for one in browser.call("GET", "/rules")[1]["rules"] if one["expression"] == "h1.example/")
+    assert browser.call("DELETE", f"/rules/{own['id']}")[0] == 200
+    assert gated() == {}
+
+
+def test_what_is_held_back_of_the_own_list_is_not_accepted_with_a_rule(
+    browser: Browser, gated: Callable[[], dict[Path, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text("rules: [h1.example]\n")
+    assert len(gated()) == 1
+    status, told = browser.call("POST", "/rules", {"action": "block", "scope": "host", "target": "h2.example"})
+    assert (status, "is held back: it stops 10 of 200" in str(told)) == (400, True)
+    assert (tmp_path / "own.yaml").read_text() == "rules: [h1.example]\n"
+    (tmp_path / "own.yaml").write_text("rules: [h1.example, h3.example]\n")  # which nobody has looked at so far
+    assert browser.call("POST", "/rules", {"action": "block", "scope": "host", "target": "h2.example"})[0] == 200
+    assert len(gated()) == 1
 
 
 @pytest.fixture
