@@ -22,7 +22,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import presence_of_element_located, title_is
 
 from e2e import test_chromium
-from e2e.browser import wait_until
+from e2e.browser import chromium, wait_until
 from e2e.origin import Origin
 from e2e.policies import replace, stored
 from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
@@ -214,6 +214,28 @@ def test_a_click_on_a_warning_leads_on(filtering: Proxy, origin: Origin) -> None
 browsing = test_chromium.pytestmark
 
 
+#: clicks on a warning by itself, as soon as somebody visits the page
+WORKER = b"""
+self.addEventListener("install", () => self.skipWaiting())
+self.addEventListener("activate", (event) => event.waitUntil(
+    self.registration.navigationPreload.enable().then(() => clients.claim())))
+self.addEventListener("fetch", (event) => event.respondWith((async () => {
+    const page = await event.preloadResponse
+    if (!event.request.url.includes("/warned/") || !page) return page || fetch(event.request)
+    const text = await page.text()
+    const action = text.match(/action="([^"]*)"/)[1].replaceAll("&amp;", "&")
+    const token = text.match(/name="token" value="([^"]*)"/)[1]
+    await fetch(action, {method: "POST", body: new URLSearchParams({token}), redirect: "manual"})
+    const {status} = await fetch(event.request.url)
+    return new Response(`<title>${status}</title>`, {headers: {"Content-Type": "text/html"}})
+})()))
+"""
+REGISTERING = b"""<title>registering</title><script>
+navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorker.ready)
+    .then(() => { document.title = "registered" })
+</script>"""
+
+
 class TestBrowser:
     pytestmark = browsing
 
@@ -251,6 +273,17 @@ class TestBrowser:
         wait_until(browser, presence_of_element_located((By.TAG_NAME, "h1")))
         assert "Mind this" in browser.find_element(By.TAG_NAME, "body").text
         assert browser.find_elements(By.TAG_NAME, "button") == []
+
+    def test_a_site_s_own_worker_can_read_the_form_but_not_send_it(
+        self, tmp_path: Path, proxy: Proxy, origin: Origin
+    ) -> None:
+        origin.pages |= {"/worker.js": ("text/javascript", WORKER), "/": ("text/html", REGISTERING)}
+        with chromium(proxy, tmp_path, "--ignore-certificate-errors") as browser, origin.watch() as arrived:
+            browser.get("https://framed.test/")
+            wait_until(browser, title_is("registered"))
+            browser.get("https://framed.test/warned/")
+            wait_until(browser, title_is("403"))
+        assert [one.target for one in arrived.requests if b"warned" in one.target] == []
 
     def test_another_site_can_send_the_form_but_knows_no_token(self, browser: Chrome, origin: Origin) -> None:
         origin.pages["/forgery"] = (

@@ -98,6 +98,18 @@ def _is_framed(request: http.Request) -> bool:
     return destination.lower() != "document"
 
 
+def _is_by_hand(form: http.Request) -> bool:
+    """Whether a person has sent a form, as far as the browser says so, which it does over https.
+
+    A site's own service worker can read the pages of its site, their tokens among it, and send what it likes.
+    Spec: Fetch Metadata Request Headers, 2.2 and 2.4
+    """
+    names = ("sec-fetch-mode", "sec-fetch-user", "user-agent")
+    mode, user, agent = (str(form.headers.get(name, "")) for name in names)
+    never_says = "AppleWebKit/" in agent and "Chrome/" not in agent  # whether there was a person: Safari
+    return not mode or (mode == "navigate" and (user == "?1" or never_says))
+
+
 def _address(judgement: Judgement) -> bytes:
     """The URL to return to: the URL as sent, unless another name or interpretation of it decided."""
     url = judgement.request.url
@@ -159,7 +171,11 @@ class UnblockHandler:
             return
         form = parse_qs(content.decode("utf-8", "replace"))
         judgement = judgement.recorded(stopped.reference)
-        message = await self._try_in_turn(overrides, judgement, form)
+        message: str | None = "expired"
+        if _is_by_hand(flow.request):
+            message = await self._try_in_turn(overrides, judgement, form)
+        else:
+            logger.warning("hushlist: %s: a form is refused: a script has sent it", _name(judgement))
         if message is None:
             flow.response = _go_on(request.target)
         else:

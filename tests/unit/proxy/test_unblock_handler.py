@@ -242,6 +242,36 @@ def test_a_frame_has_no_form(pupil: Person, url: str, destination: str) -> None:
     assert [answer is not None and "<form" in (answer.text or "") for answer in answers] == [True, False]
 
 
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+SAFARI = "Mozilla/5.0 (Macintosh) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15"
+BY_CLICK = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_taken"),
+    [
+        (BY_CLICK, True),
+        (BY_CLICK | {"Sec-Fetch-User": "?0"}, False),
+        ({"Sec-Fetch-Mode": "navigate"}, False),
+        ({"Sec-Fetch-Mode": "navigate", "User-Agent": CHROME}, False),
+        ({"Sec-Fetch-Mode": "navigate", "User-Agent": SAFARI}, True),
+        ({"Sec-Fetch-Mode": "cors", "User-Agent": SAFARI}, False),
+        (BY_CLICK | {"Sec-Fetch-Mode": "cors"}, False),
+        ({"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, False),
+    ],
+)
+@pytest.mark.parametrize("url", ["https://games.example/", "https://mixed.example/"])
+def test_a_form_that_a_script_has_sent_is_refused(
+    pupil: Person, overrides: Overrides, url: str, fields: dict[str, str], is_taken: bool
+) -> None:
+    page = pupil.page(url)
+    assert page.action
+    form = urlencode({"token": page.token, "code": overrides.make_code("host", 600)}).encode()
+    answer = pupil.ask(pupil.flow(urljoin(url, page.action), "POST", form, **fields))
+    assert answer is not None
+    assert (answer.status_code == 303, pupil.passes(url)) == (is_taken, is_taken)
+
+
 def test_a_form_is_no_request_that_is_counted(hushlist: Hushlist, pupil: Person) -> None:
     page = pupil.page("http://games.example/")
     page.unlock(words="wrong")
