@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import ssl
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -141,6 +141,10 @@ class ListServer:
         if self._server is not None:
             self._server.ssl_options = tls
 
+    def use_keys(self, keys: Collection[str]) -> None:
+        """Answer clients with other keys, and no others."""
+        self._limits = self._limits._replace(keys=keys)
+
     def close(self) -> None:
         """Accept no more connections."""
         if self._server is not None:
@@ -219,7 +223,7 @@ class _BoundedServer(HTTPServer):
         super().on_close(server_conn)
 
 
-# -- its certificate, which the next one takes the place of ---------------------------------
+# -- its certificate and its clients' keys, of which the next take the place ------------------------------------------
 
 #: octets of a file of certificates, or of a key
 _LONGEST_CERTIFICATE = 1 << 20
@@ -239,16 +243,14 @@ def read_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-async def keep_certificate(
-    certificate: Path, key: Path, use: Callable[[ssl.SSLContext], object], complain: Callable[[OSError], object]
-) -> None:
-    """Hand on the certificate whenever its files have changed; never ends. What cannot be used is complained of."""
-    seen = fingerprints((certificate, key))
+async def keep_fresh(files: Sequence[Path], use: Callable[[], object], complain: Callable[[OSError], object]) -> None:
+    """Use files anew whenever they have changed; never ends. What cannot be used is complained of."""
+    seen = fingerprints(files)
     while True:
         await asyncio.sleep(_LOOKING)
-        before, seen = seen, fingerprints((certificate, key))
+        before, seen = seen, fingerprints(files)
         if seen != before:
             try:
-                use(read_certificate(certificate, key))
-            except OSError as error:  # perhaps the key is not there yet, which is another change
+                use()
+            except OSError as error:  # perhaps another of them is not there yet, which is another change
                 complain(error)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from hushlist.publish import list_server
-from hushlist.publish.list_server import ListServer, ServerLimits, keep_certificate, read_certificate
+from hushlist.publish.list_server import ListServer, ServerLimits, keep_fresh, read_certificate
 from hushlist.publish.safebrowsing_service import SafeBrowsingService
 from unit.compiling.https_origin import write_chain
 
@@ -33,7 +34,11 @@ def kept(
 
     monkeypatch.setattr(list_server.asyncio, "sleep", wait)
     with suppress(_EndError):
-        asyncio.run(keep_certificate(*files, used.append, lambda error: complaints.append(str(error))))
+        asyncio.run(
+            keep_fresh(
+                files, lambda: used.append(read_certificate(*files)), lambda error: complaints.append(str(error))
+            )
+        )
     return used, complaints
 
 
@@ -94,6 +99,21 @@ def test_new_connections_get_the_new_one(files: tuple[Path, Path]) -> None:
         assert await asyncio.to_thread(shown, port) == before
         server.use_tls(read_certificate(*files))
         assert await asyncio.to_thread(shown, port) == files[0].read_text() != before
+        server.close()
+
+    asyncio.run(serve())
+
+
+def test_a_key_that_is_taken_out_of_the_file_opens_nothing(tmp_path: Path) -> None:
+    def status(port: int, key: str) -> int:
+        return httpx.get(f"http://127.0.0.1:{port}/v5/hashLists?key={key}").status_code
+
+    async def serve() -> None:
+        server = ListServer(SafeBrowsingService({}, 300.0), ServerLimits(("old", "kept")), lambda _: None)
+        port = server.listen("127.0.0.1", 0)
+        assert await asyncio.to_thread(status, port, "old") == 200
+        server.use_keys(("kept", "new"))
+        assert [await asyncio.to_thread(status, port, key) for key in ("old", "kept", "new")] == [403, 200, 200]
         server.close()
 
     asyncio.run(serve())

@@ -124,7 +124,7 @@ def _keys(path: Path | None) -> tuple[str, ...]:
 
 async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.SSLContext | None) -> None:
     from hushlist.publish.list_publisher import keep_publishing, make_versions, open_histories, read_publication
-    from hushlist.publish.list_server import ListServer, keep_certificate
+    from hushlist.publish.list_server import ListServer, keep_fresh, read_certificate
     from hushlist.publish.safebrowsing_service import SafeBrowsingService
     from hushlist.safebrowsing.v4_messages import ThreatType
 
@@ -149,13 +149,16 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
     print_line(f"listening on {'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}/")
     keeping = [keep_publishing(publication, read, use, server.thread, _complain)]
     if tls is not None:
-        keeping.append(keep_certificate(arguments.certificate, arguments.key, server.use_tls, _complain_of_certificate))
+        files = arguments.certificate, arguments.key
+        keeping.append(keep_fresh(files, lambda: server.use_tls(read_certificate(*files)), _complain_of_change))
+    if (keys := arguments.client_keys) is not None:
+        keeping.append(keep_fresh((keys,), lambda: server.use_keys(_keys(keys)), _complain_of_change))
     await asyncio.gather(*keeping)
 
 
-def _complain_of_certificate(error: OSError) -> None:
+def _complain_of_change(error: OSError) -> None:
     complain(error)
-    complain("the certificate is not used, the one before stays")
+    complain("the change is not used, what was before stays")
 
 
 def _complain(error: Exception) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -28,12 +28,16 @@ class Served:
     listened: tuple[object, ...] = ()
     thread = None
     use_tls = None
+    keys: Collection[str] = ()
     #: the policy that was read, and which of its lists as what
     read: tuple[Path, dict[str, ThreatType]]
 
     def __call__(self, service: Any, limits: ServerLimits, log: Callable[[RequestLog], object]) -> Served:
         self.service, self.limits, self.log = service, limits, log
         return self
+
+    def use_keys(self, keys: Collection[str]) -> None:
+        self.keys = keys
 
     def listen(self, *where: object) -> int:
         self.listened = where
@@ -66,6 +70,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
     monkeypatch.setattr(list_publisher, "read_publication", read)
     monkeypatch.setattr(list_server, "ListServer", own)
     monkeypatch.setattr(list_publisher, "keep_publishing", once)
+    monkeypatch.setattr(list_server, "keep_fresh", once)
     return own
 
 
@@ -158,10 +163,10 @@ def test_with_a_certificate_it_is_https(run: Run, served: Served, monkeypatch: p
     given = list[object]()
 
     async def keep(*own: object) -> None:
-        given.append(own[:2])
+        given.append(own[0])
 
     monkeypatch.setattr(list_server, "read_certificate", lambda *files: files)
-    monkeypatch.setattr(list_server, "keep_certificate", keep)
+    monkeypatch.setattr(list_server, "keep_fresh", keep)
     options = ["--certificate", "chain.pem", "--key", "key.pem", "--listen", "[::1]:8443"]
     code, out, _ = run("serve-lists", "--policy", "policy.yaml", *options)
     assert code == 0
@@ -170,6 +175,24 @@ def test_with_a_certificate_it_is_https(run: Run, served: Served, monkeypatch: p
         ("::1", 8443, (Path("chain.pem"), Path("key.pem"))),
         (Path("chain.pem"), Path("key.pem")),
     ]
+
+
+def test_keys_that_change_in_their_file_are_used_and_none_are_not(
+    run: Run, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def keep(files: Sequence[Path], use: Callable[[], object], complain: Callable[[OSError], object]) -> None:
+        assert files == (Path("keys"),)
+        files[0].write_text("second\nthird\n")
+        use()
+        files[0].write_text("# nobody\n")
+        with pytest.raises(OSError, match="it has no key") as raised:
+            use()
+        complain(raised.value)
+
+    monkeypatch.setattr(list_server, "keep_fresh", keep)
+    code, _, err = run("serve-lists", "--policy", "policy.yaml", "--client-keys", "keys")
+    assert (code, served.keys) == (0, ("second", "third"))
+    assert err.splitlines()[-1] == "hushlist: the change is not used, what was before stays"
 
 
 @pytest.mark.parametrize(("options", "end"), [([], ""), (["--log-prefixes"], "\t01020304,05060708")])
