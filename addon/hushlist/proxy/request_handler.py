@@ -72,7 +72,7 @@ class RequestHandler:
         self._metered = metered
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
-        #: those that passed by a temporary unblock, and those of whom the filter was off
+        #: those that passed by a temporary unblock, and those of whom the filter was off, or failed
         self._granted: WeakSet[http.HTTPFlow] = WeakSet()
         self._undecided: WeakSet[http.HTTPFlow] = WeakSet()
         #: by client connection: host -> host to connect to instead
@@ -152,6 +152,7 @@ class RequestHandler:
                     self._metered.begin(flow, flow.client_conn, recorded)
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
+            self._undecided.add(flow)  # it may have passed
 
     def _is_late(self, flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:
         """Whether a request was decided a while ago, or by another policy, and has not gone on yet."""

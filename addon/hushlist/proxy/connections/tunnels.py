@@ -258,7 +258,16 @@ class Tunnels:
             return None
         except Exception as error:
             is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
+            if not is_blocked:
+                self._note_undecided(context.client, context.server)
         return _Refused(context) if is_blocked else chosen
+
+    def _note_undecided(self, client: connection.Client, server: connection.Server) -> None:
+        """Note raw data that passes while nothing is decided, by what is known of it without reading it."""
+        if server.address is not None:
+            names = _inner_name(client, server)
+            protocol = client.transport_protocol.encode()
+            self._relayed.note(client, request_of_connection(protocol, server.address, names, client.proxy_mode), None)
 
     async def _judge_raw(self, chosen: _Raw, sent: list[bytes]) -> Judgement | None:
         """The judgement of raw data, if it is made here."""
@@ -269,9 +278,7 @@ class Tunnels:
             return None
         names = _inner_name(context.client, context.server)
         if settings.mode == "off":
-            protocol = context.client.transport_protocol.encode()
-            request = request_of_connection(protocol, context.server.address, names, context.client.proxy_mode)
-            self._relayed.note(context.client, request, None)
+            self._note_undecided(context.client, context.server)
             return None
         try:
             hello = None if is_quic else read_hello(context, sent)
@@ -319,7 +326,8 @@ class Tunnels:
                 _lead(server, request)
                 self._relayed.note(client, request, judgement)
         except Exception as error:
-            self._lets_pass(error, server, is_blocked=is_blocked)
+            if self._lets_pass(error, server, is_blocked=is_blocked):
+                self._note_undecided(flow.client_conn, server)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """Stop connections to refused servers."""

@@ -128,6 +128,17 @@ def test_what_was_begun_while_the_filter_was_off_ends_where_it_is_stopped(proxie
     assert proxied.ended(*flows) == [True, False]
 
 
+def test_what_a_failure_has_let_pass_ends_where_it_is_blocked(
+    proxied: Proxied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxied.load("bad.example")
+    proxied.hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "decide", broken)
+        flows = proxied.ask("http://bad.example/"), proxied.ask("http://good.example/")
+    assert proxied.ended(*flows) == [True, False]
+
+
 def test_nothing_is_asked_again_while_nothing_changes(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
     proxied.load("bad.example")
     client = proxied.open("good.example")
