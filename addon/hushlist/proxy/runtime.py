@@ -226,15 +226,18 @@ class Runtime:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def use(self, engine: Engine, template: Template | None) -> None:
-        """Use a policy that was read; its log is opened if its settings have changed."""
+        """Use a policy that was read; its log is opened if its settings have changed.
+
+        What may fail comes first: then the policy before stays in use as a whole.
+        """
         before = None if self.engine is None else self.engine.policy.log
+        self.open_quotas(engine.policy)
         if engine.policy.notify != (() if self.engine is None else self.engine.policy.notify):
             self.notifier.close()
             self.notifier = Notifier(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
         self.policies += 1
         self.failure_policy.on_failure = engine.policy.on_failure
-        self.open_quotas(engine.policy)
         if engine.policy.log != before:
             self._open_journal(engine.policy.log)
 

@@ -311,9 +311,9 @@ class PolicyWatch:
         return template, CompileReport.of(index)
 
     def _use(self, update: PolicyUpdate) -> None:
-        engine = update.engine
-        self._runtime.use_overrides(update.overrides)
+        engine, self._may_pass = update.engine, True
         self._runtime.use(engine, update.template)
+        self._runtime.use_overrides(update.overrides)
         self._files, self._may_pass = engine.policy.watched, False
         for problem in (*engine.policy.held_back, *update.report.warnings):
             logger.warning("hushlist: %s", problem)

@@ -31,6 +31,7 @@ from hushlist.system.files import fingerprint, fingerprints
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import default_path
 from hushlist.unblock.overrides import Overrides
+from hushlist.unblock.use_minutes import UseMinutes
 from hushlist.url.request import Request
 from unit.mitmproxied import add_proxy_options
 
@@ -390,6 +391,30 @@ def test_a_store_is_used_with_its_policy_and_not_before(policy: Path) -> None:
     assert runtime.overrides is updates[1].overrides
     assert runtime.use_minutes is not minutes
     runtime.close()
+
+
+@pytest.mark.slow
+def test_of_a_policy_that_cannot_be_taken_nothing_is_in_use(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its rules would hold without its quotas, and the log would say that the rules before do."""
+    runtime = Runtime()
+    watch = policy_watch.PolicyWatch(runtime)
+    write(policy, f"quotas: {{hrn://c.example/games: 60}}\n{policy.read_text()}")
+    watch.load(policy)
+    before = runtime.engine, runtime.overrides, runtime.quotas, runtime.policies
+    write(policy, f"store: 'postgresql://jo@127.0.0.1:1/x'\n{policy.read_text()}")
+    update = watch._read(BackgroundCompiler(), policy)
+    with monkeypatch.context() as patch:
+        patch.setattr(UseMinutes, "start", without_thread)
+        with pytest.raises(RuntimeError):
+            watch._use(update)
+    assert (runtime.engine, runtime.overrides, runtime.quotas, runtime.policies) == before
+    watch._use(update)
+    assert runtime.engine is update.engine
+    runtime.close()
+
+
+def without_thread(_: UseMinutes) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 def test_a_reading_that_was_ended_for_another_says_nothing(policy: Path) -> None:
