@@ -103,7 +103,7 @@ def updated(
     """Lists of one server as it has them now, from what is known of them; and seconds until each may be asked again.
 
     They are asked for together. Where the update of one does not fit what is known, or its checksum is another, all of
-    it is asked for, once. What still cannot be used says why. ``FetchError`` if the server gives no answer that can be
+    it is asked for, once. What still cannot be used says why. ``FetchError`` if the server's first answer cannot be
     used.
     """
     found: dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError] = {}
@@ -111,7 +111,14 @@ def updated(
     while bases:
         again: dict[ThreatList, prefix_list.PrefixList] = {}
         ask = _ask_v4 if next(iter(bases)).service.version == 4 else _ask_v5
-        for own, sent in ask(bases, own_ports).items():
+        try:
+            answer = ask(bases, own_ports)
+        except FetchError as error:
+            if not found:
+                raise
+            found |= dict.fromkeys(bases, error)  # others were sent before
+            break
+        for own, sent in answer.items():
             if isinstance(sent, FetchError):
                 found[own] = sent
                 continue

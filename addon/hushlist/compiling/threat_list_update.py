@@ -118,15 +118,14 @@ def _locked_updates(
     try:
         found = updated({named: _known_prefixes(own) for named, own in asked.items()}, own_ports)
     except FetchError as error:
-        faults = failures.faults + 1
-        now = time.time()
-        until = now + max(back_off(faults, random.random()), min(error.retry_after, _LONGEST_WAIT))  # noqa: S311
-        url = _named(lists[0]).service.server
-        server.note(origin=url, tried=now, next_try=until, fault=str(error)[:1000], faults=faults)
-        yield from (_note_fault(own, str(error), now, until) for own in asked.values())
+        until = _note_failure(server, lists, failures.faults + 1, error)
+        yield from (_note_fault(own, str(error), time.time(), until) for own in asked.values())
         return
     now = time.time()  # the same for all, so that they are due together again
-    if failures.faults:
+    refusal = next((one for one in found.values() if isinstance(one, FetchError) and one.is_refusal), None)
+    if refusal is not None:
+        _note_failure(server, lists, failures.faults + 1, refusal)
+    elif failures.faults:
         server.note(tried=now, next_try=0.0, fault="", faults=0)
     for named, own in asked.items():
         answer = found[named]
@@ -134,6 +133,15 @@ def _locked_updates(
             yield _note_fault(own, str(answer), now) if isinstance(answer, FetchError) else _use(own, *answer, now)
         except OSError as error:
             yield _note_fault(own, reason_of(error), now)
+
+
+def _note_failure(server: ListStore, lists: Sequence[SubscribedList], faults: int, error: FetchError) -> float:
+    """Leave a server alone; until when."""
+    now = time.time()
+    until = now + max(back_off(faults, random.random()), min(error.retry_after, _LONGEST_WAIT))  # noqa: S311
+    url = _named(lists[0]).service.server
+    server.note(origin=url, tried=now, next_try=until, fault=str(error)[:1000], faults=faults)
+    return until
 
 
 def _note_fault(own: SubscribedList, why: str, now: float, until: float | None = None) -> ListUpdate:

@@ -245,6 +245,26 @@ def test_one_list_that_cannot_be_used_is_asked_for_again_alone(
 
 
 @VERSIONS
+def test_a_list_that_cannot_be_used_keeps_no_other_back_where_the_server_gives_one_answer(
+    tmp_path: Path, server: PrefixServer, version: int
+) -> None:
+    policy = policy_of(tmp_path, server, version, count=2)
+    updates(policy)
+    server.put(MORE)
+    server.lies = {NAMES[version][1]}
+    server.requests.clear()
+    server.bend = lambda _method, octets: (200 if len(server.requests) == 1 else 429, octets)
+    before = time.time()
+    good, bad = updates(policy)
+    assert (good.outcome, bad.outcome, len(server.requests)) == (Outcome.UPDATED, Outcome.FAILED, 2)
+    assert bad.why == "the server says 429 Too Many Requests"
+    assert copies_of(policy) == [prefixes(BAD, PATH, MORE), prefixes(BAD, PATH)]
+    own = subscribed_lists(policy)[0].subscription.prefixes
+    assert own is not None
+    assert server_store(policy, own.service).state().next_try - before >= 15 * 60 - 1  # it is left alone by the book
+
+
+@VERSIONS
 def test_a_failure_is_the_server_s_whatever_list_is_asked_for(
     tmp_path: Path, server: PrefixServer, version: int
 ) -> None:
