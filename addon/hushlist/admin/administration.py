@@ -6,7 +6,7 @@ where that can be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,7 @@ from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
 from hushlist.system.list_store import Version
 from hushlist.unblock import EVERYTHING
+from hushlist.unblock.admin_blocks import AdminBlock
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, canonical_target
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import Extension, UseMinutes
@@ -101,7 +102,7 @@ class Administration:
     ) -> Done:
         with usable():
             grant = self.overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
-        undo = {"kind": "grant", "id": grant.id}
+        undo = {"kind": "grant", "id": grant.id, "made": grant.made}
         plain = _plain_grant(grant) | ({"reason": shown} if (shown := _one_line(reason)) else {})
         return Done(self.store.record(account, what, plain, Role.APPROVE, undo), plain)
 
@@ -136,7 +137,7 @@ class Administration:
         with usable():
             made = self.overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
         plain = asdict(made)
-        undo = {"kind": "block", "id": made.id}
+        undo = {"kind": "block", "id": made.id, "made": made.made}
         return Done(self.store.record(account, "blocked", plain, Role.MANAGE, undo), plain)
 
     def end_block(self, account: Account, number: int) -> Done:
@@ -171,7 +172,7 @@ class Administration:
     def approve(self, account: Account, number: int, scope: str, minutes: int) -> Done:
         """Grant a request for access to whoever made it; ``UnansweredError`` if it does not wait."""
         grant = self.overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
-        plain, undo = {**_plain_grant(grant), "request": number}, {"kind": "grant", "id": grant.id}
+        plain, undo = {**_plain_grant(grant), "request": number}, {"kind": "grant", "id": grant.id, "made": grant.made}
         return Done(self.store.record(account, "approved a request", plain, Role.APPROVE, undo), plain)
 
     def decline(self, account: Account, number: int, word: str) -> Done:
@@ -357,7 +358,8 @@ class Administration:
     def _undo(self, account: Account, policy: Policy, use_minutes: UseMinutes | None, how: dict[str, object]) -> None:
         kind = how["kind"]
         if kind == "grant":
-            if not self.overrides.revoke(int(str(how["id"])), by=account.name):
+            number = _number_of(how, self.overrides.active(time()))
+            if number is None or not self.overrides.revoke(number, by=account.name):
                 raise MissingError("the grant has ended")
         elif kind == "revoked":
             seconds, whom = _seconds_left(how), _whom_of(how)
@@ -366,7 +368,8 @@ class Administration:
                 str(how["scope"]), str(how["target"]), seconds, client=whom, how=means, by=account.name
             )
         elif kind == "block":
-            if self.overrides.end_block(int(str(how["id"])), by=account.name) is None:
+            number = _number_of(how, self.overrides.blocks())
+            if number is None or self.overrides.end_block(number, by=account.name) is None:
                 raise MissingError("the block has ended")
         elif kind == "block ended":
             reason = None if how["reason"] is None else str(how["reason"])
@@ -422,6 +425,11 @@ def _whom(policy: Policy, client: str) -> str | None:
     except UrlError:
         pass
     raise ActionError(f"{client!r}: expected an address, user:NAME or group:NAME")
+
+
+def _number_of(how: dict[str, object], found: Iterable[Grant | AdminBlock]) -> int | None:
+    """The number of what was made: in a new store, where the first was removed, others have the same numbers."""
+    return next((own.id for own in found if (own.id, own.made) == (how["id"], how.get("made"))), None)
 
 
 def _whom_of(how: dict[str, object]) -> str | None:

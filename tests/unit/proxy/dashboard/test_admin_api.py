@@ -916,6 +916,21 @@ def test_a_rule_that_is_there_again_is_not_brought_back(manager: Browser, tmp_pa
     assert own.read_bytes() == before
 
 
+@pytest.mark.parametrize("kind", ["grants", "blocks"])
+def test_undoing_ends_nothing_else_of_the_same_number_in_a_new_store(
+    manager: Browser, tmp_path: Path, kind: str
+) -> None:
+    order = {"scope": "host", "minutes": 5, "client": "10.0.0.7"}
+    first = manager.call("POST", f"/{kind}", {**order, "target": "first.example"})[1]
+    for path in (tmp_path / "state" / "hushlist").glob("overrides.sqlite*"):
+        path.unlink()
+    second = manager.call("POST", f"/{kind}", {**order, "target": "second.example"})[1]
+    assert first["result"]["id"] == second["result"]["id"]
+    assert manager.call("POST", f"/record/{first['recorded']}/undo", {})[0] == 404
+    assert [one["target"] for one in manager.call("GET", f"/{kind}")[1][kind]] == ["second.example"]
+    assert manager.call("POST", f"/record/{second['recorded']}/undo", {})[0] == 200
+
+
 @pytest.fixture
 def gated(use: Callable[..., Path], browser: Browser, tmp_path: Path) -> Callable[[], dict[Path, str]]:
     """Sign in, and compile the policy, whose log has so many visits that a change of the own rules is held back."""
