@@ -356,7 +356,7 @@ class Administration:
         return Done(self.store.record(account, "undid", detail), detail)
 
     def _undo(self, account: Account, policy: Policy, use_minutes: UseMinutes | None, how: dict[str, object]) -> None:
-        kind = how["kind"]
+        kind = how.get("kind")
         if kind == "grant":
             number = _number_of(how, self.overrides.active(time()))
             if number is None or not self.overrides.revoke(number, by=account.name):
@@ -392,6 +392,8 @@ class Administration:
             self._undo_list(policy, how)
 
     def _undo_list(self, policy: Policy, how: dict[str, object]) -> None:
+        if how.get("kind") not in ("accepted", "rolled back"):
+            raise MissingError("another version of Hushlist has to undo it")
         own, is_back = _list_of(policy, str(how["url"])), how["kind"] == "rolled back"
         with _locked(own):
             current, *kept = [version.digest for version in own.store.versions()] or [""]

@@ -314,6 +314,7 @@ class PolicyWatch:
         engine, self._may_pass = update.engine, True
         self._runtime.use(engine, update.template)
         self._runtime.use_overrides(update.overrides)
+        _tell_of_lost_blocks(engine.policy, self._runtime.overrides)
         self._files, self._may_pass = engine.policy.watched, False
         for problem in (*engine.policy.held_back, *update.report.warnings):
             logger.warning("hushlist: %s", problem)
@@ -333,3 +334,13 @@ def _files_of(path: Path) -> _Files:
     if policy is None or report.errors:
         raise PolicyError(report.errors, {})
     return policy.files
+
+
+def _tell_of_lost_blocks(policy: Policy, overrides: Overrides | None) -> None:
+    """Say which blocks of administrators hold for nobody, since the policy has no such group any more."""
+    blocks = () if overrides is None else overrides.blocks_at(time()).blocks
+    lost = {own.client or "" for own in blocks} - {f"group:{group.name}" for group in policy.all_groups}
+    for name in sorted(name for name in lost if name.startswith("group:")):
+        logger.warning(
+            "hushlist: blocks of administrators for %s hold for nobody: there is no such group", printable(name)
+        )

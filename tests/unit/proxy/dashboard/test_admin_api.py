@@ -18,7 +18,7 @@ from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.admin import admin_store, administration, what_holds
-from hushlist.admin.admin_store import AdminStore, default_path
+from hushlist.admin.admin_store import Account, AdminStore, default_path
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.policy.admin import Role
 from hushlist.proxy.addon import Hushlist
@@ -929,6 +929,26 @@ def test_undoing_ends_nothing_else_of_the_same_number_in_a_new_store(
     assert manager.call("POST", f"/record/{first['recorded']}/undo", {})[0] == 404
     assert [one["target"] for one in manager.call("GET", f"/{kind}")[1][kind]] == ["second.example"]
     assert manager.call("POST", f"/record/{second['recorded']}/undo", {})[0] == 200
+
+
+def test_what_another_version_has_done_is_not_undone(manager: Browser, hushlist: Hushlist) -> None:
+    with AdminStore(default_path(), time) as store:
+        number = store.record(Account("jo", Role.MANAGE, ""), "moved", {}, Role.VIEW, {"kind": "moved"})
+    why = {"error": "another version of Hushlist has to undo it"}
+    assert manager.call("POST", f"/record/{number}/undo", {}) == (404, why)
+
+
+def test_blocks_for_a_group_that_the_policy_has_no_more_are_told(
+    manager: Browser, use: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    use("groups: [{name: kids, clients: [10.0.0.0/24]}]")
+    order = {"scope": "host", "target": "games.example", "minutes": 0}
+    for client in ("group:kids", "10.0.0.7"):
+        assert manager.call("POST", "/blocks", {**order, "client": client})[0] == 200
+    use("groups: [{name: children, clients: [10.0.0.0/24]}]")
+    assert {record.getMessage() for record in caplog.records if "nobody" in record.getMessage()} == {
+        "hushlist: blocks of administrators for group:kids hold for nobody: there is no such group"
+    }
 
 
 @pytest.fixture
