@@ -100,6 +100,17 @@ def test_the_record_keeps_the_newest_and_something_is_undone_once(
     assert store.mark_undone(numbers[2], "anna")
 
 
+def test_what_was_begun_has_one_row_whatever_comes_of_it(store: AdminStore, clock: Clock) -> None:
+    begun, refused, broken = (store.begin(ACCOUNT, what, {"number": 7}) for what in ("end", "accept", "undo"))
+    clock.now += 1
+    assert store.record(begun, "ended", {"id": 7}, Role.VIEW, {"kind": "x"}) == begun.begun
+    store.strike(refused)
+    assert [(one.id, one.at, one.what, one.role, one.undo) for one in store.recorded()] == [
+        (broken.begun, clock.now - 1, "began to undo", None, None),
+        (begun.begun, clock.now, "ended", Role.VIEW, {"kind": "x"}),
+    ]
+
+
 @pytest.mark.parametrize("text", ["x", "[]", "[" * 100_000, '{"minutes": NaN}', '{"minutes": 1e999}'])
 def test_a_row_of_another_version_hides_no_other(store: AdminStore, place: Path | PostgresAddress, text: str) -> None:
     store.record(ACCOUNT, "granted", {"target": "a.example"}, Role.APPROVE, {"kind": "grant", "id": 1})
