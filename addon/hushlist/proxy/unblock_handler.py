@@ -94,8 +94,7 @@ def _is_framed(request: http.Request) -> bool:
 
     Spec: Fetch Metadata Request Headers, 2.1
     """
-    destination: str = request.headers.get("sec-fetch-dest", "document")
-    return destination.lower() != "document"
+    return request.headers.get("sec-fetch-dest", "document").lower() not in ("document", "empty")
 
 
 def _is_by_hand(form: http.Request) -> bool:

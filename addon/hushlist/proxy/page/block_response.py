@@ -66,6 +66,8 @@ def answer_kind_of(request: http.Request) -> AnswerKind:
     if headers.get("upgrade", "").lower() == "websocket":
         return AnswerKind.WEBSOCKET
     destination = headers.get("sec-fetch-dest")
+    if destination == "empty" and headers.get("sec-fetch-mode") == "navigate":
+        return AnswerKind.PAGE  # which the site's own service worker asks for
     if destination is not None:
         return _DESTINATIONS.get(destination.lower(), AnswerKind.PAGE)
     if headers.get("x-requested-with", "").lower() == "xmlhttprequest":

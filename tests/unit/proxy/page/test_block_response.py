@@ -34,6 +34,8 @@ def request(path: str = "/", method: str = "GET", **headers: str) -> http.Reques
         # Sec-Fetch-Dest comes first
         (request(sec_fetch_dest="document"), AnswerKind.PAGE),
         (request(sec_fetch_dest="iframe"), AnswerKind.PAGE),
+        (request(sec_fetch_dest="empty", sec_fetch_mode="navigate"), AnswerKind.PAGE),
+        (request(sec_fetch_dest="empty", sec_fetch_mode="cors"), AnswerKind.DATA),
         (request(sec_fetch_dest="frame"), AnswerKind.PAGE),
         (request(sec_fetch_dest="object"), AnswerKind.PAGE),
         (request(sec_fetch_dest="Image", accept="text/html"), AnswerKind.IMAGE),
