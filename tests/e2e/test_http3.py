@@ -21,6 +21,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
 
 from e2e.origin import LOOPBACK, Origin
+from e2e.policies import simple_policy
 from e2e.proxy import PATIENCE, Proxy, mitmdump
 
 #: seconds after which a request that is perhaps cut off is given up
@@ -274,3 +275,32 @@ def test_datagrams_and_webtransport_go_nowhere_and_do_no_harm(reverse: Proxy, qu
     asyncio.run(send())
     assert [one.target for one in quic_origin.requests[before:]] == [b"/last"]
     assert "Traceback" not in reverse.log.text(lines)
+
+
+def test_a_download_ends_when_a_rule_begins(tmp_path: Path, quic_origin: QuicOrigin) -> None:
+    size = 64 << 20
+    quic_origin.pages["/large"] = "application/octet-stream", bytes(size)
+    policy = simple_policy(tmp_path / "own", "ads.test")
+    target = f"reverse:http3://{LOOPBACK}:{quic_origin.https_port}"
+    options = {"keep_host_header": "true", "stream_large_bodies": "50k"}
+
+    def received(client: Client) -> int:
+        return sum(len(event.data) for event in client.events if isinstance(event, DataReceived))
+
+    async def download() -> int:
+        async with connected(proxy) as client:
+            pseudo = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"good.test")]
+            client.send([*pseudo, (b":path", b"/large")], b"")
+            while not received(client):
+                await asyncio.sleep(0.05)
+            simple_policy(tmp_path / "own", "ads.test", "good.test")
+            await asyncio.to_thread(proxy.log.wait_for, "no connection for .* to https://good.test/large")
+            await asyncio.sleep(0.2)
+            before = received(client)
+            await asyncio.sleep(0.5)
+            assert received(client) == before
+            return before
+
+    (tmp_path / "mitmdump").mkdir()
+    with mitmdump(tmp_path / "mitmdump", quic_origin, policy=policy, proxy_mode=target, options=options) as proxy:
+        assert 0 < asyncio.run(download()) < size
