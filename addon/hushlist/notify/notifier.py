@@ -58,11 +58,25 @@ class Notifier:
         pauses: tuple[float, ...] = PAUSES,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._posts = [_Post(channel, send_by, pauses) for channel in channels]
+        self._send_by, self._pauses = send_by, pauses
+        self._posts: list[_Post] = []
         self._clock, self._lock = clock, Lock()
         #: when, and who caused it
         self._sent: deque[tuple[float, str]] = deque(maxlen=MOST_NOTICES)
         self._is_quiet = False
+        self.use(channels)
+
+    def use(self, channels: Iterable[Channel]) -> None:
+        """Use other channels; those that were there go on with what waits for them."""
+        before, posts = [*self._posts], list[_Post]()
+        for channel in channels:
+            known = next((post for post in before if post.channel == channel), None)
+            if known is not None:
+                before.remove(known)
+            posts.append(known or _Post(channel, self._send_by, self._pauses))
+        self._posts = posts
+        for post in before:
+            post.close()
 
     def send(self, notice: Notice) -> None:
         """Hand a notice over; waits for nothing, and raises nothing."""

@@ -232,9 +232,7 @@ class Runtime:
         """
         before = None if self.engine is None else self.engine.policy.log
         self.open_quotas(engine.policy)
-        if engine.policy.notify != (() if self.engine is None else self.engine.policy.notify):
-            self.notifier.close()
-            self.notifier = Notifier(engine.policy.notify)
+        self.notifier.use(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
         self.policies += 1
         self.failure_policy.on_failure = engine.policy.on_failure

@@ -18,6 +18,7 @@ from unit.clock import Clock
 
 PATIENCE = 60
 ONE, OTHER = CommandChannel(("/bin/one", "secret")), CommandChannel(("/bin/other",))
+THIRD = CommandChannel(("/bin/third",))
 NOTICE = Notice("jo asks", "for games", {"request": {"id": 1}})
 
 
@@ -161,6 +162,31 @@ def test_what_a_full_queue_does_not_take_is_lost_and_told(
     assert "too many notices wait for it" in caplog.text
     told.close()
     go_on.set()
+
+
+def test_a_policy_with_other_channels_loses_nothing_that_waits_for_those_that_stay(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, go_on, network = Clock(), Event(), Network()
+
+    def hang(channel: Channel, notice: Notice) -> None:
+        network(channel, notice)
+        go_on.wait(PATIENCE)
+
+    told = Notifier((ONE, ONE, OTHER), hang, clock=clock)
+    told.send(NOTICE)
+    assert sorted(str(network.next()[0]) for _ in range(3)) == sorted(map(str, (ONE, ONE, OTHER)))
+    told.send(replace(NOTICE, title="waits"))
+    told.use((THIRD, ONE))
+    go_on.set()
+    assert network.next() == (ONE, replace(NOTICE, title="waits"))
+    for number in range(MOST_NOTICES):  # two were sent: the limit goes on, too
+        told.send(Notice(str(number), "", client=str(number)))
+    assert f"{MOST_NOTICES} notices within an hour" in caplog.text
+    sent = [network.next() for _ in range(2 * (MOST_NOTICES - 2))]
+    assert {channel for channel, _ in sent} == {ONE, THIRD}
+    assert {notice.title for _, notice in sent} == {str(number) for number in range(MOST_NOTICES - 2)}
+    told.close()
 
 
 def test_nothing_is_sent_after_the_end_and_nobody_is_needed() -> None:
