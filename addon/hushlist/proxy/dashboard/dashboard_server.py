@@ -217,13 +217,23 @@ class DashboardServer:
         if path in self._files:
             octets, kind = self._files[path]
             return _response(HTTPStatus.OK, octets, kind)
-        if path in _FOR_VIEWERS:
-            refusal = await self._api.refusal(request, client_of_flow(flow))
-            if refusal is not None:
-                refusal.headers.update(_HEADERS)
-                return refusal
-        found = self._paths[path](request)
-        return found if isinstance(found, http.Response) else await found
+        refusal = await self._refusal(flow)
+        if refusal is None:
+            found = self._paths[path](request)
+            if isinstance(found, http.Response):
+                return found
+            response = await found
+            refusal = await self._refusal(flow)  # it may have waited, while a session ended
+        return response if refusal is None else refusal
+
+    async def _refusal(self, flow: http.HTTPFlow) -> http.Response | None:
+        """What is answered to somebody who may not see what a path shows."""
+        if _path(flow.request) not in _FOR_VIEWERS:
+            return None
+        refusal = await self._api.refusal(flow.request, client_of_flow(flow))
+        if refusal is not None:
+            refusal.headers.update(_HEADERS)
+        return refusal
 
     async def _call(self, flow: http.HTTPFlow) -> http.Response:
         request = flow.request

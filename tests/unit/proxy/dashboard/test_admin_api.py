@@ -931,6 +931,20 @@ def test_undoing_ends_nothing_else_of_the_same_number_in_a_new_store(
     assert manager.call("POST", f"/record/{second['recorded']}/undo", {})[0] == 200
 
 
+def test_what_a_session_waits_for_is_not_shown_once_it_has_ended(
+    manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = json.loads(manager.send("GET", "/data").content or b"")
+
+    async def end_meanwhile(_: float) -> None:
+        with AdminStore(default_path(), time) as store:
+            (session,) = store.sessions()
+            assert store.end_session(session.id)
+
+    monkeypatch.setattr(hushlist.runtime.statistics, "wait", end_meanwhile)
+    assert manager.send("GET", f"/data?since={last['last']}&of={last['of']}").status_code == 401
+
+
 def test_what_another_version_has_done_is_not_undone(manager: Browser, hushlist: Hushlist) -> None:
     with AdminStore(default_path(), time) as store:
         number = store.record(Account("jo", Role.MANAGE, ""), "moved", {}, Role.VIEW, {"kind": "moved"})
