@@ -404,7 +404,8 @@ class Administration:
                 kept = [] if held is None else [held.stem]
             if kept[:1] != [how.get("before")]:
                 raise MissingError("there is no version to go back to")
-            own.store.accept() if is_back else own.store.roll_back()
+            change = own.store.accept if is_back else own.store.roll_back
+            change()
 
 
 # -- what was said, in the form that is stored -------------------------------------------------------------------------
