@@ -167,8 +167,10 @@ class AdminStore:
         with self._store.writing() as database:
             now = self._clock()
             known, own = _acquaintance(database, name, client, device, now)
-            check_unlocked(database, own, now, of_all=False)
-            counted, row = count_try(database, own, now), None
+            keys, row = (own, f"{own} {of_name}"), None  # who may sign in by another name buys no tries at this one
+            for key in keys:
+                check_unlocked(database, key, now, of_all=False)
+            counted = [count_try(database, key, now) for key in keys]
             if known == STRANGER and not is_near:
                 query = "SELECT at FROM tries WHERE client = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
                 for (at,) in database.execute(query, (of_name, now - HOUR, MOST_TRIES_OF_NAME - 1)).fetchall():
@@ -178,7 +180,8 @@ class AdminStore:
         right = verify()
         if right:
             with self._store.writing() as database:
-                take_back(database, counted)
+                for one in counted:
+                    take_back(database, one)
                 database.execute("DELETE FROM tries WHERE id = ?", (row,))
         return right
 

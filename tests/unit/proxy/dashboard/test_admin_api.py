@@ -931,6 +931,19 @@ def test_undoing_ends_nothing_else_of_the_same_number_in_a_new_store(
     assert manager.call("POST", f"/record/{second['recorded']}/undo", {})[0] == 200
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.7"])
+def test_who_signs_in_by_another_name_buys_no_tries_at_this_one(
+    manager: Browser, hushlist: Hushlist, address: str
+) -> None:
+    browser = Browser(hushlist, address, "https")
+    assert browser.sign_in("max") == 200  # it is known from now on
+    statuses = []
+    for _ in range(4):
+        statuses += [browser.sign_in("max", "wrong"), browser.sign_in("max", "wrong"), browser.sign_in("vera")]
+    assert statuses == [401, 401, 200, 401, 401, 200, 401, 429, 200, 429, 429, 200]
+    assert browser.sign_in("max") == 429
+
+
 def test_what_a_session_waits_for_is_not_shown_once_it_has_ended(
     manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
