@@ -34,6 +34,7 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
         monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(options=options, master=master))
         own = SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop)
         monkeypatch.setattr(graceful_stop, "asyncio", own)
+        monkeypatch.setattr(graceful_stop, "all_connections", tuple)
         stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
         stop.run(is_balanced=is_balanced)
         stop.stop()
