@@ -388,12 +388,12 @@ class Administration:
             if str(path) != how["file"]:
                 raise MissingError("the policy has another list of own rules now")
             _change_list(policy, path, lambda text: _edit_back(text, how))
-        else:
+        elif kind in ("accepted", "rolled back"):
             self._undo_list(policy, how)
+        else:
+            raise MissingError("another version of Hushlist has to undo it")
 
     def _undo_list(self, policy: Policy, how: dict[str, object]) -> None:
-        if how.get("kind") not in ("accepted", "rolled back"):
-            raise MissingError("another version of Hushlist has to undo it")
         own, is_back = _list_of(policy, str(how["url"])), how["kind"] == "rolled back"
         with _locked(own):
             current, *kept = [version.digest for version in own.store.versions()] or [""]

@@ -9,7 +9,6 @@ comments inside brackets. Whatever is written is read again before it takes the 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -26,7 +25,7 @@ from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Action, Rule
 from hushlist.policy.policy_file import Policy
 from hushlist.system.files import LONGEST_DOCUMENT, edit_file
-from hushlist.system.list_store import ListStore
+from hushlist.system.list_store import ListStore, store_of_file
 
 #: the layer that an administrator's own rules are in
 _OVERRIDES = "overrides"
@@ -66,7 +65,7 @@ def change_list(policy: Policy, path: Path, edit: Callable[[str], str]) -> bool:
     def edited(before: bytes) -> bytes:
         after = edit(before.decode("utf-8")).encode("utf-8")  # decoded as it is: ends of lines stay
         if after != before:
-            _accept(ListStore(Path(policy.source), os.path.abspath(path)), before, after)  # noqa: PTH100  as the gate
+            _accept(store_of_file(Path(policy.source), path), before, after)
         return after
 
     try:

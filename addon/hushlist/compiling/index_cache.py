@@ -25,7 +25,7 @@ from hushlist.system.files import (
     lock_file,
     make_private,
 )
-from hushlist.system.list_store import ListStore
+from hushlist.system.list_store import ListStore, store_of_file
 
 _ENDING = ".index"
 _WRITING = "compiling-"
@@ -71,8 +71,7 @@ class IndexCache:
 
     def store_of(self, policy: Policy, file: Path) -> ListStore:
         """The good copies of a policy's list in a file."""
-        name = os.path.abspath(file)  # noqa: PTH100  a link may be led elsewhere, to a new version of all files
-        return ListStore(Path(policy.source), name, self.folder)
+        return store_of_file(Path(policy.source), file, self.folder)
 
     def pointers(self, policy: Policy) -> dict[Path, Fingerprint]:
         """What changes when another copy of one of a policy's lists comes into force."""

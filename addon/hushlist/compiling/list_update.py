@@ -9,7 +9,6 @@ quarter of an hour, then twice that, and so on up to what ``every`` says; as lat
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import re
 import time
@@ -41,7 +40,7 @@ from hushlist.policy.policy_file import Policy, list_files
 from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_LIST, open_regular, reason_of
-from hushlist.system.list_store import ROLLED_BACK, ListState, ListStore, Version, forget_others
+from hushlist.system.list_store import ROLLED_BACK, ListState, Version, forget_others, store_of_file
 
 #: seconds: how old a copy becomes where neither policy nor list says; the first pause after a fault
 A_DAY, _PAUSE = 86400.0, 15 * 60.0
@@ -79,11 +78,11 @@ def _forget_others(policy: Path) -> None:
     report = ProblemReport(str(policy))
     known = read_policy(policy, report)
     if known is not None and not report.errors:
-        files = {os.path.abspath(file.path) for layer in known.layers for file in layer.lists}  # noqa: PTH100
+        files = (store_of_file(policy, file.path) for layer in known.layers for file in layer.lists)
         services = {own.subscription.prefixes.service for own in known.subscribed if own.subscription.prefixes}
         servers = (server_store(policy, service) for service in services)
         named = (own.store for own in known.subscribed)
-        forget_others(policy, [*named, *servers, *(ListStore(policy, name) for name in files)])
+        forget_others(policy, [*named, *servers, *files])
 
 
 def update_lists(

@@ -281,6 +281,12 @@ class ListStore:
                         Path(entry.path).unlink()
 
 
+def store_of_file(policy: Path, file: Path, folder: Path | None = None) -> ListStore:
+    """The copies of a policy's list in a file; raises as ``ListStore`` does."""
+    name = os.path.abspath(file)  # noqa: PTH100  a link may be led elsewhere, to a new version of all files
+    return ListStore(policy, name, folder)
+
+
 def lists_folder(policy: Path, folder: Path | None) -> Path:
     """Where the copies of a policy's lists are; it may not exist."""
     return (folder or cache_folder()) / "lists" / _digest_of(os.path.abspath(policy))  # noqa: PTH100  links may change

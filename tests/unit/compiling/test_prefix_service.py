@@ -227,15 +227,21 @@ def test_lists_that_are_due_together_are_asked_for_together(tmp_path: Path, serv
     assert (len(server.requests), copies_of(policy)) == (3, [prefixes(BAD, PATH, MORE), prefixes(MORE)])
 
 
-@VERSIONS
-def test_one_list_that_cannot_be_used_is_asked_for_again_alone(
-    tmp_path: Path, server: PrefixServer, version: int
-) -> None:
-    policy = policy_of(tmp_path, server, version, count=2)
+def policy_of_a_lie(folder: Path, server: PrefixServer, version: int) -> Path:
+    """A policy with two lists, of which the next update of the second one will not be what its checksum says."""
+    policy = policy_of(folder, server, version, count=2)
     updates(policy)
     server.put(MORE)
     server.lies = {NAMES[version][1]}
     server.requests.clear()
+    return policy
+
+
+@VERSIONS
+def test_one_list_that_cannot_be_used_is_asked_for_again_alone(
+    tmp_path: Path, server: PrefixServer, version: int
+) -> None:
+    policy = policy_of_a_lie(tmp_path, server, version)
     good, bad = updates(policy)
     assert (good.outcome, bad.outcome, len(server.requests)) == (Outcome.UPDATED, Outcome.FAILED, 2)
     assert bad.why == "its update cannot be used: the checksum is not that of the list"
@@ -248,11 +254,7 @@ def test_one_list_that_cannot_be_used_is_asked_for_again_alone(
 def test_a_list_that_cannot_be_used_keeps_no_other_back_where_the_server_gives_one_answer(
     tmp_path: Path, server: PrefixServer, version: int
 ) -> None:
-    policy = policy_of(tmp_path, server, version, count=2)
-    updates(policy)
-    server.put(MORE)
-    server.lies = {NAMES[version][1]}
-    server.requests.clear()
+    policy = policy_of_a_lie(tmp_path, server, version)
     server.bend = lambda _method, octets: (200 if len(server.requests) == 1 else 429, octets)
     before = time.time()
     good, bad = updates(policy)

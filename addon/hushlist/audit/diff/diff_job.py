@@ -105,11 +105,7 @@ def side_of_list(path: Path, form: str | None, defaults: ListDefaults, key: Seal
     files = tuple(list_files(path, form, replace(defaults, layer=defaults.layer or _LAYER)))
     seals = {} if key is None else {key.fingerprint: key}
     looks = fingerprints(file.path for file in files)
-    return _side(
-        path,
-        files,
-        Policy(str(path), (Layer(_LAYER, lists=files),), seals=seals, files=looks),
-    )
+    return _side(path, files, Policy(str(path), (Layer(_LAYER, lists=files),), seals=seals, files=looks))
 
 
 def _side(path: Path, files: Sequence[ListFile], policy: Policy) -> DiffSide:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import time
 from collections.abc import Iterable, Iterator
@@ -32,7 +31,7 @@ from hushlist.policy.policy_file import Policy
 from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import reason_of
-from hushlist.system.list_store import ListState, ListStore, Version
+from hushlist.system.list_store import ListState, ListStore, Version, store_of_file
 
 _EPILOG = "Exit codes: 0 good; 1 a list failed, is held back, or has no copy; 2 wrong usage or bad input."
 
@@ -83,9 +82,9 @@ def _read(path: Path) -> tuple[Policy, ProblemReport, list[_List]]:
         names = url, url.rstrip("/").rpartition("/")[2], defaults.name, defaults.title
         lists.append(_List(url, defaults.layer or "", own.store, own, names))
     for file in (file for layer in policy.layers for file in layer.lists if file.url is None):
-        defaults, name = file.defaults, os.path.abspath(file.path)  # noqa: PTH100  a link may be led elsewhere
+        defaults, store = file.defaults, store_of_file(path, file.path)
         names = str(file.path), file.path.name, defaults.name, defaults.title
-        lists.append(_List(str(file.path), defaults.layer or "", ListStore(path, name), None, names))
+        lists.append(_List(str(file.path), defaults.layer or "", store, None, names))
     return policy, report, lists
 
 

@@ -276,7 +276,6 @@ class Tunnels:
         settings = self._runtime.settings(client)
         if context.server.address is None:
             return None
-        names = _inner_name(context.client, context.server)
         if settings.mode == "off":
             self._note_undecided(context.client, context.server)
             return None
@@ -292,10 +291,10 @@ class Tunnels:
         if is_ignored and not sent:
             raise IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
-        names += _known(None if hello is None else hello.sni)
+        names = [*_inner_name(context.client, context.server), *_known(None if hello is None else hello.sni)]
         host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
         if host is not None:
-            names += (host[1].strip().decode("utf-8", "surrogateescape"),)
+            names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
         judgement = await self._judge(replace(request, fault=fault or request.fault), client)
         is_same = engine is self._runtime.engine  # else another policy came while somebody was asked
