@@ -409,6 +409,37 @@ def _state_is_file(lab: Lab) -> Iterator[None]:
 
 
 @contextmanager
+def _log_is_file(lab: Lab) -> Iterator[None]:
+    """The log's folder is a file, before a proxy runs."""
+    lab.log.write_text("a file")
+    yield
+    lab.log.unlink()
+
+
+@contextmanager
+def _log_disk_full(lab: Lab) -> Iterator[None]:
+    """The log is on a disk that is full, before a proxy runs."""
+    lab.log.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(lab.log)]
+    if not shutil.which("mount") or subprocess.run(command, check=False, capture_output=True).returncode:
+        raise NotHereError("nothing can be mounted")
+    try:
+        (lab.log / "filler").write_bytes(bytes(4096))
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(lab.log)], check=True)
+
+
+@contextmanager
+def _log_database_away(lab: Lab) -> Iterator[None]:
+    """Log and store are in a database where nobody listens, before a proxy runs."""
+    address = "postgresql://hushlist@127.0.0.1:9/hushlist"
+    text = lab.policy.read_text().replace("  folder: log\n", f"  folder: log\n  to: {address}\n")
+    replace(lab.policy, f"store: {address}\n{text}")
+    yield
+
+
+@contextmanager
 def _disks_full(lab: Lab) -> Iterator[None]:
     """No file may become longer than mitmdump's own are."""
     if resource is None:
@@ -483,6 +514,9 @@ FAULTS = (
     Fault("start: all can write to the cache", _cache_of_all, says="other users can write there", at_start=True),
     Fault("start: the index is damaged", _index_corrupt, at_start=True),
     Fault("start: the folder for state is a file", _state_is_file, says="nothing can be unblocked", at_start=True),
+    Fault("start: the log's folder is a file", _log_is_file, says="the log cannot be written", at_start=True),
+    Fault("start: the log's disk is full", _log_disk_full, says="the log cannot be written", at_start=True),
+    Fault("start: the database is away", _log_database_away, says="the log cannot be sent", at_start=True),
 )
 
 
@@ -509,8 +543,8 @@ def try_start(fault: Fault, lab: Lab) -> str:
             assert fault.says in lab.said, lab.said
             assert "Traceback" not in lab.said, lab.said
             return ENDS
-        lab.wait_for(fault.says, 0)
         outcome = lab.seen(fault.path)
+        lab.wait_for(fault.says, 0)
         if outcome == PASSES:
             lab.wait_for(UNFILTERED, 0)
         else:

@@ -42,10 +42,13 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
         return
     health = _health(answer)
     if health is not None:
-        is_ready, reason = health
+        is_ready, reason, warnings = health
         condition = Condition.GOOD if is_ready else Condition.WRONG
         advice = "" if is_ready else "see what the proxy has logged: journalctl -u hushlist"
         yield Diagnosis(About.PROXY, condition, f"at {place}: {reason}", advice)
+        for warning in warnings:
+            advice = "it is tried again; the proxy has logged why: journalctl -u hushlist"
+            yield Diagnosis(About.PROXY, Condition.WARNING, f"at {place}: {warning}", advice)
     elif _is_ours(host, port):
         told = f"Hushlist answers at {place}, but does not show this machine its live page"
         yield Diagnosis(About.PROXY, Condition.UNKNOWN, told, "ask on the machine itself, or by the policy's live")
@@ -67,10 +70,11 @@ def _ask(connection: HTTPConnection, target: str) -> _Answer:
         connection.close()
 
 
-def _health(answer: _Answer) -> tuple[bool, str] | None:
+def _health(answer: _Answer) -> tuple[bool, str, list[str]] | None:
+    """Whether it is ready, why, and what fails meanwhile; ``None`` if the answer says nothing of it."""
     try:
         plain = json.loads(answer.body)
-        return bool(plain["ok"]), str(plain["reason"])
+        return bool(plain["ok"]), str(plain["reason"]), list(map(str, plain.get("warnings", ())))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 

@@ -49,6 +49,7 @@ from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.health import HealthPort
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.policy_watch import PolicyWatch
+from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
 from hushlist.proxy.service.upkeep import Upkeep, date_by_day
 from hushlist.proxy.unblock_handler import UnblockHandler
 from hushlist.system.socket_address import parse_socket_address
@@ -162,6 +163,7 @@ class Hushlist:
             "",
             "ADDRESS:PORT at which /healthz and /readyz answer, for load balancers. Empty: no such port.",
         )
+        count_reasons_alone(loader.master.addons)
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
         bound_input()
@@ -182,7 +184,7 @@ class Hushlist:
             if self._is_running:
                 raise
             # the problems have file and line; a traceback would add nothing
-            logger.error("hushlist: %s", Lines(error))  # noqa: TRY400
+            logger.error("hushlist: %s", Lines(error), extra=ENDS_THE_START)  # noqa: TRY400
         finally:
             # After the error, mitmproxy restores the options, and calls again.
             self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
@@ -261,7 +263,8 @@ class Hushlist:
             if given:
                 self._health.open(parse_socket_address(given))
         except OSError as error:
-            logger.error("hushlist: hushlist_health cannot be %s: %s", given, error)  # noqa: TRY400
+            text = "hushlist: hushlist_health cannot be %s: %s"
+            logger.error(text, given, error, extra=ENDS_THE_START)  # noqa: TRY400
         self._stop.run(is_balanced=bool(given))
 
     def done(self) -> None:

@@ -342,6 +342,14 @@ class Runtime:
         self.overrides = self._opened = None
 
     @property
+    def journal_fault(self) -> str | None:
+        """Why decisions are not logged although the policy says so, if so."""
+        if self.journal is not None:
+            return self.journal.fault
+        wants = self.engine is not None and self.engine.policy.log is not None
+        return "it cannot be started: see the messages of the proxy" if wants else None
+
+    @property
     def store_fault(self) -> str | None:
         """Why nothing can be unblocked, if so."""
         fault = self._no_overrides if self.overrides is None else self.overrides.fault

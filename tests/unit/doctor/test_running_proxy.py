@@ -101,6 +101,15 @@ def test_a_proxy_that_is_not_ready_says_why(proxy: Proxy) -> None:
     assert proxy.examine() == [wrong, through(proxy)]
 
 
+def test_a_proxy_that_is_ready_says_what_fails_meanwhile(proxy: Proxy) -> None:
+    answer = b'{"ok": true, "reason": "it is ready", "warnings": ["the log cannot be written"]}'
+    proxy.answers["GET http://localhost/readyz"] = 200, answer
+    advice = "it is tried again; the proxy has logged why: journalctl -u hushlist"
+    good, warning, _ = proxy.examine()
+    assert good == of(Condition.GOOD, f"at 127.0.0.1:{proxy.port}: it is ready")
+    assert warning == of(Condition.WARNING, f"at 127.0.0.1:{proxy.port}: the log cannot be written", advice)
+
+
 def test_one_that_asks_for_a_password_is_asked_nothing_more(proxy: Proxy) -> None:
     proxy.answers["GET http://localhost/readyz"] = 407, READY
     told = f"the proxy at 127.0.0.1:{proxy.port} asks for a name and a password: nothing more was asked"

@@ -114,8 +114,7 @@ def log_of(runtime: Runtime) -> LogStatus:
     settings = None if engine is None else engine.policy.log
     kept = settings or LogSettings()
     if journal is None:
-        fault = None if settings is None else "it cannot be written: see the messages of the proxy"
-        return LogStatus(settings is not None, None, 0, fault, kept.queries.value, kept.clients.value)
+        return LogStatus(settings is not None, None, 0, runtime.journal_fault, kept.queries.value, kept.clients.value)
     return LogStatus(True, str(journal.place), journal.waiting, journal.fault, kept.queries.value, kept.clients.value)
 
 

@@ -13,7 +13,7 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from time import time
 from typing import NamedTuple
@@ -33,6 +33,8 @@ class Health(NamedTuple):
 
     is_good: bool
     reason: str
+    #: what fails, and is tried again, although requests are decided
+    warnings: tuple[str, ...] = ()
 
     @property
     def status(self) -> HTTPStatus:
@@ -46,7 +48,8 @@ class Health(NamedTuple):
         >>> Health(False, "it is stopping").body
         b'{"ok": false, "reason": "it is stopping"}\\n'
         """
-        return json.dumps({"ok": self.is_good, "reason": self.reason}).encode() + b"\n"
+        warnings = {"warnings": self.warnings} if self.warnings else {}
+        return json.dumps({"ok": self.is_good, "reason": self.reason, **warnings}).encode() + b"\n"
 
 
 def decides(runtime: Runtime) -> Health:
@@ -66,7 +69,9 @@ def is_ready(runtime: Runtime) -> Health:
     """Whether it decides by the policy that is meant, with lists that are not too old, and goes on to."""
     why = why_unready(runtime)
     health = Health(False, why) if why else decides(runtime)
-    return health if not health.is_good or runtime.mode == "off" else Health(True, "it is ready")
+    if health.is_good and runtime.mode != "off":
+        health = Health(True, "it is ready")
+    return health._replace(warnings=tuple(warnings_of(runtime)))
 
 
 def why_unready(runtime: Runtime) -> str:
@@ -84,6 +89,18 @@ def why_unready(runtime: Runtime) -> str:
         if most is not None and state is not None and time() - state.checked > most:
             return f"the list in line {own.subscription.line} of the policy is older than its max-age"
     return ""
+
+
+def warnings_of(runtime: Runtime) -> Iterator[str]:
+    """What fails although requests are decided; it names no file, list or host, as everybody may read it."""
+    if runtime.journal_fault is not None:
+        yield "the log cannot be written; records wait"
+    if runtime.store_fault is not None:
+        yield "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept"
+    for entry in () if runtime.engine is None else runtime.engine.policy.subscribed:
+        state = runtime.list_states.get(entry.subscription.url)
+        if state is not None and state.faults:
+            yield f"the list in line {entry.subscription.line} of the policy cannot be updated"
 
 
 #: path -> what it tells

@@ -157,11 +157,10 @@ class Heartbeat:
 
 
 def _fault_of(runtime: Runtime) -> str:
-    log = None if runtime.journal is None else runtime.journal.fault
     faults = (
         runtime.problem and f"the last change is not used: {runtime.problem}",
         runtime.store_fault and f"nothing can be unblocked: {runtime.store_fault}",
-        log and f"the log cannot be written: {log}",
+        runtime.journal_fault and f"the log cannot be written: {runtime.journal_fault}",
         runtime.failure_policy.status(),
     )
     return next(filter(None, faults), "")

@@ -73,6 +73,21 @@ class TestReadiness:
         runtime.list_states = {}
         assert told(runtime)[1]
 
+    def test_it_says_what_fails_meanwhile_and_names_nothing(
+        self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert HEALTH_PATHS["/readyz"](runtime).warnings == ()
+        for fault in ("journal_fault", "store_fault"):
+            monkeypatch.setattr(Runtime, fault, "/home/secret: No space left on device")
+        runtime.list_states = {URL: ListState(checked=time() - 60, fault="secret", faults=3)}
+        health = HEALTH_PATHS["/readyz"](runtime)
+        assert health.is_good
+        assert json.loads(health.body)["warnings"] == [
+            "the log cannot be written; records wait",
+            "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept",
+            "the list in line 5 of the policy cannot be updated",
+        ]
+
     @pytest.mark.parametrize("opened", [(), (FailureCause.INDEX,)])
     def test_without_a_policy_it_is_neither(self, runtime: Runtime, opened: tuple[FailureCause, ...]) -> None:
         runtime.failure_policy.on_failure = OnFailure(frozenset(opened))

@@ -52,7 +52,7 @@ class Proxies:
             list_states={},
             mode="block",
             reading=None,
-            journal=None,
+            journal_fault=None,
             problem=None,
             store_fault=None,
             failure_policy=SimpleNamespace(status=lambda: ""),
@@ -174,8 +174,8 @@ def test_an_index_that_is_in_no_cache_has_no_digest(proxies: Proxies) -> None:
     [
         ({"problem": "a", "store_fault": "b"}, "the last change is not used: a"),
         ({"store_fault": "b"}, "nothing can be unblocked: b"),
-        ({"journal": SimpleNamespace(fault="c")}, "the log cannot be written: c"),
-        ({"journal": SimpleNamespace(fault=None)}, ""),
+        ({"journal_fault": "c"}, "the log cannot be written: c"),
+        ({"journal_fault": None}, ""),
         ({"failure_policy": SimpleNamespace(status=lambda: "d")}, "d"),
     ],
 )

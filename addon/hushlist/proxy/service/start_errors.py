@@ -1,0 +1,30 @@
+"""Which errors end the program at its start.
+
+mitmproxy ends with exit code 1 if anything has logged an ERROR before its start is over. Of the filter's errors, only
+those count that are reasons not to serve: the policy, a port, an option. A log that cannot be written, a store or a
+database that is away, or a list that cannot be fetched is none: it is logged, and tried again while requests are
+decided.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from mitmproxy.addonmanager import AddonManager
+
+#: the ``extra`` of a message that is a reason not to start
+ENDS_THE_START: Mapping[str, object] = {"ends_the_start": True}
+#: loggers of the filter, and of the library by which it asks a database
+_OURS = ("hushlist", "psycopg")
+
+
+def count_reasons_alone(addons: AddonManager) -> None:
+    """Have mitmproxy's check at the start leave out the filter's other errors."""
+    check = addons.get("errorcheck")
+    if check is not None and _ends_the_start not in check.logger.filters:
+        check.logger.addFilter(_ends_the_start)
+
+
+def _ends_the_start(record: logging.LogRecord) -> bool:
+    return record.name.split(".")[0] not in _OURS or hasattr(record, *ENDS_THE_START)

@@ -1,0 +1,58 @@
+"""Which errors end mitmproxy at its start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from mitmproxy.addonmanager import AddonManager
+from mitmproxy.addons.errorcheck import ErrorCheck
+
+from hushlist.errors import logger_of
+from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
+
+
+def addons(**named: object) -> AddonManager:
+    """mitmproxy's addons by their names."""
+    return cast(AddonManager, SimpleNamespace(get=named.get))
+
+
+@contextmanager
+def checked() -> Iterator[ErrorCheck]:
+    """A start that is checked; no fixture, since mitmproxy's handler counts only what is logged in the same phase."""
+    check = ErrorCheck()
+    try:
+        for _ in range(2):  # twice, as when a script is loaded again
+            count_reasons_alone(addons(errorcheck=check))
+        assert len(check.logger.filters) == 1
+        yield check
+    finally:
+        check.finish()
+
+
+@pytest.mark.parametrize("name", ["hushlist", "hushlist.journal.log_writer", "psycopg.pool"])
+def test_what_is_tried_again_ends_nothing(name: str) -> None:
+    with checked() as check:
+        logging.getLogger(name).error("the disk is full")
+    assert check.logger.has_errored == []
+
+
+def test_a_reason_not_to_serve_ends_the_start() -> None:
+    with checked() as check:
+        logger_of("hushlist.proxy.addon").error("the policy is broken", extra=ENDS_THE_START)
+    assert [record.getMessage() for record in check.logger.has_errored] == ["the policy is broken"]
+
+
+@pytest.mark.parametrize("name", ["mitmproxy.addonmanager", "root", "hushlisted"])
+def test_what_others_log_ends_it_as_before(name: str) -> None:
+    with checked() as check:
+        logging.getLogger(None if name == "root" else name).error("Addon error")
+    assert len(check.logger.has_errored) == 1
+
+
+def test_a_program_without_such_a_check_goes_on() -> None:
+    count_reasons_alone(addons())
