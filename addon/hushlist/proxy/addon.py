@@ -39,7 +39,7 @@ from hushlist.proxy.dashboard.dashboard_server import (
     is_onboarding,
 )
 from hushlist.proxy.dashboard.metrics import summary
-from hushlist.proxy.flow_outcome import Bodies, is_open
+from hushlist.proxy.flow_outcome import is_open
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
 from hushlist.proxy.hook_calls import ask_every_addon, begin, skip_addons_without_hook
 from hushlist.proxy.metered_use import MeteredUse
@@ -89,9 +89,8 @@ class Hushlist:
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._own = own
         self._forms = UnblockHandler(self.runtime)
-        bodies = Bodies()
         self._metered = MeteredUse(self.runtime)
-        self._requests = RequestHandler(self.runtime, own, self._forms, bodies, self._metered)
+        self._requests = RequestHandler(self.runtime, own, self._forms, self._metered)
         self._last_look = LastLook(self._requests)
         self._relayed = RelayedConnections(self.runtime, self._metered, self._requests)
         self._tunnels = Tunnels(self.runtime, own, self._relayed)
@@ -114,7 +113,6 @@ class Hushlist:
         self.http_connect_upstream = self._requests.lead_tunnel
         self.tls_clienthello = self._tunnels.client_hello
         self.tls_established_client = pinning.established
-        self.tls_established_server = bodies.established
         self.tls_failed_client = pinning.failed
         self.next_layer = self._tunnels.next_layer
         self.hushlist_held = self._tunnels.held

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
@@ -18,7 +17,7 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.policy.safe_search import rewrite_for_safe_search
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.connections.client_connections import end_server, servers_of
-from hushlist.proxy.flow_outcome import Bodies, is_open, refuse
+from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import (
     Seen,
     SelfConnections,
@@ -65,10 +64,9 @@ class RequestHandler:
         runtime: Runtime,
         own: SelfConnections,
         unblocker: UnblockHandler,
-        bodies: Bodies,
         metered: MeteredUse,
     ) -> None:
-        self._runtime, self._own, self._unblocker, self._bodies = runtime, own, unblocker, bodies
+        self._runtime, self._own, self._unblocker = runtime, own, unblocker
         self._metered = metered
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
@@ -89,18 +87,16 @@ class RequestHandler:
         is_on = self._runtime.mode != "off"
         if is_on:
             if not again:
-                self._try(self._bodies.frame, flow)  # a body that was not announced is decided, too
+                self._frame(flow)  # a body that was not announced is decided, too
             await self._filter(flow, again=again)
         else:
             self._leave(flow, is_form=self._unblocker.is_sealed(flow.request))
         if self._own.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
-        if is_on and again:
-            self._try(self._bodies.guard, flow)
 
-    def _try(self, step: Callable[[http.HTTPFlow], None], flow: http.HTTPFlow) -> None:
+    def _frame(self, flow: http.HTTPFlow) -> None:
         try:
-            step(flow)
+            flow_outcome.frame(flow)
         except Exception as error:
             self._runtime.failure_policy.act(flow, error)
 

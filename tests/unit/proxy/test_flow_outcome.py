@@ -163,7 +163,7 @@ def test_a_request_whose_body_is_streamed_is_killed_and_any_other_is_answered(
         flow.request.headers = http.Headers([(name.encode(), value.encode()) for name, value in headers.items()])
         assert refuse(flow, lambda _: http.Response.make(403)) is is_answered
         assert (flow.response is not None, flow.error is None) == (is_answered, is_answered)
-        streamed = tflow.tflow()
+        streamed = tflow.tflow(req=http.Request.make("POST", "http://h.example/"))
         streamed.request.stream = True
         assert not refuse(streamed, lambda _: http.Response.make(403))
         context.master.event_loop.close()

@@ -1,4 +1,4 @@
-"""Bounds what mitmproxy, and the packages by which it reads protocols, keep of a peer's input.
+"""Bounds what mitmproxy, and what it reads protocols by, keep of a peer's input; and ends what it sends.
 
 They keep a head until it ends, however long it is, and read what has begun again from its beginning with each piece
 that arrives. A peer may also have them keep much more than it sends: by a gap in a QUIC stream, by a large table of
@@ -21,16 +21,19 @@ from hushlist.proxy.bounds import (
     bounded_names,
     bounded_quic,
     bounded_websocket,
+    framed_http1,
 )
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_http.REPLACED,
+    *framed_http1.REPLACED,
     *bounded_quic.REPLACED,
     *bounded_websocket.REPLACED,
     *bounded_dns.REPLACED,
 )
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,
+    *framed_http1.WRAPPED,
     *bounded_dns.WRAPPED,
     *bounded_names.WRAPPED,
 )

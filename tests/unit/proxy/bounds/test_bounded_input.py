@@ -17,6 +17,7 @@ from hushlist.proxy.bounds import (
     bounded_names,
     bounded_quic,
     bounded_websocket,
+    framed_http1,
 )
 from hushlist.proxy.bounds.bounded_http import BoundedBuffer
 from hushlist.proxy.bounds.bounded_input import LONGEST_LOGGED, bound_input
@@ -63,11 +64,12 @@ def test_the_bounds_are_those_that_were_measured() -> None:
         "MOST_ACKNOWLEDGED": 64,
         "LONGEST_MESSAGE": 16 * 1024 * 1024,
         "MOST_MESSAGES": 100,
+        "LONGEST_WHOLE_BODY": 1024 * 1024,
         "LONGEST_LOGGED": 1000,
     }
 
 
-_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket, bounded_input)
+_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket, bounded_input, framed_http1)
 _BOUNDS = ("MOST_", "LONGEST_", "LARGEST_")
 
 
