@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def record(start: Start, tmp_path: Path) -> Callable[[str], dict[str, http.HTTPF
 
     def record(mode: str) -> dict[str, http.HTTPFlow]:
         file = tmp_path / "recorded.flow"
-        proxy = start(mode=mode, save=file)
+        proxy = start(mode=mode, save=file, options={"hushlist_stream": "off"})
         with proxy.client() as client:
             for url in URLS:
                 client.get(url)
@@ -141,3 +142,18 @@ def test_a_live_dumper_filter_shows_only_what_was_tagged(start: Start, tmp_path:
     assert proxy.get("http://tagged.test/second").status_code == 200
     proxy.log.wait_for("tagged.test/second")
     assert "good.test/first" not in proxy.log.text()
+
+
+def test_a_recording_has_no_bodies_where_they_are_streamed(start: Start, tmp_path: Path) -> None:
+    file, har = tmp_path / "recorded.flow", tmp_path / "recorded.har"
+    proxy = start(save=file, options={"hardump": str(har)})
+    with proxy.client() as client:
+        assert client.get("http://tagged.test/").text == "from the origin"
+        assert client.get("http://ads.test/").status_code == 403
+    proxy.stop()
+    flows = load(file)
+    assert response(flows["http://tagged.test/"]).raw_content is None
+    assert note(flows["http://tagged.test/"])["action"] == "tag"
+    assert response(flows["http://ads.test/"]).raw_content
+    urls = [entry["request"]["url"] for entry in json.loads(har.read_text(encoding="utf-8"))["log"]["entries"]]
+    assert urls == ["http://tagged.test/", "http://ads.test/"]

@@ -17,6 +17,7 @@ from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
+from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_websocket import keep_last
 from hushlist.proxy.commands import Commands
@@ -89,6 +90,7 @@ class Hushlist:
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._own = own
         self._forms = UnblockHandler(self.runtime)
+        self._bodies_flow = BodiesFlow()
         self._metered = MeteredUse(self.runtime)
         self._requests = RequestHandler(self.runtime, own, self._forms, self._metered)
         self._last_look = LastLook(self._requests)
@@ -149,6 +151,14 @@ class Hushlist:
             "so that a rule for one fits the other. It is forgotten after a day, and when this is turned off.",
         )
         loader.add_option(
+            "hushlist_stream",
+            str,
+            "on",
+            "on: bodies go on while they arrive, and are in no recording. "
+            "off: a body goes on when it has arrived whole, for who records bodies, and for scripts that change them.",
+            choices=STREAM,
+        )
+        loader.add_option(
             "hushlist_proxy_protocol",
             Sequence[str],
             [],
@@ -186,6 +196,7 @@ class Hushlist:
         finally:
             # After the error, mitmproxy restores the options, and calls again.
             self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
+            self._bodies_flow.configure()
             is_there = "onboarding" in ctx.options and ctx.options.onboarding
             self._onboarding = ctx.options.onboarding_host if is_there else None
 
@@ -338,6 +349,7 @@ class Hushlist:
         hide_challenge(flow, self.runtime)
         self._metered.answered(flow)
         self._stop.answered(flow)
+        self._bodies_flow.stream_answer(flow)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""

@@ -140,6 +140,7 @@ def _is_over(used: http.HTTPFlow | connection.Client, use: _Use) -> bool:
 
 
 def is_over(flow: http.HTTPFlow) -> bool:
-    """Whether nothing more comes of a request: neither an answer nor, by a WebSocket, a message."""
+    """Whether nothing more comes of a request: neither of its body, nor an answer, nor, by a WebSocket, a message."""
     lasts = flow.websocket or flow.response
-    return flow.error is not None or (lasts is not None and lasts.timestamp_end is not None)
+    has_ended = flow.request.timestamp_end is not None and lasts is not None and lasts.timestamp_end is not None
+    return flow.error is not None or has_ended

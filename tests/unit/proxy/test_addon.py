@@ -557,7 +557,7 @@ def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
 ) -> None:
     context.options.deferred["hushlist_polisy"] = "x"
     context.configure(hushlist, hushlist_policy=str(policy))
-    own = "hushlist_health, hushlist_learn, hushlist_mode, hushlist_policy, hushlist_proxy_protocol"
+    own = "hushlist_health, hushlist_learn, hushlist_mode, hushlist_policy, hushlist_proxy_protocol, hushlist_stream"
     expected = f"there is no option hushlist_polisy; did you mean 'hushlist_policy'? (known: {own})"
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [f"hushlist: {expected}"]
     assert run(hushlist, flow_of("http://other.example/")).response
