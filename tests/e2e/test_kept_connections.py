@@ -228,5 +228,5 @@ def test_who_wants_the_connection_to_end_is_told_that_it_does(by_silent: Proxy, 
     with by_silent.connect() as connection:
         connection.sendall(head.encode() + BODY)
         answer = read_answer(connection)
-        assert (answer.body, answer.headers["Connection"]) == (b"%d" % len(BODY), "close")
+        assert (answer.body, answer.headers["connection"]) == (b"%d" % len(BODY), "close")
         assert connection.recv(1) == b""
