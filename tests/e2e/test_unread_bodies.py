@@ -112,30 +112,27 @@ def filtering(
         yield running
 
 
-def payload(method: bytes, target: bytes, *, chunked: bool, expects: bytes) -> bytes:
+def payload(method: bytes, target: bytes, *, chunked: bool, expects: bytes, content: bytes) -> bytes:
     """A request in HTTP/1.1 whose body is another, and one more behind it on the client's connection."""
-    told = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % len(INNER)
-    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(INNER), INNER) if chunked else INNER
+    told = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % len(content)
+    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(content), content) if chunked else content
     lines = [method + b" " + target + b" HTTP/1.1", b"Host: good.test", told, *([expects] if expects else [])]
     return b"\r\n".join([*lines, b"", body]) + request_head(target.replace(b"/1", b"/2"), b"good.test")
 
 
-_HTTP2 = {"told": ((b"content-length", b"%d" % len(INNER)),), "untold": ()}
-
-
-def ways(method: bytes) -> Iterator[Entry]:
+def ways(method: bytes, body: bytes = INNER) -> Iterator[Entry]:
     """All the ways to send such a request."""
     rest: dict[str, Any] = {"tunnel": ("good.test", 443), "server_name": "good.test"}
     for chunked in (False, True):
         for expects in (b"", b"Expect: 100-continue", b"Expect: 100-continue\r\nExpect: 100-continue"):
-            how = {"chunked": chunked, "expects": expects}
+            how = {"chunked": chunked, "expects": expects, "content": body}
             yield Entry("http/1.1", "", f"{how}", payload(method, b"http://good.test/1", **how))
             yield Entry("https/1.1", "", f"{how}", payload(method, b"/1", **how), **rest)
-    for how, more in _HTTP2.items():
+    for how, more in {"told": [(b"content-length", b"%d" % len(body))], "untold": []}.items():
         head = fields(b"/1", b"good.test", *more, method=method, scheme=b"https")
-        yield Entry("https/2", "", how, head, tunnel=("good.test", 443), body=INNER)
+        yield Entry("https/2", "", how, head, tunnel=("good.test", 443), body=body)
         head = fields(b"/1", b"good.test", *more, method=method)
-        yield Entry("http/2", "", how, head, body=INNER)
+        yield Entry("http/2", "", how, head, body=body)
 
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"TRACE", b"get"])
@@ -148,6 +145,17 @@ def test_a_body_where_the_method_has_none_goes_nowhere(
     assert b"/secret/inner" not in {target for _, target in careless.requests}
     assert filtering.get("http://good.test/after").status_code == 200
     assert b"/after" in {target for _, target in careless.requests}
+
+
+@pytest.mark.parametrize("body", [b'{"query": "a"}', b'{"a": 1}\n{"a": 2}\n', b"1"])
+def test_the_body_of_a_get_in_which_no_request_can_be_read_arrives_and_nothing_follows_it(
+    filtering: Proxy, careless: CarelessOrigin, body: bytes
+) -> None:
+    for entry in ways(b"GET", body):
+        del careless.requests[:]
+        send(filtering, entry, silence=LONG)
+        follows = isinstance(entry.payload, bytes)
+        assert careless.requests == [(b"GET", b"/1"), (b"GET", b"/2")][: 1 + follows], (entry.family, entry.spelling)
 
 
 @pytest.mark.parametrize("method", [b"POST", b"DELETE", b"OPTIONS", b"FOO"])

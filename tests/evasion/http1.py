@@ -281,6 +281,45 @@ PIPELINES: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
         _WITHOUT % b"GET" + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(_SECRET), _SECRET),
         (),
     ),
+    # what is in the body of a GET that passes can be no request, not even in an old version
+    "behind a GET's body": (_WITHOUT % b"GET" + b"Content-Length: 7\r\n\r\n" + b'{"a":1}' + _SECRET, (b"/1",)),
+    "behind a GET's chunks": (
+        _WITHOUT % b"GET" + b'Transfer-Encoding: chunked\r\n\r\n7\r\n{"a":1}\r\n0\r\n\r\n' + _SECRET,
+        (b"/1",),
+    ),
+    "behind a GET without chunks": (
+        _WITHOUT % b"GET" + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + _SECRET,
+        (b"/1",),
+    ),
+    **{
+        f"inside a GET's body, {how}": (
+            _WITHOUT % b"GET" + b"Content-Length: %d\r\n\r\n%b" % (len(body), body) + _GOOD % 2,
+            (b"/2",),
+        )
+        for how, body in {
+            "behind JSON": b'{"a":1}\r\n' + _SECRET,
+            "behind JSON and a bare line end": b'{"a":1}\n' + _INNER,
+            "inside JSON": b'{"a":[\r\n' + _INNER + b"]}",
+            "of version 0.9": b"{}\r\nGET http://path.test/secret/x\r\n",
+            "without its line end": b"GET http://path.test/secret/x HTTP/1.1",
+            "with another white space": b"{}\r\n\x0bGET\x0chttp://path.test/secret/x\tHTTP/1.1\r\n\r\n",
+            "with an odd method": b"{} /secret/x HTTP/1.1\r\nHost: path.test\r\n\r\n",
+        }.items()
+    },
+    **{
+        f"inside a GET's chunks, {how}": (
+            _WITHOUT % b"GET"
+            + b"Transfer-Encoding: chunked\r\n\r\n"
+            + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+            + b"0\r\n\r\n"
+            + _GOOD % 2,
+            (b"/2",),
+        )
+        for how, pieces in {
+            "in pieces": (b"{}\r", b"\nGE", b"T", _INNER[3:]),
+            "an octet each": [_INNER[at : at + 1] for at in range(len(_INNER))],
+        }.items()
+    },
     # mitmproxy takes the first for HTTP/2, whose bodies end by frames
     **{
         f"inside a body of {version.decode()} in HTTP/1.1": (

@@ -16,7 +16,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.policy.groups import Client, user_of
 from hushlist.url.host import LONGEST_NAME
-from hushlist.url.http_head import Naming, is_name, looked_up, named, request_of_head
+from hushlist.url.http_head import Naming, fault_of_body, is_name, looked_up, named, request_of_head
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_host
 
@@ -37,6 +37,7 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
         data.http_version,
         tuple(map(tuple, data.headers.fields)),  # copied only if another addon has stored lists
         flow.client_conn.sni,
+        fault_of_body(data),
     )
 
 

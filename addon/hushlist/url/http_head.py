@@ -39,6 +39,8 @@ class HttpHead(Protocol):
     authority: bytes
     #: with query
     path: bytes
+    #: the body, where it is there
+    content: bytes | None
 
     @property
     def headers(self) -> HeaderFields:
@@ -216,13 +218,64 @@ def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
     Spec: RFC 9112, 6: "The presence of a message body in a request is signaled by a Content-Length or Transfer-Encoding
     header field"
     """
+    return any(True for _ in _telling_body(fields))
+
+
+def _telling_body(fields: Iterable[Sequence[bytes]]) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """The fields that announce a body: the name as sent, the name as read, and the value."""
     for name, value in fields:
         if len(name) not in _SIZES:  # that rules out nearly all fields
             continue
         known = name.translate(_AS_READ)
         if known == _ENCODING or (known == _LENGTH and value.strip(b"0 \t")):
-            return True
-    return False
+            yield name, known, value
+
+
+#: octets of a body where the method usually has none, which is kept until it has ended
+LONGEST_WHOLE_BODY = 1 << 20
+_HAS_BODY = "it has a body, which its method does not have"
+_MAY_BE_REQUEST = "a line of its body may be taken for another request: send it by POST"
+_TOO_LONG = f"its body has more than {LONGEST_WHOLE_BODY:,} octets: send it by POST"
+# White space as any server has it: lines end by LF, and to some by CR. Spec: RFC 9112, 3; RFC 9110, 5.6.2
+_BLANK = rb"[\x00-\x09\x0b\x0c\x0e-\x20\x7f\x85\xa0]"
+_METHOD_OF_LINE = re.compile(rb"[\r\n]%b*+[!#$%%&'*+.^_`|~0-9A-Za-z-]++%b" % (_BLANK, _BLANK))
+_VERSION_OF_LINE = re.compile(rb"[Hh][Tt][Tt][Pp]/[0-9.]*+%b*+(?:[\r\n]|\Z)" % _BLANK)
+
+
+@lru_cache(1)
+def may_be_request(body: bytes) -> bool:
+    """Whether a server that takes a body for the next request may read one in it: a line has a word and a space at its
+    beginning, as a request's method, or a version of HTTP at its end.
+
+    >>> may_be_request(b'{"query": "GET / HTTP/1.1"}'), may_be_request(b"GET /"), may_be_request(b"{ / HTTP/1.1")
+    (False, True, True)
+
+    No line of JSON has either: no word begins one but a number, or true, false or null; no space follows these, as
+    programs write it, and what is in a string ends by a quotation mark.
+    """
+    return bool(_METHOD_OF_LINE.search(b"\n" + body) or _VERSION_OF_LINE.search(body))
+
+
+def fault_of_body(head: HttpHead) -> str | None:
+    """A fault in a body that was waited for; ``None`` where there is none."""
+    return _fault_of_body(head) if head.content and head.method.upper() in _WITHOUT_BODY else None
+
+
+def _fault_of_body(head: HttpHead) -> str | None:
+    """A fault by a body where the method has none: an origin may take it for the next request.
+
+    Some programs ask by GET, and a body, for what a body of POST would be better for (Elasticsearch). That passes where
+    nothing in it can be taken for a request. Whether there is a body that is told in chunks is not known at its head.
+    """
+    is_get = head.method == b"GET"
+    for name, known, value in _telling_body(head.headers.fields):
+        if head.method == b"CONNECT" or name.lower() != known or (known == _LENGTH and not is_get):
+            return _HAS_BODY
+        if known == _LENGTH and not (value.strip().isdigit() and len(value) < 20 and int(value) <= LONGEST_WHOLE_BODY):
+            return _TOO_LONG
+    if not head.content:
+        return None
+    return (_MAY_BE_REQUEST if may_be_request(head.content) else None) if is_get else _HAS_BODY
 
 
 # Spec: RFC 3875, 4.1.18: "replacing all "-" characters with "_"": to a program behind CGI, and to what took its names
@@ -309,8 +362,8 @@ def _fault(head: HttpHead) -> str | None:
         return "its method is none"
     if len(path) > LONGEST_TARGET:
         return None  # ``Request`` reports it
-    if method.upper() in _WITHOUT_BODY and tells_body(head.headers.fields):
-        return "it has a body, which its method does not have"
+    if method.upper() in _WITHOUT_BODY and (fault := _fault_of_body(head)) is not None:
+        return fault
     if not path.startswith(b"/") and path != b"*" and method != b"CONNECT":
         return "its target is no path"
     fault = _fault_of_target(path)

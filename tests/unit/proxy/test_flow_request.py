@@ -320,17 +320,25 @@ def test_a_request_has_a_method_and_a_path(method: bytes, path: bytes, fault: st
 
 
 BODY = "it has a body, which its method does not have"
+LONG = "its body has more than 1,048,576 octets: send it by POST"
+INSIDE = "a line of its body may be taken for another request: send it by POST"
 
 
 @each_row(
     ("method", "name", "value", "fault"),
     [
-        (b"GET", b"Content-Length", b"1", BODY),
+        (b"GET", b"Content-Length", b"1", None),
+        (b"GET", b"Content-Length", b"1048576", None),
+        (b"GET", b"Content-Length", b"1048577", LONG),
+        (b"GET", b"Content-Length", b"9" * 5000, LONG),
+        (b"GET", b"Content-Length", b"x", LONG),
+        (b"GET", b"Transfer-Encoding", b"chunked", None),
+        (b"HEAD", b"Transfer-Encoding", b"chunked", None),
         (b"get", b"cOnTeNt-LeNgTh", b"010", BODY),
         (b"HEAD", b"Content-Length", b"5", BODY),
         (b"TRACE", b"content-length", b"x", BODY),
         (b"CONNECT", b"Content-Length", b"5", BODY),
-        (b"GET", b"Transfer-Encoding", b"chunked", BODY),
+        (b"CONNECT", b"Transfer-Encoding", b"chunked", BODY),
         (b"GET", b"Content-Length", b"0", None),
         (b"GET", b"Content-Length", b"00 ", None),
         (b"GET", b"Content-Lengthy", b"5", None),
@@ -339,12 +347,42 @@ BODY = "it has a body, which its method does not have"
         *((method, b"Content-Length", b"5", None) for method in (b"POST", b"DELETE", b"OPTIONS", b"QUERY")),
     ],
 )
-def test_a_body_behind_a_method_that_has_none_is_a_fault(
+def test_a_body_that_is_told_behind_a_method_that_has_none_is_a_fault(
     method: bytes, name: bytes, value: bytes, fault: str | None
 ) -> None:
     flow = flow_of(headers=((b"a", b"b"), (name, value)))
-    flow.request.data.method = method
+    flow.request.data.method, flow.request.data.content = method, None
     assert request_of_flow(flow).fault == fault
+
+
+@each_row(
+    ("method", "body", "fault"),
+    [
+        (b"GET", b"", None),
+        (b"HEAD", b"", None),
+        (b"HEAD", b"a", BODY),
+        (b"get", b"a", BODY),
+        (b"TRACE", b"{}", BODY),
+        (b"POST", b"GET / HTTP/1.1", None),
+        (b"GET", b"a", None),
+        (b"GET", b'{"query": {"match": "GET / HTTP/1.1"}}', None),
+        (b"GET", b'{"index": "a"}\n{"query": [\r\n  1,\n  2\n]}\n', None),
+        (b"GET", b"GET / HTTP/1.1", INSIDE),
+        (b"GET", b"{}\nGET /", INSIDE),
+        (b"GET", b"{}\r GET\t", INSIDE),
+        (b"GET", b'{"a":\n\x0bget\xa0/\n}', INSIDE),
+        (b"GET", b"{: / http/1.1 \x00\r{}", INSIDE),
+        (b"GET", b"{: / HTTP/", INSIDE),
+    ],
+)
+def test_a_body_that_may_be_read_as_a_request_is_a_fault(method: bytes, body: bytes, fault: str | None) -> None:
+    flow = flow_of()
+    flow.request.data.method, flow.request.data.content = method, None
+    before = seen_of_flow(flow)
+    assert request_of_flow(flow).fault is None
+    flow.request.data.content = body
+    assert request_of_flow(flow).fault == fault
+    assert (seen_of_flow(flow) == before) is (fault is None)
 
 
 @each_row(

@@ -186,6 +186,7 @@ class _FlowHead:
     authority: bytes
     path: bytes
     headers: _FlowHeaderFields
+    content: bytes | None
 
 
 def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
@@ -202,7 +203,10 @@ def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
         _octets(request.get("authority") or b""),
         _octets(request["path"]),
         _FlowHeaderFields(tuple((_octets(name), _octets(value)) for name, value in request["headers"])),
+        None,
     )
+    if head.method == b"GET":
+        head.content = _octets(request.get("content") or b"")
     name, mode = client.get("sni"), _text(client.get("proxy_mode", ""))
     kind = ResourceType.WEBSOCKET if flow.get("websocket") else _kind(head, response)
     return RecordedRequest(

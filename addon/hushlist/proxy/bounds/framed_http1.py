@@ -41,10 +41,8 @@ from mitmproxy.proxy.layers.http._hooks import HttpErrorHook
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Server, should_make_pipe
 from mitmproxy.utils import human
 
-from hushlist.url.http_head import tells_body
+from hushlist.url.http_head import LONGEST_WHOLE_BODY, tells_body
 
-#: octets of a body where the method usually has none, which is kept until it has ended
-LONGEST_WHOLE_BODY = 1 << 20
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 _LENGTH, _ENCODING, _CONNECTION = "content-length", "transfer-encoding", "connection"
 _CLOSE, _CHUNKED, _HTTP_1_1 = "close", "chunked", "HTTP/1.1"
