@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import which
@@ -26,7 +27,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers with the body's length, obeys ``Connection: close``, and says nothing of it."""
 
     protocol_version = "HTTP/1.1"
-    server: SilentOrigin
+    server: _Server
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
@@ -35,6 +36,10 @@ class _Handler(BaseHTTPRequestHandler):
         encoding = self.headers.get("Transfer-Encoding", "")
         body = _chunks(self.rfile) if encoding == "chunked" else self.rfile.read(int(self.headers["Content-Length"]))
         answer = b"%d" % len(body)
+        if self.path.startswith("/slow"):
+            origin = self.server.origin
+            origin.begun.set()
+            origin.goes_on.wait(PATIENCE)
         self.send_response(200)
         if self.path.startswith("/closing"):
             self.send_header("Connection", "close")
@@ -53,15 +58,22 @@ def _chunks(reader: object) -> bytes:
     return body
 
 
+class _Server(ThreadingHTTPServer):
+    origin: SilentOrigin
+    daemon_threads = True
+
+
 class SilentOrigin:
     """An HTTP/1.1 origin, over http and https, that ends a connection without a word where it is told to."""
 
     def __init__(self, folder: Path) -> None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(*write_certificate(folder))
-        self._servers = [ThreadingHTTPServer((LOOPBACK, 0), _Handler) for _ in range(2)]
+        #: that a slow request has begun, and that it may go on
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+        self._servers = [_Server((LOOPBACK, 0), _Handler) for _ in range(2)]
         for server in self._servers:
-            server.daemon_threads = True
+            server.origin = self
         self._servers[1].socket = tls.wrap_socket(self._servers[1].socket, server_side=True)
         self.http_port, self.https_port = (server.server_port for server in self._servers)
 
@@ -230,3 +242,23 @@ def test_who_wants_the_connection_to_end_is_told_that_it_does(by_silent: Proxy, 
         answer = read_answer(connection)
         assert (answer.body, answer.headers["connection"]) == (b"%d" % len(BODY), "close")
         assert connection.recv(1) == b""
+
+
+def test_an_upload_behind_an_open_request_waits_at_the_client(by_silent: Proxy, silent: SilentOrigin) -> None:
+    """The proxy reads no more of it than little; all of it arrives when the request before it is answered."""
+    size = 64 << 20
+    slow = b"POST http://good.test/slow HTTP/1.1\r\nHost: good.test\r\nContent-Length: 2\r\n\r\n{}"
+    upload = b"POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: %d\r\n\r\n" % size
+    with by_silent.connect() as connection:
+        connection.sendall(slow + upload)
+        assert silent.begun.wait(PATIENCE)
+        connection.settimeout(0.5)
+        sent = 0
+        with suppress(TimeoutError):
+            while sent < size:
+                sent += connection.send(bytes(min(1 << 20, size - sent)))
+        assert sent < size / 2  # what the system keeps for both ends
+        silent.goes_on.set()
+        connection.settimeout(PATIENCE)
+        connection.sendall(bytes(size - sent))
+        assert [read_answer(connection).body for _ in range(2)] == [b"2", b"%d" % size]

@@ -15,16 +15,20 @@ is for the next recipient alone
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mitmproxy import flow, http
-from mitmproxy.connection import ConnectionState
+from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.net.http import http1, status_codes
 from mitmproxy.net.http.http1.read import get_header_tokens
 from mitmproxy.proxy import events
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import HttpLayer, HttpStream, SendHttp, _events
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
@@ -39,8 +43,12 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.proxy.layers.http._hooks import HttpErrorHook
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Server, should_make_pipe
+from mitmproxy.proxy.layers.http._http2 import Http2Connection
+from mitmproxy.proxy.layers.http._http3 import Http3Connection
+from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.utils import human
 
+from hushlist.proxy.bounds.bounded_http import MOST_WAITING
 from hushlist.url.http_head import LONGEST_WHOLE_BODY, tells_body
 
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
@@ -76,7 +84,40 @@ class FramedClient(Http1Client):
 
 
 class FramedServer(Http1Server):
-    """Answers a client: its connection ends only behind an answer that says so."""
+    """Answers a client: its connection ends only behind an answer that says so. What it sends behind an open request
+    is no head of so many octets; it waits, and when there is much of it, nothing more is read of the connection.
+
+    Spec: RFC 9112, 9.3.2: a client "MAY pipeline its requests"
+    """
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._waiting: deque[bytes] = deque()
+        self._waits = 0
+
+    def _handle_event(self, event: Any) -> _Steps:
+        if isinstance(event, events.DataReceived) and self.state == self.wait and self._can_wait():
+            self._waiting.append(event.data)
+            self._waits += len(event.data)
+            if self._waits > MOST_WAITING:
+                _full.setdefault(self.conn, asyncio.Event())
+        else:
+            yield from super()._handle_event(event)
+
+    def _can_wait(self) -> bool:
+        """Whether nothing else waits with it: over HTTP/2, the client's leave to send it the answer would."""
+        own = (one.connections.get(self.conn) for one in self.context.layers if isinstance(one, HttpLayer))
+        return not any(isinstance(one, Http2Connection | Http3Connection) for one in own)
+
+    def mark_done(self, *, request: bool = False, response: bool = False) -> _Steps:
+        """Go on to the next request when one has ended, and its answer."""
+        yield from super().mark_done(request=request, response=response)
+        while self._waiting and self.state not in (self.wait, self.done):
+            data = self._waiting.popleft()
+            self._waits -= len(data)
+            yield from self._handle_event(events.DataReceived(self.conn, data))
+        if self._waits <= MOST_WAITING and (full := _full.pop(self.conn, None)) is not None:
+            full.set()
 
     def send(self, event: Any) -> _Steps:
         """Send a part of a response; no empty part, which would end a body of chunks, and nothing behind the body."""
@@ -150,6 +191,18 @@ def _remove_close(headers: http.Headers) -> None:
         headers[_CONNECTION] = ", ".join(kept)
     else:
         del headers[_CONNECTION]
+
+
+#: clients of whom much waits; until it has been read, nothing more is
+_full: WeakKeyDictionary[Connection, asyncio.Event] = WeakKeyDictionary()
+
+
+async def _read_no_more(drain: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> None:
+    """Wait, behind what was read of a connection, until more may be read of it."""
+    await drain(handler)
+    full, io = _full.get(handler.client), handler.transports.get(handler.client)
+    if full is not None and io is not None and io.handler is asyncio.current_task():
+        await full.wait()
 
 
 # -- what waits for its end --------------------------------------------------------------------------------------------
@@ -231,4 +284,5 @@ WRAPPED = (
     (_bound_whole_body, ("check_body_size",), (HttpStream,)),
     (_connect_anew, ("get_connection",), (HttpLayer,)),
     (_handle_known, ("_handle_event",), (HttpLayer,)),
+    (_read_no_more, ("drain_writers",), (ConnectionHandler,)),
 )

@@ -1,6 +1,8 @@
 """HTTP/1 as it is sent: where bodies end, which connections end, and who is told."""
 
+import asyncio
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,9 +26,11 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.test import tflow
 
+from hushlist.proxy.bounds.bounded_http import MOST_WAITING
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.framed_http1 import (
     LONGEST_WHOLE_BODY,
+    WRAPPED,
     FramedClient,
     FramedServer,
     as_answered,
@@ -228,6 +232,102 @@ def test_an_answer_that_no_length_ends_is_chunked_where_it_can_be(
     found = answering(payload, response_of({}, version="HTTP/2.0"), b"ab", b"", b"c")
     assert written(found) == b"HTTP/1.1 200 OK\r\n" + end
     assert closes(found) is ends
+
+
+# -- what is sent behind an open request -----------------------------------------------------------------------------
+
+
+def served(found: Iterable[Any]) -> list[object]:
+    """What a server has read: the targets of requests, and octets of bodies."""
+    read = list[object]()
+    for one in found:
+        event = one.event if isinstance(one, ReceiveHttp) else None
+        if isinstance(event, RequestHeaders):
+            read.append(event.request.path)
+        elif isinstance(event, RequestData):
+            read.append(len(event.data))
+    return read
+
+
+def receive(server: FramedServer, *pieces: bytes) -> list[Any]:
+    return [found for piece in pieces for found in server.handle_event(events.DataReceived(server.conn, piece))]
+
+
+def answer(server: FramedServer, stream: int) -> list[Any]:
+    given = [ResponseHeaders(stream, response_of(SIZE)), ResponseData(stream, b"ok"), ResponseEndOfMessage(stream)]
+    return [found for event in given for found in server.handle_event(event)]
+
+
+def beginning() -> FramedServer:
+    server = FramedServer(context())
+    [*server.handle_event(events.Start())]
+    return server
+
+
+GET = b"GET http://good.example/%d HTTP/1.1\r\n\r\n"
+PUT = b"PUT http://good.example/%d HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+
+
+def test_an_upload_that_waits_is_read_in_its_turn() -> None:
+    server, piece = beginning(), bytes(1 << 16)
+    pieces = MOST_WAITING // len(piece) + 2
+    found = receive(server, GET % 1 + PUT % (2, pieces * len(piece)), *[piece] * pieces, PUT % (3, 1), b"a", GET % 4)
+    assert served(found) == ["/1"]
+    found = answer(server, 1)
+    assert served(found) == ["/2", *[len(piece)] * pieces]
+    assert written(found).endswith(b"ok")
+    assert served(answer(server, 3)) == ["/3", 1]
+    assert served(answer(server, 5)) == ["/4"]
+    assert served(answer(server, 7) + receive(server, GET % 5)) == ["/5"]
+
+
+def test_a_head_that_waits_is_no_longer_than_any() -> None:
+    server = beginning()
+    receive(server, GET % 1, *[b"A" * (1 << 16)] * 5)
+    assert b"400 Bad Request" in written(answer(server, 1))
+
+
+def test_what_waits_for_a_protocol_that_is_switched_to_is_handed_on() -> None:
+    server = beginning()
+    receive(server, b"GET http://good.example/ HTTP/1.1\r\nUpgrade: x\r\n\r\n", b"ab", b"c")
+    given = [ResponseHeaders(1, response_of({"upgrade": "x"}, status=101)), ResponseEndOfMessage(1)]
+    assert served(found for event in given for found in server.handle_event(event)) == [2, 1]
+
+
+class Handler:
+    """What a connection handler has that reads a client."""
+
+    def __init__(self, client: connection.Client) -> None:
+        self.client = client
+        self.transports: dict[Any, Any] = {}
+        self.drained = 0
+
+    async def drain_writers(self) -> None:
+        self.drained += 1
+
+
+def test_while_much_waits_nothing_more_is_read_of_the_client() -> None:
+    async def run() -> None:
+        server = beginning()
+        handler: Any = Handler(server.conn)  # type: ignore[arg-type]
+        [(wait, _, _)] = [one for one in WRAPPED if one[1] == ("drain_writers",)]
+
+        async def read() -> None:
+            await wait(Handler.drain_writers, handler)
+
+        receive(server, GET % 1, *[bytes(1 << 16)] * 4)
+        await asyncio.create_task(read())
+        receive(server, b"a")
+        await asyncio.create_task(read())  # a server's connection is read
+        reading = asyncio.create_task(read())
+        handler.transports[server.conn] = SimpleNamespace(handler=reading)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert (handler.drained, reading.done()) == (3, False)
+        answer(server, 1)
+        await reading
+
+    asyncio.run(run())
 
 
 # -- what is kept of it ------------------------------------------------------------------------------------------------
