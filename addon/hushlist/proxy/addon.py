@@ -320,6 +320,7 @@ class Hushlist:
             return self._dashboard.answer(flow)
         if name == self._onboarding and is_onboarding(flow, name):
             return answer_onboarding(flow)
+        self._bodies_flow.stream_request(flow)
         if is_of_waiting_page(flow):
             return begin(self._answer_waiting_page(flow))
         return begin(self._requests.filter(flow, again=True))
@@ -353,9 +354,9 @@ class Hushlist:
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""
-        self._stop.answered(flow)
-        hide_dashboard_flow(flow)
         assert flow.response is not None
+        self._stop.answered(flow, is_sent=bool(flow.response.stream))
+        hide_dashboard_flow(flow)
         keep_here(flow, flow.response.trailers, self.runtime)
         if self._learns:
             self._requests.learn(flow)

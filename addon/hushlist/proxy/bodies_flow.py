@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from mitmproxy import ctx, http
 
+from hushlist.proxy.bounds.framed_http1 import is_kept_whole
+
 #: what the option ``hushlist_stream`` can be
 STREAM = ("on", "off")
 #: mitmproxy's options that need bodies whole: those of answers, and those of requests
@@ -27,6 +29,12 @@ class BodiesFlow:
         is_on = ctx.options.hushlist_stream == "on"
         self._streams_answers = is_on and not _has_one_of(_WHOLE_ANSWERS)
         self._streams_requests = is_on and not _has_one_of(_WHOLE_REQUESTS)
+
+    def stream_request(self, flow: http.HTTPFlow) -> None:
+        """Have a request's body go on as soon as it is decided, but for the few that are decided with their body."""
+        request = flow.request
+        if self._streams_requests and flow.is_replay is None and not request.stream and not is_kept_whole(request):
+            request.stream = True
 
     def stream_answer(self, flow: http.HTTPFlow) -> None:
         """Have an origin's answer go on from its head on."""

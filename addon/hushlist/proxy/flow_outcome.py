@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mitmproxy import ctx, http
+from mitmproxy import http
 from mitmproxy.flow import Flow
-from mitmproxy.net.http.http1.read import expected_http_body_size
 
 from hushlist.decide.decision import STOPPING, Judgement
 from hushlist.match.rule import Action
-from hushlist.proxy.bounds.framed_http1 import is_kept_whole
 
 KEY = "hushlist"
 #: key for the changes of safe search
@@ -66,31 +64,8 @@ def refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]
     """Answer in place of the origin; whether that was possible."""
     if not is_open(flow):
         return False
-    if _may_stream(flow.request):
-        if flow.killable:
-            flow.kill()
-        return False
     flow.response = respond(flow.request)
     return True
-
-
-def _may_stream(request: http.Request) -> bool:
-    """Whether mitmproxy streams the body, or may begin to: then no answer can be set, and the flow is killed.
-
-    HTTP/2 and HTTP/3 need not announce a body.
-    """
-    if is_kept_whole(request):
-        return False
-    if request.stream:
-        return True
-    if not ctx.options.stream_large_bodies:
-        return False
-    if not request.is_http10 and not request.is_http11 and _LENGTH not in request.headers:
-        return True
-    try:
-        return expected_http_body_size(request, None) is None
-    except ValueError:
-        return True
 
 
 def frame(flow: http.HTTPFlow) -> None:

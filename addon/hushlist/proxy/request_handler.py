@@ -153,7 +153,7 @@ class RequestHandler:
     def _is_late(self, flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:
         """Whether a request was decided a while ago, or by another policy, and has not gone on yet."""
         is_old = monotonic() - decided.moment > _LATE or decided.policy != self._runtime.policies
-        return is_old and not flow.request.stream and is_open(flow)
+        return is_old and is_open(flow)
 
     def _leave(self, flow: http.HTTPFlow, *, is_form: bool) -> None:
         """Let a request pass of whom the filter is off; but the form of a block page is not for the origin."""

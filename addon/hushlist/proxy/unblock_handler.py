@@ -22,6 +22,7 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.match.rule import Action
 from hushlist.policy.groups import UnblockSettings
 from hushlist.proxy.ask_handler import ASK, access_offer, file_access_request
+from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Unblock, Verdict
@@ -134,6 +135,7 @@ class UnblockHandler:
         """Remember that a request was answered in place of its origin."""
         if _is_form(flow.request):
             self._stopped[flow] = stopped
+            await_form(flow)
 
     def lead_back(self, flow: http.HTTPFlow) -> None:
         """Answer the form of a page that blocks nothing any longer, since the filter was turned off meanwhile."""

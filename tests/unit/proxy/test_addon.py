@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -250,34 +250,48 @@ def test_what_an_addon_behind_makes_of_a_request_is_decided(hushlist: Hushlist) 
     assert (flow.response, flow.marked) == (answer, BLOCKED)
 
 
-@pytest.mark.usefixtures("active")
-def test_a_request_that_streams_is_killed(hushlist: Hushlist) -> None:
-    flow = flow_of("http://blocked.example/", "POST")
-    flow.request.stream = True
-    run(hushlist, flow)
-    assert flow.error is not None
-    assert flow.error.msg == mitmproxy_flow.Error.KILLED_MESSAGE
-    assert flow.response is None
-
-
 @pytest.mark.parametrize(
-    ("method", "headers", "large", "killed"),
+    ("options", "answer", "request_"),
     [
-        ("POST", {"transfer_encoding": "chunked"}, "1k", True),
-        ("POST", {"transfer_encoding": "chunked"}, None, False),
-        ("POST", {"content_length": "nonsense"}, "1k", True),
-        ("POST", {"content_length": "5"}, "1k", False),
-        ("GET", {}, "1k", False),
+        ({}, True, True),
+        ({"hushlist_stream": "off"}, False, False),
+        ({"hushlist_mode": "off"}, True, True),
+        ({"modify_body": ["/a/b"]}, False, False),
+        ({"intercept_active": True}, False, False),
+        ({"server_replay": ["file"]}, True, False),
     ],
 )
-def test_a_request_that_may_begin_to_stream_is_killed(
-    active: taddons.context, hushlist: Hushlist, method: str, headers: dict[str, str], large: str | None, killed: bool
+def test_bodies_are_streamed_unless_somebody_needs_them_whole(
+    active: taddons.context, hushlist: Hushlist, options: dict[str, object], answer: bool, request_: bool
 ) -> None:
-    active.configure(hushlist, stream_large_bodies=large)
-    flow = flow_of("http://blocked.example/", method, **headers)
+    for name, default in (("modify_body", []), ("server_replay", []), ("intercept_active", False)):
+        active.options.add_option(name, bool if default is False else Sequence[str], default, "")
+    active.configure(hushlist, **options)
+    flow = flow_of("http://other.example/", "POST")
     hushlist.requestheaders(flow)
-    assert (flow.error is not None) is killed
-    assert (flow.response is not None) is not killed
+    assert flow.request.stream is request_
+    flow.response = http.Response.make(200)
+    hushlist.responseheaders(flow)
+    assert flow.response.stream is answer
+
+
+@pytest.mark.usefixtures("active")
+def test_what_decides_about_a_body_itself_keeps_its_word(hushlist: Hushlist) -> None:
+    flow, replayed, without = (flow_of("http://other.example/", method) for method in ("POST", "POST", "GET"))
+    flow.request.stream = changes = bytes.upper
+    replayed.is_replay = "request"
+    for own in (flow, replayed, without):
+        hushlist.requestheaders(own)
+        own.response = http.Response.make(200)
+        own.response.stream = changes if own is flow else False
+        hushlist.responseheaders(own)
+    assert flow.request.stream is changes
+    assert flow.response is not None
+    assert flow.response.stream is changes
+    assert replayed.response is not None
+    assert not replayed.request.stream
+    assert not replayed.response.stream
+    assert not without.request.stream
 
 
 @pytest.mark.usefixtures("active")
@@ -316,17 +330,16 @@ def test_a_request_is_decided_once(hushlist: Hushlist, asked: list[Request]) -> 
 def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
     hushlist: Hushlist, asked: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flows = [flow_of("http://other.example/"), flow_of("http://blocked.example/"), flow_of("http://other.example/")]
-    flows[2].request.stream = True  # has gone on already
+    flows = [flow_of("http://other.example/"), flow_of("http://blocked.example/")]
     for flow in flows:
         hushlist.requestheaders(flow)
     late = request_handler.monotonic() + 2
     monkeypatch.setattr(request_handler, "monotonic", lambda: late)
     for flow in flows:
         hushlist.request(flow)
-    assert [request.hosts for request in asked[3:]] == [(b"other.example",)]
+    assert [request.hosts for request in asked[2:]] == [(b"other.example",)]
     assert flows[0].response is None
-    assert hushlist.runtime.statistics.total == 3
+    assert hushlist.runtime.statistics.total == 2
 
 
 @pytest.mark.usefixtures("active")

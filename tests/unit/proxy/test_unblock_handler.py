@@ -481,17 +481,6 @@ def test_any_other_request_is_an_ordinary_one(pupil: Person, method: str, path: 
     assert not pupil.passes("http://games.example/")
 
 
-def test_a_form_that_would_be_streamed_is_cut_off(pupil: Person, context: taddons.context) -> None:
-    page = pupil.page("http://path.example/secret/")
-    assert page.action
-    context.configure(pupil.hushlist, stream_large_bodies="1")
-    flow = pupil.flow(urljoin(page.url, page.action), "POST", b"")
-    flow.request.headers["transfer-encoding"] = "chunked"
-    pupil.hushlist.requestheaders(flow)
-    assert flow.error is not None
-    assert flow.response is None
-
-
 @pytest.mark.parametrize("state", ["not live", "answered"])
 def test_a_recorded_form_is_neither_taken_nor_changed(pupil: Person, state: str) -> None:
     page = pupil.page("http://games.example/")

@@ -21,12 +21,14 @@ from hushlist.proxy.bounds import (
     bounded_names,
     bounded_quic,
     bounded_websocket,
+    flowing_bodies,
     framed_http1,
 )
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_http.REPLACED,
     *framed_http1.REPLACED,
+    *flowing_bodies.REPLACED,
     *bounded_quic.REPLACED,
     *bounded_websocket.REPLACED,
     *bounded_dns.REPLACED,

@@ -28,6 +28,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
 from hushlist.proxy.ask_handler import requests_of
+from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.proxy.dashboard.api_description import BASE
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
@@ -162,19 +163,21 @@ class DashboardServer:
     async def answer(self, flow: http.HTTPFlow) -> None:
         """Answer a client; a call with a body is answered by ``take``, and meanwhile has an answer that says no.
 
-        The connection of a request ends without an answer if its body is longer than any call, or of untold length.
+        A body that is longer than any call, or of untold length, is not waited for.
 
         Raises:
             AddonHalt: always, by ``hide_dashboard_flow``.
         """
         flow.metadata[HIDDEN] = True
-        if _is_long(flow.request) and flow.killable:
-            flow.kill()  # its body would be waited for, and kept, before any answer
-            raise exceptions.AddonHalt
         is_call = flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/")
-        if is_call and not self._own.has(flow.client_conn, flow.server_conn):
+        if _is_long(flow.request) and self._may_see(client_of_flow(flow)):
+            response = _plain(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "its body is too long, or does not say how long it is"
+            )
+        elif is_call and not _is_long(flow.request) and not self._own.has(flow.client_conn, flow.server_conn):
             response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
             self._waiting.add(flow)
+            await_form(flow)
         else:
             response = await self._answer(flow)
         refuse(flow, lambda _: response)

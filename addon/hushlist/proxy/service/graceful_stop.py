@@ -80,9 +80,11 @@ class GracefulStop:
     def note(self, flow: http.HTTPFlow) -> None:
         self._requests.add(flow)
 
-    def answered(self, flow: http.HTTPFlow) -> None:
-        """While the program ends: the answer is the last one on its connection, and says so."""
+    def answered(self, flow: http.HTTPFlow, *, is_sent: bool = False) -> None:
+        """While the program ends: the answer is the last one on its connection, and says so, unless ``is_sent``."""
         if self._stopping is None or flow.response is None:
+            return
+        if is_sent and not flow.request.is_http2:
             return
         if flow.request.http_version.startswith("HTTP/1") and flow.response.status_code != 101:
             flow.response.headers["connection"] = "close"
