@@ -107,7 +107,7 @@ class PlainView:
         if action is Action.ALLOW:
             if by and isinstance(match.rule.pattern, ExpressionHash) and len(match.rule.pattern.value) < 32:
                 return
-            if is_uri and not is_first:
+            if is_uri and (not is_first or match.via == "as sent"):
                 return
         if action is Action.PASS:
             return
@@ -217,15 +217,18 @@ class PlainEngine:
     def _matches(self, request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Match]:
         port = str(request.port).encode()
         own = [*self._index.find(form), *(self._index.find_urls(request.url_by(host)) if is_first else ())]
-        uris = [form._replace(port=port, fragment=request.fragment)]
+        uris, asked_uris = [form._replace(port=port, fragment=request.fragment)], list[Parts]()
         if is_first:
             path, mark, query = request.target.partition(b"?")
             asked = Parts(request.scheme, None, host, port, path, query if mark else None, request.fragment)
-            uris += [asked, asked._replace(host=form.host)]
+            asked_uris = [asked, asked._replace(host=form.host)]
         if request.userinfo is not None:
             uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
-        found = self._index.find_uris(uris)
-        own += found
+            asked_uris += [uri._replace(userinfo=request.userinfo) for uri in asked_uris]
+        uris += asked_uris
+        has_default = request.port == {b"http": 80, b"https": 443}.get(request.scheme.lower())
+        sent = [uri._replace(port=None if has_default else port) for uri in asked_uris]
+        own += self._index.find_uris(uris, sent)
         if is_first:
             sent = (request.scheme, host, request.port, request.target, request.userinfo)
             raw = CheckedRequest(*sent, request.media, request.hosts)

@@ -31,7 +31,7 @@ from hushlist.match.expressions import expressions, full_hash
 from hushlist.system.files import LONGEST_WHOLE, read_regular, read_whole, reason_of
 from hushlist.url.comparison import LADDER, PROFILES, compare, redirected_profile
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
-from hushlist.url.iri import convert_to_ucs, undo_html_escapes, undo_xml_escapes
+from hushlist.url.iri import convert_to_ucs, undo_base64, undo_chunked, undo_html_escapes, undo_xml_escapes
 from hushlist.url.parts import as_typed, to_bytes
 from hushlist.url.rfc3986 import resolve
 from hushlist.url.safebrowsing import SAFEBROWSING
@@ -63,7 +63,9 @@ def _add_canonicalize(commands: Commands) -> None:
 def _add_preparation(parser: argparse.ArgumentParser) -> None:
     """Add the options for text in which URLs are written otherwise (draft-ietf-iri-comparison-00, 3)."""
     group = parser.add_argument_group("how the text is written", "undone in this order before anything is read")
-    group.add_argument("--mime", action="store_true", help="quoted-printable, also with soft line breaks")
+    transfer = group.add_mutually_exclusive_group()
+    transfer.add_argument("--mime", action="store_true", help="quoted-printable, also with soft line breaks")
+    transfer.add_argument("--base64", action="store_true", help="base64, as a MIME part is written")
     group.add_argument("--encoding", metavar="NAME", help="another character encoding than UTF-8")
     markup = group.add_mutually_exclusive_group()
     markup.add_argument(
@@ -76,6 +78,8 @@ def _add_preparation(parser: argparse.ArgumentParser) -> None:
 
 def _prepared(octets: bytes, arguments: argparse.Namespace) -> bytes:
     """Octets in UTF-8, of which all is undone that the options name."""
+    if arguments.base64:
+        octets = undo_base64(octets)
     if arguments.mime:
         octets = quopri.decodestring(octets)
     if arguments.encoding:
@@ -121,6 +125,9 @@ def _add_extract(commands: Commands) -> None:
     )
     parser.add_argument(
         "--expressions", action="store_true", help="print the expression of each instead, once, as a list has it"
+    )
+    parser.add_argument(
+        "--chunked", action="store_true", help="undo the chunks of an HTTP message before anything else"
     )
     _add_preparation(parser)
 
@@ -231,7 +238,8 @@ def extract_uris(arguments: argparse.Namespace) -> int:
     code, listed = FOUND, set[str]()
     for name in arguments.files:
         try:
-            octets = _prepared(_read(name), arguments)
+            octets = _read(name)
+            octets = _prepared(undo_chunked(octets) if arguments.chunked else octets, arguments)
         except UrlError as error:
             code = complain(f"{name}: {error.reason}")
             continue

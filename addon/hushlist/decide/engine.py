@@ -32,7 +32,7 @@ from hushlist.policy.policy_file import Policy
 from hushlist.url.comparison import RedirectMemory, is_slash_redirect, slash_twin
 from hushlist.url.hashed_uri import StringMemo, Target
 from hushlist.url.host import is_address
-from hushlist.url.parts import DEFAULT_PORTS, Parts
+from hushlist.url.parts import DEFAULT_PORTS, Parts, split_web_authority
 from hushlist.url.request import (
     LONGEST_TARGET,
     MOST_HOSTS,
@@ -393,9 +393,12 @@ class Engine:
         index = self.index
         below = index.find_paths(known.host, *plain)
         if index.has_uris:
-            sent = request.target[len(plain[0]) + 1 :] if plain[1] else plain[1]
-            targets = (plain,) if sent == plain[1] else (plain, (plain[0], sent))
-            below += index.find_web_uris(request.scheme, known.canonical, request.port, targets)
+            query = request.target[len(plain[0]) + 1 :] if plain[1] else plain[1]
+            sent = plain if query == plain[1] else (plain[0], query)
+            targets = (plain,) if sent is plain else (plain, sent)
+            found = index.find_web_uris(request.scheme, known.canonical, request.port, targets, sent)
+            if found:
+                below += _without_allows(known, found, is_first=True)
         return self._by_matches(known, below, now, request)
 
     def _by_form(
@@ -515,10 +518,12 @@ class Engine:
         """
         if known.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
             targets = _targets(request, host, form)
-            found = self.index.find_web_uris(request.scheme, known.canonical, request.port, targets)
+            sent = None if host is None else _sent_target(request)
+            found = self.index.find_web_uris(request.scheme, known.canonical, request.port, targets, sent)
         else:
-            found = self.index.find_uris(_uris(request, host, known.canonical, form), memo)
-        return found if is_first else [match for match in found if not known.view.allows(match)]
+            uris = () if host is None else _sent_uris(request, host, known.canonical)
+            found = self.index.find_uris(_uris(request, known.canonical, form, uris), memo, uris)
+        return _without_allows(known, found, is_first=is_first)
 
     def learn(self, request: Request, location: bytes) -> None:
         """Remember a permanent redirect if it changes only a trailing slash and the request has one name.
@@ -593,21 +598,38 @@ def _targets(request: Request, host: bytes | None, form: Parts) -> Sequence[Targ
     own = form.path, form.query
     if host is None or (own[0] == request.target and own[1] is None):
         return (own,)
-    path, mark, query = request.target.partition(b"?")
-    sent = path, query if mark else None
+    sent = _sent_target(request)
     return (own,) if own == sent else (own, sent)
 
 
-def _uris(request: Request, host: bytes | None, canonical: bytes, form: Parts) -> list[Parts]:
-    """The URIs that a list's author may have hashed, with the request's port: canonical; as requested, by a host."""
-    port = b"%d" % request.port
-    uris = [Parts(form.scheme, None, canonical, port, form.path, form.query, request.fragment)]
-    if host is not None:
-        path, mark, query = request.target.partition(b"?")
-        for name in (host,) if host == canonical else (host, canonical):
-            asked = Parts(request.scheme, None, name, port, path, query if mark else None, request.fragment)
-            if asked != uris[0]:
-                uris.append(asked)
-    if request.userinfo is not None:
-        uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
-    return uris
+def _sent_target(request: Request) -> Target:
+    path, mark, query = request.target.partition(b"?")
+    return path, query if mark else None
+
+
+def _sent_uris(request: Request, host: bytes, canonical: bytes) -> Sequence[Parts]:
+    """The URIs of a request as it was sent, by a host as it was sent and by its canonical name."""
+    path, query = _sent_target(request)
+    own, port = split_web_authority(host)[1], _port(request)
+    names = (own,) if own == canonical else (own, canonical)
+    uris = [Parts(request.scheme, None, name, port, path, query, request.fragment) for name in names]
+    return uris if request.userinfo is None else [*uris, *(uri._replace(userinfo=request.userinfo) for uri in uris)]
+
+
+def _port(request: Request) -> bytes | None:
+    return None if request.port == DEFAULT_PORTS.get(request.scheme.lower(), 0) else b"%d" % request.port
+
+
+def _uris(request: Request, canonical: bytes, form: Parts, sent: Sequence[Parts]) -> list[Parts]:
+    """The URIs that a list's author may have hashed, with the request's port: canonical; as they were sent."""
+    own = Parts(form.scheme, None, canonical, _port(request), form.path, form.query, request.fragment)
+    uris = [own] if request.userinfo is None else [own, own._replace(userinfo=request.userinfo)]
+    return [*uris, *(uri for uri in sent if uri not in uris)]
+
+
+def _without_allows(known: KnownHost, found: list[Match], *, is_first: bool) -> list[Match]:
+    """Hashed URIs without those that allow, but fit only another path interpretation, or the URL as it was sent: what
+    a canonical form blocks, no other spelling opens (reading 32)."""
+    if is_first and all(match.via is None for match in found):
+        return found
+    return [match for match in found if (is_first and match.via is None) or not known.view.allows(match)]

@@ -64,12 +64,15 @@ from hushlist.url.hashed_uri import (
     Target,
     matching_strings,
     plan_strings,
+    sent_string,
     web_origin,
     web_strings,
 )
 from hushlist.url.host import parse_address
 from hushlist.url.parts import Parts, to_bytes
 
+#: the ``via`` of a hashed URI that fits no canonical form, but the URL as it was sent
+AS_SENT = "as sent"
 MOST_TERMS = 4096
 #: folders in the cache, and octets of one
 MOST_FOLDERS = 4096
@@ -149,6 +152,8 @@ class Index(IndexFile):
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
         self._uri_kinds = tuple(dict.fromkeys(key.kind for key in uris))
         self._uri_plans = plan_strings(self._uri_kinds)
+        #: the places and kinds of the strings that are compared as they were sent, too
+        self._sent_kinds = [(place, kind) for place, kind in enumerate(self._uri_kinds) if kind.variant == "n"]
         by_algorithm: dict[str, list[tuple[int, HashKey, IndexTable]]] = {}
         for key, table in uris.items():
             by_algorithm.setdefault(key.algorithm, []).append((self._uri_kinds.index(key.kind), key, table))
@@ -370,14 +375,46 @@ class Index(IndexFile):
                 for row in ranges.find(table_key(network)[1]):
                     yield Match(Rule(network, self._terms_of(row)[1], row.line), host, (_ADDRESS_RANGE, length))
 
-    def find_uris(self, uris: Iterable[Parts], memo: StringMemo | None = None) -> list[Match]:
-        """Hashed URIs that fit one of several URIs for the same resource; ``memo`` is that of ``matching_strings``."""
-        return self._find_strings(matching_strings(uris, self._uri_kinds, memo))
+    def find_uris(
+        self, uris: Iterable[Parts], memo: StringMemo | None = None, sent: Iterable[Parts] = ()
+    ) -> list[Match]:
+        """Hashed URIs that fit one of several URIs for the same resource; ``memo`` is that of ``matching_strings``.
 
-    def find_web_uris(self, scheme: bytes, name: bytes, port: int, targets: Sequence[Target]) -> list[Match]:
+        The URIs ``sent`` are compared as they stand: what fits only so has ``AS_SENT`` for its ``via``.
+        """
+        strings = matching_strings(uris, self._uri_kinds, memo)
+        found = self._find_strings(strings)
+        for uri in sent:
+            for place, kind in self._sent_kinds:
+                string = sent_string(uri, kind)
+                if string is not None and string not in strings[place]:
+                    self._add_as_sent(found, place, string)
+        return found
+
+    def find_web_uris(
+        self, scheme: bytes, name: bytes, port: int, targets: Sequence[Target], sent: Target | None = None
+    ) -> list[Match]:
         """``find_uris``, but faster, for targets of the web by one plain name, without user and fragment."""
-        plans, count = self._uri_plans, len(self._uri_kinds)
-        return self._find_strings(web_strings(web_origin(scheme, name, port), scheme, targets, plans, count))
+        origin = web_origin(scheme, name, port)
+        strings = web_strings(origin, scheme, targets, self._uri_plans, len(self._uri_kinds))
+        found = self._find_strings(strings)
+        if sent is not None and self._sent_kinds:
+            path, query = sent
+            bare = origin + path
+            for place, (_, has_query, has_fragment) in self._sent_kinds:
+                if has_fragment or (has_query and query is None):
+                    continue
+                string = bare if query is None or not has_query else bare + b"?" + query
+                if string not in strings[place]:
+                    self._add_as_sent(found, place, string)
+        return found
+
+    def _add_as_sent(self, found: list[Match], place: int, string: bytes) -> None:
+        """Add the hashed URIs of one kind that a string fits as it was sent, if it fits them only so."""
+        strings: list[Sequence[bytes]] = [()] * len(self._uri_kinds)
+        strings[place] = (string,)
+        rules = {match.rule for match in found}
+        found += [match._replace(via=AS_SENT) for match in self._find_strings(strings) if match.rule not in rules]
 
     def _find_strings(self, strings: Sequence[Sequence[bytes]]) -> list[Match]:
         """Hashed URIs of which one of their kind's strings is hashed."""

@@ -139,11 +139,42 @@ def hash_uri(url: bytes | str, key: HashKey) -> HashedUri:
     return HashedUri(used, ALGORITHMS[key.algorithm](hashed_string(parts, used)))
 
 
-def hashed_string(parts: Parts, key: HashKey) -> bytes:
+def is_hash_of(hashed: HashedUri, url: bytes) -> bool:
+    """Whether a hashed URI is made of a URL: of its canonical form, by either reading of P, or of the URL as it stands.
+
+    >>> is_hash_of(hash_uri("http://h/a%2fb", HashKey("sha1", "n", query=False, fragment=False)), b"HTTP://H/a%2Fb")
+    True
+    """
+    parts, key = split_generic(url), hashed.key
+    if parts.scheme is None or (key.query and parts.query is None) or (key.fragment and parts.fragment is None):
+        return False
+    strings = [hashed_string(parts, key), sent_string(parts, key)]
+    if key.variant == "p":
+        strings += matching_strings([parts], [key.kind])[0]
+    return any(own is not None and ALGORITHMS[key.algorithm](own) == hashed.digest for own in strings)
+
+
+def hashed_string(parts: Parts, key: HashKey | StringKind) -> bytes:
     """The octets that are hashed: no "trailing zero bytes, a length, delimiting angle brackets, or any other
     ornamentation"."""
-    kept = parts._replace(query=parts.query if key.query else None, fragment=parts.fragment if key.fragment else None)
-    return VARIANTS[key.variant].apply(kept).join()
+    return VARIANTS[key.variant].apply(_retained(parts, key)).join()
+
+
+def sent_string(parts: Parts, kind: HashKey | StringKind) -> bytes | None:
+    """The octets that are hashed of a URI as it stands: step (2) alone, where no scheme asks for more than its own
+    lower case; ``None`` if a component with a flag is missing, or the variant is P, which is more than that.
+
+    >>> sent_string(split_generic(b"HTTP://h/a%2fb/../c?q"), StringKind("n", query=False, fragment=False))
+    b'http://h/a%2fb/../c'
+    """
+    if kind.variant != "n" or (kind.query and parts.query is None) or (kind.fragment and parts.fragment is None):
+        return None
+    return lowercase_scheme(_retained(parts, kind)).join()
+
+
+def _retained(parts: Parts, key: HashKey | StringKind) -> Parts:
+    """4.3 (1): "the flags on the latter can be used to determine which to retain"."""
+    return parts._replace(query=parts.query if key.query else None, fragment=parts.fragment if key.fragment else None)
 
 
 # -- Appendix A: the two variants --------------------------------------------------------------------------------
@@ -167,10 +198,24 @@ def normalize_web_escapes(parts: Parts) -> Parts:
     return parts.change(normalization.normalize_percent_encoding, "host", "path", "query")
 
 
+def convert_host_to_a_labels(parts: Parts) -> Parts:
+    """A host becomes the name that is looked up; of what has none, such as ``mailto:``, "only the scheme's case
+    changes"."""
+    return parts if parts.host is None else convert_to_a_labels(parts)
+
+
 def remove_dot_segments(parts: Parts) -> Parts:
-    """4.3 (2): "a relative URI is converted to the equivalent absolute URI", which has no dot segments."""
+    """4.3 (2): "a relative URI is converted to the equivalent absolute URI", which has no dot segments.
+
+    Variant P alone: it takes any two URIs for the same that may be (reading 34).
+    """
     absolute = is_hierarchical(parts) and parts.path.startswith(b"/")
     return protect_path(parts._replace(path=normalization.resolve_dot_segments(parts.path))) if absolute else parts
+
+
+def remove_web_dot_segments(parts: Parts) -> Parts:
+    """Variant N: "any other changes depend on the specific scheme used"; no browser asks http or https for them."""
+    return remove_dot_segments(parts) if parts.scheme in _WEB else parts
 
 
 def delete_default_port(parts: Parts) -> Parts:
@@ -207,12 +252,16 @@ def remove_leading_zeroes(parts: Parts) -> Parts:
 
 
 def remove_empty_segments(parts: Parts) -> Parts:
-    """A (6), variant P: "all empty path_segments are removed", the last one too; and the dot that kept the first apart
-    from an authority."""
+    """A (6), variant P: "all empty path_segments are removed", and the dot that kept the first apart from an authority.
+
+    Deviation: the last one stays, as in the draft's example, whose ``/test/index.html`` becomes ``/test/`` in step (8):
+    else the form of that would be ``/test``, and P would not be idempotent (reading 33).
+    """
     if not is_hierarchical(parts):
         return parts
-    segments = parts.path.removeprefix(b"/.") if parts.host is None else parts.path
-    return parts._replace(path=b"".join(b"/" + segment for segment in segments.split(b"/") if segment))
+    is_protected = parts.host is None and parts.path.startswith(b"/.//")
+    path = normalization.merge_slashes(parts.path[2:] if is_protected else parts.path)
+    return parts._replace(path=path)
 
 
 _ENDINGS = {b".html": b".htm", b".jpeg": b".jpg", b".text": b".txt", b".ram": b".ra"}
@@ -239,9 +288,26 @@ def remove_index(parts: Parts) -> Parts:
 
     The draft's own examples keep the slash before it.
     """
-    if parts.scheme != b"http" or not parts.path.endswith(_INDEXES):
-        return parts
-    return parts._replace(path=parts.path[: parts.path.rindex(b"/") + 1])
+    is_http = parts.scheme == b"http" and is_hierarchical(parts)
+    return parts._replace(path=_without_index(parts.path)) if is_http else parts
+
+
+def _without_index(path: bytes) -> bytes:
+    return path[: path.rindex(b"/") + 1] if path.endswith(_INDEXES) else path
+
+
+def remove_every_index(parts: Parts) -> Parts:
+    """The same for variant P, whose (6) has removed what is empty behind it, and again if another one is then the last
+    (reading 33)."""
+    is_http = parts.scheme == b"http" and is_hierarchical(parts)
+    return parts._replace(path=_without_indexes(parts.path)) if is_http else parts
+
+
+def _without_indexes(path: bytes) -> bytes:
+    end = len(path)
+    while path.endswith(_INDEXES, 0, last := end - path.endswith(b"/", 0, end)):
+        end = path.rindex(b"/", 0, last) + 1
+    return path[:end]
 
 
 def drop_empty_parts(parts: Parts) -> Parts:
@@ -253,28 +319,31 @@ def drop_empty_parts(parts: Parts) -> Parts:
 
 
 #: The draft hashes URIs, so an IRI is first mapped to a URI, as browsers do.
-_BOTH_BEFORE = (
-    lowercase_scheme,
-    map_to_uri,
-    convert_to_a_labels,
-    normalize_web_escapes,
-    remove_dot_segments,
-    delete_default_port,
-)
+_BOTH_BEFORE = (lowercase_scheme, map_to_uri, convert_host_to_a_labels, normalize_web_escapes)
 
 HASHED_N = Profile(
     "hashed-n",
-    steps=(*_BOTH_BEFORE, lowercase_host, remove_leading_zeroes, remove_index, drop_empty_parts),
+    steps=(
+        *_BOTH_BEFORE,
+        remove_web_dot_segments,
+        delete_default_port,
+        lowercase_host,
+        remove_leading_zeroes,
+        remove_index,
+        drop_empty_parts,
+    ),
 )
 HASHED_P = Profile(
     "hashed-p",
     steps=(
         *_BOTH_BEFORE,
+        remove_dot_segments,
+        delete_default_port,
         lowercase_all,
         remove_leading_zeroes,
         remove_empty_segments,
         shorten_ending,
-        remove_index,
+        remove_every_index,
         drop_empty_parts,
     ),
 )
@@ -412,18 +481,36 @@ def _paths(variant: str, scheme: bytes, path: bytes) -> tuple[bytes, ...]:
             return tuple(dict.fromkeys(own.removeprefix(scheme + b"://h") for own in _slow_fronts(slow, variant)))
         path = normalization.merge_slashes(escaped) if variant == "p" else escaped
     if variant == "p":
-        path = _shorten(path.lower().removesuffix(b"/"))
-    elif path == b"/":
+        path = path.lower()
+        own = _shorten(path)
+        bare = _shorten(path[:-1]) if path[-1:] == b"/" else own
+        if scheme == b"http":
+            own, bare = _without_indexes(own), _without_indexes(bare)
+        return _with_slash(own, bare)
+    if path == b"/":
         return path, b""
-    return (path[: path.rindex(b"/") + 1] if scheme == b"http" and path.endswith(_INDEXES) else path,)
+    return (_without_index(path) if scheme == b"http" else path,)
+
+
+def _with_slash(path: bytes, bare: bytes) -> tuple[bytes, ...]:
+    """The paths of variant P: its own, and those that it has by the letter of (6) and by that of (8) (reading 33).
+
+    ``bare`` is the path of the URI without the slashes at its end.
+    """
+    bare = bare.removesuffix(b"/")
+    slashed = bare + b"/"
+    return (bare, slashed) if path in (bare, slashed) else (path, bare, slashed)
 
 
 def _slow_fronts(parts: Parts, variant: str, paths: Iterable[bytes] = ()) -> tuple[bytes, ...]:
     """The strings without query and fragment of any URI: no step looks at these and at other components."""
-    path = parts.path
+    parts, path = parts._replace(query=None, fragment=None), parts.path
+    profile = VARIANTS[variant]
+    if variant == "p" and not paths and is_hierarchical(parts):
+        own, bare = (profile.apply(parts._replace(path=own)) for own in (path, path.rstrip(b"/")))
+        return tuple(own._replace(path=one).join() for one in _with_slash(own.path, bare.path))
     paths = paths or ((path, b"" if path else b"/") if path in (b"", b"/") else (path,))
-    own = (parts._replace(path=path, query=None, fragment=None) for path in paths)
-    return tuple(VARIANTS[variant].apply(one).join() for one in own)
+    return tuple(profile.apply(parts._replace(path=one)).join() for one in paths)
 
 
 def _escaped(component: bytes) -> bytes:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from binascii import a2b_base64
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial, wraps
@@ -107,7 +108,7 @@ def _xml_character(match: re.Match[str]) -> str:
     return chr(code)
 
 
-#: how the names of codecs begin that encode Unicode, all of it
+#: how the names of codecs begin that encode Unicode, all of it (reading 38)
 _UNICODE_ENCODINGS = ("utf", "gb18030", "unicode", "raw-unicode", "punycode", "idna")
 
 
@@ -146,6 +147,53 @@ def normalize_nfc(text: str) -> str:
     decomposed = "".join(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(decomposed, key=lambda character: unicodedata.combining(character) > 0)
     return unicodedata.normalize("NFC", "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs))
+
+
+def undo_base64(octets: bytes) -> bytes:
+    r"""The body of a MIME part with ``Content-Transfer-Encoding: base64``.
+
+    >>> undo_base64(b"aHR0cDovL2gu\r\nZXhhbXBsZS8=\r\n")
+    b'http://h.example/'
+
+    "All line breaks or other characters not found in Table 1 must be ignored" (RFC 2045, 6.8). Raises ``UrlError`` if
+    the body is cut off.
+
+    Spec: draft-ietf-iri-comparison-00, 3
+    """
+    try:
+        return a2b_base64(octets)
+    except ValueError as error:
+        raise UrlError(octets[:_SHOWN], f"no base64: {error}") from error
+
+
+#: octets of a text that are shown where it is wrong
+_SHOWN = 40
+#: the line before a chunk: its length in hexadecimal, and extensions; a length that no body has is not read
+_CHUNK = re.compile(rb"(0*[0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_LINE_END = re.compile(rb"\r?\n")
+
+
+def undo_chunked(octets: bytes) -> bytes:
+    r"""The body of an HTTP message with ``Transfer-Encoding: chunked``; trailers are no part of it.
+
+    >>> undo_chunked(b"7\r\nhttp://\r\n4;x=y\r\nh/p?\r\n0\r\n\r\n")
+    b'http://h/p?'
+
+    Raises ``UrlError`` if a chunk is not as long as it says, or the last one is missing.
+
+    Spec: draft-ietf-iri-comparison-00, 3; RFC 9112, 7.1
+    """
+    chunks, place = list[bytes](), 0
+    while line := _CHUNK.match(octets, place):
+        end = line.end() + int(line[1], 16)
+        if end == line.end():
+            return b"".join(chunks)
+        chunks.append(octets[line.end() : end])
+        after = _LINE_END.match(octets, end)
+        if after is None:
+            raise UrlError(octets[place : place + _SHOWN], f"the chunk at {place} is not as long as it says")
+        place = after.end()
+    raise UrlError(octets[place : place + _SHOWN], f"there is no chunk at {place}, and none before it was the last")
 
 
 # -- RFC 3987, 4: what the grammar cannot say about IRIs that are written from right to left ---------------------------
@@ -229,7 +277,7 @@ def _a_labels(host: bytes) -> bytes:
 
 def convert_to_a_labels(parts: Parts) -> Parts:
     """4.3: "Scheme-based normalization may also consider IDN components and their conversions to punycode as
-    equivalent", "either in their ireg-name part or elsewhere", which is ``mailto``, ``sip`` and ``sips``.
+    equivalent", "either in their ireg-name part or elsewhere", which is ``mailto``, ``sip``, ``sips`` and ``xmpp``.
 
     Deviation: "For legibility purposes, they SHOULD NOT be converted into ASCII Compatible Encoding". Here nobody reads
     them. Two U-labels can have the same A-label, but not the reverse (reading 7).
@@ -237,7 +285,7 @@ def convert_to_a_labels(parts: Parts) -> Parts:
     Only for schemes whose hosts are looked up in the DNS.
     """
     if parts.host is not None and parts.scheme in DEFAULT_PORTS:
-        return parts._replace(host=_a_labels(parts.host))
+        parts = parts._replace(host=_a_labels(parts.host))
     return rfc3986.change_mail_hosts(parts, _a_labels)
 
 
@@ -294,6 +342,8 @@ SCHEME = Profile(
         *SYNTAX.steps,
         convert_to_a_labels,
         rfc3986.lowercase_mail_host,
+        rfc3986.join_recipients,
+        rfc3986.lowercase_namespace,
         _generic(rfc3986.remove_port),
         rfc3986.normalize_default_host,
         _generic(rfc3986.complete_path),

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.url.host import parse_ipv6
 
-#: scheme -> its default port, for schemes whose hosts are names of the DNS; each by the RFC that defines the scheme
+#: scheme -> its default port, for schemes whose hosts are names of the DNS; each by the RFC that defines the scheme, or
+#: by what is named (reading 39)
 DEFAULT_PORTS = {
     b"http": 80,  # 9110, 4.2.1
     b"https": 443,  # 9110, 4.2.2
@@ -26,12 +27,16 @@ DEFAULT_PORTS = {
     b"coaps": 5684,  # 7252, 6.2
     b"dict": 2628,  # 2229, 5
     b"dns": 53,  # 4501, 3
+    b"git": 9418,  # IANA's registry of ports, and Git's own pages
     b"gopher": 70,  # 4266, 2.1
     b"iax": 4569,  # 5456, 5
     b"imap": 143,  # 5092, 3
     b"ipp": 631,  # 3510, 4.3
     b"ipps": 631,  # 7472, 4.3
     b"ldap": 389,  # 4516, 2
+    b"ldaps": 636,  # IANA's registry of ports
+    b"mqtt": 1883,  # MQTT 5.0, 4.2, of OASIS
+    b"mqtts": 8883,  # the same
     b"nfs": 2049,  # 2224, 3
     b"nntp": 119,  # 5538, 3
     b"pop": 110,  # 2384, 4
@@ -39,11 +44,14 @@ DEFAULT_PORTS = {
     b"rsync": 873,  # 5781, 2
     b"rtsp": 554,  # 7826, 4.2
     b"rtsps": 322,  # 7826, 4.2
+    b"sftp": 22,  # draft-ietf-secsh-scp-sftp-ssh-uri-04, 3.3
     b"snmp": 161,  # 4088, 2
+    b"ssh": 22,  # 4253, 4
     b"telnet": 23,  # 4248, 2
     b"tftp": 69,  # 3617, 2
     b"vnc": 5900,  # 7869, 2
     b"wais": 210,  # 4156, 2
+    b"xmpp": 5222,  # 6120, 3.2.1
 }
 
 
@@ -111,6 +119,10 @@ _LINE_BREAK = re.compile("[\r\n]")
 #: the prefix that "was formerly recommended", if it is not a host with a port
 _URL_PREFIX = re.compile(r"URL:(?![0-9]{1,5}(?:[/?#]|\Z))", re.IGNORECASE)
 _DELIMITER = re.compile(r"[:/?#\\]")
+#: the authority of a URL, with what is before it
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*+://[^/?#\\]*+")
+#: a line break that may be one of a word, too
+_BROKEN_WORD = re.compile(r"-[^\S\r\n]*+[\r\n]")
 
 
 def as_typed(text: str) -> bytes:
@@ -118,14 +130,18 @@ def as_typed(text: str) -> bytes:
 
     >>> as_typed("<URL:http://h.example/ >"), as_typed('"h.example"'), as_typed("url:80")
     (b'http://h.example/', b'h.example', b'url:80')
+    >>> as_typed("http://h. example/a b")
+    b'http://h.example/a b'
 
-    Raises ``UrlError`` if a delimiter is not closed, or was never opened; or the scheme has an escape, so that the URL
-    would be read as one of another host.
+    Raises ``UrlError`` if a delimiter is not closed, or was never opened; or a line ends in a hyphen, which may or may
+    not be part of the URL; or the scheme has an escape, so that the URL would be read as one of another host.
 
     Spec: RFC 3986, Appendix C: "software that accepts user-typed URI should attempt to recognize and strip both
     delimiters and embedded whitespace"
     """
     given, url = text, text.strip(_SPACES)
+    if _BROKEN_WORD.search(url):
+        raise UrlError(text, "a line ends in a hyphen, which may or may not be part of it: write it in one line")
     for opening, closing in ("<>", '""'):
         begins, ends = url.startswith(opening), url.endswith(closing)
         if begins != ends or url == opening:
@@ -137,7 +153,17 @@ def as_typed(text: str) -> bytes:
     scheme, is_scheme, _ = url.partition("://")
     if is_scheme and "%" in scheme and not _DELIMITER.search(scheme):
         raise UrlError(text, "no scheme has an escape: write it in letters")
-    return to_bytes(given)
+    return to_bytes(_without_spaces_in_host(given))
+
+
+def _without_spaces_in_host(url: str) -> str:
+    """The URL without white space in its authority, where no component can have any; in a path, it is a browser's
+    ``%20``. Text with another URL behind it stays as it is."""
+    start = len(url) - len(url.lstrip(_SPACES))
+    authority = _AUTHORITY.match(url, start)
+    if authority is None or url.startswith("//", authority.end()):
+        return url
+    return url[:start] + _WHITE_SPACE.sub("", authority[0]) + url[authority.end() :]
 
 
 def join_lines(given: str, wrapper: str) -> str:

@@ -167,6 +167,8 @@ def canonical_host(host: bytes) -> bytes:
     if len(host) > LONGEST_NAME:
         raise UrlError(host, "the host is longer than any name can be")
     decoded = normalization.percent_decode_repeatedly(host)
+    if _NUL in decoded:  # RFC 3986, 7.3: it "should be rejected if the application is not expecting" it
+        raise UrlError(host, "there is a NUL in the host")
     if DELIMITERS.search(decoded) or any(split_web_authority(own)[2] is not None for own in (host, decoded)):
         raise UrlError(host, "there is a delimiter in the host")
     parts = Parts(b"http", None, split_web_authority(host)[1], None, b"/")
@@ -185,7 +187,7 @@ _PLAIN_TARGET = re.compile(
 _WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
 #: octets of a target whose forms are few enough for any number of names
 _SHORT_TARGET = 1 << 12
-_PERCENT = ord("%")
+_PERCENT, _NUL = b"%\0"
 
 
 def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:

@@ -198,8 +198,14 @@ _AFTER_SIP_HOST = re.compile(rb"[:;]")
 
 
 def change_mail_hosts(parts: Parts, change: Callable[[bytes], bytes]) -> Parts:
-    """Change the host of each address in a ``mailto`` URI, or in a ``sip`` or ``sips`` URI (RFC 3261, 19.1): "a
-    subcomponent of path to contain an Internet hostname"."""
+    """Change the host of each address in a ``mailto`` URI (RFC 6068, 2), in its path and in its fields, in a ``sip`` or
+    ``sips`` URI (RFC 3261, 19.1), and in an ``xmpp`` URI (RFC 5122, 2.2): "a subcomponent of path to contain an
+    Internet hostname"."""
+    if parts.scheme == b"xmpp":  # the path has one, behind an authority as well
+        slash = parts.path[: parts.host is not None]
+        address, rest, resource = parts.path[len(slash) :].partition(b"/")
+        user, at, host = address.rpartition(b"@")
+        return parts._replace(path=slash + user + at + change(host) + rest + resource)
     if parts.host is not None or parts.scheme not in (b"mailto", b"sip", b"sips"):
         return parts
     if parts.scheme != b"mailto":
@@ -207,12 +213,51 @@ def change_mail_hosts(parts: Parts, change: Callable[[bytes], bytes]) -> Parts:
         end = _AFTER_SIP_HOST.search(host, host.find(b"]") + 1)
         name, rest = (host, b"") if end is None else (host[: end.start()], host[end.start() :])
         return parts._replace(path=user + at + change(name) + rest)
-    addresses = (address.rpartition(b"@") for address in parts.path.split(b","))
-    changed = (local + at + (change(host) if at else host) for local, at, host in addresses)
-    return parts._replace(path=b",".join(changed))
+    fields = [
+        name + sign + (_change_hosts(value, change) if name.lower() in _WITH_ADDRESSES else value)
+        for name, sign, value in _fields(parts)
+    ]
+    query = None if parts.query is None else b"&".join(fields)
+    return parts._replace(path=_change_hosts(parts.path, change), query=query)
+
+
+#: fields of a message that have addresses as their value
+_WITH_ADDRESSES = (b"to", b"cc", b"bcc")
+
+
+def _fields(parts: Parts) -> list[tuple[bytes, bytes, bytes]]:
+    """The fields of a ``mailto`` URI: name, sign, value."""
+    return [] if parts.query is None else [field.partition(b"=") for field in parts.query.split(b"&")]
+
+
+def _change_hosts(addresses: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    every = (address.rpartition(b"@") for address in addresses.split(b","))
+    return b",".join(local + at + (change(host) if at else host) for local, at, host in every)
 
 
 def lowercase_mail_host(parts: Parts) -> Parts:
     """ "mailto:Joe@Example.COM" is equivalent to "mailto:Joe@example.com", even though the generic syntax considers
     the path component to be case-sensitive"."""
     return change_mail_hosts(parts, _lowercase)
+
+
+def join_recipients(parts: Parts) -> Parts:
+    """``mailto:?to=a@h`` is another way to write ``mailto:a@h``, and ``mailto:a@h?to=b@h`` to write ``mailto:a@h,b@h``
+    (RFC 6068, 2); the order of the addresses counts."""
+    if parts.scheme != b"mailto" or parts.host is not None:
+        return parts
+    fields = _fields(parts)
+    own = [value for name, sign, value in fields if sign and name.lower() == b"to"]
+    if not own:
+        return parts
+    others = [b"".join(field) for field in fields if not (field[1] and field[0].lower() == b"to")]
+    path = b",".join(filter(None, (parts.path, *own)))
+    return protect_path(parts._replace(path=path, query=b"&".join(others) if others else None))
+
+
+def lowercase_namespace(parts: Parts) -> Parts:
+    """A URN's namespace identifier is case-insensitive (RFC 8141, 3.1); what the namespace names is not."""
+    if parts.scheme != b"urn" or parts.host is not None:
+        return parts
+    namespace, colon, name = parts.path.partition(b":")
+    return parts._replace(path=namespace.lower() + colon + name)

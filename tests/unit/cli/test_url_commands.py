@@ -103,6 +103,7 @@ def test_relative_references_are_resolved_against_a_base(run: Run) -> None:
         (["--html"], b"http://h/ros&eacute;?a&amp;b&copy=1", "http://h/ros%C3%A9?a&b&copy=1"),
         (["--xml"], b"http://h/ros&#xE9;?a&amp;b&eacute;", "http://h/ros%C3%A9?a&b&eacute;"),
         (["--mime"], b"http://h/a=3D=E9", "http://h/a=%E9"),
+        (["--base64"], b"aHR0cDovL2gvYT1i", "http://h/a=b"),
         (["--mime", "--encoding", "iso-8859-1", "--html"], b"http://h/=E9&lt;", "http://h/%C3%A9<"),
         # "a normalizing transcoder using NFC MUST be used"; "IRIs already in Unicode MUST NOT be normalized"
         (["--encoding", "windows-1258"], b"http://h/Vi\xea\xf2t", "http://h/Vi%E1%BB%87t"),
@@ -119,6 +120,11 @@ def test_what_the_text_around_a_url_has_done_is_undone(
 def test_extract_undoes_it_for_the_whole_text(run: Run) -> None:
     mail = b"see http://h.example/a=\r\n/b=3Dc&amp;d today"
     assert run("extract", "--mime", "--html", stdin=mail) == (0, "http://h.example/a/b=c&d\n", "")
+    mail = b"c2VlIGh0dHA6Ly9oLmV4YW1wbGUv\r\nYS9iP2MmYW1wO2QgdG9k\r\nYXk=\r\n"
+    assert run("extract", "--base64", "--html", stdin=mail) == (0, "http://h.example/a/b?c&d\n", "")
+    body = b'12\r\nsee http://h.examp\r\n8;a="b"\r\nle/a=3Db\r\n000\r\nTrailer: http://o.example/\r\n\r\n'
+    assert run("extract", "--chunked", "--mime", stdin=body) == (0, "http://h.example/a=b\n", "")
+    assert run("extract", "--chunked", stdin=body[:20])[0] == 2
     code, _, err = run("extract", "--encoding", "utf-8", stdin=b"\xff")
     assert (code, err.startswith("hushlist: -: no text in utf-8: ")) == (2, True)
     assert run("extract", "--encoding", "nope", stdin=b"x") == (2, "", "hushlist: -: no known character encoding\n")

@@ -36,7 +36,7 @@ from hushlist.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.unblock.grants import Grant, GrantTable
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.comparison import RedirectMemory
-from hushlist.url.hashed_uri import HashedUri, HashKey, hash_uri
+from hushlist.url.hashed_uri import HashedUri, HashKey, hash_uri, parse_hashed_uri
 from hushlist.url.parts import Parts
 from hushlist.url.request import MOST_HOSTS, Request, Told, canonical_forms, request_of
 from unit.hostile import LONG, engine_of, octets, rules_of, seconds, urls
@@ -491,6 +491,55 @@ def test_a_hash_of_a_url_fits_the_url(url: str, variant: str) -> None:
         engine = engine_of(f"variant: {variant}\nrules: ['{hash_uri(url, key)}']")
         assert engine.decide(request_of(url)).action is Action.BLOCK
         assert engine.decide(request_of("http://other.example/")).action is Action.PASS
+
+
+def literal(url: str, flags: str = "") -> str:
+    """A rule that is the hash of a URL as it stands."""
+    return f"{sha1(url.encode())}{flags}"
+
+
+@each_row(
+    "url",
+    [
+        "http://h.example/a%2fb",
+        "http://h.example/a%62",
+        "http://h.example/a/../b",
+        "http://h.example/a/./index.html",
+        "http://h.example/index.html",
+        "http://H.Example/a|b",
+        "http://h.example:8080/x/..",
+        "https://[2001:db8:0:0:0:0:0:1]/",
+        "https://[2001:DB8::0:1]/%7e",
+        "http://me@h.example/%7E",
+    ],
+)
+def test_a_hash_of_a_url_as_it_stands_fits_it(url: str) -> None:
+    """4.3 (2): "no encoding or decoding of escaped characters is done"."""
+    engine = engine_of(f"rules: ['{literal(url)}']")
+    decision = engine.decide(request_of(url))
+    assert (decision.action, decision.matches[0].via) == (Action.BLOCK, "as sent")
+    assert engine.decide_url(url.encode()).action is Action.BLOCK
+    assert engine.decide(request_of(url + "?q")).action is Action.BLOCK
+    assert engine.decide(request_of(url + "x")).action is Action.PASS
+    with_query = engine_of(f"rules: ['{literal(url + '?a%2f', '+query')}']")
+    assert with_query.decide(request_of(url + "?a%2f")).action is Action.BLOCK
+    assert with_query.decide(request_of(url + "?a%2F")).action is Action.PASS
+    (match,) = decision.matches
+    assert match.rule.pattern == parse_hashed_uri(literal(url))
+
+
+def test_a_hash_of_a_url_as_it_stands_opens_nothing() -> None:
+    """What a canonical form blocks, no other spelling opens (reading 32)."""
+    for url in ("http://h.example/x/../secret", "http://h.example/secret?a%2f", "http://h.example/index.html"):
+        allow = f"{{uri: '{literal(url, '+query' if '?' in url else '')}', action: allow}}"
+        for block in ("h.example/", "'h.example/secret'" if "secret" in url else "h.example/index.html"):
+            engine = engine_of(f"rules: [{block}, {allow}]")
+            assert engine.decide(request_of(url)).action is Action.BLOCK
+        assert engine_of(f"rules: [{allow}]").decide(request_of(url)).action is Action.PASS
+    plain = f"{{uri: '{literal('http://h.example/secret')}', action: allow}}"
+    assert (
+        engine_of(f"rules: [h.example/, {plain}]").decide(request_of("http://h.example/secret")).action is Action.ALLOW
+    )
 
 
 def test_a_password_is_never_shown() -> None:

@@ -16,7 +16,15 @@ from hushlist.match.index_file import key_length, table_key
 from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Pattern, Rule, Terms, WholeUrl
 from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
-from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashedUri, HashKey, hashed_string
+from hushlist.url.hashed_uri import (
+    ALGORITHMS,
+    VARIANTS,
+    HashedUri,
+    HashKey,
+    hashed_string,
+    is_hierarchical,
+    sent_string,
+)
 from hushlist.url.host import is_address, parse_address
 from hushlist.url.parts import Parts
 from hushlist.url.safebrowsing import SAFEBROWSING
@@ -53,8 +61,17 @@ def plain_strings(parts: Parts, key: HashKey) -> list[bytes]:
     """All strings that may have been hashed for a URL, each by every step of the variant."""
     if (key.query and parts.query is None) or (key.fragment and parts.fragment is None):
         return []
+    if key.variant == "p" and is_hierarchical(parts):
+        own, bare = (_hashed(parts._replace(path=path), key) for path in (parts.path, parts.path.rstrip(b"/")))
+        path = bare.path.removesuffix(b"/")
+        return [own._replace(path=path).join() for path in dict.fromkeys((own.path, path, path + b"/"))]
     paths = [b"", b"/"] if parts.path in (b"", b"/") else [parts.path]
     return [hashed_string(parts._replace(path=path), key) for path in paths]
+
+
+def _hashed(parts: Parts, key: HashKey) -> Parts:
+    query, fragment = parts.query if key.query else None, parts.fragment if key.fragment else None
+    return VARIANTS[key.variant].apply(parts._replace(query=query, fragment=fragment))
 
 
 #: of all sealed hashes
@@ -70,14 +87,17 @@ class PlainIndex:
     def find(self, parts: Parts) -> list[Match]:
         return [Match(rule, *fit) for rule in self.rules for fit in _fits(rule, parts)]
 
-    def find_uris(self, uris: Sequence[Parts]) -> list[Match]:
+    def find_uris(self, uris: Sequence[Parts], sent: Sequence[Parts] = ()) -> list[Match]:
         found = []
         for rule in self.rules:
             if isinstance(rule.pattern, HashedUri):
                 key, digest = rule.pattern.key, rule.pattern.digest
                 strings = {string for uri in uris for string in plain_strings(uri, key)}
-                fits = (string for string in strings if ALGORITHMS[key.algorithm](string) == digest)
+                fits = [string for string in strings if ALGORITHMS[key.algorithm](string) == digest]
                 found += [Match(rule, string, (1 << 32, len(string))) for string in fits]
+                as_sent = {string for uri in sent if (string := sent_string(uri, key)) is not None}
+                fits = [] if fits else [string for string in as_sent if ALGORITHMS[key.algorithm](string) == digest]
+                found += [Match(rule, string, (1 << 32, len(string)), "as sent") for string in fits]
         return found
 
     def find_urls(self, url: bytes) -> list[Match]:
@@ -160,7 +180,8 @@ def _patterns(asked: Sequence[Parts]) -> st.SearchStrategy[Pattern]:
         for parts in asked
         for key in KEYS
         for uri in _uris_of(parts)
-        for string in plain_strings(uri, key)
+        for string in (*plain_strings(uri, key), sent_string(uri, key))
+        if string is not None
     }
     urls = [parts.join() for parts in asked] + [asked[0]._replace(scheme=b"https", port=b"80").join()]
     whole = sorted((RUNGS[rung].canonicalize(url), rung) for url in urls for rung in RUNGS)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from documentation import RULES
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
@@ -370,3 +371,11 @@ def test_a_destination_that_the_client_has_not_named_disagrees_with_nothing(
 ) -> None:
     asked = Request(b"https", hosts, 443, b"/", destination=destination)
     assert engine(tmp_path, "    names-disagree: block\n").decide(asked).action is action
+
+
+def test_the_shipped_policy_tags_a_port_of_another_protocol() -> None:
+    """7.2: "unless the protocol being used to dereference that URI is compatible with the protocol expected on that
+    well-known port": some sites speak HTTP there (reading 41)."""
+    decision = load_engine(RULES / "policy.yaml").decide(request_of("http://h.example:81/"))
+    assert decision.action is Action.TAG
+    assert [match.rule.pattern for match in decision.matches] == [Check("well-known-port")]

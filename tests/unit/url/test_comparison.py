@@ -72,6 +72,10 @@ THUS = "be96302a0468481aca954431cf293e05"
         ("http://h/", "http://@h/", None),
         ("mailto:Joe@Example.COM", "mailto:Joe@example.com", "scheme"),
         ("mailto:Joe@example.com", "mailto:joe@example.com", None),
+        ("mailto:?to=Joe@Example.COM", "mailto:Joe@example.com", "scheme"),
+        ("mailto:a@h?to=b@h", "mailto:b@h,a@h", None),
+        ("urn:ISBN:0451450523", "URN:isbn:0451450523", "scheme"),
+        ("urn:example:a", "urn:example:A", None),
         # 6.2.4 and 4.4: it takes an observation
         ("http://example.com/data", "http://example.com/data/", None),
         # names and hashed URIs have rules of their own

@@ -68,6 +68,81 @@ def test_the_variants_of_appendix_a(vector: Vector) -> None:
     assert profile.canonicalize(vector.url) == vector.canonical
 
 
+#: schemes that say nothing of how their URIs are made canonical
+_SILENT = st.sampled_from([b"s", b"FTP", b"file", b"x-y", b"mailto"])
+
+
+@given(
+    _SILENT,
+    st.from_regex(rb"(?://[a-z0-9.]*)?(?:/[A-Za-z0-9%.]*){0,4}", fullmatch=True),
+    st.sampled_from([b"", b"?a%2fb"]),
+)
+def test_variant_n_changes_scheme_and_host_alone_where_the_scheme_says_nothing(
+    scheme: bytes, rest: bytes, query: bytes
+) -> None:
+    """4.3 (2): "any other changes depend on the specific scheme used"."""
+    given_parts = split_generic(scheme + b":" + rest + query)
+    made = HASHED_N.apply(given_parts)
+    assert made.scheme == scheme.lower()
+    assert (made.path.removeprefix(b"/.") if made.host is None else made.path, made.query) == (
+        given_parts.path.removeprefix(b"/.") if made.host is None else given_parts.path,
+        given_parts.query,
+    )
+
+
+@given(
+    st.one_of(
+        octets(),
+        urls(),
+        st.lists(
+            st.sampled_from(
+                [
+                    *(b"http://h", b"file:", b"s:", b"HTTP:", b"/", b"//", b"/.", b"/..", b"/a", b".html", b".ram"),
+                    *(
+                        b"/index.htm",
+                        b"/index.html",
+                        b"/INDEX.jpeg",
+                        b"%2e",
+                        b"%2F",
+                        b"%c3%bc",
+                        b":080",
+                        b"@",
+                        b"[::0]",
+                    ),
+                ]
+            ),
+            max_size=8,
+        ).map(b"".join),
+    ).map(lambda text: text if b":" in text else b"http:" + text)
+)
+def test_the_canonical_form_is_its_own(uri: bytes) -> None:
+    """A: "canonicalizing": what is canonical stays, in either variant."""
+    for profile in (HASHED_N, HASHED_P):
+        once = profile.canonicalize(uri)
+        assert profile.canonicalize(once) == once
+
+
+@each_row(
+    ("uri", "other"),
+    [
+        ("http://h/test/", "http://h/test"),  # by the letter of (6)
+        ("http://h/test/", "http://h/test/index.html"),  # by the example of (8)
+        ("http://h/test", "http://h/test//"),
+        ("http://h", "http://h/INDEX.HTM"),
+    ],
+)
+def test_what_variant_p_takes_for_the_same_has_a_string_in_common(uri: str, other: str) -> None:
+    key = SHA1._replace(variant="p")
+    for a, b in ((uri, other), (other, uri)):
+        (strings,) = matching_strings([split_generic(a.encode())], [key.kind])
+        assert hashed_string(split_generic(b.encode()), key) in strings
+
+
+def test_variant_p_tells_a_hidden_folder_from_another() -> None:
+    """A (6): "all empty path_segments are removed", and no other."""
+    assert HASHED_P.canonicalize("file:/.ssh/id") != HASHED_P.canonicalize("file:/ssh/id")
+
+
 @each_row(
     ("text", "key"),
     [

@@ -19,6 +19,8 @@ from hushlist.url.iri import (
     map_to_uri,
     normalize_nfc,
     normalize_own_syntax,
+    undo_base64,
+    undo_chunked,
     undo_html_escapes,
     undo_xml_escapes,
 )
@@ -108,6 +110,51 @@ def test_octets_that_are_no_text_are_refused() -> None:
         convert_to_ucs(b"\xff\xff", "shift_jis")
 
 
+@each_row("encoding", ["windows-1258", "viscii", "iso-8859-1", "shift_jis", "euc_kr", "mac_roman", "big5"])
+def test_every_encoding_that_is_not_one_of_unicode_is_normalized(encoding: str) -> None:
+    """4.2.2: "In these cases, NFC or a normalizing transcoder using NFC MUST be used for interoperability"."""
+    if encoding == "viscii":
+        with pytest.raises(UrlError, match="no known character encoding"):  # Python has none of it
+            convert_to_ucs(b"a", encoding)
+        return
+    every = bytes(range(0x20, 0x100))
+    text = convert_to_ucs(every.decode(encoding, "ignore").encode(encoding, "ignore"), encoding)
+    assert text == unicodedata.normalize("NFC", text) != ""
+
+
+@each_row(
+    ("encoded", "text"),
+    [
+        (b"", b""),
+        (b"aA==", b"h"),
+        (b"a\r\nH R0\tcA==", b"http"),
+        (b"*a-H_R0cA==", b"http"),  # "other characters not found in Table 1 must be ignored"
+    ],
+)
+def test_base64_is_undone(encoded: bytes, text: bytes) -> None:
+    """3: "Content Transfer Encodings in MIME"."""
+    assert undo_base64(encoded) == text
+
+
+@each_row("encoded", [b"a", b"aHR", b"aA="])
+def test_base64_that_is_cut_off_is_refused(encoded: bytes) -> None:
+    with pytest.raises(UrlError, match="no base64"):
+        undo_base64(encoded)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=5), st.sampled_from([b"", b";a", b' ; a="b"']))
+def test_chunks_are_undone(chunks: list[bytes], extension: bytes) -> None:
+    """3: "encodings such as Transfer Codings in HTTP"."""
+    body = b"".join(b"%x%b\r\n%b\r\n" % (len(own), extension, own) for own in chunks) + b"0\r\nA: b\r\n\r\n"
+    assert undo_chunked(body) == b"".join(chunks)
+
+
+@each_row("body", [b"", b"x", b"5\r\nabc\r\n0\r\n\r\n", b"3\r\nabc\r\n", b"3\r\nabc", b"-1\r\n", b"fffffffff\r\na"])
+def test_chunks_that_are_not_whole_are_refused(body: bytes) -> None:
+    with pytest.raises(UrlError):
+        undo_chunked(body)
+
+
 MARKS = st.text(st.sampled_from("aeE\u0301\u0300\u0323\u0302\u0345\u1100\u1161\u11a8\uac00ệé\u0958"), max_size=20)
 
 
@@ -127,6 +174,9 @@ def test_nfc_is_unicodes(text: str) -> None:
         lambda text: undo_html_escapes("&#" * LONG),
         lambda text: undo_xml_escapes("&#" + "0" * LONG),
         lambda text: undo_xml_escapes("&amp" * LONG),
+        lambda text: undo_base64(b"aA==" * LONG),
+        lambda text: undo_chunked(b"1\r\na\r\n" * LONG + b"0\r\n"),
+        lambda text: undo_chunked(b"0" * LONG + b"\n"),
     ],
 )
 def test_preparing_costs_linear_time(prepare) -> None:

@@ -192,6 +192,11 @@ def test_a_path_is_rooted_once(path: bytes, expected: bytes) -> None:
         ("h.example:80%://", b"h.example:80%://"),
         ("\udcff", b"\xff"),
         ("", b""),
+        # "recognize and strip both delimiters and embedded whitespace": no host has any
+        ("http://h. example /a b", b"http://h.example/a b"),
+        ("https://h.\n  example:80 80?a b", b"https://h.example:8080?a b"),
+        ("http://a.example http://b.example", b"http://a.example http://b.example"),
+        ("a b.example/c", b"a b.example/c"),
     ],
 )
 def test_what_a_person_types_is_taken_without_its_delimiters(text: str, url: bytes) -> None:
@@ -204,11 +209,18 @@ def test_what_is_typed_without_delimiters_stays(text: str) -> None:
         typed = as_typed(text)
     except UrlError:
         return
-    if not set('<>"') & set(text) and "url" not in text.lower():
+    if not set('<>"') & set(text) and "url" not in text.lower() and "//" not in text:
         assert typed == text.encode()
 
 
-@each_row("repeated", [" ", "%", "\n", "a ", "<", '"', "URL:", "%://"])
+@each_row("text", ["http://h/in-\ndex.html", "<http://h/in- \r\n dex.html>", '"a.b-\n\nc"'])
+def test_a_hyphen_at_a_line_s_end_is_asked_about(text: str) -> None:
+    """Appendix C: "the interpreter ... should be aware that the hyphen may or may not actually be part of the URI"."""
+    with pytest.raises(UrlError, match="a line ends in a hyphen, which may or may not be part of it"):
+        as_typed(text)
+
+
+@each_row("repeated", [" ", "%", "\n", "a ", "<", '"', "URL:", "%://", "- ", "a://", "a:// "])
 def test_what_is_typed_is_read_in_linear_time(repeated: str) -> None:
     def read() -> None:
         for text in (repeated * LONG, f"<{repeated * LONG}>", f'"a{repeated * LONG}"'):

@@ -35,7 +35,7 @@ from hushlist.match.seal import SealKey
 from hushlist.match.sorted_runs import Stored, unspill
 from hushlist.system.files import open_regular, read_whole
 from hushlist.url import safebrowsing
-from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, matching_strings
+from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, matching_strings, sent_string
 from hushlist.url.host import is_address, is_plain_name
 from hushlist.url.parts import Parts, split_generic
 
@@ -266,15 +266,11 @@ def _add_hosts(name: bytes, names: set[bytes]) -> None:
 
 
 def _of_names(names: Iterable[bytes], key: HashKey) -> Iterator[bytes]:
-    """The strings that are hashed for whole hosts, which have neither query nor fragment.
-
-    Variant P removes empty segments, and with them the slash.
-    """
+    """The strings that are hashed for whole hosts, which have neither query nor fragment."""
     if key.query or key.fragment:
         return
-    ends = (b"", b"/") if key.variant == "n" else (b"",)
     for name in names:
-        for end in ends:
+        for end in (b"", b"/"):
             yield b"http://" + name + end
             yield b"https://" + name + end
 
@@ -310,6 +306,8 @@ def _of_url(url: bytes, key: HashKey) -> Iterator[bytes]:
         for own in {parts, nobody, nobody._replace(port=None)}:
             for scheme in (b"http", b"https"):
                 for form in _ends(own._replace(scheme=scheme, host=host)):
+                    if (string := sent_string(form, key)) is not None:
+                        yield string
                     try:
                         yield from matching_strings((form,), (key.kind,))[0]
                     except UrlError:
