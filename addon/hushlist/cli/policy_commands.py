@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from hushlist.decide.trace import Trace
 
 
+#: the port of https: the canonical URL of a decision has none
+_HTTPS = 443
+
+
 def add_to(commands: Commands) -> None:
     text = "decide by a policy: what is done, with which URL, by which rule"
     check = _add_deciding(commands, "check", run_check, text)
@@ -169,15 +173,15 @@ def _needs_inside(engine: Engine, decision: Decision, moment: datetime, client: 
     """Why the TLS of the URL that decided is decrypted, by ``decrypt: where-needed``; ``None`` if it is not."""
     host = None if decision.fault is not None else split_web(decision.url).host
     settings = engine.group(client).settings
-    if host is None or settings.decrypt not in BY_NEED or settings.pass_through.covers(host):
+    if host is None or settings.decrypt not in BY_NEED or settings.pass_through.covers_at(host, _HTTPS):
         return None
-    return engine.why_decrypt(Request(b"https", (host,), 443, b"/"), moment, client)
+    return engine.why_decrypt(Request(b"https", (host,), _HTTPS, b"/"), moment, client)
 
 
 def _undecrypted(decision: Decision, settings: GroupSettings, needs: str | None) -> Iterator[str]:
     """What is to be said of a host whose TLS is not decrypted; ``needs`` is of ``_needs_inside``."""
     host = None if decision.fault is not None else split_web(decision.url).host
-    if host is not None and settings.pass_through.covers(host):
+    if host is not None and settings.pass_through.covers_at(host, _HTTPS):
         place = settings.pass_through.place
         yield f"its https is not decrypted, and decided by host and address alone: pass-through in {place}"
     elif host is not None and settings.decrypt != ALL and needs is None:

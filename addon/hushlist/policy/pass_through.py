@@ -1,9 +1,10 @@
 """Which TLS is decrypted. Pass-through: hosts that never are, such as those of apps that pin their certificates.
 
 They are still decided by name and address. A host covers itself and its subdomains; with "=" in front, only itself.
+With a port behind it, an entry is about that port alone.
 
     pass-through:
-      hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, {file: pinned.txt}]
+      hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, 'mail.example:25', {file: pinned.txt}]
       failed-handshakes: add
     decrypt: where-needed
     always-decrypt:
@@ -15,9 +16,9 @@ They are still decided by name and address. A host covers itself and its subdoma
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
@@ -31,6 +32,9 @@ from hushlist.url.request import canonical_host
 
 #: characters that no canonical host has: they begin a port or an escape
 _NOT_IN_NAME = re.compile(rb"[:%\[\]]")
+#: an entry with a port; an IPv6 address or network is in brackets then, as in a URL
+_WITH_PORT = re.compile(r"(=?)(?:\[([^\[\]]*)\]|([^:\[\]]*)):([0-9]{1,5})")
+_LAST_PORT = (1 << 16) - 1
 #: what to do when clients refuse the proxy's certificate for a host
 REPORT, ADD = "report", "add"
 ON_FAILURE = (REPORT, ADD)
@@ -45,6 +49,8 @@ KEEP, END = "keep", "end"
 RELAYED = (KEEP, END)
 
 Network = IPv4Network | IPv6Network
+#: an entry for everything: a canonical name and whether it covers its subdomains, or a network
+Entry = tuple[bytes, bool] | Network
 #: reads a file named in a line of the policy: its path and octets; ``None`` after an error, which is in the report
 ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
 
@@ -59,8 +65,8 @@ class HostSet:
         return len(self.entries)
 
     @property
-    def entries(self) -> frozenset[tuple[bytes, bool] | Network]:
-        return self.names.union(self.networks)
+    def entries(self) -> frozenset[object]:
+        return frozenset((*self.names, *self.networks))
 
     def covers(self, host: bytes) -> bool:
         """Whether a host is among them; ``host`` is canonical.
@@ -90,6 +96,22 @@ class PassThrough(HostSet):
     file: Path | None = None
     #: its place in the policy, as ``file:line``
     place: str | None = None
+    #: those of one port alone
+    by_port: Mapping[int, HostSet] = field(default_factory=dict, hash=False)
+
+    @property
+    def entries(self) -> frozenset[object]:
+        by_port = ((port, entry) for port, hosts in self.by_port.items() for entry in hosts.entries)
+        return frozenset((*self.names, *self.networks, *by_port))
+
+    def covers_at(self, host: bytes, port: int) -> bool:
+        """Whether a host is passed through on a port.
+
+        >>> mail = HostSet(frozenset([(b"mail.example", True)]))
+        >>> PassThrough(by_port={25: mail}).covers_at(b"mail.example", 25)
+        True
+        """
+        return self.covers(host) or (port in self.by_port and self.by_port[port].covers(host))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +136,14 @@ def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile
     if fields is None:
         return PassThrough()
     fields.require("hosts", "pass-through")
-    hosts, files = _read_hosts("pass-through", fields, read_file)
+    by_port, files = _read_hosts("pass-through", fields, read_file)
+    hosts = by_port.pop(None, HostSet())
     on_failure = fields.choice("failed-handshakes", ON_FAILURE) or REPORT
     if on_failure == ADD and not files:
         fields.error("failed-handshakes", "there is no file to add to", "failed-handshakes: add")
     place = f"{report.source}:{node.line}"
-    return PassThrough(hosts.names, hosts.networks, on_failure, files[0] if files else None, place)
+    by_number = {port: of_port for port, of_port in by_port.items() if port is not None}
+    return PassThrough(hosts.names, hosts.networks, on_failure, files[0] if files else None, place, by_number)
 
 
 def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> AlwaysDecrypted:
@@ -129,7 +153,7 @@ def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: Read
         return AlwaysDecrypted()
     if not any(key in fields for key in _ALWAYS_KEYS):
         report.error(node.line, "always-decrypt", f"expected one of {', '.join(_ALWAYS_KEYS)}")
-    hosts, _ = _read_hosts("always-decrypt", fields, read_file)
+    hosts = _read_hosts("always-decrypt", fields, read_file, has_ports=False)[0].get(None, HostSet())
     names = (
         MappingReader(YamlNode(item.line, {"categories": item}), _ALWAYS_KEYS, report).name("categories")
         for item in fields.items("categories")
@@ -145,18 +169,36 @@ def _fields_of(node: YamlNode, key: str, keys: tuple[str, ...], report: ProblemR
     return None
 
 
-def _read_hosts(what: str, fields: MappingReader, read_file: ReadFile) -> tuple[HostSet, list[Path]]:
-    """The value of ``hosts`` in the key ``what``, and the files that it names."""
-    names: set[tuple[bytes, bool]] = set()
-    networks: list[Network] = []
+def _read_hosts(
+    what: str, fields: MappingReader, read_file: ReadFile, *, has_ports: bool = True
+) -> tuple[dict[int | None, HostSet], list[Path]]:
+    """The value of ``hosts`` in the key ``what``, by port, and the files that it names; ``None``: for all ports."""
+    found: dict[int | None, list[Entry]] = {}
     files: list[Path] = []
     for text, line, source in _entries(what, fields, read_file, files):
-        found = _read_host(text, line, source)
-        if isinstance(found, bytes):
-            names.add((found, not text.startswith("=")))
-        elif found is not None:
-            networks.append(found)
-    return HostSet(frozenset(names), tuple(dict.fromkeys(networks))), files
+        host, port = _split_port(text) if has_ports else (text, None)
+        if port is not None and not 0 < port <= _LAST_PORT:
+            source.error(line, text, f"a port is a number from 1 to {_LAST_PORT:,}")
+        elif (entry := _read_host(host, text, line, source, has_ports=has_ports)) is not None:
+            found.setdefault(port, []).append(entry)
+    return {port: _host_set(entries) for port, entries in found.items()}, files
+
+
+def _host_set(entries: list[Entry]) -> HostSet:
+    networks = [entry for entry in entries if not isinstance(entry, tuple)]
+    return HostSet(frozenset(entry for entry in entries if isinstance(entry, tuple)), tuple(dict.fromkeys(networks)))
+
+
+def _split_port(text: str) -> tuple[str, int | None]:
+    """An entry without its port, and the port.
+
+    >>> _split_port("mail.example:25"), _split_port("=[2001:db8::1]:22"), _split_port("2001:db8::1")
+    (('mail.example', 25), ('=2001:db8::1', 22), ('2001:db8::1', None))
+    """
+    found = _WITH_PORT.fullmatch(text)
+    if found is None:
+        return text, None
+    return found[1] + (found[2] or found[3] or ""), int(found[4])
 
 
 def _entries(
@@ -181,9 +223,9 @@ def _entries(
         fields.report.merge(of_file)
 
 
-def _read_host(text: str, line: int, report: ProblemReport) -> bytes | Network | None:
-    """A canonical name, or a network; ``None`` with an error in the report."""
-    name = text.removeprefix("=")
+def _read_host(host: str, text: str, line: int, report: ProblemReport, *, has_ports: bool) -> Entry | None:
+    """An entry without its port; ``None`` with an error about its ``text`` in the report."""
+    name = host.removeprefix("=")
     with suppress(ValueError):
         return ip_network(name)
     with suppress(ValueError):
@@ -197,11 +239,12 @@ def _read_host(text: str, line: int, report: ProblemReport) -> bytes | Network |
         report.error(line, text, f"a host covers those below it by itself: write '{name.removeprefix('*.')}'")
     else:
         with suppress(UrlError):
-            host = canonical_host(octets)
-            address = parse_address(host)
+            canonical = canonical_host(octets)
+            address = parse_address(canonical)
             if address is not None:
                 return ip_network(address)
-            if host and not _NOT_IN_NAME.search(host + octets):
-                return host
-        report.error(line, text, "expected a host without a port, or an address")
+            if canonical and not _NOT_IN_NAME.search(canonical + octets):
+                return canonical, not host.startswith("=")
+        port = "with the number of a port or without it" if has_ports else "without a port"
+        report.error(line, text, f"expected a host or an address, {port}")
     return None

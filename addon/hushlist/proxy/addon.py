@@ -118,6 +118,8 @@ class Hushlist:
         self.tls_failed_client = pinning.failed
         self.next_layer = self._tunnels.next_layer
         self.hushlist_held = self._tunnels.held
+        self.hushlist_begun = self._tunnels.begun
+        self.hushlist_socks = self._tunnels.socks
         self.tcp_start = self.udp_start = self._tunnels.raw
         self.websocket_message = self.tcp_message = self.udp_message = keep_last
         self.dns_request = names.ask

@@ -96,8 +96,39 @@ def test_hosts_are_canonical_and_come_from_files_too() -> None:
     assert len(found) == 5
 
 
+def test_an_entry_with_a_port_is_about_that_port_alone() -> None:
+    text = "hosts: [bank.example, 'mail.example:25', '=mail.example:143', {file: f}, '192.0.2.0/24:22']"
+    found, errors = read(text, {"f": b"[2001:db8::7]:22 # a server\n[2001:db8:1::/48]:22\n192.0.2.7:0443\n"})
+    assert errors == []
+    assert len(found) == 7
+    covered = [
+        (host, port)
+        for host in (b"bank.example", b"mail.example", b"a.mail.example", b"192.0.2.7", b"[2001:db8::7]")
+        for port in (22, 25, 143, 443)
+        if found.covers_at(host, port)
+    ]
+    assert covered == [
+        *((b"bank.example", port) for port in (22, 25, 143, 443)),
+        (b"mail.example", 25),
+        (b"mail.example", 143),
+        (b"a.mail.example", 25),
+        (b"192.0.2.7", 22),
+        (b"192.0.2.7", 443),
+        (b"[2001:db8::7]", 22),
+    ]
+    assert found.covers_at(b"[2001:db8:1::9]", 22)
+    assert not found.covers(b"mail.example")
+
+
+def test_what_is_always_decrypted_names_no_port() -> None:
+    assert read_by(read_always_decrypted, "['cdn.example:443']")[1] == [
+        "p:1: cdn.example:443: expected a host or an address, without a port"
+    ]
+
+
 EXPECTED = "expected a list of hosts, or a mapping with hosts, failed-handshakes"
 HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
+ANY_PORT = "expected a host or an address, with the number of a port or without it"
 
 
 @each_row(
@@ -112,10 +143,21 @@ HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
         ("[bank.example/login]", [f"p:1: bank.example/login: {HOST}"]),
         ("['https://bank.example']", [f"p:1: https://bank.example: {HOST}"]),
         ("['*.bank.example']", ["p:1: *.bank.example: a host covers those below it by itself: write 'bank.example'"]),
-        ("['bank.example:443']", ["p:1: bank.example:443: expected a host without a port, or an address"]),
-        ("['bank example']", ["p:1: bank example: expected a host without a port, or an address"]),
-        ("['.']", ["p:1: .: expected a host without a port, or an address"]),
-        ("['=']", ["p:1: =: expected a host without a port, or an address"]),
+        ("['bank.example:https']", [f"p:1: bank.example:https: {ANY_PORT}"]),
+        ("['bank.example:0']", ["p:1: bank.example:0: a port is a number from 1 to 65,535"]),
+        ("['bank.example:65536']", ["p:1: bank.example:65536: a port is a number from 1 to 65,535"]),
+        ("['bank.example:25:26']", [f"p:1: bank.example:25:26: {ANY_PORT}"]),
+        ("['bank.example:25/x']", [f"p:1: bank.example:25/x: {HOST}"]),
+        ("['2001:db8::1:22:']", [f"p:1: 2001:db8::1:22:: {ANY_PORT}"]),
+        ("[':25']", [f"p:1: :25: {ANY_PORT}"]),
+        ("['[]:25']", [f"p:1: []:25: {ANY_PORT}"]),
+        (
+            "['192.0.2.1/24:25']",
+            ["p:1: 192.0.2.1/24:25: some of its bits are behind the prefix: the network is 192.0.2.0/24"],
+        ),
+        ("['bank example']", [f"p:1: bank example: {ANY_PORT}"]),
+        ("['.']", [f"p:1: .: {ANY_PORT}"]),
+        ("['=']", [f"p:1: =: {ANY_PORT}"]),
         ("[192.0.2.1/24]", ["p:1: 192.0.2.1/24: some of its bits are behind the prefix: the network is 192.0.2.0/24"]),
         ("{hosts: [a.example],\n failed-handshakes: add}", ["p:2: failed-handshakes: add: there is no file to add to"]),
         ("[{file: f}]", ["f:3: b/c: " + HOST]),

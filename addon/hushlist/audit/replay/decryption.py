@@ -69,7 +69,7 @@ def tls_host(engine: Engine, key: TlsKey, now: datetime | None, client: Client) 
         hosts = tuple(map(canonical_host, hosts))
         if is_stopped:
             pass
-        elif all(map(engine.group(client).settings.pass_through.covers, hosts)):
+        elif all(engine.group(client).settings.pass_through.covers_at(host, port) for host in hosts):
             use = TlsUse.PASSED
         elif engine.why_decrypt(asked, now, client) is None:
             use = TlsUse.RELAYED

@@ -24,6 +24,7 @@ from hushlist.proxy.bounds import (
     flowing_bodies,
     framed_http1,
 )
+from hushlist.proxy.connections import tunnel_layers
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_http.REPLACED,
@@ -38,6 +39,7 @@ _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...
     *framed_http1.WRAPPED,
     *bounded_dns.WRAPPED,
     *bounded_names.WRAPPED,
+    *tunnel_layers.WRAPPED,
 )
 #: characters of a message about a connection
 LONGEST_LOGGED = 1000

@@ -55,6 +55,11 @@ def _is_exact(hello: ClientHello) -> bool:
     return extensions == listed and size == len(listed)
 
 
+def begins_tls(data: bytes) -> bool:
+    """Whether some server may read data as TLS or DTLS."""
+    return _RECORD.match(data) is not None
+
+
 class IncompleteError(Exception):
     """A ClientHello has begun, but is not complete."""
 
@@ -68,7 +73,7 @@ def read_hello(context: Context, sent: Sequence[bytes]) -> ClientHello | None:
     """
     data = b"".join(sent)
     is_stream = context.client.transport_protocol == "tcp"
-    if _RECORD.match(data):
+    if begins_tls(data):
         hello = _tls_hello(data) if is_stream else _dtls_hello(data)
     elif not is_stream and _QUIC.match(data):
         hello = _quic_hello(sent)

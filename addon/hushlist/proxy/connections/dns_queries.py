@@ -35,7 +35,7 @@ from hushlist.url.request import Request
 logger = logger_of(__name__)
 
 #: modes in which a client itself asks for a tunnel, to any port
-_TUNNELLING = (RegularMode, Socks5Mode, UpstreamMode)
+TUNNELLING = (RegularMode, Socks5Mode, UpstreamMode)
 #: addresses of the resolver that mitmproxy is in WireGuard mode
 _OWN_RESOLVER = ("10.0.0.53", 53)
 #: time to live of answers made here, in seconds: short, so that an unblocked site can be used soon
@@ -71,7 +71,7 @@ class DnsQueries:
         In a tunnel no question is decided: a tunnel carries HTTP or nothing, and mitmproxy would take one to port 53 or
         5353 for DNS.
         """
-        if isinstance(flow.client_conn.proxy_mode, _TUNNELLING):
+        if isinstance(flow.client_conn.proxy_mode, TUNNELLING):
             if self._runtime.mode == "block" and flow.killable:
                 flow.kill()
             return
@@ -94,7 +94,7 @@ class DnsQueries:
         response = flow.response
         if response is None or self._is_answered(flow) or not flow.live:
             return
-        if isinstance(flow.client_conn.proxy_mode, _TUNNELLING):
+        if isinstance(flow.client_conn.proxy_mode, TUNNELLING):
             return
         try:
             client = client_of_flow(flow)

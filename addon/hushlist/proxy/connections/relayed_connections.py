@@ -32,21 +32,21 @@ INTERVAL = 1.0
 #: connections that are asked again before the event loop does something else
 AT_ONCE = 100
 
-#: why a connection would be decrypted if it began now, for people; ``None`` if it would not
-WhyDecrypt = Callable[[connection.Client, GroupSettings], str | None]
+#: why a connection would end if it began now, beside rules, for people; ``None`` if it would not
+WhyEnd = Callable[[connection.Client, GroupSettings], str | None]
 
 
 class _Relayed(NamedTuple):
     #: all names that the connection was decided by
     request: Request
-    #: ``None`` for what no policy could decrypt
-    why_decrypt: WhyDecrypt | None
+    #: ``None`` for what rules alone speak against
+    why_end: WhyEnd | None
     #: whether it passes by a temporary unblock, which may end at any time
     has_grant: bool
 
 
-#: what goes on, by what it was decided if that is known, and why it would be decrypted now
-_Open = tuple[connection.Client | http.HTTPFlow, Request | None, WhyDecrypt | None]
+#: what goes on, by what it was decided if that is known, and why it would end now beside rules
+_Open = tuple[connection.Client | http.HTTPFlow, Request | None, WhyEnd | None]
 
 
 class RelayedConnections:
@@ -64,14 +64,14 @@ class RelayedConnections:
         client: connection.Client,
         request: Request,
         judgement: Judgement | None,
-        why_decrypt: WhyDecrypt | None = None,
+        why_end: WhyEnd | None = None,
     ) -> None:
         """Note that a client's connection passes undecrypted; what is noted first has all its names.
 
         Without a judgement, the filter is off for the client, and may not be so for as long as the connection lasts.
         """
         has_grant = judgement is not None and judgement.decision.grant is not None
-        self._relayed.setdefault(client, _Relayed(request, why_decrypt, has_grant))
+        self._relayed.setdefault(client, _Relayed(request, why_end, has_grant))
         if judgement is not None:
             self._metered.begin(client, client, judgement)
 
@@ -103,7 +103,7 @@ class RelayedConnections:
         state = engine.state(), self._runtime.mode
         is_other, failed = state != self._state, False
         asked: list[_Open] = [
-            (client, own.request, own.why_decrypt) for client, own in self._relayed.items() if is_other or own.has_grant
+            (client, own.request, own.why_end) for client, own in self._relayed.items() if is_other or own.has_grant
         ]
         asked += [(flow, request, None) for flow, request in self._requests.open_requests(by_grant=not is_other)]
         for number, own in enumerate(asked):
@@ -118,7 +118,7 @@ class RelayedConnections:
             self._state = state
 
     async def _ask(
-        self, used: connection.Client | http.HTTPFlow, request: Request | None, why_decrypt: WhyDecrypt | None
+        self, used: connection.Client | http.HTTPFlow, request: Request | None, why_end: WhyEnd | None
     ) -> None:
         is_connection = isinstance(used, connection.Client)
         client = used if isinstance(used, connection.Client) else used.client_conn
@@ -136,8 +136,8 @@ class RelayedConnections:
             judgement = self._runtime.judge(request, who, is_connection=is_connection, goes_on=not is_connection)
             judgement = await self._runtime.confirmed(judgement, is_connection=is_connection)
             stops = judgement is not None and judgement.stops
-            if not stops and why_decrypt is not None:
-                why = why_decrypt(client, settings)
+            if not stops and why_end is not None:
+                why = why_end(client, settings)
         except Exception as error:
             stops = not self._runtime.failure_policy.lets_pass(error, "connection")
             judgement = None
@@ -151,7 +151,7 @@ class RelayedConnections:
             self._runtime.record_connection(judgement)
         else:
             names = printable(b", ".join(request.hosts).decode("ascii", "backslashreplace"))
-            reason = "the filter failed" if why is None else f"it would be decrypted now: {why}"
+            reason = why or "the filter failed"
             logger.info("hushlist: ended the connection of %s to %s: %s", who.address, names, reason)
 
     def _goes_on(

@@ -7,27 +7,54 @@ server for it, since its ``connection_strategy`` is lazy. A tunnel that is not d
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from mitmproxy import connection, ctx, http, tcp, udp
-from mitmproxy.proxy import commands, events, layer
-from mitmproxy.proxy.layers import TCPLayer, UDPLayer
+from mitmproxy.net.tls import starts_like_tls_record
+from mitmproxy.proxy import layer
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer
 from mitmproxy.proxy.layers.quic import RawQuicLayer
+from mitmproxy.proxy.layers.tls import HTTP_ALPNS
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.tls import ClientHelloData
 
-from hushlist.decide.decision import Judgement
-from hushlist.errors import UrlError, logger_of
+from hushlist.decide.decision import STOPPING, Judgement
+from hushlist.errors import UrlError, logger_of, printable
 from hushlist.match.checks import Check
 from hushlist.policy.groups import Client, GroupSettings
 from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.connections.client_hello import IncompleteError, hides_name, read_hello
-from hushlist.proxy.connections.relayed_connections import RelayedConnections
+from hushlist.proxy.connections.beginnings import (
+    CLIENT_FIRST_PORTS,
+    OTHER_PORTS,
+    OTHER_TLS_PORTS,
+    begins_http,
+    may_become_http,
+)
+from hushlist.proxy.connections.client_connections import end_connection, is_gone
+from hushlist.proxy.connections.client_hello import IncompleteError, begins_tls, hides_name, read_hello
+from hushlist.proxy.connections.dns_queries import TUNNELLING
+from hushlist.proxy.connections.hints import Hints
+from hushlist.proxy.connections.relayed_connections import RelayedConnections, WhyEnd
+from hushlist.proxy.connections.tunnel_layers import (
+    EarlyRelay,
+    Held,
+    LaterAsked,
+    Refused,
+    RefusedAtStart,
+    Said,
+    SocksRequest,
+    Turn,
+    sent_by,
+)
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import (
@@ -54,15 +81,40 @@ _WEB_PORTS = (80, 443)
 #: lower ports are assigned to one protocol each
 _WELL_KNOWN = 1024
 _HIDDEN = "its TLS server name cannot be read"
+_OTHER = "it is neither HTTP nor TLS, and may carry anything"
+#: octets by which mitmproxy tells TLS
+_SHORTEST_TLS = 3
 _UNSEEN = "its datagrams are neither DNS nor HTTP/3, and may carry anything"
 
 #: ALPN names of protocols by which browsers ask for several hosts over one connection
 _SHARED = frozenset({b"h2", b"h3"})
+#: ports of DNS, which mitmproxy reads; in a tunnel, it is what nobody reads
+_DNS_PORTS = (53, 5353)
+#: seconds in which a client that speaks first has begun; on a port where it has to, and on others
+_FIRST_PATIENCE, _OTHER_PATIENCE = 1.0, 0.1
+#: seconds after which a connection ends over which nothing has come that could be decided: on the ports of the web,
+#: browsers open some before they need them
+QUIET, QUIET_ON_WEB = 4.0, 60.0
 _HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n:]+)", re.IGNORECASE)
 
 
 #: what passes on data that mitmproxy does not read
 _Raw = TCPLayer | UDPLayer | RawQuicLayer
+
+
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """What is known of a connection when it begins, taken as one that nobody reads."""
+
+    request: Request
+    #: ``None`` while the filter is off for the client
+    judgement: Judgement | None
+    #: whether policy or options say that nobody reads it
+    is_named: bool
+
+    @property
+    def passes(self) -> bool:
+        return self.judgement is None or not self.judgement.stops
 
 
 class Tunnels:
@@ -74,6 +126,7 @@ class Tunnels:
         self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
         #: servers of client connections that could carry more than one tunnel
         self._shared: WeakSet[connection.Server] = WeakSet()
+        self._hints = Hints()
 
     def connect(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook ``http_connect``."""
@@ -100,6 +153,11 @@ class Tunnels:
             if judgement is None:
                 return
             is_blocked = judgement.stops
+            if not is_blocked and request.port in OTHER_PORTS:
+                other = await self._early(request, flow.client_conn, (flow.request.host, request.port))
+                if other.judgement is not None and not other.passes:
+                    judgement, is_blocked = other.judgement, True
+                    self._hint(other, "its port is no port of the web")
             flow_outcome.annotate(flow, judgement)
             if is_blocked and not self._shows_page(judgement):
                 recorded = self._runtime.record_connection(judgement)
@@ -180,7 +238,9 @@ class Tunnels:
         if data.ignore_connection:
             if judgement is not None:
                 self._runtime.record_connection(judgement)
-            self._relayed.note(context.client, request, judgement, None if is_given else why_decrypt)
+            self._relayed.note(
+                context.client, request, judgement, None if is_given else partial(_decrypted, why_decrypt)
+            )
 
     def _why_decrypt(
         self,
@@ -214,9 +274,188 @@ class Tunnels:
         """mitmproxy's hook of the same name."""
         return begin(self._next_layer(nextlayer))
 
-    async def held(self, held: BegunCoroutine[layer.Layer | None]) -> None:
+    async def held(self, held: BegunCoroutine[Any]) -> None:
         """Our own hook: wait until raw data is decided that a client has begun to send."""
         await held
+
+    # -- what nobody reads, decided when it begins -----------------------------------------------------------------
+
+    def begun(self, nextlayer: layer.NextLayer) -> Awaitable[None] | None:
+        """Our own hook: a connection to a known destination begins."""
+        return begin(self._begun(nextlayer))
+
+    async def _begun(self, nextlayer: layer.NextLayer) -> None:
+        """Relay what nobody has to read, end what can be nothing else and does not pass, and wait for all others."""
+        context = nextlayer.context
+        try:
+            if not self._can_be_other(context):
+                return
+            if self._own.is_loop(context.client, context.server):
+                nextlayer.layer = RefusedAtStart(context)
+                return
+            early = await self._early_of(context)
+            if early.passes:
+                nextlayer.layer = self._relay(context)
+            elif early.request.port in (OTHER_TLS_PORTS if context.server.tls else OTHER_PORTS):
+                self._refuse(early, "its port is no port of the web")
+                nextlayer.layer = RefusedAtStart(context)
+            else:
+                self.end_if_quiet(nextlayer)
+        except Exception as error:
+            if not self._lets_pass(error):
+                nextlayer.layer = RefusedAtStart(context)
+
+    def socks(self, asked: SocksRequest) -> Awaitable[None] | None:
+        """Our own hook: a client of SOCKS has named its destination."""
+        return begin(self._socks(asked))
+
+    async def _socks(self, asked: SocksRequest) -> None:
+        context = asked.context
+        try:
+            address = context.server.address
+            if self._can_be_other(context) and address is not None and address[1] in OTHER_PORTS:
+                early = await self._early_of(context)
+                asked.is_refused = not early.passes
+                if asked.is_refused:
+                    self._refuse(early, "its port is no port of the web")
+        except Exception as error:
+            asked.is_refused = not self._lets_pass(error)
+
+    def _can_be_other(self, context: Context) -> bool:
+        """Whether a connection may carry what nobody reads, and the filter has to decide that.
+
+        In reverse mode, the administrator says what it carries. DNS is read, but for that of tunnels.
+        """
+        client, server = context.client, context.server
+        naming = naming_of(client.proxy_mode)
+        if client.transport_protocol != "tcp" or server.address is None or self._runtime.mode == "off":
+            return False
+        if naming is Naming.ADMINISTRATOR or (server.tls and client.alpn in HTTP_ALPNS):
+            return False
+        return server.address[1] not in _DNS_PORTS or isinstance(client.proxy_mode, TUNNELLING)
+
+    def _relay(self, context: Context) -> EarlyRelay:
+        assert context.server.address is not None
+        host, port, *_ = context.server.address
+        is_other = port in OTHER_TLS_PORTS if context.server.tls else port not in CLIENT_FIRST_PORTS
+        is_shown = ctx.options.show_ignored_hosts or _fits(ctx.options.tcp_hosts, host)
+        decide = partial(self._turn, context, has_flow=is_shown)
+        patience = _OTHER_PATIENCE if is_other and context.server.via is None else _FIRST_PATIENCE
+        return EarlyRelay(context, decide, patience, has_flow=is_shown)
+
+    async def _turn(self, context: Context, said: Said, *, has_flow: bool) -> Turn | None:
+        """What becomes of an early relay; ``None`` until more is said."""
+        is_blocked = False
+        try:
+            if not said.is_greeted and said.sent:
+                is_raw = _is_raw_beginning(context, said)
+                if is_raw is None:
+                    return None
+                if not is_raw:
+                    return Turn.READ if said.is_readable else Turn.END
+            early = await self._early_of(context)
+            is_blocked = not early.passes
+            if is_blocked:
+                self._refuse(early, "it is neither HTTP nor TLS")
+                return Turn.END
+            if not has_flow:  # else another hook does it
+                if early.judgement is not None:
+                    self._runtime.record_connection(early.judgement)
+                self._relayed.note(context.client, early.request, early.judgement, partial(self._why_unnamed, context))
+        except Exception as error:
+            is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
+            if not is_blocked:
+                self._note_undecided(context.client, context.server)
+        return Turn.END if is_blocked else Turn.RELAY
+
+    async def _early_of(self, context: Context) -> _Early:
+        client, server = context.client, context.server
+        assert server.address is not None
+        names = _inner_name(client, server)
+        request = request_of_connection(b"tcp", server.address, names, client.proxy_mode)
+        return await self._early(request, client, server.address, is_inner=server.tls)
+
+    async def _early(
+        self, request: Request, client: connection.Client, address: connection.Address, *, is_inner: bool = False
+    ) -> _Early:
+        """Decide a connection as one that nobody reads: with what policy or options name, rules alone speak against it.
+
+        In TLS that is decrypted, nothing is passed through: one of its names is not.
+        """
+        who, engine = client_of_connection(client), self._runtime.engine
+        settings = self._runtime.settings(who)
+        is_passed = not is_inner and _way(settings.pass_through, request, None, address) is not None
+        is_named = is_passed or _is_raw(to_bytes(address[0]), address[1], is_inner=is_inner)
+        asked = request if is_named else replace(request, fault=request.fault or _OTHER)
+        judgement = await self._judge(asked, who)
+        if engine is not self._runtime.engine:  # while somebody was asked
+            return await self._early(request, client, address, is_inner=is_inner)
+        return _Early(request, judgement, is_named)
+
+    def _why_unnamed(self, context: Context, client: connection.Client, settings: GroupSettings) -> str | None:
+        """Why what nobody reads would end now; ``None`` if it would not, for all that is not in rules."""
+        engine, address, server = self._runtime.engine, context.server.address, context.server
+        if address is None or engine is None or engine.policy.unparsable not in STOPPING:
+            return None
+        request = request_of_connection(b"tcp", address, _inner_name(client, server), client.proxy_mode)
+        is_passed = not server.tls and _way(settings.pass_through, request, None, address) is not None
+        is_named = is_passed or _is_raw(to_bytes(address[0]), address[1], is_inner=server.tls)
+        return None if is_named else "nobody passes it through now"
+
+    def _refuse(self, early: _Early, why: str) -> None:
+        """Record that a connection ends, and say what to write if nothing but that is missing."""
+        assert early.judgement is not None
+        self._runtime.record_connection(early.judgement)
+        self._hint(early, why)
+
+    def _hint(self, early: _Early, why: str) -> None:
+        judgement = early.judgement
+        if judgement is None or early.is_named or judgement.decision.fault != _OTHER:
+            return
+        engine = self._runtime.engine
+        passed, group = judgement.settings.pass_through, judgement.decision.group
+        entry = _entry_of(early.request)
+        place = passed.place or (engine.policy.source if engine is not None else None)
+        line = f"pass-through: ['{entry}']" if passed.place is None else f"- '{entry}'"
+        where = f"to {place}" if passed.place is None else f"to pass-through in {place}"
+        who = f"a client in group {group}" if group else "a client"
+        self._hints.say(
+            (group, entry),
+            f"ended a connection of {who} to {entry}: {why}, and nobody passes it through; "
+            f"to do so, add {where}:  {line}",
+        )
+
+    def end_if_quiet(self, nextlayer: layer.NextLayer, seconds: float | None = None) -> None:
+        """End a connection, after a while, if nothing has come over it by which it could be decided."""
+        address = nextlayer.context.server.address
+        if seconds is None:
+            seconds = QUIET_ON_WEB if address is not None and address[1] in _WEB_PORTS else QUIET
+        asyncio.get_running_loop().call_later(seconds, self._look_at_quiet, ref(nextlayer), seconds)
+
+    def _look_at_quiet(self, known: ref[layer.NextLayer], seconds: float) -> None:
+        nextlayer = known()
+        if nextlayer is None or is_gone(nextlayer.context.client):
+            return
+        chosen, context = nextlayer.layer, nextlayer.context
+        is_undecided = chosen is None or (isinstance(chosen, Held) and not chosen.is_decided)
+        if not is_undecided:
+            return
+        if nextlayer._paused or getattr(chosen, "_paused", None):  # somebody is asked
+            self.end_if_quiet(nextlayer, seconds)
+            return
+        asyncio.get_running_loop().create_task(self._end_quiet(context, seconds), name="hushlist: a quiet connection")
+
+    async def _end_quiet(self, context: Context, seconds: float) -> None:
+        try:
+            early = await self._early_of(context)
+            if early.judgement is not None:
+                self._refuse(early, f"nothing has come in {seconds:.0f} seconds that is HTTP or TLS")
+        except Exception as error:
+            self._runtime.failure_policy.lets_pass(error, "connection", is_blocked=True)
+        finally:
+            end_connection(context.client)
+
+    # -- what a client has begun to send ---------------------------------------------------------------------------
 
     async def _next_layer(self, nextlayer: layer.NextLayer) -> None:
         """Decide raw connections: mitmproxy calls its other hooks for them too late, or never.
@@ -228,17 +467,46 @@ class Tunnels:
             if nextlayer.layer is None and (own := ctx.master.addons.get("nextlayer")) is not None:
                 own.next_layer(nextlayer)
             chosen, context = nextlayer.layer, nextlayer.context
-            if not isinstance(chosen, _Raw):
+            decide: Callable[[list[bytes]], Coroutine[None, None, layer.Layer | None]]
+            if isinstance(chosen, HttpLayer) and self._can_be_other(context):
+                decide = partial(self._layer_of_http, chosen)
+            elif isinstance(chosen, _Raw):
+                decide = partial(self._layer_of_raw, chosen)
+            else:
                 return
             if self._own.is_loop(context.client, context.server):
-                nextlayer.layer = _Refused(context)
+                nextlayer.layer = Refused(context) if isinstance(chosen, _Raw) else chosen
                 return
-            decide = partial(self._layer_of_raw, chosen)
-            decided = await decide(_sent(context.client, nextlayer.events))
-            nextlayer.layer = decided or _Held(chosen, decide)
+            decided = await decide(sent_by(context.client, nextlayer.events))
+            nextlayer.layer = decided or Held(chosen, decide)
         except Exception as error:
             if not self._lets_pass(error):
-                nextlayer.layer = _Refused(nextlayer.context)
+                nextlayer.layer = Refused(nextlayer.context)
+
+    async def _layer_of_http(self, chosen: HttpLayer, sent: list[bytes]) -> layer.Layer | None:
+        """The layer that reads HTTP, if a client has begun with it; ``None`` until it has sent enough.
+
+        mitmproxy takes for HTTP whatever is nothing else, and waits for the end of a head.
+        """
+        context, data = chosen.context, b"".join(sent)
+        fault, is_http = _OTHER, begins_http(data)
+        if begins_tls(data):
+            if len(data) < _SHORTEST_TLS:
+                return None
+            if starts_like_tls_record(data):
+                context.layers.remove(chosen)
+                return LaterAsked(context)
+            fault, is_http = _HIDDEN, False
+        if is_http is not False:
+            return chosen if is_http else None
+        early = await self._early_of(context)
+        if fault == _HIDDEN or early.is_named:
+            who = client_of_connection(context.client)
+            early = replace(early, judgement=await self._judge(replace(early.request, fault=fault), who))
+        if early.passes:
+            return chosen
+        self._refuse(early, "it is neither HTTP nor TLS")
+        return Refused(context)
 
     async def _layer_of_raw(self, chosen: _Raw, sent: list[bytes]) -> layer.Layer | None:
         """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
@@ -260,7 +528,7 @@ class Tunnels:
             is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
             if not is_blocked:
                 self._note_undecided(context.client, context.server)
-        return _Refused(context) if is_blocked else chosen
+        return Refused(context) if is_blocked else chosen
 
     def _note_undecided(self, client: connection.Client, server: connection.Server) -> None:
         """Note raw data that passes while nothing is decided, by what is known of it without reading it."""
@@ -320,6 +588,8 @@ class Tunnels:
             is_blocked = judgement.stops
             if is_blocked:
                 self._refused[server] = str(judgement.decision)
+                if server.connected:
+                    end_connection(client)
             flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
             if not is_blocked:
                 _lead(server, request)
@@ -365,58 +635,13 @@ class Tunnels:
         ):
             return False
         host = request.hosts[0]
-        return not (judgement.settings.pass_through.covers(canonical_host(host)) or _is_raw(host, request.port))
+        passed = judgement.settings.pass_through
+        return not (passed.covers_at(canonical_host(host), request.port) or _is_raw(host, request.port))
 
 
 def _own_pages() -> set[bytes]:
     """The names of pages that the proxy serves: the live page, and mitmproxy's, with its certificate authority."""
     return {HOST.encode(), *([to_bytes(ctx.options.onboarding_host)] if "onboarding_host" in ctx.options else [])}
-
-
-class _Refused(layer.Layer):
-    """Ends the connection."""
-
-    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
-        if isinstance(event, events.Start):
-            yield commands.CloseConnection(self.context.client)
-
-
-_Decide = Callable[[list[bytes]], Coroutine[None, None, layer.Layer | None]]
-
-
-@dataclass
-class HushlistHeldHook(commands.StartHook):
-    """Asks the addon, by ``hushlist_held``, to wait for a decision; until then, the layer is paused."""
-
-    held: BegunCoroutine[layer.Layer | None]
-
-
-class _Held(layer.Layer):
-    """Holds back a client's first data until there is enough to decide."""
-
-    def __init__(self, chosen: layer.Layer, decide: _Decide) -> None:
-        super().__init__(chosen.context)
-        self._decide = decide
-        self._held: list[events.Event] = []
-
-    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
-        self._held.append(event)
-        if isinstance(event, events.ConnectionClosed):
-            yield commands.CloseConnection(self.context.client)
-        elif isinstance(event, events.DataReceived):
-            deciding = BegunCoroutine(self._decide(_sent(self.context.client, self._held)))
-            if not deciding.is_done:
-                yield HushlistHeldHook(deciding)
-            decided = deciding.result if deciding.is_done else _Refused(self.context)
-            if decided is not None:
-                self._handle_event = decided.handle_event  # type: ignore[method-assign]
-                for held in self._held:
-                    yield from decided.handle_event(held)
-
-
-def _sent(client: connection.Client, held: Iterable[events.Event]) -> list[bytes]:
-    """The chunks that a client has sent."""
-    return [event.data for event in held if isinstance(event, events.DataReceived) and event.connection is client]
 
 
 def _lead(server: connection.Server, request: Request) -> None:
@@ -434,18 +659,23 @@ def _way(
     The policy must pass every name through, and the connection then goes to one of them. If the policy passes the
     address itself through, the names do not matter: the connection goes to that address.
     """
-    if not (passed.names or passed.networks):
+    if not (passed.names or passed.networks or passed.by_port):
         return None
+    covers = partial(_covers, passed, address[1])
     try:
         *names, target = map(canonical_host, map(to_bytes, (*_known(sni), address[0])))
     except UrlError:
         return None
-    if is_address(target) and passed.covers(target):
+    if is_address(target) and covers(target):
         return address
     name = name_to_ask(request)
     if name is not None:
-        return (name, address[1]) if passed.covers(name.encode()) else None
-    return address if all(map(passed.covers, (*names, target))) else None
+        return (name, address[1]) if covers(name.encode()) else None
+    return address if all(map(covers, (*names, target))) else None
+
+
+def _covers(passed: PassThrough, port: int, host: bytes) -> bool:
+    return passed.covers_at(host, port)
 
 
 def _known(sni: str | None) -> tuple[str, ...]:
@@ -469,7 +699,9 @@ def _is_unseen(client: connection.Client, address: connection.Address, passed: P
     if client.transport_protocol != "udp" or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
         return False
     places = (address[0], *_known(client.sni))
-    return not any(_fits(ctx.options.udp_hosts, place) or passed.covers(_canonical(place)) for place in places)
+    return not any(
+        _fits(ctx.options.udp_hosts, place) or passed.covers_at(_canonical(place), address[1]) for place in places
+    )
 
 
 def _canonical(place: str) -> bytes:
@@ -479,12 +711,49 @@ def _canonical(place: str) -> bytes:
         return b""
 
 
-def _is_raw(host: bytes, port: int) -> bool:
-    """Whether mitmproxy's options keep a tunnel from being decrypted, or read as HTTP."""
+def _is_raw(host: bytes, port: int, *, is_inner: bool = False) -> bool:
+    """Whether mitmproxy's options keep a tunnel from being decrypted, or read as HTTP; or decrypted TLS from the
+    latter."""
     name = host.decode("utf-8", "surrogateescape")
     full, options = f"{name}:{port}", ctx.options
+    if _fits(options.tcp_hosts, name):
+        return True
     is_left_out = bool(options.allow_hosts) and not _fits(options.allow_hosts, full)
-    return is_left_out or _fits(options.ignore_hosts, full) or _fits(options.tcp_hosts, name)
+    return not is_inner and (is_left_out or _fits(options.ignore_hosts, full))
+
+
+def _is_raw_beginning(context: Context, said: Said) -> bool | None:
+    """Whether a client has begun with neither TLS nor HTTP; ``None`` until that is clear."""
+    try:
+        hello = read_hello(context, said.sent)
+    except IncompleteError:
+        return False if said.is_whole else None
+    except ValueError:
+        return False
+    if hello is not None:
+        return False
+    data = b"".join(said.sent)
+    is_http = begins_http(data)
+    if is_http is None:
+        return None if may_become_http(data) and not said.is_whole else True
+    return not is_http
+
+
+def _decrypted(why_decrypt: WhyEnd, client: connection.Client, settings: GroupSettings) -> str | None:
+    why = why_decrypt(client, settings)
+    return None if why is None else f"it would be decrypted now: {why}"
+
+
+def _entry_of(request: Request) -> str:
+    """What names a connection's destination in ``pass-through``.
+
+    >>> _entry_of(Request(b"tcp", (b"Mail.example",), 25, b"/")), _entry_of(Request(b"tcp", (b"::1",), 22, b"/"))
+    ('mail.example:25', '[::1]:22')
+    """
+    host = request.hosts[0]
+    with suppress(UrlError):
+        host = canonical_host(host)
+    return f"{printable(host.decode('ascii', 'backslashreplace'))}:{request.port}"
 
 
 def _fits(patterns: Iterable[str], text: str) -> bool:

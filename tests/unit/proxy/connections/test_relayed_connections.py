@@ -51,7 +51,12 @@ class Proxied(ProxyConnections):
     def open(self, host: str, why: str | None = None, *, protocol: Any = "tcp") -> connection.Client:
         """A relayed connection that would now be decrypted for a reason."""
         client, judgement = self.client(protocol), self.judged(host)
-        self.hushlist._relayed.note(client, judgement.request, judgement, lambda *_: why)
+        self.hushlist._relayed.note(
+            client,
+            judgement.request,
+            judgement,
+            lambda *_: None if why is None else f"it would be decrypted now: {why}",
+        )
         return client
 
     def judged(self, host: str) -> Judgement:

@@ -16,7 +16,7 @@ from mitmproxy import connection, ctx, http, tcp, tls
 from mitmproxy.addons.next_layer import NextLayer
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer
+from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer, modes
 from mitmproxy.proxy.layers import tcp as tcp_layer
 from mitmproxy.proxy.layers.quic import RawQuicLayer
 from mitmproxy.proxy.mode_specs import ProxyMode
@@ -722,7 +722,7 @@ def test_mitmproxy_is_asked_first_which_layer_it_would_take(hushlist: Hushlist, 
     ctx.options.update(ignore_hosts=[re.escape(host)])
     nextlayer = undecided((host, 4711))
     hushlist.next_layer(nextlayer)
-    assert isinstance(nextlayer.layer, tunnels._Refused if is_refused else TCPLayer)
+    assert isinstance(nextlayer.layer, tunnels.Refused if is_refused else TCPLayer)
 
 
 def datagrams(kind: type[UDPLayer | RawQuicLayer], mode: str, host: str, sni: str | None) -> layer.NextLayer:
@@ -765,7 +765,7 @@ def test_datagrams_in_which_nothing_can_be_read_pass_only_to_places_that_are_nam
     ctx.options.update(udp_hosts=udp_hosts)
     nextlayer = datagrams(kind, mode, host, sni)
     hushlist.next_layer(nextlayer)
-    is_refused = isinstance(nextlayer.layer, tunnels._Refused)
+    is_refused = isinstance(nextlayer.layer, tunnels.Refused)
     if kind is UDPLayer and not is_refused:  # another hook decides it by its names and address
         flow = tflow.tudpflow()
         flow.client_conn, flow.server_conn = nextlayer.context.client, nextlayer.context.server
@@ -803,7 +803,7 @@ def test_where_no_layer_can_be_chosen_the_connection_is_ended_unless_failures_pa
     hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause) if passes else frozenset())
     nextlayer = undecided(("198.51.100.7", 4711))
     hushlist.next_layer(nextlayer)
-    assert isinstance(nextlayer.layer, tunnels._Refused) is not passes
+    assert isinstance(nextlayer.layer, tunnels.Refused) is not passes
 
 
 def test_where_failures_pass_what_another_addon_passes_through_stays_so(
@@ -844,13 +844,125 @@ def test_tls_for_what_is_no_name_is_not_passed_through(hushlist: Hushlist, sni: 
     assert not refused(hushlist, data.context)
 
 
-def test_http_is_left_to_its_requests(hushlist: Hushlist) -> None:
-    one = Context(client_of(), None)  # type: ignore[arg-type]
-    one.server.address = ("blocked.example", 80)
-    nextlayer = layer.NextLayer(one)
-    chosen = nextlayer.layer = object.__new__(HttpLayer)
-    hushlist.next_layer(nextlayer)
-    assert nextlayer.layer is chosen
+def in_tunnel(
+    address: tuple[str, int], mode: str = "regular", port: int = 8080, *, is_tls: bool = False
+) -> layer.NextLayer:
+    """A connection that has begun, and of which nobody knows what it carries."""
+    one = Context(client_of(mode, port), ctx.options)
+    one.server.address, one.server.tls = address, is_tls
+    modes.TransparentProxy(one)  # the layer around it
+    ctx.options.update(rawtcp=False)  # as the addon has it
+    return layer.NextLayer(one)
+
+
+@pytest.mark.parametrize("host", ["good.example", "blocked.example", "bank.example"])
+def test_http_is_left_to_its_requests(hushlist: Hushlist, host: str) -> None:
+    for pieces in (
+        [b"GET / HTTP/1.1\r\n"],
+        [b"\r\nGET / HTTP/1.1\r\n\r\n"],
+        [b"ODD x HTTP/1.0\r\n"],
+        [b"GET /old\r\n"],
+    ):
+        nextlayer = in_tunnel((host, 80))
+        nextlayer.events = [events.DataReceived(nextlayer.context.client, piece) for piece in pieces]
+        hushlist.next_layer(nextlayer)
+        assert isinstance(nextlayer.layer, HttpLayer), pieces
+
+
+@each_row(
+    ("pieces", "expected"),
+    [
+        ([b"SSH-2.0-x\r\n"], ["ended"]),
+        ([b"\x00"], ["ended"]),
+        ([b"EHLO x", b"\r\n"], ["held", "ended"]),
+        ([b"G", b"ET / HTTP/1.1\r\n\r\n"], ["held", "passed"]),
+        ([HARMLESS[:1], HARMLESS[1:2], HARMLESS[2:]], ["held", "held", "passed"]),
+        ([b"\x16\x04\x01\x00\x10"], ["ended"]),
+        ([b"\x17", b"\x03", b"\x03"], ["held", "held", "ended"]),
+        ([b"x" * 5000], ["passed"]),  # a line that is too long is read as HTTP, which has a bound
+    ],
+)
+@pytest.mark.parametrize("host", ["good.example", "bank.example"])
+def test_what_is_neither_http_nor_tls_ends_as_soon_as_that_is_clear(
+    hushlist: Hushlist, pieces: list[bytes], expected: list[str], host: str
+) -> None:
+    nextlayer = in_tunnel((host, 80))
+    found: list[str] = []
+    for piece in pieces:
+        received = events.DataReceived(nextlayer.context.client, piece)
+        if not found:
+            nextlayer.events = [events.Start(), received]
+            hushlist.next_layer(nextlayer)
+            assert nextlayer.layer is not None
+            done = [one for event in nextlayer.events for one in nextlayer.layer.handle_event(event)]
+        else:
+            assert nextlayer.layer is not None
+            done = list(nextlayer.layer.handle_event(received))
+        is_held = isinstance(nextlayer.layer, tunnels.Held) and not nextlayer.layer.is_decided
+        is_ended = any(isinstance(command, commands.CloseConnection) for command in done)
+        found.append("ended" if is_ended else "held" if is_held else "passed")
+    assert found == expected
+
+
+@each_row(
+    ("nextlayer", "kind"),
+    [
+        (("bank.example", 9000), tunnels.EarlyRelay),
+        (("www.bank.example", 443), tunnels.EarlyRelay),
+        (("192.0.2.7", 9000), tunnels.EarlyRelay),
+        (("good.example", 9000), None),
+        (("blocked.bank.example", 9000), None),
+        (("blocked.bank.example", 143), tunnels.RefusedAtStart),
+        (("good.example", 143), tunnels.RefusedAtStart),
+        (("good.example", 993), None),
+        (("good.example", 993, {"is_tls": True}), tunnels.RefusedAtStart),
+        (("bank.example", 993, {"is_tls": True}), tunnels.RefusedAtStart),
+        (("bank.example", 443, {"is_tls": True}), None),
+        (("198.51.100.1", 3306, {"mode": "transparent"}), tunnels.RefusedAtStart),
+        (("192.0.2.7", 3306, {"mode": "transparent"}), tunnels.EarlyRelay),
+        (("192.0.2.7", 5353, {"mode": "transparent"}), None),  # DNS is read
+        (("192.0.2.7", 5353, {"mode": "socks5"}), tunnels.EarlyRelay),
+        (("good.example", 143, {"mode": "reverse:tcp://good.example:143"}), None),
+        (("good.example", 143, {"port": 8081}), tunnels.EarlyRelay),  # a dry run
+        (("good.example", 143, {"port": 8082}), tunnels.EarlyRelay),  # nothing is decided
+    ],
+)
+def test_what_is_known_when_a_connection_begins_decides_what_nobody_reads(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, nextlayer: tuple[object, ...], kind: type[layer.Layer] | None
+) -> None:
+    host, port, *more = nextlayer
+    asked = in_tunnel((host, port), **(more[0] if more else {}))  # type: ignore[arg-type]
+    quiet: list[layer.NextLayer] = []
+    monkeypatch.setattr(hushlist._tunnels, "end_if_quiet", quiet.append)
+    hushlist.hushlist_begun(asked)
+    assert (asked.layer and type(asked.layer)) is kind
+    may_be_quiet = kind is None and not asked.context.client.proxy_mode.full_spec.startswith("reverse") and port != 5353
+    assert quiet == [asked] * may_be_quiet
+
+
+def test_the_proxy_relays_nothing_to_itself(hushlist: Hushlist) -> None:
+    asked = in_tunnel(("bank.example", 9000))
+    made = own(hushlist, asked.context.client)
+    hushlist.hushlist_begun(asked)
+    assert isinstance(asked.layer, tunnels.RefusedAtStart)
+    assert made.connected
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_where_the_filter_fails_nothing_is_relayed_unless_failures_pass(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, *, passes: bool
+) -> None:
+    monkeypatch.setattr(Engine, "decide_host", broken)
+    if passes:
+        hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+    asked, socks = (
+        in_tunnel(("bank.example", 9000)),
+        tunnels.SocksRequest(in_tunnel(("good.example", 25)).context, is_refused=False),
+    )
+    hushlist.hushlist_begun(asked)
+    hushlist.hushlist_socks(socks)
+    assert isinstance(asked.layer, tunnels.RefusedAtStart) is not passes
+    assert socks.is_refused is not passes
 
 
 # -- clients that refuse the certificate -------------------------------------------------------------------------------
@@ -1023,4 +1135,4 @@ def test_a_connection_goes_by_one_policy_alone(hushlist: Hushlist) -> None:
 def test_so_do_datagrams_in_which_nothing_can_be_read(hushlist: Hushlist) -> None:
     nextlayer = datagrams(RawQuicLayer, "wireguard", "198.51.100.1", "www.bank.example")
     hushlist.next_layer(nextlayer)
-    assert isinstance(nextlayer.layer, tunnels._Refused)
+    assert isinstance(nextlayer.layer, tunnels.Refused)

@@ -1,0 +1,64 @@
+"""What a connection carries, by its first octets."""
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.proxy.connections.beginnings import begins_http, may_become_http
+from unit.rows import each_row
+
+
+@each_row(
+    ("data", "is_http"),
+    [
+        (b"GET / HTTP/1.1\r\n", True),
+        (b"\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n", True),
+        (b" GET\t/ x  HTTP/1.0 \n", True),
+        (b"M-SEARCH * HTTP/1.1\r\n", True),
+        (b"GET /\r\n", True),  # HTTP/0.9
+        (b"GET http://x/\n", True),
+        (b"GET key\r\n", False),
+        (b"get /\r\n", False),
+        (b"OPTIONS rtsp://x/ RTSP/1.0\r\n", False),
+        (b"PRI * HTTP/2.0\r\n", False),
+        (b"HTTP/1.1\r\n", False),
+        (b"<GET / HTTP/1.1\r\n", False),
+        (b"EHLO x\r\n", False),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", False),
+        (b"\x00", False),
+        (b"GET\x00", False),
+        (b"", None),
+        (b"\r\n", None),
+        (b"G", None),
+        (b"GET /a b", None),
+        (b"hello", None),
+        (b"GET /" + bytes(4096), True),
+        (b"G" * 4096, True),
+    ],
+)
+def test_http_is_known_by_its_first_line(data: bytes, is_http: bool | None) -> None:
+    assert begins_http(data) is is_http
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_what_is_no_http_does_not_become_one(first: bytes, more: bytes) -> None:
+    if begins_http(first) is False and b"\n" not in first.lstrip(b"\r\n\t "):
+        assert begins_http(first + more) is False
+
+
+@each_row(
+    ("data", "may_be"),
+    [(b"GET ", True), (b"PROPF", True), (b"GETS", False), (b"hello", False), (b"", False), (b"\r\n", False)],
+)
+def test_many_a_protocol_begins_with_letters(data: bytes, may_be: bool) -> None:
+    assert may_become_http(data) is may_be
+
+
+@pytest.mark.parametrize("unit", [b" ", b"\t", b"x ", b"GET / HTTP/1.1", b"\r\n"])
+def test_its_time_is_linear(unit: bytes) -> None:
+    began = perf_counter()
+    begins_http(b"GET" + unit * (1 << 20) + b"\n")
+    may_become_http(unit * (1 << 20))
+    assert perf_counter() - began < 3
