@@ -26,8 +26,8 @@ from conformance.adblock_judge import (
 )
 from conformance.readme import section, table
 from hushlist.match.context import KINDS, context_of
+from hushlist.match.filters.filter_reader import parse_filter, split_options
 from hushlist.match.filters.network_filter import Asked as FilterAsked
-from hushlist.match.filters.network_filter import parse_filter, split_options
 from hushlist.url.request import request_of
 from unit.rows import each_row
 

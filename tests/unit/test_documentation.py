@@ -80,7 +80,7 @@ PROMISES: dict[str, list[tuple[str, str, int]]] = {
         ("from an hour to # weeks", "hushlist.compiling.list_update:_MOST", 7 * _DAY),
         ("at most # redirects", "hushlist.compiling.list_fetch:_MOST_REDIRECTS", 1),
         ("the server tells, in # minutes", "hushlist.compiling.list_fetch:LONGEST_FETCH", 60),
-        ("anything, # times at most", "hushlist.match.filters.network_filter:_MOST_WILDCARDS", 1),
+        ("anything, # times at most", "hushlist.match.filters.filter_reader:_MOST_WILDCARDS", 1),
         ("in the URL, with # groups at most", "hushlist.match.filters.linear_regex:_MOST_GROUPS", 1),
         ("people call it, in at most # characters", "hushlist.lists.list_source:LONGEST_TITLE", 1),
         ("block page says, in at most # characters", "hushlist.lists.list_source:LONGEST_REASON", 1),

@@ -17,7 +17,7 @@ from hushlist import squid as helper_module
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.match.checks import Check
-from hushlist.match.filters.network_filter import parse_filter
+from hushlist.match.filters.filter_reader import parse_filter
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Rule, Terms
 from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings

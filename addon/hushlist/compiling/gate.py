@@ -162,7 +162,7 @@ class Gate:
         form = file.format
         if file.detected is not None or form is UNTOLD:
             with suppress(OSError):
-                form = FORMATS.get(detect_format(current.path) or "", form)
+                form = FORMATS.get(detect_format(current.path).form or "", form)
         copy = chunk_list(replace(file, format=form, copy=current.path))
         if copy.digest != current.digest:
             why = f"it has changed, and its last good copy is damaged: remove {current.path} to use it as it is"

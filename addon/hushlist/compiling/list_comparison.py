@@ -150,7 +150,7 @@ _ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)
 def _why_broad(own: NetworkFilter, breadth: BreadthTest) -> str | None:
     """Why a filter is broad, on pages of any site, or of any below a public suffix.
 
-    >>> from hushlist.match.filters.network_filter import parse_filter
+    >>> from hushlist.match.filters.filter_reader import parse_filter
     >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||www.", "@@*$domain=com")
     >>> [_why_broad(parse_filter(text), BreadthTest(())) is not None for text in own]
     [True, True, True, True, True]

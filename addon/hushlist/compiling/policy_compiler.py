@@ -26,7 +26,7 @@ from hushlist.compiling.compile_report import SECTION, CompileReport, ListReport
 from hushlist.compiling.gate import Gate
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.list_comparison import broad_hashes
-from hushlist.errors import Problem
+from hushlist.errors import Problem, number_of
 from hushlist.jobs.list_chunks import (
     ChunkedList,
     LoadedChunk,
@@ -166,6 +166,7 @@ def _compile(
         collect = partial(_collect, popular=popular_domains, folder=folder)
         collected = list(read_lists(lists, workers, collect, longest_first=True))
         _doubt_formats(lists, {at for at, part in collected if part.rules})
+        _doubt_exceptions(lists, collected)
         errors = [problem for report in reports for problem in report.errors]
         changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]
         errors += [Problem(str(file), 0, file.name, "it changed while it was read") for file in changed]
@@ -255,6 +256,21 @@ def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> 
         is_empty = report.left_out > 0 and at not in with_rules
         if is_empty and file.format.reader != "read_squidguard_expressions":
             report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
+
+
+def _doubt_exceptions(lists: Sequence[ChunkedList], collected: Iterable[tuple[int, CollectedPart]]) -> None:
+    """Warn of exceptions in a layer in which nothing stops a request, so that they can lift nothing."""
+    stopping, exceptions = set[str](), Counter[int]()
+    for at, part in collected:
+        exceptions[at] += part.exceptions
+        if not part.actions.isdisjoint((Action.BLOCK, Action.WARN)):
+            stopping.add(part.layer)
+    for at, number in exceptions.items():
+        layer = lists[at].file.defaults.layer or ""
+        if number and layer not in stopping:
+            of = number_of(number, "exception lifts", "exceptions lift")
+            why = f"its {of} nothing: they are about what stops in their own layer, {layer}, and nothing does there"
+            lists[at].report.warn(0, "list", f"{why}; to have it allow, write 'action: allow' for it")
 
 
 def _build(

@@ -24,11 +24,12 @@ from hushlist.importing.imported_policy import (
     network_of,
     shown,
 )
-from hushlist.lists.filter_lists import read_adblock
+from hushlist.lists.filter_lists import read_adblock_dns
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.patterns import is_sinkhole, read_name
 from hushlist.lists.yaml_nodes import YamlNode, read_document
-from hushlist.match.rule import Expression, each_rule
+from hushlist.match.filters.network_filter import NetworkFilter
+from hushlist.match.rule import Action, each_rule
 from hushlist.policy.safe_search import STRICT, services
 
 _NOTHING = YamlNode(0, None)
@@ -114,12 +115,19 @@ class _Reader:
         policy = self._policy
         names = [_IMPORTANT_ALLOWED, _IMPORTANT, _ALLOWED, _LISTS]
         found: dict[str, dict[str, str]] = {name: {} for name in names}
+        filters: dict[str, list[str]] = {name: [] for name in names}
         for node in _items(_of(self._root, "user_rules")):
-            for layer, domain in self._rule(_text(node).strip(), node.line):
-                found[layer][domain] = f"user_rules, line {node.line}"
+            for layer, text in self._rule(_text(node).strip(), node.line):
+                if _FILTER.search(text):
+                    filters[layer].append(text)
+                else:
+                    found[layer][text] = f"user_rules, line {node.line}"
         for name in names:
             action = "allow" if name in (_IMPORTANT_ALLOWED, _ALLOWED) else "block"
             policy.add_domains(name, f"{name}: user rules", found[name], action)
+            if filters[name]:
+                file = policy.file(f"{name}: user filters", "".join(f"{text}\n" for text in filters[name]).encode())
+                policy.layer(name).append(ImportedList(file, "adblock-dns", f"{name}: user filters", action))
         for key, layer, action in (("whitelist_filters", _ALLOWED, "allow"), ("filters", _LISTS, "block")):
             for node in _items(_of(self._root, key)):
                 if _is_on(_of(node, "enabled")):
@@ -130,12 +138,12 @@ class _Reader:
                         continue
                     file = f"lists/subscribed-{re.sub('[^0-9]', '', number) or node.line}.txt"
                     command = f"mkdir -p lists && cp -- {shlex.quote(address)} {file}"
-                    policy.layer(layer).append(ImportedList(file, "adblock-hosts", title, action, command))
+                    policy.layer(layer).append(ImportedList(file, "adblock-dns", title, action, command))
                     self._report.leave_out(line, address, BY_COMMAND)
         return names
 
     def _rule(self, text: str, line: int) -> Iterator[tuple[str, str]]:
-        """Layer and domain of a rule of the administrator's."""
+        """Layer and domain of a rule of the administrator's, or layer and filter of one for more than a domain."""
         if not text or text.startswith(("!", "#")):
             return
         address, *names = text.partition("#")[0].split()
@@ -149,19 +157,17 @@ class _Reader:
             yield from self._exact([text], line, _LISTS)
             return
         plain = _IMPORTANT_OPTION.sub("", text)
+        is_important, is_allowed = plain != text, plain.startswith("@@")
+        layer = ((_LISTS, _ALLOWED), (_IMPORTANT, _IMPORTANT_ALLOWED))[is_important][is_allowed]
         own = ProblemReport(self._report.source)
-        rules = list(each_rule(read_adblock(plain.removeprefix("@@").encode(), ListDefaults(), own)))
-        if rules and "$" in plain:
-            self._report.leave_out(line, text, "no rule has these modifiers")
-        elif len(rules) != 1 or not isinstance(rules[0].pattern, Expression):
-            why = next(
-                (problem.why.removeprefix("left out: ") for problem in own.warnings), "a filter for more than a domain"
-            )
-            self._report.leave_out(line, text, why)
+        rules = [rule.pattern for rule in each_rule(read_adblock_dns(plain.encode(), _OF_FILTERS[is_allowed], own))]
+        if not rules:
+            for problem in own.warnings:
+                self._report.leave_out(line, text, problem.why.removeprefix("left out: "))
+        elif isinstance(rules[0], NetworkFilter):
+            yield layer, plain
         else:
-            is_important, is_allowed = plain != text, plain.startswith("@@")
-            layers = ((_LISTS, _ALLOWED), (_IMPORTANT, _IMPORTANT_ALLOWED))
-            yield layers[is_important][is_allowed], str(rules[0].pattern).removesuffix("/")
+            yield from ((layer, str(rule).removesuffix("/")) for rule in rules)
 
     def _exact(self, names: list[str], line: int, layer: str) -> Iterator[tuple[str, str]]:
         """Names that stand for themselves alone."""
@@ -217,7 +223,7 @@ class _Reader:
             service = re.sub("[^a-z0-9_-]", "", _text(item))
             file, chosen = f"lists/service-{service}.txt", f'.blocked_services[] | select(.id=="{service}") | .rules[]'
             command = f"mkdir -p lists && curl --fail {_SERVICES} | jq --raw-output {shlex.quote(chosen)} > {file}"
-            lists.append(ImportedList(file, "adblock", f"Service {service}", "block", command))
+            lists.append(ImportedList(file, "adblock-dns", f"Service {service}", "block", command))
             why = "a blocked service: policy.yaml has the command that fetches its rules"
             self._report.leave_out(item.line, _text(item), why)
         return [name]
@@ -280,6 +286,9 @@ class _Reader:
             self._policy.everybody.settings["log"] = log
 
 
+_OF_FILTERS = (ListDefaults(), ListDefaults(action=Action.ALLOW))
+#: what a filter has, and no domain
+_FILTER = re.compile(r"[|^/*@$]")
 _DOMAIN = re.compile(r"(?:[\w-]+\.)+[\w-]+")
 _IMPORTANT_OPTION = re.compile(r"\$important$|,important(?=,|$)|(?<=\$)important,")
 _DURATION = re.compile(r"(?:([0-9]{1,5})h)?(?:([0-9]{1,5})m)?(?:0s)?")

@@ -169,7 +169,7 @@ class ImportedPolicy:
         for problem in own.errors:
             report.leave_out(line, shown(address), problem.why)
         if not own.errors:
-            self.layer(layer).append(ImportedList(address, "adblock-hosts", title, action, is_url=True))
+            self.layer(layer).append(ImportedList(address, "adblock-dns", title, action, is_url=True))
 
     def file(self, name: str, content: bytes | Path) -> str:
         """Give the folder a text, and return its name there."""

@@ -29,6 +29,7 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.lists.conditions import Conditions
 from hushlist.lists.hash_lists import seal_in_head
 from hushlist.lists.list_source import LONGEST_LINE, ProblemReport
 from hushlist.lists.patterns import of_hosts
@@ -45,7 +46,7 @@ from hushlist.system.files import check_length, open_regular, reason_of
 #: octets of a source that one process reads at a time
 PIECE = 1 << 21
 #: readers of lists in which a rule for a host is a filter
-ADBLOCK_READERS = ("read_adblock", "read_adblock_hosts")
+ADBLOCK_READERS = ("read_adblock", "read_adblock_hosts", "read_adblock_dns")
 #: with fewer octets than this in all lists, starting other processes takes longer than it saves
 FEW = 1 << 21
 
@@ -95,6 +96,8 @@ class Chunk(NamedTuple):
     offset: int
     length: int
     first_line: int
+    #: of Adblock lists: the conditions in which it begins
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +118,19 @@ class ChunkedList:
 def chunk_list(file: ListFile) -> ChunkedList:
     """Cut a file into chunks; if it cannot be read, the report has an error."""
     report = ProblemReport(file.source)
+    if file.doubt:
+        report.warn(0, "list", file.doubt)
     digest = hashlib.sha256()
     chunks: list[Chunk] = []
-    longest, end = file.format.longest, 0
+    longest, end, conditions = file.format.longest, 0, Conditions()
     try:
         with open_regular(file.read_from, longest) as stream:
             for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, digest.update):
                 if not chunks and file.defaults.seal is None and file.format.reader == "read_sha256":
                     file = replace(file, defaults=replace(file.defaults, seal=seal_in_head(octets)))
-                chunks.append(Chunk(start, len(octets), line))
+                chunks.append(Chunk(start, len(octets), line, conditions.open))
+                if file.format.reader in ADBLOCK_READERS:
+                    conditions.read(octets)
                 check_length(end, longest, file.path)  # the file may grow
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         report.error(0, file.path.name, reason_of(error))
@@ -200,6 +207,8 @@ def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
             octets = stream.read(chunk.length)
     except OSError as error:
         report.error(0, file.path.name, reason_of(error))
+    if chunk.conditions:
+        file = replace(file, defaults=replace(file.defaults, conditions=chunk.conditions))
     return LoadedChunk(number, file, octets, report)
 
 

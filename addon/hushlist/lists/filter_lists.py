@@ -1,12 +1,14 @@
 """Readers of lists in the filter formats of browsers: Adblock Plus, and Chromium's URLBlocklist and URLAllowlist.
 
 In Adblock Plus, ``||host^`` becomes a rule for the host, and each other filter for requests a rule with a pattern and
-options (``match/filters/network_filter.py``). What a proxy cannot apply is left out, counted by kind.
+options (``match/filters/network_filter.py``). What a proxy cannot apply is left out, counted by kind. Lists for name
+servers speak another language in the same signs: ``adblock_language`` tells the two apart.
 
 Of Chromium's format, the filters that are a host or a path prefix are taken; others are left out, one by one with the
 reason. There ``host/path`` also fits ``host/pathology``; here it fits only the page and the folder of that name.
 
 Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters;
+https://adguard-dns.io/kb/general/dns-filtering-syntax/;
 https://www.chromium.org/administrators/url-blocklist-filter-format/
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from hushlist.lists.conditions import without_unused
 from hushlist.lists.list_source import LONGEST_REASON, ListDefaults, ProblemReport, block_lines, entries
 from hushlist.lists.patterns import (
     PLAIN_NAME,
@@ -26,7 +29,8 @@ from hushlist.lists.patterns import (
     run_of,
     split_plain,
 )
-from hushlist.match.filters.network_filter import parse_filter, split_options
+from hushlist.lists.plain_lists import BLOCKS_NOTHING, OWN_NAMES, SHORTENED
+from hushlist.match.filters.filter_reader import parse_filter, split_options
 from hushlist.match.rule import Action, Rule, RuleBlock
 
 # -- Adblock Plus ------------------------------------------------------------------------------------------------
@@ -35,11 +39,14 @@ _HEADER = re.compile(r"\[[^\]]*\]")
 _COMMENT = re.compile(r"!(?!#)|#+(?:\s|$)")
 # Element hiding and its kin: "##", "#@#", "#?#", "#$#", "#%#" and their combinations; AdGuard's "$$" and "$@$".
 _COSMETIC = re.compile(r"#@?[$%?]{0,2}#|\$@?\$")
-_CONDITION = re.compile(r"!#(?:if|else)\b")
-_UNASKED = "a condition: the filters that it is about are used in any case"
+#: uBlock Origin, Static filter syntax: "a trailing comment" behind white space
+_TRAILING = re.compile(r"\s#(?:\s.*)?\Z", re.DOTALL)
 _INCLUDED = "a file that the list includes: it is used where the policy names it as a list of its own"
 #: options that change nothing of a filter for a whole host, which stops its pages, too
 _NOT_NARROWING = frozenset(("all", "match-case"))
+#: options of an exception that do not depend on who asks, and what for
+_NO_CONTEXT = frozenset(("all", "match-case", "important"))
+_NOT_BY_HOST = "an exception for some requests alone, in a list that allows: a client could lie about them"
 #: options of exceptions that are not about requests
 _OF_PAGES = re.compile(r"[$,](?:(?:elem|generic|specific)hide|[egs]hide)(?:,|$)")
 #: an option that changes nothing of a filter: why it is there
@@ -47,14 +54,14 @@ _REASON = re.compile(r"""([$,])reason=("[^"]*"|'[^']*'|[^,$]*)(?:,|$)""")
 #: a filter for a whole host, or for all hosts below it; without "^", it has to look like one
 _HOST = re.compile(
     r"\|\|(?:\*\.)?"
-    r"(\[[0-9A-Fa-f:.]+\]|[^\s/?#|^*:@]++(?=\^)|(?=[^\s/?#|^*:@][^\s/?#|^*:@.]*+\.)[^\s/?#|^*:@]++(?<![.-]))\^?\*?"
+    r"(\[[0-9A-Fa-f:.]+\]|[^\s/?#|^*:@]++(?=\^)|(?=[^\s/?#|^*:@][^\s/?#|^*:@.]*+\.)[^\s/?#|^*:@]++(?<![.-]))(?:\^\||\^?\*?)"
 )
 
 
 def read_adblock(
-    octets: bytes, defaults: ListDefaults, report: ProblemReport, *, has_hosts: bool = False
+    octets: bytes, defaults: ListDefaults, report: ProblemReport, *, has_hosts: bool = False, of_names: bool = False
 ) -> Iterator[Rule | RuleBlock]:
-    """Blocking filters and exceptions; ``has_hosts``: as ``read_adblock_hosts``.
+    """Blocking filters and exceptions; ``has_hosts`` and ``of_names``: as the other two readers.
 
     >>> from hushlist.match.rule import each_rule
     >>> report = ProblemReport("f")
@@ -65,18 +72,24 @@ def read_adblock(
     f:4: ##.ad: left out: cosmetic
     """
     plain_terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
+    octets = without_unused(octets, defaults.conditions, report)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
         for line, text in block_lines(lines, first, report, is_foreign=True):
             entry = text.strip()
             if not entry or (entry[0] in "!#[" and (_COMMENT.match(entry) or _HEADER.fullmatch(entry))):
                 continue
+            if "#" in entry and (comment := _TRAILING.search(entry)):
+                entry = entry[: comment.start()].rstrip()
             if hosts := _hosts_of(entry):
-                if has_hosts:
-                    expressions = (read_name(host, line, report) for host in hosts)
-                    yield from (Rule(expression, plain_terms, line) for expression in expressions if expression)
-                else:
+                if not has_hosts:
                     report.tally(line, entry, _MAYBE_HOSTS)
+                elif is_sinkhole(SHORTENED.get(hosts[0], hosts[0])) is False and len(hosts) > 1:
+                    report.tally(line, entry, BLOCKS_NOTHING)
+                else:
+                    names = hosts[1:] or hosts
+                    expressions = (read_name(host, line, report) for host in names if host not in OWN_NAMES)
+                    yield from (Rule(expression, plain_terms, line) for expression in expressions if expression)
                 continue
             is_exception, terms = entry.startswith("@@"), plain_terms
             kind = _no_filter(entry)
@@ -86,13 +99,19 @@ def read_adblock(
                 kind = "a reason that is too long" if len(reason) > LONGEST_REASON else kind
                 terms = defaults.terms(report.source, reason=reason)
             if not kind and is_exception and not may_except(defaults):
-                kind = "an exception, in a list that does not block"
+                if defaults.action is Action.ALLOW:
+                    # what it lets pass is what the whole list is for; a client may lie about what is asked for
+                    entry, is_exception = entry[2:], False
+                    terms = exception
+                    kind = _NOT_BY_HOST if not of_names and set(split_options(entry)[1]) - _NO_CONTEXT else ""
+                else:
+                    kind = "an exception, in a list that does not block"
             if not kind and (host := _host_of(entry)):
                 yield from (Rule(own, terms, line) for own in read_prefix(host, line, report))
                 continue
             if not kind:
                 try:
-                    own = parse_filter(entry)
+                    own = parse_filter(entry, of_names=of_names)
                     yield Rule(own, exception if is_exception and not own.is_badfilter else terms, line)
                     continue
                 except ValueError as error:
@@ -104,7 +123,7 @@ def read_adblock(
 
 
 def read_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
-    """The same, where a host or a line of a hosts file means that host, as for uBlock Origin and AdGuard Home.
+    """The same, where a host or a line of a hosts file means that host, as for uBlock Origin.
 
     >>> from hushlist.match.rule import each_rule
     >>> rules = read_adblock_hosts(b"||a.example^\\nb.example\\n0 c.example", ListDefaults(), ProblemReport("f"))
@@ -112,6 +131,20 @@ def read_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemRep
     ['a.example/', 'b.example/', 'c.example/']
     """
     return read_adblock(octets, defaults, report, has_hosts=True)
+
+
+def read_adblock_dns(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+    """Lists for name servers, as AdGuard Home and Pi-hole read them: each pattern is about the names of hosts.
+
+    >>> from hushlist.match.rule import each_rule
+    >>> report = ProblemReport("f")
+    >>> rules = read_adblock_dns(b".mov|\\n/^stat[0-9]/\\n||a.example^\\n||b.example/ads", ListDefaults(), report)
+    >>> [str(rule.pattern) for rule in each_rule(rules)]
+    ['.mov|', '/^stat[0-9]/', 'a.example/']
+    >>> print(*report.warnings)
+    f:4: ||b.example/ads: left out: a pattern that no name of a host can fit
+    """
+    return read_adblock(octets, defaults, report, has_hosts=True, of_names=True)
 
 
 _SITES = run_of(rb"\|\|%b\^" % PLAIN_NAME)
@@ -124,18 +157,19 @@ _MAYBE_HOSTS = "a host on a line of its own: the format 'adblock-hosts' takes it
 
 
 def _hosts_of(entry: str) -> list[str]:
-    """The hosts of a line that is only a host, or a line of a hosts file; nothing for a filter.
+    """The host of a line that is only a host, or the address and the hosts of a line of a hosts file; nothing for a
+    filter.
 
     uBlock Origin, Static filter syntax, HOSTS files; AdGuard Home, Hosts blocklists, Domains-only syntax
     """
     if "." not in entry or entry[0] in "|@/":
         return []
-    address, *hosts = entry.partition(" #")[0].split()
-    if not hosts:
-        hosts = [address]
-    elif address != "0" and not is_sinkhole(address):
+    address, *hosts = entry.split()
+    if hosts and address != "0" and is_sinkhole(address) is None:
         return []
-    return hosts if all(map(_BARE_HOST.fullmatch, hosts)) else []
+    if not hosts:
+        return [address] if _BARE_HOST.fullmatch(address) else []
+    return [address, *hosts] if all(host in OWN_NAMES or _BARE_HOST.fullmatch(host) for host in hosts) else []
 
 
 def _names_of(filters: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:
@@ -147,7 +181,7 @@ def _no_filter(entry: str) -> str:
     if entry.startswith("!#include"):
         return _INCLUDED
     if entry.startswith("!#"):
-        return _UNASKED if _CONDITION.match(entry) else "a preprocessor directive"
+        return "a preprocessor directive"
     return "cosmetic" if ("#" in entry or "$" in entry) and _COSMETIC.search(entry) else ""
 
 

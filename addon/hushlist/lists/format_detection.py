@@ -1,4 +1,4 @@
-"""The format of a list by its content: where the file's name does not tell it, and of Adblock lists by their heads.
+"""The format of a list by its content: where the file's name does not tell it, and of Adblock lists their language.
 
 Formats whose entries can do more than block are never told so: a list in YAML may allow what it wants.
 """
@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport, blocks
@@ -35,11 +36,17 @@ _ENTRIES = {
 _WIDER = ("urls", "domains", "addresses")
 _COMMENT = re.compile(r"\s*(?:#(?:[\s#].*)?|;.*)?")
 _ADBLOCK_HEAD = re.compile(r"\s*(?:\[Adblock|!\s)", re.IGNORECASE)
-_HOSTS_MEAN_HOSTS = re.compile(r"uBlock|AdGuard (?:Home|DNS|SDN)", re.IGNORECASE)
 
 
-def detect_format(path: Path, form: str | None = None) -> str | None:
-    """The format that a file's content tells, or ``None``; of the format ``adblock``, whether it is another.
+class Detected(NamedTuple):
+    """The format that a file's content tells, or ``None``; and why that is not sure, for people."""
+
+    form: str | None
+    doubt: str = ""
+
+
+def detect_format(path: Path, form: str | None = None) -> Detected:
+    """The format of a file: that which its content tells, or which of the Adblock formats a given one is.
 
     Raises:
         OSError: the file cannot be read.
@@ -51,7 +58,11 @@ def detect_format(path: Path, form: str | None = None) -> str | None:
     text = whole.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     if form is None:
         form = format_of_text(text)
-    return "adblock-hosts" if form == "adblock" and means_hosts(text) else form
+    if form in ("adblock", "adblock-hosts"):
+        from hushlist.lists.adblock_language import language_of  # most policies start faster without it
+
+        return Detected(*language_of(text, form))
+    return Detected(form)
 
 
 def read_untold(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -89,17 +100,3 @@ def _format_of_entry(line: str) -> str | None:
     if names and names[0] != "-" and (address == "0" or is_sinkhole(address) is not None):
         return "hosts"
     return next((form for form, pattern in _ENTRIES.items() if pattern.fullmatch(entry)), None)
-
-
-def means_hosts(text: str) -> bool:
-    """Whether the head of an Adblock list names a blocker for which a host on a line of its own means that host.
-
-    >>> means_hosts("[Adblock Plus 2.0]\\n! Title: AdGuard DNS filter\\n"), means_hosts("! x\\n||a.example^\\n! uBlock")
-    (True, False)
-    """
-    for line in text.splitlines():
-        if line.strip() and line[0] not in "![#":
-            return False
-        if _HOSTS_MEAN_HOSTS.search(line):
-            return True
-    return False

@@ -55,6 +55,7 @@ FORMATS: dict[str, ListFormat] = {
     "rpz": ListFormat("rpz", "read_rpz", is_by_line=False),
     "adblock": ListFormat("filter_lists", "read_adblock", is_by_line=True),
     "adblock-hosts": ListFormat("filter_lists", "read_adblock_hosts", is_by_line=True),
+    "adblock-dns": ListFormat("filter_lists", "read_adblock_dns", is_by_line=True),
     "chromium": ListFormat("filter_lists", "read_chromium", is_by_line=True),
     "csv": ListFormat("csv_column", "read_csv", is_by_line=False),
     "addresses": ListFormat("plain_lists", "read_addresses", is_by_line=True),

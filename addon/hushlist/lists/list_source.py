@@ -225,6 +225,8 @@ class ListDefaults:
     layer: str | None = None
     #: who has to confirm that a rule fits, as in ``Terms``
     confirmer: str | None = None
+    #: of Adblock lists: the conditions in which the octets begin
+    conditions: tuple[str, ...] = ()
 
     def behind(self, other: ListDefaults) -> ListDefaults:
         """``other``, with its missing values taken from here."""

@@ -69,14 +69,14 @@ def pages(urls: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:
 
 
 #: names that hosts files give to the machine itself and to its network
-_OWN_NAMES = frozenset(
+OWN_NAMES = frozenset(
     (
         *("localhost", "localhost.localdomain", "local", "broadcasthost", "0.0.0.0"),  # noqa: S104
         *(f"ip6-{name}" for name in ("localhost", "loopback", "localnet", "mcastprefix")),
         *("ip6-allnodes", "ip6-allrouters", "ip6-allhosts"),
     )
 )
-_OWN_EXPRESSIONS = frozenset(f"{name}/".encode() for name in _OWN_NAMES)
+_OWN_EXPRESSIONS = frozenset(f"{name}/".encode() for name in OWN_NAMES)
 _SUNK = run_of(rb"(?:0\.0\.0\.0|127\.0\.0\.1|::1?|0)[ \t]++%b[ \t]*+" % PLAIN_HOST)
 #: why an entry is left out
 BLOCKS_NOTHING = "an address that is given to names: it blocks nothing"
@@ -100,7 +100,7 @@ def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> 
             # hosts(5): "Text from a "#" character until the end of the line is a comment"
             address, *named = entry.partition("#")[0].split()
             is_nowhere = is_sinkhole(SHORTENED.get(address, address))
-            given = [name for name in named if name.lower() not in _OWN_NAMES]
+            given = [name for name in named if name.lower() not in OWN_NAMES]
             if not named or is_nowhere is None:
                 report.leave_out(line, entry, "expected an address and a name")
             elif given and not is_nowhere:

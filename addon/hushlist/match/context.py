@@ -32,6 +32,12 @@ class Context(NamedTuple):
     #: in upper case; empty where it is not known
     method: str = ""
 
+    def is_same_host(self, host: bytes) -> bool | None:
+        """Whether the page has the request's host; ``None`` where it is not known."""
+        if self.page:
+            return self.page.encode() == host
+        return False if self.is_third_party else None
+
     def __str__(self) -> str:
         """For people: what was assumed."""
         page = f" for {self.page}" if self.page else " for an unknown page"

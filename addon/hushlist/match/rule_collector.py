@@ -88,6 +88,8 @@ class CollectedPart:
     is_of_filters: bool = False
     taken_back: set[bytes] = field(default_factory=set)
     actions: set[Action] = field(default_factory=set)
+    #: exceptions of Adblock lists, duplicates included
+    exceptions: int = 0
     #: the collector's candidates, and its rules for address ranges; and how many candidates
     candidates: Stored = b""
     candidates_number: int = 0
@@ -220,6 +222,7 @@ class RunCollector:
             if (host := pattern.whole_host) and not (pattern.is_exception or pattern.is_important):
                 self._part.taken_back.add(full_hash(host + b"/"))
             return
+        self._part.exceptions += pattern.is_exception
         self._filters.append(worded(pattern))
         if pattern.is_of_hosts:
             return

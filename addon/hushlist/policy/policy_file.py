@@ -45,8 +45,9 @@ class ListFile:
     path: Path
     format: ListFormat
     defaults: ListDefaults
-    #: the format, if the content told it
+    #: the format, if the content told it; and why that is not sure, for people
     detected: str | None = None
+    doubt: str = ""
     #: how much it may change before it is held back
     gate: GateLimits = GateLimits()  # noqa: RUF009  it is immutable
     #: the file that is read in its place, while it is held back
@@ -182,15 +183,15 @@ def list_files(
         raise _unlisted(path, "there is no such file" + (": to have it fetched, write it as its url" if is_url else ""))
     if path.is_dir():
         raise _unlisted(path, f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
-    told = form
-    if form in (None, "adblock"):
+    told, doubt = form, ""
+    if form in (None, "adblock", "adblock-hosts"):
         from hushlist.lists.format_detection import detect_format  # most policies start faster without it
 
         with suppress(OSError, ValueError):  # who reads the list says why it cannot be read
-            told = detect_format(path, form)
+            told, doubt = detect_format(path, form)
     if told is None:
         return [ListFile(path, UNTOLD, defaults)]  # who reads it says so; a policy may have its last good copy
-    return [ListFile(path, FORMATS[told], defaults, None if told == form else told)]
+    return [ListFile(path, FORMATS[told], defaults, None if told == form else told, doubt)]
 
 
 def _unlisted(path: Path, why: str) -> SourceError:

@@ -48,9 +48,9 @@ def test_what_is_left_out_is_printed_with_file_and_line(run: Run) -> None:
     Path("AdGuardHome.yaml").write_text(CONF + "- /a\x7fb/\n".replace("\x7f", "") + "- '||x.example^$client=a'\n")
     assert run("import", "adguardhome", "AdGuardHome.yaml", "--output", "out") == (
         1,
-        "AdGuardHome.yaml:4: /ab/: left out: a filter for more than a domain\n"
-        "AdGuardHome.yaml:5: ||x.example^$client=a: left out: $client is not for a proxy\n"
-        "out/policy.yaml: 1 layer, 2 lists, 0 groups\n",
+        "AdGuardHome.yaml:5: ||x.example^$client=a: left out: "
+        "$client: which clients it is for is what the groups of a policy say\n"
+        "out/policy.yaml: 1 layer, 3 lists, 0 groups\n",
         "",
     )
 

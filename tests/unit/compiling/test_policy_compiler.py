@@ -95,6 +95,7 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
         (7, 3, 2, 2),
     ),
     "adblock-hosts": ("! x\na.example\n||a.example^\n0.0.0.0 b.example\n##.x\n", (4, 2, 1, 1)),
+    "adblock-dns": ("! x\na.example\n||a.example^\n0.0.0.0 b.example\n.mov|\n||a.example/x\n", (5, 3, 1, 1)),
     "chromium": ("a.example\na.example:*\n.a.example\nb.example/x\n*\n", (6, 3, 1, 2)),
     "csv": ("# c\nid,url\n1,http://a.example/x\n2,http://a.example/x\n3,http://b.example\n4,..\n", (4, 2, 1, 1)),
     "addresses": ("192.0.2.0/31\n192.0.2.0-192.0.2.2\n1.2.3.4/8\nx\n", (5, 2, 1, 2)),

@@ -23,7 +23,8 @@ from hushlist.lists.patterns import parse_whole_url
 from hushlist.match.checks import CHECKS, Check
 from hushlist.match.context import Context
 from hushlist.match.expressions import full_hash
-from hushlist.match.filters.network_filter import MOST_WORK, Asked, Work, parse_filter
+from hushlist.match.filters.filter_reader import parse_filter
+from hushlist.match.filters.network_filter import MOST_WORK, Asked, Work
 from hushlist.match.index import Index
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl

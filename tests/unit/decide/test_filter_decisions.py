@@ -7,7 +7,7 @@ import pytest
 
 from hushlist.decide.filter_decisions import FilteredRequest
 from hushlist.errors import UrlError
-from hushlist.match.filters.network_filter import parse_filter
+from hushlist.match.filters.filter_reader import parse_filter
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Rule, Terms
 from hushlist.url.request import Request, canonical_forms, request_of

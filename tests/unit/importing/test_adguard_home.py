@@ -132,8 +132,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     for service in ("youtube", "roblox"):
         (made.folder / f"lists/service-{service}.txt").write_text(f"||{service}.example^\n")
     listed = "||listed.example^\n||good.example^\n||hosts.example^\n0.0.0.0 sunken.example\nbare.example\n"
+    listed += "||also.example^\n||deep.example^\n||exact2.example^\n.mov|\n/^adim(age|g)s?[0-9]*[-_.]/\n"
     made.fetched(**{"filter_1.txt": listed})
-    (made.folder / "lists/subscribed-3.txt").write_text("||good.example^\n")
+    allowed = "||good.example^\n@@||also.example^\n@@|exact2.example^\n@@/^x\\.deep\\.example$/\n"
+    (made.folder / "lists/subscribed-3.txt").write_text(allowed)
     made.uncomment()
     return made
 
@@ -159,13 +161,25 @@ MON, SUN = "2026-11-23", "2026-11-22"
         ("nas.home.example", "", f"{MON}T12:00", "pass"),
         ("tv.example", "192.168.1.5", f"{MON}T12:00", "pass"),
         ("path.example/path", "", f"{MON}T12:00", "pass"),
-        ("exact.ads.example", "", f"{MON}T12:00", "block"),
+        ("exact.ads.example", "", f"{MON}T12:00", "allow"),
+        ("x.exact.ads.example", "", f"{MON}T12:00", "block"),
+        ("stats7.shop.example", "", f"{MON}T12:00", "block"),
+        ("shop.example/stats7.", "", f"{MON}T12:00", "pass"),
         ("paged.example", "", f"{MON}T12:00", "pass"),
         # subscribed lists
         ("listed.example", "", f"{MON}T12:00", "block"),
         ("sunken.example", "", f"{MON}T12:00", "block"),
         ("bare.example", "", f"{MON}T12:00", "block"),
         ("good.example", "", f"{MON}T12:00", "allow"),
+        ("site.mov", "", f"{MON}T12:00", "block"),
+        ("site.example/film.mov", "", f"{MON}T12:00", "pass"),
+        ("adimg1.site.example", "", f"{MON}T12:00", "block"),
+        # an allow list, in either spelling
+        ("x.also.example", "", f"{MON}T12:00", "allow"),
+        ("exact2.example", "", f"{MON}T12:00", "allow"),
+        ("x.exact2.example", "", f"{MON}T12:00", "block"),
+        ("deep.example", "", f"{MON}T12:00", "block"),
+        ("x.deep.example", "", f"{MON}T12:00", "allow"),
         # services are blocked but for the time of the schedule
         ("youtube.example", "", f"{MON}T18:29", "block"),
         ("youtube.example", "", f"{MON}T18:30", "pass"),
@@ -207,13 +221,11 @@ def lines_of(word: str) -> int:
         ("- phone", "by its address"),
         ("aa:bb", "by its address"),
         ("own list.txt", "the command that fetches it"),
-        ("$client", "not for a proxy"),
+        ("$client", "the groups of a policy"),
         ("192.0.2.4 nas", "gives names no addresses"),
         ("- plain.example", "blocks hosts below it, too"),
-        ("stats?", "more than a domain"),
-        ("path.example", "left out"),
-        ("|exact", "left out"),
-        ("$document", "modifiers"),
+        ("path.example", "no name of a host"),
+        ("$document", "a name server sees a name"),
         ("parental_enabled", "AdGuard's service"),
         ("- youtube", "the command that fetches its rules"),
     ],

@@ -176,7 +176,7 @@ def test_lists_whose_addresses_begin_alike_are_fetched_each(tmp_path: Path) -> N
 
 def test_a_subscribed_list_is_fetched_from_now_on(written: Written) -> None:
     text = (written.folder / "policy.yaml").read_text()
-    assert '- {url: "https://lists.example/hosts;x", format: adblock-hosts, title: Steven, action: block}' in text
+    assert '- {url: "https://lists.example/hosts;x", format: adblock-dns, title: Steven, action: block}' in text
     assert "optional" not in text
     assert "secret" not in text
     assert 'layers: [overrides, {name: "allowed of Default + Kids", during: always}, ' in text

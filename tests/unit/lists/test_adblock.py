@@ -2,13 +2,18 @@
 
 import pytest
 
-from hushlist.lists.filter_lists import read_adblock, read_adblock_hosts
+from hushlist.lists.filter_lists import read_adblock, read_adblock_dns, read_adblock_hosts
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.rule import Action
 from unit.lists.reading import read
 from unit.rows import each_row
 
+SURROGATE = (
+    "$redirect: a resource that is answered in place of what is asked for, and is not empty: nothing here has it"
+)
+ANSWERED = "$redirect-rule: how something is answered that another filter stops; it is answered neutrally here anyway"
+REMOVES = "$removeparam: it changes the address, and stops nothing"
 TOO_SHORT = "a pattern that is too short: it would fit nearly every URL"
 HINT = "a host on a line of its own: the format 'adblock-hosts' takes it for that host"
 
@@ -43,10 +48,24 @@ def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str])
         ("x.example$$script", "cosmetic"),
         ("||x.example^$popup", "popup: a proxy cannot tell a new window"),
         ("||x.example/a$b", "an option that is not known"),
-        ("||x.example^$removeparam=a", "$removeparam is not for a proxy"),
-        ("*$removeparam", "$removeparam is not for a proxy"),
-        ("||x.example/a.js$redirect=noopjs", "$redirect is not for a proxy"),
-        ("||x.example^$csp=script-src 'none'", "$csp is not for a proxy"),
+        ("||x.example^$removeparam=a", REMOVES),
+        ("*$removeparam", REMOVES),
+        ("||x.example/a.js$redirect=google-analytics.js", SURROGATE),
+        ("||x.example/a.js$redirect=google-analytics.js:100", SURROGATE),
+        ("||x.example/a.js$redirect-rule=noopjs", ANSWERED),
+        ("@@||x.example/a.js$redirect=noopjs", ANSWERED.replace("redirect-rule", "redirect")),
+        ("||x.example^$csp=script-src 'none'", "$csp: it changes the header of an answer, and stops nothing"),
+        (
+            "||x.example^$header=via:/1.1, google/",
+            "$header: it decides by the answer, and a request is decided before it is sent",
+        ),
+        ("||x.example^$strict1p,third-party", "options that exclude each other"),
+        ("||x.example^$strict1p,strict3p", "options that exclude each other"),
+        (
+            r"||x.example^$removeparam=/^utm_[a-z]{1,3}$/,script",
+            "$removeparam: it changes the address, and stops nothing",
+        ),
+        (r"||x.example^$domain=/(a+)+b/", "a regular expression that may take long"),
         ("/(a+)+b/", "a regular expression that may take long"),
         ("/a(/", "a regular expression that is not valid"),
         ("||", TOO_SHORT),
@@ -56,13 +75,11 @@ def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str])
         ("some words", "white space or a fragment, which no URL that is asked for has"),
         ("||x.example^$third-party,first-party", "options that exclude each other"),
         ("||x.example^$method=brew", "a method that is not known"),
-        ("||x.example^$domain=/y/", "a domain that is no name"),
+        ("||x.example^$domain=/y", "a domain that is no name"),
         ("x.example", HINT),
         ("0.0.0.0 x.example", HINT),
         ("!#include y", "a file that the list includes: it is used where the policy names it as a list of its own"),
-        ("!#endif", "a preprocessor directive"),
-        ("!#if !adguard", "a condition: the filters that it is about are used in any case"),
-        ("!#else", "a condition: the filters that it is about are used in any case"),
+        ("!#safari_cb_affinity", "a preprocessor directive"),
     ],
 )
 def test_everything_else_is_left_out_by_kind(line: str, kind: str) -> None:
@@ -109,10 +126,23 @@ def test_a_kind_is_one_warning_with_its_number_and_first_line() -> None:
     ]
 
 
-@pytest.mark.parametrize("action", [Action.TAG, Action.ALLOW])
+@pytest.mark.parametrize("action", [Action.TAG, Action.WARN])
 def test_a_list_that_does_not_block_has_no_exceptions(action: Action) -> None:
     rules, warnings = read(read_adblock, "@@||a.example^", ListDefaults(action=action))
     assert (rules, warnings) == ([], ["1: @@||a.example^: left out: an exception, in a list that does not block"])
+
+
+def test_an_exception_of_a_list_that_allows_is_what_it_allows() -> None:
+    text = "@@||a.example^\n||b.example^\n@@||c.example^|\n@@||d.example/x\n@@||e.example^$script\n"
+    text += "@@||f.example^$important"
+    rules, warnings = read(read_adblock, text, ListDefaults(action=Action.ALLOW))
+    assert rules == [
+        *("+1:a.example/", "+2:b.example/", "+3:c.example/", "+4:||d.example/x", "+6:||f.example^$important"),
+    ]
+    why = "an exception for some requests alone, in a list that allows: a client could lie about them"
+    assert warnings == [f"5: ||e.example^$script: left out: {why}"]
+    rules, warnings = read(read_adblock_dns, "@@|a.example^\n@@/^b[0-9]\\./", ListDefaults(action=Action.ALLOW))
+    assert (rules, warnings) == (["+1:|a.example^", "+2:/^b[0-9]\\./"], [])
 
 
 def test_a_host_that_live_traffic_cannot_have_is_left_out() -> None:
@@ -138,7 +168,7 @@ def test_a_host_on_a_line_of_its_own_means_that_host_where_the_format_says_so() 
         *("7:xn--bcher-kva.example/", "8:/banner"),
     ]
     assert warnings == [
-        "9: 192.0.2.7 g.example: left out: white space or a fragment, which no URL that is asked for has",
+        "9: 192.0.2.7 g.example: left out: an address that is given to names: it blocks nothing",
         "10: j.example##.ad: left out: cosmetic",
     ]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.errors import SourceError
-from hushlist.lists.format_detection import HEAD, detect_format, format_of_text, means_hosts
+from hushlist.lists.format_detection import HEAD, detect_format, format_of_text
 from hushlist.lists.list_formats import FORMATS
 from hushlist.policy.policy_file import list_files
 from shared import SHARED
@@ -36,7 +36,8 @@ DATA = SHARED / "data"
         ('"1","2020","http://a.example/x"\n', "csv"),
         ("hashed:sha1=" + "0" * 40 + "\n", "hashed-uris"),
         ("61626364\n" + "ab" * 32 + "\n", "sha256"),
-        ("[Adblock Plus 2.0]\n! Title: AdGuard DNS filter\na.example\n", "adblock-hosts"),
+        ("[Adblock Plus 2.0]\n! Title: AdGuard DNS filter\na.example\n", "adblock-dns"),
+        ("! Title: uBlock filters\na.example\n", "adblock-hosts"),
         # hardly any line of another kind
         ("a.example\n" * 20 + "??\n", "domains"),
         ("a.example\n" * 5 + "0.0.0.0 b.example\n" * 5, None),
@@ -50,7 +51,7 @@ DATA = SHARED / "data"
 )
 def test_content_tells_a_format(tmp_path: Path, text: str, form: str | None) -> None:
     (tmp_path / "list.txt").write_text(text)
-    assert detect_format(tmp_path / "list.txt") == form
+    assert detect_format(tmp_path / "list.txt").form == form
 
 
 @each_row("unit", [".", "a.", "a", "a ", " .", "#", ":", "1", '"', ",", "a/", "\x0b"])
@@ -61,22 +62,7 @@ def test_a_long_line_takes_no_longer_than_many_short_ones(unit: str) -> None:
 
 def test_a_line_that_is_cut_off_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"a.example\n" * ((HEAD - 1) // 10) + b"a.example/" * 20)
-    assert detect_format(tmp_path / "list.txt") == "domains"
-
-
-@each_row(
-    ("head", "expected"),
-    [
-        ("! Title: uBlock filters \u2013 Ads\na.example", True),
-        ("[uBlock Origin]\na.example", True),
-        ("[Adblock Plus]\n\n! Homepage: x\n! For AdGuard Home\na.example", True),
-        ("! Title: AdGuard Base filter\n", False),
-        ("a.example\n! uBlock Origin", False),
-        ("", False),
-    ],
-)
-def test_the_head_of_an_adblock_list_says_what_a_host_means(head: str, expected: bool) -> None:
-    assert means_hosts(head) is expected
+    assert detect_format(tmp_path / "list.txt").form == "domains"
 
 
 def test_the_report_says_which_format_was_taken(tmp_path: Path) -> None:
@@ -110,7 +96,9 @@ def test_any_text_is_of_a_format_or_of_none(text: str) -> None:
 @pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data; see HUSHLIST_SHARED")
 def test_real_lists_are_told_by_content() -> None:
     names = {"domains": "domains", "urls": "urls"}
-    told = {path: detect_format(path) for name in names for path in DATA.glob(f"ut1/*/{name}") if path.stat().st_size}
+    told = {
+        path: detect_format(path).form for name in names for path in DATA.glob(f"ut1/*/{name}") if path.stat().st_size
+    }
     assert {path: form for path, form in told.items() if form != names[path.name]} == {}
-    assert [detect_format(path) for path in (DATA / "hosts").iterdir()] == ["hosts"]
-    assert {detect_format(path) for path in (DATA / "domains").iterdir()} == {"domains"}
+    assert [detect_format(path).form for path in (DATA / "hosts").iterdir()] == ["hosts"]
+    assert {detect_format(path).form for path in (DATA / "domains").iterdir()} == {"domains"}

@@ -47,6 +47,9 @@ _LISTS: dict[str, tuple[str, ...]] = {
         'y CNAME rpz-passthru.\n32.1.2.0.192.rpz-ip CNAME .\n128.zz.1.db8.2001.rpz-ip CNAME .\nz TXT "a \\" b"\n',
     ),
     "adblock": ("[Adblock Plus]\n! c\n||a.example^\n@@||b.example^$important\n|http://c.example/x|\n/re/\nd##e\n",),
+    "adblock-dns": (
+        "! Title: AdGuard DNS filter\n||a.example^\n|b^\n.c|\n/^d\\./\n*$denyallow=com\n!#if x\ne.example\n",
+    ),
     "adblock-hosts": ("[Adblock Plus]\n! c\n||a.example^\nb.example\n0.0.0.0 c.example\n",),
     "chromium": ("a.example\n.b.example\nhttps://c.example:443/d\n*\nfile://*\nd.example/p?q=1\n-x.example\n",),
     "csv": ('# c\nid,url,x\n1,"http://h.example/a,b",2\n2,"h.example\n/x",3\n3,a.example\n', "a.example\nb.example\n"),

@@ -17,7 +17,7 @@ HEADS = {
     "domains": "# Title: A list\n# Number of entries: 2\n\na.example\nb-c.example\n",
     "hosts": "# Title: A list\n127.0.0.1 localhost\n::1 localhost\n\n0.0.0.0 a.example\n0.0.0.0 b-c.example\n",
     "adblock": "[Adblock Plus 2.0]\n! Title: EasyList\n||a.example^\n||b-c.example^\n",
-    "adblock-hosts": "! Title: AdGuard DNS filter\n!\n[Adblock Plus 2.0]\n||a.example^\n||b-c.example^\n",
+    "adblock-dns": "! Title: AdGuard DNS filter\n!\n[Adblock Plus 2.0]\n||a.example^\n||b-c.example^\n",
 }
 
 

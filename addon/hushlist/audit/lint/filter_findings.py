@@ -2,6 +2,7 @@
 
 A filter covers another one of its list if its text is part of the other's, and its options are not narrower.
 
+>>> from hushlist.match.filters.filter_reader import parse_filter
 >>> why_never(parse_filter("||a.example/x$script,~script"))
 'its options exclude every type'
 >>> own = parse_filter("||a.example/ads/x.js$script")
@@ -17,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from hushlist.errors import UrlError
 from hushlist.match.context import Context
 from hushlist.match.filters.filter_patterns import shape_of
-from hushlist.match.filters.network_filter import Asked, Names, NetworkFilter, parse_filter
+from hushlist.match.filters.filter_table import parse_stored
+from hushlist.match.filters.network_filter import Asked, Names, NetworkFilter
 from hushlist.match.index import Index
 from hushlist.match.index_file import FILTERED
 from hushlist.match.rule import Rule
@@ -33,7 +35,8 @@ def why_never(own: NetworkFilter) -> str | None:
     first = pieces[0] if pieces else b""
     if not own.kinds:
         return "its options exclude every type"
-    if left == "|" and not any(first.lower().startswith(own) or own.startswith(first.lower()) for own in _BEGINNINGS):
+    is_of_url = left == "|" and not own.of_names
+    if is_of_url and not any(first.lower().startswith(one) or one.startswith(first.lower()) for one in _BEGINNINGS):
         return "no URL that a proxy is asked for begins like that"
     if own.match_case and left == "||" and _CAPITAL.match(first):
         return "no host has capital letters, and they count with 'match-case'"
@@ -51,6 +54,8 @@ def _may_be_below(host: str, names: Names) -> bool:
 
 def covers(wide: NetworkFilter, own: NetworkFilter) -> bool:
     """Whether whatever one filter fits, another one fits, too; when in doubt, it is not."""
+    if wide.of_names is not own.of_names or wide.same_host is not own.same_host:
+        return False
     if wide.is_badfilter or wide.is_exception is not own.is_exception or wide.is_important is not own.is_important:
         return False
     if own.kinds & ~wide.kinds or own.parties & ~wide.parties or (wide.match_case and not own.match_case):
@@ -72,13 +77,13 @@ def _is_part(wide: NetworkFilter, own: NetworkFilter) -> bool:
     return any(text in piece for piece in pieces)
 
 
-def covered_filters(index: Index, texts: Iterable[str]) -> Iterator[tuple[Rule, Match]]:
-    """The rules with these filters that another rule of the same list covers, each with that one."""
+def covered_filters(index: Index, texts: Iterable[bytes]) -> Iterator[tuple[Rule, Match]]:
+    """The rules with these filters, as the index has them, that another one of the same list covers, with that one."""
     filters = index.filters
     if filters is None:
         return
     for text in texts:
-        own = parse_filter(text)
+        own = parse_stored(text)
         url = _example(own)
         host = url.split(b"/")[2].partition(b":")[0]
         asked = Asked(url, host, Context(), may_guess=True)
@@ -110,6 +115,8 @@ def _example(own: NetworkFilter) -> bytes:
     """A URL that a filter probably fits."""
     left, _, pieces = shape_of(own.pattern)
     text = b"".join(pieces).replace(b"^", b"/")
+    if own.of_names:
+        return b"http://" + text.strip(b"/.") + b"/"
     if left == "|":
         return text if text.startswith(_BEGINNINGS) else b"http://a.invalid/"
     return b"http://" + text + b"/" * (b"/" not in text) if left == "||" else b"http://a.invalid/" + text

@@ -317,7 +317,7 @@ def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
     candidates, ranges = unspill(look.candidates)
     index = Index.open(file)
     found = [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
-    filters = (own.text.decode() for own in (unspill(look.filters) if look.filters else ()))
+    filters = (own.text for own in (unspill(look.filters) if look.filters else ()))
     for rule, cover in covered_filters(index, filters):
         if rule.terms.source == look.source:
             found.append(_finding(rule.line, str(rule.pattern), look.source, cover))

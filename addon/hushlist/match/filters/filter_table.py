@@ -32,7 +32,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from hushlist.match.context import Context
-from hushlist.match.filters.network_filter import NAMES_HOST, Asked, NetworkFilter, names_of, parse_filter, words_of
+from hushlist.match.filters.filter_reader import parse_filter
+from hushlist.match.filters.network_filter import NAMES_HOST, Asked, NetworkFilter, names_of, words_of
 from hushlist.match.index_file import IndexFileError
 from hushlist.match.rule import Rule
 
@@ -62,10 +63,15 @@ _VERY_COMMON = 1 << 20
 _MOST_OF_HOST = 64
 
 
+#: in front of a filter's text: it is of a list for name servers; no text begins so
+_OF_NAMES = b" "
+
+
 class WordedFilter(NamedTuple):
     """A filter as it is written into the table, and by what it can be found."""
 
     key: bytes
+    #: as ``parse_stored`` reads it
     text: bytes
     literal: bytes
     bits: int
@@ -77,14 +83,29 @@ class WordedFilter(NamedTuple):
 
 def worded(pattern: NetworkFilter) -> WordedFilter:
     """A filter with that by which it can be found."""
+    text = _OF_NAMES * pattern.of_names + pattern.text.encode()
     family = OF_HOSTS if pattern.is_of_hosts else EXCEPTIONS if pattern.is_exception else FILTERS
     words = dict.fromkeys((*pattern.words, *(pattern.pairs if family == FILTERS else ())))
-    pages = pattern.pages.only if pattern.pages is not None else ()
+    pages = pattern.pages.only if pattern.pages is not None and not pattern.pages.has_expressions else ()
     host = b"" if pattern.is_of_hosts else pattern.guide
     named = tuple(own.encode() for own in sorted(pages))
     return WordedFilter(
-        pattern.digest, pattern.text.encode(), pattern.literal, pattern.bits, family, tuple(words), host, named
+        pattern.digest,
+        text,
+        pattern.literal,
+        pattern.bits,
+        family,
+        tuple(words),
+        host,
+        named,
     )
+
+
+def parse_stored(text: bytes) -> NetworkFilter:
+    """The filter of a ``WordedFilter``; ``ValueError`` if it is none."""
+    own = text.decode()
+    plain = own.removeprefix(_OF_NAMES.decode())
+    return parse_filter(plain, of_names=plain != own)
 
 
 def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:
@@ -153,7 +174,7 @@ class StoredFilter:
     def read(self) -> NetworkFilter:
         if self._own is None:
             try:
-                self._own = parse_filter(self._text.decode())
+                self._own = parse_stored(self._text)
             except ValueError as error:
                 raise IndexFileError(self._source, "a filter cannot be read") from error
         return self._own

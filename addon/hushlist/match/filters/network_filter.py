@@ -3,6 +3,7 @@
 No pattern takes more than linear time in the URL's length: its pieces between wildcards are looked for in order, each
 once. A regular expression is taken only if that is known of it (``match/filters/linear_regex.py``).
 
+>>> from hushlist.match.filters.filter_reader import parse_filter
 >>> own = parse_filter("||cdn.example^*/ads/$script,third-party")
 >>> context = Context("www.news.example", "script", True, "GET")
 >>> own.fits(Asked(b"https://cdn.example/v1/ads/x.js", b"cdn.example", context))
@@ -26,17 +27,17 @@ from hushlist.errors import UrlError
 from hushlist.match.context import KINDS, Context, Telling
 from hushlist.match.filters.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
 from hushlist.match.filters.linear_regex import linear_regex
-from hushlist.url.host import is_address, to_ascii
+from hushlist.url.host import is_address
 
 # -- what a filter is compared with ------------------------------------------------------------------------------------
 
-_BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
-_UNKNOWN = 1 << len(KINDS)
-_EVERY_KIND = 2 * _UNKNOWN - 1
+BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
+UNKNOWN_KIND = 1 << len(KINDS)
+EVERY_KIND = 2 * UNKNOWN_KIND - 1
 #: "document" has to be named
-_DEFAULT = _EVERY_KIND - _BITS["document"]
-_THIRD, _FIRST, _UNKNOWN_PARTY = (2 << len(KINDS) << place for place in range(3))
-_EVERY_PARTY = _THIRD | _FIRST | _UNKNOWN_PARTY
+DEFAULT_KINDS = EVERY_KIND - BITS["document"]
+THIRD, FIRST, _UNKNOWN_PARTY = (2 << len(KINDS) << place for place in range(3))
+EVERY_PARTY = THIRD | FIRST | _UNKNOWN_PARTY
 #: among the bits of a filter: whether it names its host
 NAMES_HOST = 2 * _UNKNOWN_PARTY
 #: letters in lower case, digits, and a space for anything else
@@ -96,7 +97,20 @@ class Asked:
     """A URL as a browser sends it, and its context."""
 
     __slots__ = (
-        *("_context", "_parties", "_text", "_words", "host", "kinds", "low", "may_guess", "page", "url", "work"),
+        *(
+            "_context",
+            "_name",
+            "_parties",
+            "_text",
+            "_words",
+            "host",
+            "kinds",
+            "low",
+            "may_guess",
+            "page",
+            "url",
+            "work",
+        ),
     )
 
     def __init__(
@@ -110,8 +124,9 @@ class Asked:
         #: the host of the page that asks, which is known before the rest of the context
         self.page = context.page.encode() if isinstance(context, Context) else context.page_by(host)
         #: the bits of its type
-        self.kinds = _BITS.get(context.kind) or (_EVERY_KIND if may_guess else _UNKNOWN)
+        self.kinds = BITS.get(context.kind) or (EVERY_KIND if may_guess else UNKNOWN_KIND)
         self._text: Text | None = None
+        self._name: Text | None = None
         self._words: list[bytes] | None = None
         self._parties = 0
 
@@ -134,8 +149,8 @@ class Asked:
         """The bits of its party."""
         if not self._parties:
             is_third = self.context.is_third_party
-            unknown = _EVERY_PARTY if self.may_guess else _UNKNOWN_PARTY
-            self._parties = unknown if is_third is None else _THIRD if is_third else _FIRST
+            unknown = EVERY_PARTY if self.may_guess else _UNKNOWN_PARTY
+            self._parties = unknown if is_third is None else THIRD if is_third else FIRST
         return self._parties
 
     def knowing(self) -> Asked:
@@ -149,15 +164,25 @@ class Asked:
         self._text = self._text or text_of(self.url.lower())
         return self._text
 
+    @property
+    def name(self) -> Text:
+        """The host as patterns for names are compared with it; an IPv6 address has no brackets there."""
+        self._name = self._name or text_of(self.host.strip(b"[]"))
+        return self._name
+
 
 # -- filters -----------------------------------------------------------------------------------------------------------
 
 
 class Names(NamedTuple):
-    """Hosts that an option names, and those that it excludes; the nearest name decides."""
+    """Hosts that an option names, and those that it excludes; the nearest name decides.
+
+    Among them may be regular expressions, between slashes: these are compared with the whole host.
+    """
 
     only: frozenset[str] = frozenset()
     but: frozenset[str] = frozenset()
+    has_expressions: bool = False
 
     def fit(self, names: Sequence[str]) -> bool:
         """Whether a host fits, by its names."""
@@ -166,7 +191,21 @@ class Names(NamedTuple):
                 return False
             if name in self.only:
                 return True
+        if self.has_expressions:
+            if any(_fits_host(own, names[0]) for own in self.but):
+                return False
+            if any(_fits_host(own, names[0]) for own in self.only):
+                return True
         return not self.only
+
+
+def _fits_host(name: str, host: str) -> bool:
+    return name.startswith("/") and _expression_of(name).search(host.encode()) is not None
+
+
+@lru_cache(maxsize=1 << 10)
+def _expression_of(name: str) -> re.Pattern[bytes]:
+    return linear_regex(name[1:-1], match_case=False)[0]
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -175,6 +214,8 @@ class NetworkFilter:
 
     #: as written, without the white space around it
     text: str = field(compare=False)
+    #: whether it is of a list for name servers, and compared with the host's name alone
+    of_names: bool = field(compare=False)
     is_exception: bool = field(compare=False)
     is_important: bool = field(compare=False)
     #: whether it takes back the filter that is the same without this option
@@ -187,6 +228,8 @@ class NetworkFilter:
     match_case: bool = field(compare=False)
     kinds: int = field(compare=False)
     parties: int = field(compare=False)
+    #: whether page and request have to have one host, or two
+    same_host: bool | None = field(compare=False)
     #: of ``domain``; of ``to`` and ``denyallow``; of ``method``; ``None`` where there is none
     pages: Names | None = field(compare=False)
     hosts: Names | None = field(compare=False)
@@ -212,7 +255,7 @@ class NetworkFilter:
 
     def fits(self, asked: Asked) -> bool:
         """Whether it fits a URL in its context."""
-        if not self.kinds & asked.kinds or (self.parties != _EVERY_PARTY and not self.parties & asked.parties):
+        if not self.kinds & asked.kinds or (self.parties != EVERY_PARTY and not self.parties & asked.parties):
             return False
         if self.host:  # as most filters
             if not (asked.host == self.host or asked.host.endswith(b"." + self.host)):
@@ -221,10 +264,15 @@ class NetworkFilter:
             test = self._test or self._make_test()
             if self._weight:
                 asked.work.spend(asked.url, self._weight * len(asked.url))
-            start = asked.url.find(b"://") + 3
-            if not test(asked.text(match_case=self.match_case), start, start + len(asked.host)):
+            if self.of_names:
+                text, start, end = asked.name, 0, len(asked.name.plain)
+            else:
+                text, start = asked.text(match_case=self.match_case), asked.url.find(b"://") + 3
+                end = start + len(asked.host)
+            if not test(text, start, end):
                 return False
-        return self.pages is self.hosts is self.methods is None or self._fits_options(asked)
+        has_names = not (self.pages is self.hosts is self.methods is None) or self.same_host is not None
+        return not has_names or self._fits_options(asked)
 
     def _make_test(self) -> Test:
         if self.is_regex:
@@ -237,10 +285,19 @@ class NetworkFilter:
 
     @property
     def _is_narrow(self) -> bool:
-        return not (self.pages is self.hosts is self.methods is None)
+        return not (self.pages is self.hosts is self.methods is None) or self.same_host is not None
 
     def _fits_options(self, asked: Asked) -> bool:
+        if self.of_names:
+            # "*$denyallow=com|net" is about names: an address is below none of them, and would always fit
+            return self.hosts is None or (
+                not is_address(asked.host) and self.hosts.fit(names_of(asked.host.decode("ascii", "replace")))
+            )
         page, method = asked.context.page, asked.context.method
+        if self.same_host is not None:
+            is_same = asked.context.is_same_host(asked.host)
+            if is_same is not self.same_host and not (is_same is None and asked.may_guess):
+                return False
         if self.pages is not None and not (self.pages.fit(names_of(page)) if page else asked.may_guess):
             return False
         if self.hosts is not None and not self.hosts.fit(names_of(asked.host.decode("ascii", "replace"))):
@@ -250,13 +307,17 @@ class NetworkFilter:
     @property
     def is_of_hosts(self) -> bool:
         """Whether host and domain alone decide, so that it can be asked before a request is known."""
-        is_plain = self.kinds == _EVERY_KIND and self.parties == _EVERY_PARTY and not self.match_case
-        return is_plain and not self._is_narrow and not self.is_regex and _HOST.fullmatch(self.pattern) is not None
+        if self.of_names:
+            return True
+        is_plain = self.kinds == EVERY_KIND and self.parties == EVERY_PARTY and not self.match_case
+        return (
+            is_plain and not self._is_narrow and not self.is_regex and HOST_PATTERN.fullmatch(self.pattern) is not None
+        )
 
     @property
     def whole_host(self) -> bytes:
         """The host, if it is for all of one host, whatever the context."""
-        return self.host if self.is_of_hosts else b""
+        return self.host if self.is_of_hosts and not self._is_narrow else b""
 
     @property
     def guide(self) -> bytes:
@@ -272,18 +333,21 @@ class NetworkFilter:
     @property
     def names_context(self) -> bool:
         """Whether it depends on the context."""
-        has_kinds = not self.kinds & _UNKNOWN or self.parties != _EVERY_PARTY
-        return has_kinds or not (self.pages is self.methods is None)
+        has_kinds = not self.kinds & UNKNOWN_KIND or self.parties != EVERY_PARTY
+        return has_kinds or not (self.pages is self.methods is None) or self.same_host is not None
 
     @property
     def specificity(self) -> tuple[int, int]:
-        """As in ``Match``: exceptions are above expressions, important filters above these.
+        """As in ``Match``: exceptions are above expressions, important filters above these, and important exceptions
+        above all (reading 29).
 
         Other filters are as specific as the expression of their host and what follows, if they name one; if not, less
         specific than any expression.
         """
         if self.is_exception or self.is_important:
-            return _EXCEPTION + (not self.is_exception), len(self.pattern)
+            return _EXCEPTION + (2 * self.is_important - (self.is_important and not self.is_exception)), len(
+                self.pattern
+            )
         host = self.guide
         return len(host), len(self.pattern) - len(host)
 
@@ -320,183 +384,6 @@ _FEW_MARKS = 8
 _NOT_LITERAL = re.compile(rb"[*^|]+")
 _EXCEPTION = 1 << 31
 #: with "*" only before it: behind "*", the path counts, too
-_HOST = re.compile(rb"\|\|((?:\*\.)?[a-z0-9_.-]+|\[[0-9a-f:.]+\])\^")
+HOST_PATTERN = re.compile(rb"\|\|((?:\*\.)?[a-z0-9_.-]+|\[[0-9a-f:.]+\])\^")
 _GUIDED = re.compile(rb"\|\|([a-z0-9_-]+(?:\.[a-z0-9_-]+)+)(?=[/^:?]|\|$)")
 _RUN = re.compile(rb"(?<=[^a-z0-9])[a-z0-9]+(?=[^a-z0-9])")
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-_ALIASES = {
-    "doc": "document",
-    "css": "stylesheet",
-    "xhr": "xmlhttprequest",
-    "frame": "subdocument",
-    "beacon": "ping",
-    "object-subrequest": "object",
-    "popunder": "popup",
-    "from": "domain",
-    "3p": "third-party",
-    "1p": "first-party",
-}
-_PARTIES = {
-    ("third-party", False): _THIRD,
-    ("third-party", True): _FIRST,
-    ("first-party", False): _FIRST,
-    ("first-party", True): _THIRD,
-}
-#: what they do instead of blocking a request, or what else than a request they are about
-_NOT_FOR_A_PROXY = frozenset((
-    *("csp", "permissions", "header", "removeparam", "queryprune", "redirect", "redirect-rule", "rewrite", "replace"),
-    *("cname", "ipaddress", "removeheader", "requestheader", "responseheader", "cookie", "hls", "jsonprune"),
-    *("xmlprune", "uritransform", "urltransform", "urlskip", "referrerpolicy", "webrtc", "inline-script"),
-    *("inline-font", "elemhide", "ehide", "generichide", "ghide", "specifichide", "shide", "genericblock", "urlblock"),
-    *("jsinject", "content", "extension", "stealth", "app", "network", "empty", "mp4", "client", "ctag", "dnstype"),
-    *("dnsrewrite", "strict1p", "strict3p", "jsonprune", "sitekey", "trusted-types", "protobuf"),
-))  # fmt: skip
-_OPTION = re.compile(r"[~\w]")
-_METHODS = frozenset(("connect", "delete", "get", "head", "options", "patch", "post", "put", "trace"))
-_NEW_WINDOW = "popup: a proxy cannot tell a new window"
-
-
-def split_options(text: str) -> tuple[str, list[str]]:
-    """The pattern of a filter and its options, without "@@".
-
-    >>> split_options("||h.example^$script,domain=a.example")
-    ('||h.example^', ['script', 'domain=a.example'])
-    """
-    body = text.removeprefix("@@")
-    pattern, dollar, options = body.rpartition("$")
-    if not dollar or not _OPTION.match(options):
-        return body, []
-    return pattern, [own for option in options.split(",") if (own := option.strip()) and own.strip("_")]
-
-
-def parse_filter(text: str) -> NetworkFilter:
-    """A network filter; ``ValueError`` with its kind if it is none that a proxy can apply."""
-    if len(text) > _LONGEST:
-        raise ValueError("a filter that is too long")
-    pattern, options = split_options(text)
-    is_exception = text.startswith("@@")
-    kinds = without = 0
-    parties, match_case, is_important, is_badfilter, is_popup = _EVERY_PARTY, False, False, False, False
-    lists: dict[str, list[str]] = {}
-    for option in options:
-        name, equals, value = option.partition("=")
-        is_not = name.startswith("~")
-        name = _ALIASES.get(name[is_not:].lower(), name[is_not:].lower())
-        if name in _BITS and not equals:
-            kinds, without = (kinds, without | _BITS[name]) if is_not else (kinds | _BITS[name], without)
-        elif (name, is_not) in _PARTIES and not equals:
-            parties &= _PARTIES[name, is_not]
-        elif name == "popup":
-            is_popup = is_popup or not is_not
-        elif equals and value and not is_not and name in ("domain", "to", "denyallow", "method"):
-            lists.setdefault(name, []).extend(value.lower().split("|"))
-        elif is_not or equals:
-            raise ValueError(_unusable(name))
-        elif name == "all":
-            kinds = _EVERY_KIND
-        elif name == "match-case":
-            match_case = True
-        elif name == "important":
-            is_important = True
-        elif name == "badfilter":
-            is_badfilter = True
-        else:
-            raise ValueError(_unusable(name))
-    if is_popup and not kinds:
-        raise ValueError(_NEW_WINDOW)
-    if not parties:
-        raise ValueError("options that exclude each other")
-    is_regex = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
-    octets = pattern[1:-1].encode() if is_regex else _canonical(pattern, match_case=match_case)
-    if is_regex:
-        linear_regex(octets.decode(), match_case=match_case)
-    if not kinds:
-        is_whole = not is_regex and not without and octets.startswith(b"||") and _WHOLE.fullmatch(octets)
-        kinds = _EVERY_KIND if is_whole else (_DEFAULT & ~_UNKNOWN if without else _DEFAULT)
-    pages, hosts = _names(lists.get("domain", ())), _names(lists.get("to", ()), lists.get("denyallow", ()))
-    found = _HOST.fullmatch(octets) if not is_regex else None
-    host = found[1] if found and b"*" not in found[1] else b""
-    if is_exception and host and kinds == _BITS["document"] and not lists:
-        # "@@||host^$document" switches the blocker off for all that the site's pages ask for, themselves included
-        pages = Names(frozenset((host.decode(),)))
-        octets, host, kinds = b"", b"", _EVERY_KIND
-    if not options and not is_regex and len(octets.strip(b"|*^")) < _SHORTEST:
-        raise ValueError("a pattern that is too short: it would fit nearly every URL")
-    is_important, kinds = is_important and not is_exception, kinds & ~without
-    named = (pages, hosts, _methods(lists.get("method", ())))
-    return NetworkFilter(
-        text=text,
-        is_exception=is_exception,
-        is_important=is_important,
-        is_badfilter=is_badfilter,
-        pattern=octets,
-        is_regex=is_regex,
-        host=host,
-        match_case=match_case,
-        kinds=kinds,
-        parties=parties,
-        pages=pages,
-        hosts=hosts,
-        methods=named[-1],
-        key=f"{is_exception:d}{is_important:d}{match_case:d}{is_regex:d} {kinds} {parties} {octets!r} "
-        + " ".join("" if names is None else f"{sorted(names.only)}{sorted(names.but)}" for names in named),
-    )
-
-
-#: the longest of EasyList has 6,395 characters, and the one with most wildcards 4
-_SHORTEST, _LONGEST, _MOST_WILDCARDS = 3, 1 << 13, 32
-_WHOLE = re.compile(rb"\|\|(?:\*\.)?[^/?:|*^]+\^")
-
-
-def _unusable(name: str) -> str:
-    return f"${name} is not for a proxy" if name in _NOT_FOR_A_PROXY else "an option that is not known"
-
-
-def _canonical(pattern: str, *, match_case: bool) -> bytes:
-    """A pattern in octets as of a URL; in lower case unless case counts."""
-    if _NEVER_SENT.search(pattern):
-        raise ValueError("white space or a fragment, which no URL that is asked for has")
-    if pattern.count("*") > _MOST_WILDCARDS:
-        raise ValueError("a pattern with too many wildcards")
-    if not pattern.isascii():
-        anchor, host, rest = _UNICODE_HOST.fullmatch(pattern).groups()  # type: ignore[union-attr]
-        name = to_ascii(host.encode()).decode("ascii", "replace") if host else ""
-        pattern = anchor + name + "".join(map(_escaped, rest))
-    octets = pattern.encode()
-    if not match_case:
-        octets = octets.lower()
-    # "||host^|": the end of the host, in lists for DNS
-    if octets.startswith(b"||") and octets.endswith(b"^|") and _HOST.fullmatch(octets[:-1]):
-        octets = octets[:-1]
-    return octets.rstrip(b"*") if octets.rstrip(b"*") not in (b"", b"|", b"||") else b""
-
-
-_NEVER_SENT = re.compile(r"[\s#]")
-_UNICODE_HOST = re.compile(r"(\|\||\|?https?://|)(?:(?<=.)([^/?:^*|]+))?(.*)", re.DOTALL)
-
-
-def _escaped(letter: str) -> str:
-    return letter if letter.isascii() else "".join(f"%{octet:02X}" for octet in letter.encode())
-
-
-def _names(names: Sequence[str], denied: Sequence[str] = ()) -> Names | None:
-    if not names and not denied:
-        return None
-    only, but = set[str](), set[str]()
-    for name in (*names, *(f"~{own}" for own in denied)):
-        host = name.removeprefix("~").strip()
-        if not host or host.startswith(("/", "~")) or "*" in host.removesuffix(".*"):
-            raise ValueError("a domain that is no name")
-        plain = host if host.isascii() else to_ascii(host.encode()).decode("ascii", "replace")
-        (but if name.startswith("~") else only).add(plain)
-    return Names(frozenset(only), frozenset(but))
-
-
-def _methods(methods: Sequence[str]) -> Names | None:
-    names = _names(methods)
-    if names is not None and not (names.only | names.but) <= _METHODS:
-        raise ValueError("a method that is not known")
-    return names

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from hushlist.audit.lint.filter_findings import covers, why_never
 from hushlist.match.context import Context
-from hushlist.match.filters.network_filter import Asked, parse_filter
+from hushlist.match.filters.filter_reader import parse_filter
+from hushlist.match.filters.network_filter import Asked
 from unit.rows import each_row
 
 FILTERS = st.builds(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hushlist.errors import UrlError
 from hushlist.match.context import KINDS, Context
 from hushlist.match.filters import filter_table
-from hushlist.match.filters.network_filter import Asked, NetworkFilter, parse_filter
+from hushlist.match.filters.filter_reader import parse_filter
+from hushlist.match.filters.network_filter import Asked, NetworkFilter
 from hushlist.match.index import Index
 from hushlist.match.index_file import FILTERED, IndexFileError
 from hushlist.match.index_writer import index_of
@@ -128,9 +129,9 @@ _NAMES = "|".join(f"x{number}.example" for number in range(600))
 def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def read_filter(text: str) -> NetworkFilter:
+    def read_filter(text: str, *, of_names: bool) -> NetworkFilter:
         read.append(text)
-        return parse_filter(text)
+        return parse_filter(text, of_names=of_names)
 
     monkeypatch.setattr(filter_table, "parse_filter", read_filter)
     index = index_with(map(text.format, range(number)))
@@ -189,9 +190,9 @@ def test_only_filters_that_name_the_host_are_found_where_only_they_are_asked_for
 def test_what_a_filter_cannot_fit_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def read_filter(text: str) -> NetworkFilter:
+    def read_filter(text: str, *, of_names: bool) -> NetworkFilter:
         read.append(text)
-        return parse_filter(text)
+        return parse_filter(text, of_names=of_names)
 
     monkeypatch.setattr(filter_table, "parse_filter", read_filter)
     index = index_with(["/ads/x$script", "/ads/y^", "/ads/z^b", "/ads^x$third-party", "/ads/x$domain=y.net"])

@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from hushlist.match.context import Context
-from hushlist.match.filters.network_filter import Asked, parse_filter
+from hushlist.match.filters.filter_reader import parse_filter
+from hushlist.match.filters.network_filter import Asked
 from unit.rows import each_row
 
 URL = "https://cdn.ads.example/v1/Ad.js?u=1"
@@ -91,6 +92,20 @@ def test_a_pattern_fits_urls(text: str, expected: bool) -> None:
         ("domain=news.*", True, False, False),
         ("domain=~news.*", False, True, False),
         ("to=ads.example", True, True, False),
+        (r"domain=/^www\.n.ws\.example$/", True, False, False),
+        (r"domain=~/^www\.n.ws\.(example|net)$/", False, True, False),
+        (r"domain=/^(x|y)\./|ads.example,script,~css", False, False, False),
+        (r"script,to=/^cdn[0-9]*\.[a-z]{1,5}\./", True, False, False),
+        ("strict1p", False, False, False),
+        ("strict3p", True, True, False),
+        ("~strict1p", True, True, False),
+        ("redirect=noop.js", True, False, False),
+        ("redirect=1x1.gif:5", False, True, False),
+        ("redirect=nooptext", True, True, False),
+        ("redirect=noop.js,image", False, True, False),
+        ("rewrite=abp-resource:blank-js", True, False, False),
+        ("empty", True, True, False),
+        ("mp4,domain=news.example", False, False, False),
         ("to=~cdn.ads.example", False, False, False),
         ("to=ads.*|~x.example", True, True, False),
         ("denyallow=ads.example|x.example", False, False, False),
@@ -106,6 +121,30 @@ def test_a_pattern_fits_urls(text: str, expected: bool) -> None:
 def test_options_narrow_a_filter(options: str, of_other: bool, of_own: bool, of_page: bool) -> None:
     text = f"/v1/${options}"
     assert (fits(text), fits(text, OWN), fits(text, PAGE)) == (of_other, of_own, of_page)
+
+
+def test_options_begin_where_nothing_else_follows() -> None:
+    url = "https://cdn.ads.example/v1/$a/b$script/?c=$d"
+    assert fits("/v1/$a/b$script/?c=$", url=url)
+    assert fits("/v1/$a/b$script", url=url)
+    assert not fits("/v1/$a/b$image", url=url)
+    assert fits(r"/v1\/\$[a-z]$/", url="https://cdn.ads.example/v1/$a")
+    assert not fits(r"/v1\/\$[a-z]$/", url=url)
+    assert fits(r"/v1$/$domain=/^(www|x),?\.news\.example$/,script", url="https://cdn.ads.example/v1")
+
+
+def test_an_important_exception_is_above_all_others() -> None:
+    texts = ("/ad", "@@/ad", "/ad$important", "@@/ad$important")
+    assert [*sorted(texts, key=lambda text: parse_filter(text).specificity)] == [*texts]
+
+
+def test_a_strict_party_needs_the_page() -> None:
+    unknown = Context(kind="script")
+    assert not fits("/v1/$strict1p", unknown)
+    assert fits("/v1/$strict1p", unknown, may_guess=True)
+    assert not fits("/v1/$strict1p", Context(is_third_party=True), may_guess=True)
+    assert fits("/v1/$strict3p", Context(is_third_party=True))
+    assert fits("/v1/$strict1p", Context("cdn.ads.example", "script"))
 
 
 def test_a_page_is_meant_by_a_whole_host_or_where_it_is_named() -> None:
@@ -156,7 +195,6 @@ def test_an_address_is_no_domain_with_others_above_it() -> None:
         ("/ad$domain=a.example|~b.a.example", "/ad*$from=~B.a.example|a.example"),
         ("/ad$xhr,doc", "/ad$document,xmlhttprequest"),
         ("@@||a.example^$document", "@@*$domain=a.example,all"),
-        ("@@/ad$important", "@@/ad"),
         (r"/ad\d/$image", r"/ad\d/$image,image"),
     ],
 )
@@ -170,7 +208,14 @@ def test_two_that_mean_the_same_are_equal_and_one_takes_the_other_back(one: str,
     "other",
     [
         *("@@/Ad$script", "/Ad$script,important", "/Ad$script,match-case", "/Ad/$script", "/Ad$image", "/Ad$script,3p"),
-        *("/Ad$script,domain=a.example", "/Ad$script,to=a.example", "/Ad$script,method=get", "/Ads$script"),
+        *(
+            "/Ad$script,strict1p",
+            "/Ad$script,strict3p",
+            "/Ad$script,domain=a.example",
+            "/Ad$script,to=a.example",
+            "/Ad$script,method=get",
+            "/Ads$script",
+        ),
     ],
 )
 def test_two_that_mean_something_else_are_different(other: str) -> None:
