@@ -141,18 +141,12 @@ _TOKENS = re.compile(r"[%\w]+")
 _MOST_TOKENS = 127
 
 
-def _has_option(*names: str) -> Callable[[Difference], bool]:
-    options = re.compile(rf"\$(?:.*,)?(?:{'|'.join(names)})\b")
-    return lambda one: not one.is_blocked and options.search(one.theirs) is not None
-
-
 def _begins_with_an_escape(one: Difference) -> bool:
     return one.is_blocked and re.match(r"(?i)[*]*%[0-9a-f]{2}\w", one.own) is not None
 
 
 #: classes by their names in README.md
 CLASSES: dict[str, Callable[[Difference], bool]] = {
-    "the filter redirects the request": _has_option("redirect", "redirect-rule", "rewrite"),
     "the pattern begins with an escape": _begins_with_an_escape,
     "a part that the URL has in escapes": lambda one: one.is_blocked and one.is_blocked_unescaped,
     "the URL has more words than adblock-rust looks at": lambda one: (

@@ -20,14 +20,12 @@ from typing import NamedTuple
 
 from hushlist.jobs.list_chunks import ChunkedList, LoadedChunk, collect_rules, read_lists
 from hushlist.jobs.worker_processes import Workers
-from hushlist.match.context import Context
-from hushlist.match.filters.network_filter import Asked, NetworkFilter
+from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.match.index_table import PLACE
 from hushlist.match.index_writer import assemble, merge_all
 from hushlist.match.overbroad import BreadthTest, breadth_test
-from hushlist.match.public_suffixes import public_suffixes
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, RuleBlock
 from hushlist.match.rule_collector import CollectedPart
 from hushlist.match.shadowed import find_shadowed
@@ -113,58 +111,17 @@ def _joined(one: ListChange, other: ListChange) -> ListChange:
 def _collect(
     chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path
 ) -> tuple[CollectedPart, list[Rule], list[bytes]]:
-    filters, badfilters = list[Rule](), list[bytes]()
-    rules = _noting(chunk.rule_blocks, breadth_test(popular), filters, badfilters)
-    part, broad = collect_rules(chunk, rules, popular, folder)
-    return part, [rule for rule, _ in broad] + filters, badfilters
+    badfilters = list[bytes]()
+    part, broad = collect_rules(chunk, _noting(chunk.rule_blocks, badfilters), popular, folder)
+    return part, [rule for rule, _ in broad], badfilters
 
 
-def _noting(
-    rules: Iterable[Rule | RuleBlock], breadth: BreadthTest, filters: list[Rule], badfilters: list[bytes]
-) -> Iterator[Rule | RuleBlock]:
-    """The rules; the network filters among them that are broad or take others back are noted."""
+def _noting(rules: Iterable[Rule | RuleBlock], badfilters: list[bytes]) -> Iterator[Rule | RuleBlock]:
+    """The rules; the network filters among them that take others back are noted."""
     for rule in rules:
-        if isinstance(rule, Rule) and isinstance(rule.pattern, NetworkFilter):
-            if rule.pattern.is_badfilter:
-                badfilters.append(rule.pattern.digest)
-            elif _why_broad(rule.pattern, breadth):
-                filters.append(rule)
+        if isinstance(rule, Rule) and isinstance(rule.pattern, NetworkFilter) and rule.pattern.is_badfilter:
+            badfilters.append(rule.pattern.digest)
         yield rule
-
-
-_SIGNS = b"abcdefghijklmnopqrstuvwxyz0123456789"
-#: hosts that nobody has a filter for; of the last ones, each begins with another sign
-_HOSTS = (
-    *(b"qzxkvj.wvqzjx.com", b"www.jqvzkx.org", b"www.xkqjzv.net", b"www.zvjqxk.de", b"www.vkzxqj.co.uk"),
-    *(b"%b.com" % (_SIGNS[at:] + _SIGNS[:at]) for at in range(len(_SIGNS))),
-)
-#: their URLs: what fits one fits nearly all of their top-level domain, or of the hosts that begin so
-_INVENTED = [
-    Asked(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
-    for host in _HOSTS
-    for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
-]
-_ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)
-
-
-def _why_broad(own: NetworkFilter, breadth: BreadthTest) -> str | None:
-    """Why a filter is broad, on pages of any site, or of any below a public suffix.
-
-    >>> from hushlist.match.filters.filter_reader import parse_filter
-    >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||www.", "@@*$domain=com")
-    >>> [_why_broad(parse_filter(text), BreadthTest(())) is not None for text in own]
-    [True, True, True, True, True]
-    >>> own = ("@@||a.example^", "@@*$domain=a.example", "/ads/*$domain=com")
-    >>> [_why_broad(parse_filter(text), BreadthTest(())) for text in own]
-    [None, None, None]
-    """
-    pages = own.pages.only if own.pages else ()
-    if pages and public_suffixes().suffixes.keys().isdisjoint(f"{page}/".encode() for page in pages):
-        return None
-    if own.host:
-        return breadth.of_expression(own.host + b"/")
-    is_broad = own.literal in _ALL_INVENTED and any(map(own.fits, _INVENTED))
-    return "it fits hosts that nobody has named" if is_broad else None
 
 
 def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds) -> Iterator[BroadRule]:
@@ -177,7 +134,7 @@ def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds)
             why = kinds.why(breadth, pattern.value)
         elif isinstance(pattern, NetworkFilter):
             is_asked = kinds.suffixes or breadth.is_popular(pattern.host + b"/")
-            why = _why_broad(pattern, breadth) if is_asked else None
+            why = breadth.of_filter(pattern) if is_asked else None
         elif isinstance(pattern, IPv4Network | IPv6Network) and kinds.suffixes:
             why = breadth.of_range(pattern)
         if why and (pattern, rule.terms.action) not in known:

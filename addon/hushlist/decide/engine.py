@@ -38,6 +38,7 @@ from hushlist.url.request import (
     MOST_HOSTS,
     PLAIN_URL,
     WEB,
+    WEBSOCKET,
     Forms,
     Request,
     Told,
@@ -434,7 +435,7 @@ class Engine:
     def _filtered(self, request: Request) -> FilteredRequest | None:
         """The request as network filters see it, if there are some."""
         filters = self.index.filters
-        if filters is None or request.scheme not in WEB:
+        if filters is None or (request.scheme not in WEB and request.scheme not in WEBSOCKET):
             return None
         return FilteredRequest(filters, request, may_guess=self.policy.unknown_context is Action.BLOCK)
 

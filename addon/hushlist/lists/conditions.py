@@ -34,7 +34,7 @@ _HOLDS = {
         False,
     ),
 }
-_DIRECTIVE = re.compile(rb"^[ \t]*+!#(if|else|endif)\b[ \t]*+([^\r\n]{0,1000})", re.MULTILINE)
+_DIRECTIVE = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*+!#(if|else|endif)\b[ \t]*+([^\r\n]{0,1000})", re.MULTILINE)
 _WORD = re.compile(r"\s*+(?:(&&|\|\||[!()])|([A-Za-z_][A-Za-z0-9_]*+))")
 #: parentheses and negations within each other, and conditions
 _DEEPEST, _MOST_OPEN = 16, 64

@@ -37,6 +37,7 @@ from hushlist.match.rule import Action, Rule, RuleBlock
 
 _HEADER = re.compile(r"\[[^\]]*\]")
 _COMMENT = re.compile(r"!(?!#)|#+(?:\s|$)")
+_COMMENTS = re.compile(rb"^\s*(?:!|\[|#(?=[\s#]|$)).*|(?<=\s)#(?=\s|$).*", re.DOTALL)
 # Element hiding and its kin: "##", "#@#", "#?#", "#$#", "#%#" and their combinations; AdGuard's "$$" and "$@$".
 _COSMETIC = re.compile(r"#@?[$%?]{0,2}#|\$@?\$")
 #: uBlock Origin, Static filter syntax: "a trailing comment" behind white space
@@ -47,8 +48,8 @@ _NOT_NARROWING = frozenset(("all", "match-case"))
 #: options of an exception that do not depend on who asks, and what for
 _NO_CONTEXT = frozenset(("all", "match-case", "important"))
 _NOT_BY_HOST = "an exception for some requests alone, in a list that allows: a client could lie about them"
-#: options of exceptions that are not about requests
-_OF_PAGES = re.compile(r"[$,](?:(?:elem|generic|specific)hide|[egs]hide)(?:,|$)")
+#: options of exceptions that lift nothing which stops a request
+_OF_PAGES = re.compile(r"[$,](?:(?:elem|generic|specific)hide|[egs]hide|redirect(?:-rule)?)(?:[,=]|$)")
 #: an option that changes nothing of a filter: why it is there
 _REASON = re.compile(r"""([$,])reason=("[^"]*"|'[^']*'|[^,$]*)(?:,|$)""")
 #: a filter for a whole host, or for all hosts below it; without "^", it has to look like one
@@ -75,7 +76,7 @@ def read_adblock(
     octets = without_unused(octets, defaults.conditions, report)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
-        for line, text in block_lines(lines, first, report, is_foreign=True):
+        for line, text in block_lines(lines, first, report, is_foreign=True, comments=_COMMENTS):
             entry = text.strip()
             if not entry or (entry[0] in "!#[" and (_COMMENT.match(entry) or _HEADER.fullmatch(entry))):
                 continue

@@ -55,7 +55,7 @@ def detect_format(path: Path, form: str | None = None) -> Detected:
     with open_regular(path) as file:
         octets = file.read(HEAD)
     whole = octets if len(octets) < HEAD else octets[: octets.rfind(b"\n") + 1]
-    text = whole.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+    text = whole.decode(errors="replace").replace("\ufeff", "").replace("\u200b", "")
     if form is None:
         form = format_of_text(text)
     if form in ("adblock", "adblock-hosts"):

@@ -305,10 +305,18 @@ _IS_PAGE = "the file begins as a web page does (HTML), and is no list"
 BLOCK = LONGEST_LINE // 2
 
 
+#: what nobody sees, and editors and joined files leave: a byte order mark (U+FEFF) and U+200B
+_MARKS = (_BYTE_ORDER_MARK, b"\xe2\x80\x8b")
+_LEADING_MARKS = re.compile(rb"^(?:\xef\xbb\xbf|\xe2\x80\x8b)+", re.MULTILINE)
+#: comments in a line: of most formats; of documents, where "#" may stand in a text
+COMMENTS = re.compile(rb"(?:^|(?<=\s))#.*", re.DOTALL)
+_WHOLE_COMMENT = re.compile(rb"^\s*#.*", re.DOTALL)
+
+
 def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
     """``(number of the first line, octets)`` of blocks of whole lines, without the LF between them.
 
-    Skips a byte order mark.
+    Skips byte order marks, and U+200B, in front of lines.
     """
     number = report.first_line
     start = 0
@@ -329,31 +337,42 @@ def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
         end = octets.find(b"\n", start + BLOCK)
         end = len(octets) if end < 0 else end
         block = octets[start:end]
+        if any(mark in block for mark in _MARKS):
+            block = _LEADING_MARKS.sub(b"", block)
         yield number, block
         number += block.count(b"\n") + 1
         start = end + 1
 
 
-def numbered_lines(octets: bytes, report: ProblemReport, *, is_foreign: bool = False) -> Iterator[tuple[int, str]]:
+def numbered_lines(
+    octets: bytes, report: ProblemReport, *, is_foreign: bool = False, comments: re.Pattern[bytes] = COMMENTS
+) -> Iterator[tuple[int, str]]:
     """``(line number, text)`` of every line that can be read; the report has an error for each other line.
 
-    In a third-party list it has a warning instead. A byte order mark is skipped; LF or CRLF ends a line.
+    In a third-party list it has a warning instead, and byte order marks and U+200B are skipped anywhere. LF or CRLF
+    ends a line. What is not UTF-8 in a comment is left out with that.
     """
     for first, block in blocks(octets, report):
-        yield from block_lines(block, first, report, is_foreign=is_foreign)
+        yield from block_lines(block, first, report, is_foreign=is_foreign, comments=comments)
 
 
-def block_lines(block: bytes, first: int, report: ProblemReport, *, is_foreign: bool) -> Iterable[tuple[int, str]]:
+def block_lines(
+    block: bytes, first: int, report: ProblemReport, *, is_foreign: bool, comments: re.Pattern[bytes] = COMMENTS
+) -> Iterable[tuple[int, str]]:
     """``numbered_lines`` of one block; line by line only if one of them may be too long or is not UTF-8."""
+    if is_foreign and any(mark in block for mark in _MARKS):
+        for mark in _MARKS:
+            block = block.replace(mark, b"")
     with suppress(UnicodeDecodeError):
         if len(block) <= LONGEST_LINE:
             # not "splitlines", which splits at other characters, too
             return enumerate(block.decode().removesuffix("\r").replace("\r\n", "\n").split("\n"), first)
-    return _lines_one_by_one(block, first, report, is_foreign=is_foreign)
+    comments = comments if is_foreign else _WHOLE_COMMENT
+    return _lines_one_by_one(block, first, report, is_foreign=is_foreign, comments=comments)
 
 
 def _lines_one_by_one(
-    block: bytes, first: int, report: ProblemReport, *, is_foreign: bool
+    block: bytes, first: int, report: ProblemReport, *, is_foreign: bool, comments: re.Pattern[bytes]
 ) -> Iterator[tuple[int, str]]:
     """Each line that can be read; the others go into the report."""
     refuse = report.leave_out if is_foreign else report.error
@@ -363,10 +382,15 @@ def _lines_one_by_one(
             continue
         try:
             yield number, line.removesuffix(b"\r").decode()
+            continue
         except UnicodeDecodeError as error:
+            fault = error
+        try:
+            yield number, comments.sub(b"", line).removesuffix(b"\r").decode()
+        except UnicodeDecodeError:
             # entries that are left out are counted by their reason, so it names no place
-            place = "" if is_foreign else f" (at octet {error.start})"
-            refuse(number, repr(error.object[error.start : error.end]), f"not UTF-8{place}")
+            place = "" if is_foreign else f" (at octet {fault.start})"
+            refuse(number, repr(fault.object[fault.start : fault.end]), f"not UTF-8{place}")
 
 
 def entries(octets: bytes, report: ProblemReport, *, is_foreign: bool = False) -> Iterator[tuple[int, str]]:
@@ -374,9 +398,11 @@ def entries(octets: bytes, report: ProblemReport, *, is_foreign: bool = False) -
     return _entries(numbered_lines(octets, report, is_foreign=is_foreign))
 
 
-def block_entries(block: bytes, first: int, report: ProblemReport) -> Iterator[tuple[int, str]]:
+def block_entries(
+    block: bytes, first: int, report: ProblemReport, comments: re.Pattern[bytes] = COMMENTS
+) -> Iterator[tuple[int, str]]:
     """Like ``entries``, for a block of a third-party list."""
-    return _entries(block_lines(block, first, report, is_foreign=True))
+    return _entries(block_lines(block, first, report, is_foreign=True, comments=comments))
 
 
 def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -78,6 +78,7 @@ OWN_NAMES = frozenset(
 )
 _OWN_EXPRESSIONS = frozenset(f"{name}/".encode() for name in OWN_NAMES)
 _SUNK = run_of(rb"(?:0\.0\.0\.0|127\.0\.0\.1|::1?|0)[ \t]++%b[ \t]*+" % PLAIN_HOST)
+_HOSTS_COMMENTS = re.compile(rb"#.*", re.DOTALL)
 #: why an entry is left out
 BLOCKS_NOTHING = "an address that is given to names: it blocks nothing"
 #: short forms of an address that some lists use
@@ -96,7 +97,7 @@ def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> 
     terms = defaults.terms(report.source)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
-        for line, entry in block_entries(lines, first, report):
+        for line, entry in block_entries(lines, first, report, _HOSTS_COMMENTS):
             # hosts(5): "Text from a "#" character until the end of the line is a comment"
             address, *named = entry.partition("#")[0].split()
             is_nowhere = is_sinkhole(SHORTENED.get(address, address))
@@ -165,6 +166,7 @@ def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -
 
 
 _ADDRESS_COMMENT = re.compile(r"[#;].*", re.DOTALL)
+_ADDRESS_COMMENTS = re.compile(rb"[#;].*", re.DOTALL)
 _NO_ADDRESS = "it is no address, and no range of them"
 _LONGEST_RANGE = 100  # characters; two IPv6 addresses have fewer
 #: networks that a range becomes: any of IPv4 has 62 at most
@@ -181,7 +183,7 @@ def read_addresses(octets: bytes, defaults: ListDefaults, report: ProblemReport)
     ['192.0.2.4/30', '192.0.2.8/31', '2001:db8::/32']
     """
     terms = defaults.terms(report.source)
-    for line, text in numbered_lines(octets, report, is_foreign=True):
+    for line, text in numbered_lines(octets, report, is_foreign=True, comments=_ADDRESS_COMMENTS):
         entry = _ADDRESS_COMMENT.sub("", text).strip()
         if not entry:
             continue

@@ -18,6 +18,7 @@ from hushlist.lists.patterns import is_sinkhole, may_except, parse_address_range
 from hushlist.match.rule import Action, Pattern, Rule
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[();]|(?:[^\s"();\\]|\\.)++|\\')
+_COMMENTS = re.compile(rb";.*", re.DOTALL)
 _TTL = re.compile(r"[0-9][0-9smhdw]*", re.IGNORECASE)
 _CLASSES = ("in", "ch", "hs", "cs")
 #: records of the zone itself
@@ -183,7 +184,7 @@ def _records(octets: bytes, report: ProblemReport) -> Iterator[_ResourceRecord]:
     tokens: list[str] = []
     depth = first = length = 0
     begin = ""
-    for line, text in numbered_lines(octets, report, is_foreign=True):
+    for line, text in numbered_lines(octets, report, is_foreign=True, comments=_COMMENTS):
         if depth == 0:
             tokens, first, begin, length = [], line, text, 0
         length += len(text)

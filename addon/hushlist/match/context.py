@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.url.host import LONGEST_NAME
 from hushlist.url.parts import split_web_authority
-from hushlist.url.request import Request, Told, canonical_host
+from hushlist.url.request import WEBSOCKET, Request, Told, canonical_host
 
 
 class Context(NamedTuple):
@@ -79,7 +79,7 @@ class Telling:
     def __init__(self, request: Request) -> None:
         self._request, self._told = request, request.told or _NOTHING
         self._said = _said(request.fields) if request.fields else {}
-        self._kind: str | None = self._told.kind or None
+        self._kind: str | None = "websocket" if request.scheme in WEBSOCKET else self._told.kind or None
         #: by host
         self._contexts: dict[bytes, Context] = {}
 
@@ -93,7 +93,7 @@ class Telling:
     @property
     def said_kind(self) -> str:
         """The same as far as the client says it: the URL, which its site chooses, tells nothing."""
-        return self._told.kind or _kind(self._said, b"")
+        return "websocket" if self._request.scheme in WEBSOCKET else self._told.kind or _kind(self._said, b"")
 
     @property
     def is_websocket(self) -> bool:
@@ -129,7 +129,8 @@ class Telling:
         url, page = next(((url, page) for url, form in pages if (page := host_of_page(url, form))), (b"", b""))
         differs = is_third_party(page, host)
         says = _PARTIES.get(site)
-        if says is None or says is differs or (says and page and _scheme(url) != self._request.scheme):
+        scheme = WEBSOCKET.get(self._request.scheme, self._request.scheme)
+        if says is None or says is differs or (says and page and _scheme(url) != scheme):
             return page, differs  # "cross-site" is also from http to https of one site
         return b"", says  # the Referer is that of a stylesheet in the page, or is not true
 

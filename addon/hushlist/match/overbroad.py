@@ -1,4 +1,4 @@
-"""Rules that fit more than their author means: a public suffix, a popular domain, most addresses.
+"""Rules that fit more than their author means: a public suffix, a popular domain, most addresses, nearly any URL.
 
 ``BreadthTest`` finds them; the compiler applies it to all lists.
 
@@ -18,7 +18,9 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
+from hushlist.match.context import Context
 from hushlist.match.expressions import FULL_LENGTH, full_hash, host_suffixes
+from hushlist.match.filters.network_filter import Asked, NetworkFilter
 from hushlist.match.public_suffixes import SuffixSection, public_suffixes
 from hushlist.match.rule import Expression, ExpressionHash, Rule
 from hushlist.match.seal import SealKey
@@ -48,9 +50,30 @@ class BreadthTest:
         match rule.pattern:
             case Expression(value):
                 return self.of_expression(value)
+            case NetworkFilter() as own:
+                return self.of_filter(own)
             case IPv4Network() | IPv6Network() as network:
                 return self.of_range(network)
         return None
+
+    def of_filter(self, own: NetworkFilter) -> str | None:
+        """Why a network filter is broad, for people: on pages of any site, or of any below a public suffix.
+
+        >>> from hushlist.match.filters.filter_reader import parse_filter
+        >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||www.", "@@*$domain=com")
+        >>> [BreadthTest(()).of_filter(parse_filter(text)) is not None for text in own]
+        [True, True, True, True, True]
+        >>> own = ("@@||a.example^", "@@*$domain=a.example", "/ads/*$domain=com")
+        >>> [BreadthTest(()).of_filter(parse_filter(text)) for text in own]
+        [None, None, None]
+        """
+        pages = own.pages.only if own.pages else ()
+        if pages and self._suffixes.isdisjoint(f"{page}/".encode() for page in pages):
+            return None
+        if own.host:
+            return self.of_expression(own.host + b"/")
+        is_broad = may_be_broad(own.literal) and any(map(own.fits, _INVENTED))
+        return "it fits hosts that nobody has named" if is_broad else None
 
     def of_hash(self, pattern: ExpressionHash, key: SealKey | None = None) -> str | None:
         """Why a rule for a hash, or for a prefix of one, is broad, for people; ``None`` if no broad rule has this hash.
@@ -135,6 +158,28 @@ class BreadthTest:
         if covered:
             found.append(f"the whole of {', '.join(covered)}")
         return f"a whole address range: it covers {', and '.join(found)}" if found else None
+
+
+# -- filters that fit nearly everything --------------------------------------------------------------------------------
+
+_SIGNS = b"abcdefghijklmnopqrstuvwxyz0123456789"
+#: hosts that nobody has a filter for; of the last ones, each begins with another sign
+_HOSTS = (
+    *(b"qzxkvj.wvqzjx.com", b"www.jqvzkx.org", b"www.xkqjzv.net", b"www.zvjqxk.de", b"www.vkzxqj.co.uk"),
+    *(b"%b.com" % (_SIGNS[at:] + _SIGNS[:at]) for at in range(len(_SIGNS))),
+)
+#: their URLs: what fits one fits nearly all of their top-level domain, or of the hosts that begin so
+_INVENTED = [
+    Asked(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
+    for host in _HOSTS
+    for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
+]
+_ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)
+
+
+def may_be_broad(literal: bytes) -> bool:
+    """Whether a network filter with a literal part may fit hosts that nobody has named."""
+    return literal in _ALL_INVENTED
 
 
 @lru_cache(maxsize=1)

@@ -24,6 +24,7 @@ from hushlist.match.index_file import (
     table_key,
 )
 from hushlist.match.index_table import PLACE
+from hushlist.match.overbroad import may_be_broad
 from hushlist.match.rule import (
     Action,
     Anything,
@@ -109,7 +110,7 @@ class RunCollector:
         self._filter_guides: dict[bytes, int] = {}
         self._numbers: dict[tuple[Terms, bool], int] = {}
         self.candidates: list[Candidates] = []
-        #: broad rules for whole hosts, and all rules for address ranges
+        #: broad rules for whole hosts, filters that may be broad, and all rules for address ranges
         self.broad: list[Rule] = []
 
     def add(self, rules: Iterable[Rule | RuleBlock], suspects: Suspects = lambda _: ()) -> None:
@@ -209,7 +210,7 @@ class RunCollector:
             self._guides[host + b"/"] = self._guides.get(host + b"/", 0) | _bits_of(terms)
             self._part.below_hosts += 1
         elif isinstance(pattern, NetworkFilter):
-            self._add_filter(pattern, terms)
+            self._add_filter(pattern, rule)
         elif isinstance(pattern, IPv4Network | IPv6Network):
             self._part.ranges.add((pattern.version, pattern.prefixlen))
             self.broad.append(rule)
@@ -217,18 +218,21 @@ class RunCollector:
         row = key + PLACE.pack(self._part.number, line, self._number_of(terms, is_clear=False))
         self._rows.setdefault(table, []).append(row)
 
-    def _add_filter(self, pattern: NetworkFilter, terms: Terms) -> None:
+    def _add_filter(self, pattern: NetworkFilter, rule: Rule) -> None:
         if pattern.is_badfilter:
             if (host := pattern.whole_host) and not (pattern.is_exception or pattern.is_important):
                 self._part.taken_back.add(full_hash(host + b"/"))
             return
         self._part.exceptions += pattern.is_exception
-        self._filters.append(worded(pattern))
+        own = worded(pattern)
+        self._filters.append(own)
+        if pattern.host or may_be_broad(own.literal):
+            self.broad.append(rule)
         if pattern.is_of_hosts:
             return
         if host := pattern.guide:
             self._part.deepest_host = max(self._part.deepest_host, host.count(b".") + 1)
-            self._filter_guides[host + b"/"] = self._filter_guides.get(host + b"/", FILTERED) | _bits_of(terms)
+            self._filter_guides[host + b"/"] = self._filter_guides.get(host + b"/", FILTERED) | _bits_of(rule.terms)
             self._part.below_hosts += 1
         else:
             self._part.has_general_filters = True

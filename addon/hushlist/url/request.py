@@ -222,6 +222,8 @@ PLAIN_URL = re.compile(rb"(https?://)([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
 _PLAIN_REQUEST = re.compile(rb"(https?)://([a-z0-9._-]+)(/[^\x00-\x20#]*+)")
 #: schemes of the web
 WEB = (b"http", b"https")
+#: those of websockets -> the scheme by which a proxy is asked for one
+WEBSOCKET = {b"ws": b"http", b"wss": b"https"}
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 
 
@@ -282,7 +284,7 @@ def filtered_urls(
     """
     scheme, target = request.scheme, request.target
     if is_websocket:
-        scheme = {b"http": b"ws", b"https": b"wss"}.get(scheme, scheme)
+        scheme = next((own for own, asked in WEBSOCKET.items() if asked == scheme), scheme)
     if len(target.translate(None, _UNSENT_OCTETS)) < len(target):
         target = _UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), target)
     path, mark, query = target.partition(b"?")

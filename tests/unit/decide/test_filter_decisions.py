@@ -10,7 +10,7 @@ from hushlist.errors import UrlError
 from hushlist.match.filters.filter_reader import parse_filter
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Rule, Terms
-from hushlist.url.request import Request, canonical_forms, request_of
+from hushlist.url.request import Request, Told, canonical_forms, request_of
 from unit.rows import each_row
 
 
@@ -42,6 +42,19 @@ def test_each_spelling_has_its_own_matches() -> None:
         ["|http://h.example/a?u=%2F"],
         [],
     ]
+
+
+def test_a_websocket_by_its_own_scheme_is_as_the_request_for_one() -> None:
+    filters = ("||h.example^$websocket", "|wss://h.example/s", "/s$~third-party,image", "|https://", "/s$websocket,3p")
+    by_scheme = request_of(b"wss://h.example/s", Told(b"https://page.example/"))
+    by_header = request_of(b"https://h.example/s", Told(b"https://page.example/"))
+    by_header.fields = ((b"Upgrade", b"websocket"),)
+    expected = [["||h.example^$websocket", "|wss://h.example/s", "/s$websocket,3p"]]
+    for request in (by_scheme, by_header):
+        assert fitting(seen(request, filters), request, b"h.example") == expected
+    own_page = request_of(b"ws://h.example:81/s")
+    own_page.fields = ((b"Sec-Fetch-Site", b"cross-site"), (b"Origin", b"http://page.example"))
+    assert "/s$websocket,3p" in fitting(seen(own_page, filters), own_page, b"h.example")[0]
 
 
 def test_all_hosts_and_spellings_have_one_bound() -> None:

@@ -9,9 +9,6 @@ from hushlist.match.rule import Action
 from unit.lists.reading import read
 from unit.rows import each_row
 
-SURROGATE = (
-    "$redirect: a resource that is answered in place of what is asked for, and is not empty: nothing here has it"
-)
 ANSWERED = "$redirect-rule: how something is answered that another filter stops; it is answered neutrally here anyway"
 REMOVES = "$removeparam: it changes the address, and stops nothing"
 TOO_SHORT = "a pattern that is too short: it would fit nearly every URL"
@@ -50,8 +47,6 @@ def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str])
         ("||x.example/a$b", "an option that is not known"),
         ("||x.example^$removeparam=a", REMOVES),
         ("*$removeparam", REMOVES),
-        ("||x.example/a.js$redirect=google-analytics.js", SURROGATE),
-        ("||x.example/a.js$redirect=google-analytics.js:100", SURROGATE),
         ("||x.example/a.js$redirect-rule=noopjs", ANSWERED),
         ("@@||x.example/a.js$redirect=noopjs", ANSWERED.replace("redirect-rule", "redirect")),
         ("||x.example^$csp=script-src 'none'", "$csp: it changes the header of an answer, and stops nothing"),

@@ -66,6 +66,34 @@ def test_byte_order_mark_and_line_ends_do_not_matter(name: str) -> None:
     assert read(READERS[name], f"{entry}\n\n{entry}") == rules
 
 
+#: format -> a comment behind an entry, and on a line of its own
+COMMENTS = {"rpz": (" ; ", "; "), "addresses": ("# ", "; "), "adblock": (" # ", "! "), "csv": (None, "# ")}
+COMMENTS |= {"adblock-dns": (" # ", "!"), "adblock-hosts": (" # ", "[")}
+
+
+@each_row("name", ENTRIES)
+def test_what_is_no_utf_8_costs_nothing_in_a_comment_and_an_entry_alone_in_an_entry(name: str) -> None:
+    (entry, pattern), (behind, alone) = ENTRIES[name], COMMENTS.get(name, (" # ", "# "))
+    comment = b"" if behind is None else behind.encode() + b"caf\xe9"
+    octets = b"%b\xe9 x\n%b%b\n%b\xe9\r\n%b\n" % (
+        alone.encode(),
+        entry.encode(),
+        comment,
+        entry.encode(),
+        entry.encode(),
+    )
+    rules = [f"2:{pattern}", f"4:{pattern}"]
+    assert read(READERS[name], octets) == (rules, ["3: b'\\xe9': left out: not UTF-8"])
+
+
+@each_row("name", ENTRIES)
+def test_marks_that_nobody_sees_are_skipped_where_lists_were_joined(name: str) -> None:
+    entry, pattern = ENTRIES[name]
+    for mark in ("\ufeff", "\u200b", "\ufeff\ufeff\u200b"):
+        text = f"{mark}{entry}\n{mark}{entry}\r\n{entry}{mark}\n{mark}\n{entry[:2]}{mark}{entry[2:]}"
+        assert read(READERS[name], text) == ([f"{line}:{pattern}" for line in (1, 2, 3, 5)], [])
+
+
 @each_row("name", ENTRIES)
 def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
     entry, pattern = ENTRIES[name]

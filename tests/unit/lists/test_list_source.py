@@ -36,7 +36,9 @@ def read(octets: bytes) -> tuple[list[tuple[int, str]], list[str]]:
         (b"a\nb", [(1, "a"), (2, "b")]),
         (b"a\r\nb\r\n", [(1, "a"), (2, "b"), (3, "")]),
         (b"\xef\xbb\xbfa", [(1, "a")]),
-        (b"\xef\xbb\xbf\xef\xbb\xbfa", [(1, "\ufeffa")]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfa\n\xe2\x80\x8b\xef\xbb\xbfb", [(1, "a"), (2, "b")]),
+        (b"a \xe2\x80\x8bb", [(1, "a \u200bb")]),  # in a document, a text may have it
+        (b"# \xff\na", [(1, ""), (2, "a")]),
         (b"a\rb", [(1, "a\rb")]),
         ("a\u2028b\x85c".encode(), [(1, "a\u2028b\x85c")]),
         (b"", [(1, "")]),
@@ -114,8 +116,8 @@ def test_long_lines_are_read_wherever_they_stand(length: int) -> None:
     assert [number for number, _ in read(b"\xff\n" + octets)[0]] == [2, 3, 4, 5, 6, 7]
 
 
-def test_a_byte_order_mark_in_a_later_piece_is_none() -> None:
-    assert list(numbered_lines(b"\xef\xbb\xbfa", ProblemReport("f", first_line=2))) == [(2, "\ufeffa")]
+def test_a_byte_order_mark_in_a_later_piece_tells_no_encoding() -> None:
+    assert list(numbered_lines(b"\xef\xbb\xbfa", ProblemReport("f", first_line=2))) == [(2, "a")]
     report = ProblemReport("f", first_line=2)
     assert list(numbered_lines(b"\xff\xfe\nb", report)) == [(3, "b")]
     assert [problem.why for problem in report.errors] == ["not UTF-8 (at octet 0)"]

@@ -109,11 +109,6 @@ def test_a_block_of_hosts_at_an_address_that_leads_somewhere_is_left_out() -> No
         (read_urls, "hxxp://a[.]example/", "f:2: hxxp://a[.]example/: left out: no name of a host has '[' in it"),
         (
             read_urls,
-            "\u200bhttp://a.example/",
-            "f:2: \\u200bhttp://a.example/: left out: what stands in front of '://' is no host",
-        ),
-        (
-            read_urls,
             "http://https://a.example/",
             "f:2: http://https://a.example/: left out: what stands in front of '://' is no host",
         ),

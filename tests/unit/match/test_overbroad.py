@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match.expressions import full_hash, host_suffixes
+from hushlist.match.filters.filter_reader import parse_filter
 from hushlist.match.overbroad import BreadthTest
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.match.seal import SealKey
@@ -214,6 +215,25 @@ def _seconds(expressions: list[bytes]) -> float:
 )
 def test_a_whole_address_range_is_broad(network: str, covers: str) -> None:
     assert BREADTH.of_range(ip_network(network)) == f"a whole address range: it covers {covers}"
+
+
+@each_row(
+    "text", ["http", "*$all", "/.*/$all", "||com", ".com", "|https://*$all", "@@*$document", "||www.", "*$script"]
+)
+def test_a_filter_that_fits_nearly_every_url_is_broad(text: str) -> None:
+    rule = Rule(parse_filter(text), Terms(Action.BLOCK, "l", "f"), 1)
+    assert BREADTH.of_rule(rule) == "it fits hosts that nobody has named"
+
+
+@each_row("text", ["||a.example^", "/ads/*.js", "*$domain=a.example", "||com.example", "-ads-", "/^https?:\\/\\/ads/"])
+def test_a_filter_of_some_urls_is_not_broad(text: str) -> None:
+    assert BREADTH.of_filter(parse_filter(text)) is None
+
+
+def test_filters_of_names_are_broad_alike() -> None:
+    broad = (".com|", "/./", "*$denyallow=org", "||com^$important")
+    assert all(BREADTH.of_filter(parse_filter(text, of_names=True)) for text in broad)
+    assert BREADTH.of_filter(parse_filter(".sbs|", of_names=True)) is None
 
 
 def test_every_address_for_everything_is_the_broadest() -> None:

@@ -93,7 +93,8 @@ _METHODS = frozenset(("connect", "delete", "get", "head", "options", "patch", "p
 _NEW_WINDOW = "popup: a proxy cannot tell a new window"
 _UNKNOWN = "an option that is not known"
 _LISTS = ("domain", "to", "denyallow", "method")
-#: resources that are empty -> the type that asks for each: to be answered with one is to be blocked
+#: resources that are empty -> the type that asks for each: to be answered with one is to be blocked. Others are
+#: scripts that do less than the one that is asked for: nothing here has them, and what is asked for is blocked
 #: Spec: https://github.com/gorhill/uBlock/wiki/Resources-Library, Empty redirect resources;
 #: https://help.adblockplus.org/hc/en-us/articles/360062733293, Rewrite
 _EMPTY = {
@@ -112,8 +113,6 @@ _EMPTY = {
     for name in names.split()
 }
 _PRIORITY = re.compile(r":-?[0-9]+$")
-#: why a filter that answers with another resource is left out
-_SURROGATE = "a resource that is answered in place of what is asked for, and is not empty: nothing here has it"
 #: answers of ``dnsrewrite`` by which nothing is reached
 _NO_ANSWER = frozenset(("refused", "nxdomain", "servfail", "noerror", "noerror;;", "refused;;", "nxdomain;;"))
 _NAMES_ADDRESS = "$dnsrewrite: names get no addresses here; leave them to the name server"
@@ -235,9 +234,7 @@ class _Options:
             raise ValueError(f"${name}: {_LEFT_OUT['redirect-rule']}")
         resource = {"empty": "nooptext", "mp4": "noopmp4-1s"}.get(name, value.removeprefix("abp-resource:"))
         resource = _PRIORITY.sub("", resource).lower()
-        if resource not in _EMPTY:
-            raise ValueError(f"${name}: {_SURROGATE}")
-        self.resource = _EMPTY[resource]
+        self.resource = _EMPTY.get(resource, "script" if resource.endswith(".js") else "")
 
 
 _EXCLUDE = "options that exclude each other"

@@ -102,6 +102,8 @@ def test_a_pattern_fits_urls(text: str, expected: bool) -> None:
         ("redirect=noop.js", True, False, False),
         ("redirect=1x1.gif:5", False, True, False),
         ("redirect=nooptext", True, True, False),
+        ("redirect=google-analytics_analytics.js:5", True, False, False),
+        ("redirect=click2load", True, True, False),
         ("redirect=noop.js,image", False, True, False),
         ("rewrite=abp-resource:blank-js", True, False, False),
         ("empty", True, True, False),
