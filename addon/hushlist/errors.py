@@ -153,6 +153,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+class Excess(str):
+    """Why a request is too long, or too much work: whatever the policy says of what cannot be read, it does not pass.
+
+    Else a long enough spelling of an address would be a way around every rule.
+    """
+
+    __slots__ = ()
+
+
 class UrlError(HushlistError, ValueError):
     """A URL, host or name that cannot be read.
 

@@ -22,9 +22,9 @@ from pathlib import PurePath
 from time import time
 from typing import NamedTuple
 
-from hushlist.decide.decision import STOPPING, Decision, original_url
+from hushlist.decide.decision import STOPPING, Decision, decide_unread, original_url
 from hushlist.decide.engine import Engine
-from hushlist.errors import UrlError, printable
+from hushlist.errors import Excess, UrlError, printable
 from hushlist.match.rule import Action
 from hushlist.system.memory import BoundedCache
 from hushlist.url.http_head import request_of_target
@@ -376,7 +376,7 @@ class SquidHelper:
     def __init__(self, engine: Engine, speech: AccessList | Redirector, complain: Callable[[str], object]) -> None:
         """``complain`` receives a line for the operator when the filter fails."""
         self._engine = engine
-        self._too_long = Decision(engine.policy.unparsable, b"", fault="it is too long")
+        self._too_long = decide_unread(engine.policy.unparsable, b"", Excess("it is too long"))
         self._speech = speech
         self._url_of = speech.url_of
         self._is_plain = speech.plain.fullmatch
@@ -472,7 +472,8 @@ class SquidHelper:
                 is_asked = url == asked
                 decision = self._decide(url)
             except UrlError as error:
-                url, decision = asked, Decision(self._engine.policy.unparsable, cut(asked), fault=error.reason)
+                url = asked
+                decision = decide_unread(self._engine.policy.unparsable, cut(asked), error.reason)
             # What follows the first space shows where the URL ends, whatever the URL is.
             if is_asked and len(rest) < _LONGEST_USUAL and len(self._usual) < _MOST_USUAL:
                 self._usual.add(rest)

@@ -10,6 +10,9 @@ from pathlib import Path
 from time import monotonic, process_time, sleep
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import DataReceived, StreamEnded
 from mitmproxy import http
 from mitmproxy.io import FlowWriter
 from mitmproxy.test import tflow
@@ -248,6 +251,52 @@ def test_nobody_waits_for_what_takes_long_to_read(start: Callable[..., Proxy], w
         connection.sendall(SLOW[what])
         sleep(0.2)
         assert other.get("http://good.test/").status_code == 200
+
+
+_MANY_READINGS = b"/a;x%2f..;b/%5c..//%252e%252e/;y/%3f%23z%00/x.%20/%u002e/(A(x))/:$i"
+
+
+def seconds_beside(proxy: Proxy, path: bytes) -> float:
+    """How long another client waits that asks right behind 99 requests in one piece of HTTP/2."""
+    fields = [(b":method", b"GET"), (b":scheme", b"http"), (b":authority", b"path.test"), (b":path", path)]
+    config = H2Configuration(header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False)
+    protocol, context = H2Connection(config), proxy.tls()
+    context.check_hostname = False
+    context.set_alpn_protocols(["h2"])
+    with context.wrap_socket(proxy.connect(), server_hostname="path.test") as many, proxy.connect() as other:
+
+        def receive(answers: int) -> None:
+            while answers:
+                for event in protocol.receive_data(many.recv(1 << 16)):
+                    answers -= isinstance(event, StreamEnded)
+                    if isinstance(event, DataReceived):
+                        protocol.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                many.sendall(protocol.data_to_send())
+
+        protocol.initiate_connection()
+        protocol.send_headers(1, fields, end_stream=True)  # it fills the table of fields
+        many.sendall(protocol.data_to_send())
+        receive(1)
+        for number in range(1, 100):
+            protocol.send_headers(1 + 2 * number, fields, end_stream=True)
+        octets = protocol.data_to_send()
+        assert len(octets) < 3000
+        many.sendall(octets)
+        begun = monotonic()
+        other.sendall(request_head(b"http://ads.test/", b"ads.test"))
+        assert read_answer(other).status == 403
+        took = monotonic() - begun
+        receive(99)
+        return took
+
+
+def test_nobody_waits_long_for_many_requests_of_many_readings(proxy: Proxy) -> None:
+    # on a machine that has nothing else to do; where it has, ordinary requests show by how much it is slower
+    for _ in range(_TRIES):
+        usual = seconds_beside(proxy, b"/secret/x")
+        if seconds_beside(proxy, _MANY_READINGS) < 0.1 + usual / 2:
+            return
+    pytest.fail("another client waits")
 
 
 # -- time --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from functools import cache
 from ipaddress import IPv6Address, ip_address
 
 from hushlist.decide.decision import Decision, decide, strictest
-from hushlist.errors import UrlError
+from hushlist.errors import Excess, UrlError
 from hushlist.match.checks import Check, CheckedRequest
 from hushlist.match.index import find_checks
 from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
@@ -21,7 +21,7 @@ from hushlist.unblock.grants import Grant
 from hushlist.url.comparison import RedirectMemory, slash_twin
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import Parts
-from hushlist.url.request import MOST_HOSTS, Request, canonical_forms, request_of, target_forms
+from hushlist.url.request import MOST_HOSTS, Request, canonical_forms, number_of_names, request_of, target_forms
 from unit.match.plain_index import PlainIndex
 
 #: action, URL, matches, winner, fault, group, grant
@@ -165,19 +165,23 @@ class PlainEngine:
     def decide(self, request: Request, now: datetime, client: Client = NOBODY) -> Decision:
         hosts = list(dict.fromkeys(request.hosts))
         view = PlainView(self._policy, client, now)
-        decisions = [
-            decision for host in hosts[:MOST_HOSTS] for decision in self._by_host(view, request, host, now, client)
-        ]
-        if not 0 < len(hosts) <= MOST_HOSTS:
-            number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
-            decisions.append(self._fault(request, f"the request goes by {number}"))
-        for wrong in (request.fault, target_forms(request.scheme, request.target, len(hosts)).fault):
-            if wrong is not None:
-                decisions.append(self._fault(request, wrong))
-        return strictest(decisions)
+        forms = target_forms(request.scheme, request.target, number_of_names(hosts))
+        faults = [self._fault(request, wrong) for wrong in (request.fault, forms.fault) if wrong is not None]
+        if not hosts:
+            faults.insert(0, self._fault(request, "the request goes by no host"))
+        if len(hosts) > MOST_HOSTS:
+            faults.insert(0, self._fault(request, Excess(f"the request goes by more than {MOST_HOSTS} hosts")))
+        is_stopped = any(fault.action is Action.BLOCK for fault in faults)
+        decisions: list[Decision] = []
+        for decision in (own for host in hosts[:MOST_HOSTS] for own in self._by_host(view, request, host, now, client)):
+            decisions.append(decision)
+            has_reason = decision.fault is not None or decision.winner is not None
+            if is_stopped or (decision.action is Action.BLOCK and has_reason):
+                break
+        return strictest([*decisions, *faults])
 
     def _fault(self, request: Request, fault: str) -> Decision:
-        return Decision(self._unparsable, request.url, fault=fault)
+        return Decision(Action.BLOCK if isinstance(fault, Excess) else self._unparsable, request.url, fault=fault)
 
     def _by_host(
         self, view: PlainView, request: Request, host: bytes, now: datetime, client: Client

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from hushlist.decide.decision import STOPPING, Decision
+from hushlist.decide.decision import STOPPING, Decision, decide_unread
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.journal.log_database import LogFilters, LogPlace, newest_records
@@ -35,7 +35,7 @@ def what_holds(engine: Engine, client: Client, url: str, now: datetime) -> dict[
         try:
             decision = engine.decide_url(as_typed(url), now, client)
         except UrlError as error:
-            decision = Decision(engine.policy.unparsable, b"", fault=error.reason)
+            decision = decide_unread(engine.policy.unparsable, b"", error.reason)
     default = group.settings.default
     return {
         "group": group.name,

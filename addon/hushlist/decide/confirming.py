@@ -12,6 +12,7 @@ from datetime import datetime
 from hushlist.decide.confirmations import Confirmations, Question, Verdict
 from hushlist.decide.decision import Decision, EffectivePolicy
 from hushlist.decide.engine import Engine
+from hushlist.decide.filter_decisions import RequestBudget
 from hushlist.match.context import Telling
 from hushlist.match.expressions import full_hash
 from hushlist.match.rule import ExpressionHash, Rule
@@ -106,10 +107,15 @@ class ConfirmingEngine(Engine):
     """An engine that asks whoever has to confirm a prefix, and waits: for commands and helpers, never for a proxy."""
 
     def decide(
-        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+        self,
+        request: Request,
+        now: datetime | None = None,
+        client: Client = NOBODY,
+        group: Group | None = None,
+        budget: RequestBudget | None = None,
     ) -> Decision:
         """As ``Engine.decide``, but it waits for answers."""
-        return self._decide(Engine.decide, request, now, client, group)
+        return self._decide(Engine.decide, request, now, client, group, budget)
 
     def decide_host(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None

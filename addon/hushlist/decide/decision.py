@@ -19,7 +19,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from hushlist.errors import UrlError, printable, without_user
+from hushlist.errors import Excess, UrlError, printable, without_user
 from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Terms
 from hushlist.match.rule_match import Match
@@ -236,6 +236,17 @@ def _except(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
 
 def _precedence(match: Match) -> tuple[tuple[int, int], int]:
     return match.specificity, FINAL.get(match.rule.terms.action, 0)
+
+
+def decide_unread(unparsable: Action, asked: bytes, fault: str) -> Decision:
+    """The decision for what cannot be read, by the policy's ``unparsable``; what is too long or too much is blocked."""
+    return Decision(Action.BLOCK if isinstance(fault, Excess) else unparsable, asked, fault=fault)
+
+
+def is_strictest(decision: Decision) -> bool:
+    """Whether no other decision for the same request could be stricter, or take its place."""
+    has_reason = decision.fault is not None or decision.winner is not None
+    return decision.action is Action.BLOCK and has_reason and not decision.unconfirmed
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:

@@ -16,10 +16,18 @@ from math import inf
 from time import time
 from typing import TYPE_CHECKING, Self
 
-from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, own_categories, strictest
-from hushlist.decide.filter_decisions import FilteredRequest
+from hushlist.decide.decision import (
+    STOPPING,
+    Decision,
+    EffectivePolicy,
+    decide_unread,
+    is_strictest,
+    own_categories,
+    strictest,
+)
+from hushlist.decide.filter_decisions import FilteredRequest, RequestBudget
 from hushlist.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, may_change, stops
-from hushlist.errors import UrlError
+from hushlist.errors import Excess, UrlError
 from hushlist.match.checks import Check, CheckedRequest, may_fail
 from hushlist.match.context import is_third_party
 from hushlist.match.index import Index, find_checks
@@ -45,6 +53,7 @@ from hushlist.url.request import (
     canonical_forms,
     cut,
     is_plain_target,
+    number_of_names,
     plain_target,
     request_of,
     target_forms,
@@ -94,16 +103,21 @@ class Engine:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
 
     def decide(
-        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+        self,
+        request: Request,
+        now: datetime | None = None,
+        client: Client = NOBODY,
+        group: Group | None = None,
+        budget: RequestBudget | None = None,
     ) -> Decision:
         """The decision for a request. ``now`` has a time zone; the default is the present. Never raises.
 
         The engine decides each of the request's hosts, and the strictest decision holds. The policy's ``unparsable``
-        decides a request that cannot be read, or is too large to be read. ``group`` is the client's, if it is known.
+        decides a request that cannot be read; one that is too long, or takes more than the ``budget``, is blocked.
+        ``group`` is the client's, if it is known.
         """
         if request.others:
-            every_target = (replace(request, others=()), *request.others)
-            return strictest([self.decide(one, now, client, group) for one in every_target])
+            return self._by_every_target(request, now, client, group)
         group_hosts = self._hosts.of_group(client, now, group)
         hosts = request.hosts
         forms: Forms | None = None
@@ -121,7 +135,7 @@ class Engine:
             ):
                 return decision.of(request)
             form: Parts | None = None
-            filtered = self._filtered(request) if known.has_filters else None
+            filtered = self._filtered(request, budget) if known.has_filters else None
             if (
                 filtered is not None
                 and known.has_only_filters
@@ -137,14 +151,32 @@ class Engine:
                     return decision if self._overrides is None else self._apply_grants(decision, known, client, now)
                 form = Parts(request.scheme, None, b"h", None, *plain)
             else:
-                forms = target_forms(request.scheme, request.target)
+                budget = budget or RequestBudget()
+                forms = target_forms(request.scheme, request.target, number_of_names(hosts), budget)
                 if len(forms.forms) == 1 and forms.fault is None:
                     form = forms.forms[0]
             if form is not None and known.tunnelled is None:
                 decision = self._by_form(request, hosts[0], known, form, now, filtered)
                 return self._apply_grants(decision.of(request), known, client, now)
-        every = forms or target_forms(request.scheme, request.target, len(set(hosts)))
-        return self._by_every_form(group_hosts, request, every, filtered or self._filtered(request), now, client)
+        budget = budget or RequestBudget()
+        every = forms or target_forms(request.scheme, request.target, number_of_names(hosts), budget)
+        return self._by_every_form(
+            group_hosts, request, every, filtered or self._filtered(request, budget), now, client
+        )
+
+    def _by_every_target(self, request: Request, now: datetime | None, client: Client, group: Group | None) -> Decision:
+        """The strictest of the decisions for a request's target, and for what else it names, within one budget."""
+        alone, budget = replace(request, others=()), RequestBudget()
+        faults = (own.fault for own in request.others if own.fault is not None)
+        fault = request.fault or next((fault for fault in faults if self._stops(fault)), None)
+        if fault is not None and self._stops(fault):
+            return self.decide(replace(alone, fault=fault), now, client, group, budget)
+        decisions = list[Decision]()
+        for one in (alone, *request.others):
+            decisions.append(self.decide(one, now, client, group, budget))
+            if is_strictest(decisions[-1]):
+                break
+        return strictest(decisions)
 
     def decide_host(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
@@ -232,7 +264,7 @@ class Engine:
         try:
             return self.decide(request_of(url, told), now, client)
         except UrlError as error:
-            return Decision(self.policy.unparsable, cut(url), fault=error.reason)
+            return decide_unread(self.policy.unparsable, cut(url), error.reason)
 
     @property
     def is_timeless(self) -> bool:
@@ -355,30 +387,49 @@ class Engine:
         client: Client,
         fault: str | None = None,
     ) -> Decision:
-        """The strictest of the decisions for each name of a request and for each fault in it."""
+        """The strictest of the decisions for each name of a request and for each fault in it.
+
+        It ends with the first that no other could make stricter. A fault that stops it is enough: beside it, only one
+        name and one form are decided, as they would be without it, for the rule that the block page tells.
+        """
         hosts = tuple(dict.fromkeys(request.hosts))
-        decisions = []
-        for host in hosts[:MOST_HOSTS]:
+        faults = [wrong for wrong in (request.fault, fault) if wrong is not None]
+        if not hosts:
+            faults.insert(0, "the request goes by no host")
+        elif len(hosts) > MOST_HOSTS:
+            faults.insert(0, Excess(f"the request goes by more than {MOST_HOSTS} hosts"))
+        is_stopped = any(map(self._stops, faults))
+        decisions = list[Decision]()
+        for host in hosts[: 1 if is_stopped else MOST_HOSTS]:
             try:
                 known = group_hosts.known[host]
             except UrlError as error:
                 decisions.append(self._unparsable(request, error.reason))
+                if is_strictest(decisions[-1]):
+                    break
                 continue
             for decision in decide(host, known):
                 granted = self._apply_grants(decision, known, client, now)
                 decisions.append(granted if host != request.destination else _of_rules(granted))
+                if is_stopped or is_strictest(decisions[-1]):
+                    break
+            if is_stopped or is_strictest(decisions[-1]):
+                break
             if known.tunnelled is not None:
                 beneath = group_hosts.known[known.tunnelled]
                 for decision in decide(known.tunnelled, beneath):
                     decisions.append(_of_rules(self._apply_grants(decision, beneath, client, now)))
-        if not 0 < len(hosts) <= MOST_HOSTS:
-            number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
-            decisions.append(self._unparsable(request, f"the request goes by {number}"))
-        decisions += (self._unparsable(request, wrong) for wrong in (request.fault, fault) if wrong is not None)
+                    if is_strictest(decisions[-1]):
+                        return strictest(decisions)
+        decisions += [self._unparsable(request, wrong) for wrong in faults]
         return strictest(decisions)
 
     def _unparsable(self, request: Request, fault: str) -> Decision:
-        return Decision(self.policy.unparsable, request.url, fault=fault)
+        return decide_unread(self.policy.unparsable, request.url, fault)
+
+    def _stops(self, fault: str) -> bool:
+        """Whether a request is blocked that has this fault."""
+        return self.policy.unparsable is Action.BLOCK or isinstance(fault, Excess)
 
     def _is_harmless(self, request: Request, known: KnownHost) -> bool:
         """Whether a request has only one form, and no check can find anything in it."""
@@ -432,12 +483,13 @@ class Engine:
             return self._by_filters(filtered, urls, request, known, matches, now)
         return self._by_matches(known, matches, now, request)
 
-    def _filtered(self, request: Request) -> FilteredRequest | None:
+    def _filtered(self, request: Request, budget: RequestBudget | None) -> FilteredRequest | None:
         """The request as network filters see it, if there are some."""
         filters = self.index.filters
         if filters is None or (request.scheme not in WEB and request.scheme not in WEBSOCKET):
             return None
-        return FilteredRequest(filters, request, may_guess=self.policy.unknown_context is Action.BLOCK)
+        work = None if budget is None else budget.work
+        return FilteredRequest(filters, request, work, may_guess=self.policy.unknown_context is Action.BLOCK)
 
     def _by_filters(
         self,

@@ -12,7 +12,18 @@ from hushlist.match.filters.filter_index import FilterIndex
 from hushlist.match.filters.network_filter import Asked, Work
 from hushlist.match.rule_match import Match
 from hushlist.url.parts import Parts
+from hushlist.url.path_interpretations import FormBudget
 from hushlist.url.request import Request, filtered_urls, plain_filtered_urls
+
+
+class RequestBudget(FormBudget):
+    """What may still be done for one request, by all its names, readings and targets."""
+
+    __slots__ = ("work",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.work = Work()
 
 
 class FilteredRequest:
@@ -20,10 +31,10 @@ class FilteredRequest:
 
     __slots__ = ("_filters", "_may_guess", "_request", "_telling", "_work")
 
-    def __init__(self, filters: FilterIndex, request: Request, *, may_guess: bool) -> None:
-        """``may_guess``: whether a filter fits what is not known of the context."""
+    def __init__(self, filters: FilterIndex, request: Request, work: Work | None = None, *, may_guess: bool) -> None:
+        """``work``: of the whole request; ``may_guess``: whether a filter fits what is not known of the context."""
         self._filters, self._request, self._may_guess = filters, request, may_guess
-        self._telling, self._work = Telling(request), Work()
+        self._telling, self._work = Telling(request), work or Work()
 
     def urls(self, host: bytes, form: Parts, *, is_first: bool, is_named: bool) -> Sequence[tuple[bytes, bool]]:
         """The URLs that one form has by one canonical host; each with whether only for filters that name it.

@@ -31,6 +31,7 @@ from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balancers
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.connections.tunnels import Tunnels
+from hushlist.proxy.connections.turns import Turns
 from hushlist.proxy.dashboard.dashboard_server import (
     DashboardServer,
     answer_onboarding,
@@ -108,7 +109,7 @@ class Hushlist:
         self._is_running = False
         self._options_before: dict[str, object] = {}
         self._files, self._names = OpenFiles(), NameLookups()
-        self._proxy_protocol = ProxyProtocol()
+        self._proxy_protocol, self._turns = ProxyProtocol(), Turns()
         self._own_proxies = OwnProxies(self.runtime, self._proxy_protocol)
         # mitmproxy's hooks that one part handles alone; the others are methods below
         self.http_connect = self._tunnels.connect
@@ -307,11 +308,11 @@ class Hushlist:
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
-        reading = until_read(flow.client_conn)
-        return self._requestheaders(flow) if reading is None else self._when_read(flow, reading)
+        turn = until_read(flow.client_conn) or self._turns.of(flow.client_conn.id)
+        return self._requestheaders(flow) if turn is None else self._in_turn(flow, turn)
 
-    async def _when_read(self, flow: http.HTTPFlow, reading: Awaitable[None]) -> None:
-        await reading
+    async def _in_turn(self, flow: http.HTTPFlow, turn: Awaitable[None]) -> None:
+        await turn
         if (deciding := self._requestheaders(flow)) is not None:
             await deciding
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from encodings.idna import dots, nameprep
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
 
 import idna
@@ -13,10 +14,13 @@ import idna
 _OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
 #: octets; a DNS name has at most 253 characters, each at most 4 octets in UTF-8, so no longer name exists
 LONGEST_NAME = 4 * 253
-#: characters; twice the most of a DNS label. Punycode takes time that grows with their square
-_LONGEST_LABEL = 126
+#: characters; of so many, no A-label has 63 octets, the most of a DNS label. Punycode takes time that grows with their
+#: square
+_LONGEST_LABEL = 59
 #: characters of a DNS label
 _LONGEST_A_LABEL = 63
+#: labels, and names, whose Punycode is kept: a request may have the same one several times
+_MOST_KEPT = 256
 #: delimiters that end or begin a host in a URL; no host has one
 DELIMITERS = re.compile(rb"[/?#@\\]")
 #: characters that no browser accepts in a host; a name that maps to one could shift the URL's parts, and is refused
@@ -75,6 +79,7 @@ def to_ascii(host: bytes) -> bytes:
     return b".".join(labels)
 
 
+@lru_cache(_MOST_KEPT)
 def idna_2003(host: bytes) -> bytes | None:
     """A non-ASCII name by IDNA 2003, which drops and maps more than UTS 46; mitmproxy looks that name up.
 
@@ -92,6 +97,7 @@ def idna_2003(host: bytes) -> bytes | None:
         return None
 
 
+@lru_cache(_MOST_KEPT)
 def _to_a_label(label: str) -> bytes:
     if _FORBIDDEN.search(label) or re.search(_NEWLY_NORMALIZED, label):
         raise idna.IDNAError("forbidden in a host")

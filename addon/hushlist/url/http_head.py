@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Protocol
 
-from hushlist.errors import UrlError
+from hushlist.errors import Excess, UrlError
 from hushlist.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
 from hushlist.url.normalization import unescape_once
 from hushlist.url.parts import rooted, split_web_authority, to_bytes
@@ -78,7 +78,7 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
         fault = fault or "a header in it names another target"
     octets = sum(map(len, listed), len(host) + len(authority))
     if octets > _LONGEST_NAMES:
-        fault = fault or "its names are too long"
+        fault = fault or Excess("its names are too long")
         host, authority, *listed = host[:LONGEST_NAME], *(name[:LONGEST_NAME] for name in (authority, *listed))
         del listed[MOST_HOSTS:]
     names = _names if octets <= _LONGEST_REMEMBERED else _names.__wrapped__
@@ -98,7 +98,7 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
 # Spec: RFC 4918, 8.3: Simple-ref = absolute-URI | ( path-absolute [ "?" query ] ). Stores have paths without a slash.
 _REFERENCE = re.compile(rb"(?:(?:(?i:https?):|[A-Za-z][A-Za-z0-9+.-]*:(?=//))(?:[/\\]{2}([^/\\?#]*))?)?(.*)", re.DOTALL)
 
-_TOO_MANY = "its headers name too many other targets"
+_TOO_MANY = Excess("its headers name too many other targets")
 #: octets of all references; by default, nginx and Apache take 8 KiB for a header field
 _LONGEST_REFERENCES = 1 << 13
 
@@ -117,7 +117,7 @@ def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
         hosts, fault = looked_up([*request.hosts, *(_listed(authority) if authority else ())])
         if number == MOST_HOSTS:
             fault = fault or _TOO_MANY
-        fault = fault or ("its headers name other targets that are too long" if is_long else None)
+        fault = fault or (Excess("its headers name other targets that are too long") if is_long else None)
         names = tuple(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
         yield replace(request, hosts=names, target=rooted(target), fault=request.fault or fault)
 
@@ -371,7 +371,7 @@ def _fault(head: HttpHead) -> str | None:
         return fault
     fields = b"".join((head.authority, *chain.from_iterable(head.headers.fields)))
     if len(fields) > LONGEST_HEADERS:
-        return f"its headers have more than {LONGEST_HEADERS:,} octets"
+        return Excess(f"its headers have more than {LONGEST_HEADERS:,} octets")
     if _LF in fields or _CR in fields or _NUL in fields:
         return "there is a line end or a NUL in its headers"
     if any(len(name) == len(_CONNECTION) and _nominates(name, value) for name, value in head.headers.fields):

@@ -20,12 +20,14 @@ from hushlist.url.safebrowsing import remove_tab_cr_lf, strip_spaces
 
 #: octets of a path that can be read in several ways; by default, nginx and Apache take 8 KiB
 _LONGEST_OF_SEVERAL = 1 << 14
-#: octets that the steps may write before they stop: 32 steps for such a path
-_MOST_OCTETS = 1 << 19
-#: octets of all interpretations, once for each name of the request: all of them are hashed
-_MOST_TO_DECIDE = 1 << 18
-#: paths that the steps may lead to; real paths lead to 41 at most
-_MOST_PATHS = 256
+#: octets that the steps may write for one request; of 28,000 recorded requests, one takes 97,000
+_MOST_OCTETS = 1 << 17
+#: paths that the steps may lead to; those of recorded requests lead to 36 at most
+_MOST_PATHS = 64
+#: forms of a request, by all its names, readings and targets; recorded ones have 11 at most, by one name
+_MOST_FORMS = 40
+#: octets of a target from which on each of its forms counts as several
+_LONG = 1 << 12
 
 #: an octet is found much faster as a number
 _NUL, _TAB, _LF, _CR, _SPACE, _HASH, _PERCENT, _SEMICOLON, _QUESTION, _BACKSLASH = b"\0\t\n\r #%;?\\"
@@ -33,12 +35,44 @@ _NUL, _TAB, _LF, _CR, _SPACE, _HASH, _PERCENT, _SEMICOLON, _QUESTION, _BACKSLASH
 _Asked = tuple[bytes, bytes | None]
 
 
+class FormBudget:
+    """What may still be done to read one request, and to decide what it may mean: its names, the readings of its path
+    and its other targets multiply. It is counted before it is done."""
+
+    __slots__ = ("_forms", "_octets", "_paths")
+
+    def __init__(self) -> None:
+        self._forms, self._octets, self._paths = _MOST_FORMS, _MOST_OCTETS, _MOST_PATHS
+
+    def takes_step(self, octets: int) -> bool:
+        """Whether a step may be taken that writes so many octets."""
+        self._octets -= octets
+        return self._octets >= 0
+
+    def takes_path(self) -> bool:
+        """Whether one path more may be reached."""
+        self._paths -= 1
+        return self._paths >= 0
+
+    def takes_forms(self, names: int, readings: int, octets: int) -> bool:
+        """Whether a target of so many octets may be decided by so many names, each with so many readings.
+
+        One that has a single reading costs its octets once for each name, as any request does.
+        """
+        number = names * readings * (1 if readings == 1 else 1 + octets // _LONG)
+        if number > self._forms:
+            return False
+        self._forms -= number
+        return True
+
+
 class Readings(NamedTuple):
     """Every interpretation of a path and a query."""
 
     #: paths and queries, all canonical; the first pair is the Safe Browsing profile's
     found: tuple[_Asked, ...]
-    #: whether there are more: finding all would take too long, and no browser sends such a path
+    #: whether there are more: finding all would take too long, and no browser sends such a path; then only the first is
+    #: in ``found``
     is_cut: bool
 
 
@@ -55,10 +89,10 @@ _SEVERAL = re.compile(
 )
 
 
-def path_interpretations(path: bytes, query: bytes | None, names: int = 1) -> Readings:
+def path_interpretations(path: bytes, query: bytes | None, budget: FormBudget | None = None) -> Readings:
     """The canonical path and query, then every other that a server may read; nearly always there is only one.
 
-    ``path`` begins with a slash. Both are as requested, by so many names.
+    ``path`` begins with a slash. Both are as requested. ``budget`` is that of the whole request.
     """
     stripped = remove_tab_cr_lf(path)
     whole = normalization.percent_decode_repeatedly(stripped)
@@ -69,31 +103,32 @@ def path_interpretations(path: bytes, query: bytes | None, names: int = 1) -> Re
         return Readings((canonical,), is_cut=False)
     if len(path) > _LONGEST_OF_SEVERAL:
         return Readings((canonical,), is_cut=True)
-    reached, is_cut = _reached(path, query)
+    reached = _reached(path, query, budget or FormBudget())
+    if reached is None:
+        return Readings((canonical,), is_cut=True)
     # A path with escapes or double slashes has the same canonical form as another one that a step leads to.
     found = {canonical: None}
     for asked in reached:
-        if is_cut or not ((_PERCENT in asked[0] and normalization.ESCAPE.search(asked[0])) or b"//" in asked[0]):
+        if not ((_PERCENT in asked[0] and normalization.ESCAPE.search(asked[0])) or b"//" in asked[0]):
             found[_canonical(*asked, queries, is_resolved=False)] = None
-            if len(found) * (len(path) + len(query or b"")) * names > _MOST_TO_DECIDE and len(found) > 1:
-                return Readings(tuple(found), is_cut=True)
-    return Readings(tuple(found), is_cut)
+    return Readings(tuple(found), is_cut=False)
 
 
-def _reached(path: bytes, query: bytes | None) -> tuple[dict[_Asked, None], bool]:
-    """Every path and query that steps lead to, with the fewest steps first, and whether there are more."""
+def _reached(path: bytes, query: bytes | None, budget: FormBudget) -> dict[_Asked, None] | None:
+    """Every path and query that steps lead to, with the fewest steps first; ``None`` if the budget is too small."""
     reached: dict[_Asked, None] = {(path, query): None}
-    octets = 0
     pending = [(path, query)]
     for asked in pending:
         for step in _steps(*asked):
-            octets += len(step[0])
-            if octets > _MOST_OCTETS or len(reached) > _MOST_PATHS:
-                return reached, True
+            written = len(step[0]) + (len(step[1]) if step[1] is not None and step[1] is not asked[1] else 0)
+            if not budget.takes_step(written):
+                return None
             if step not in reached:
+                if not budget.takes_path():
+                    return None
                 reached[step] = None
                 pending.append(step)
-    return reached, False
+    return reached
 
 
 def _steps(path: bytes, query: bytes | None) -> Iterator[_Asked]:

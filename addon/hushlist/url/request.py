@@ -7,15 +7,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hushlist.errors import UrlError
+from hushlist.errors import Excess, UrlError
 from hushlist.url import normalization, safebrowsing
 from hushlist.url.host import DELIMITERS, LONGEST_NAME, is_plain_name
 from hushlist.url.parts import DEFAULT_PORTS, Parts, rooted, split_web, split_web_authority, to_bytes
-from hushlist.url.path_interpretations import path_interpretations
+from hushlist.url.path_interpretations import FormBudget, path_interpretations
 
 #: a request names hosts in its target, its Host or authority, and its SNI; one with more hosts is an attack
 MOST_HOSTS = 4
@@ -88,7 +88,7 @@ class Request:
         return self.scheme + b"://" + split_web_authority(host)[1] + port + self.target
 
 
-_TOO_LONG = f"its target has more than {LONGEST_TARGET:,} octets"
+_TOO_LONG = Excess(f"its target has more than {LONGEST_TARGET:,} octets")
 _PORT = re.compile(rb"0*([0-9]{1,5})")
 
 
@@ -152,7 +152,7 @@ def canonical_forms(request: Request, host: bytes) -> list[Parts]:
     canonical = canonical_host(host)
     return [
         form._replace(host=canonical)
-        for form in target_forms(request.scheme, request.target, len(set(request.hosts))).forms
+        for form in target_forms(request.scheme, request.target, number_of_names(request.hosts)).forms
     ]
 
 
@@ -165,7 +165,7 @@ def canonical_host(host: bytes) -> bytes:
         return host
     host = safebrowsing.remove_tab_cr_lf(host)
     if len(host) > LONGEST_NAME:
-        raise UrlError(host, "the host is longer than any name can be")
+        raise UrlError(host, Excess("the host is longer than any name can be"))
     decoded = normalization.percent_decode_repeatedly(host)
     if _NUL in decoded:  # RFC 3986, 7.3: it "should be rejected if the application is not expecting" it
         raise UrlError(host, "there is a NUL in the host")
@@ -185,7 +185,7 @@ _PLAIN_TARGET = re.compile(
 )
 # The same, but for parameters.
 _WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
-#: octets of a target whose forms are few enough for any number of names
+#: octets of a target of which parameters are quickly read
 _SHORT_TARGET = 1 << 12
 _PERCENT, _NUL = b"%\0"
 
@@ -232,31 +232,50 @@ class Forms(NamedTuple):
 
     #: the standard form, then other path interpretations; the host has no meaning
     forms: tuple[Parts, ...]
-    #: why there may be more forms than these
+    #: why there are more forms than these; then only the standard one is there
     fault: str | None = None
 
 
-def target_forms(scheme: bytes, target: bytes, names: int = 1) -> Forms:
-    """The canonical forms of a target; a long one that comes by many ``names`` has fewer.
+def number_of_names(hosts: Iterable[bytes]) -> int:
+    """By how many names a request is decided that goes by these hosts: an IPv6 address may lead to an IPv4 address."""
+    return sum(2 if host[:1] == b"[" else 1 for host in set(hosts))
+
+
+_TOO_MANY_READINGS = Excess("its path can be read in too many ways")
+_TOO_MANY_FORMS = Excess("its names and its path together can be read in too many ways")
+
+
+def target_forms(scheme: bytes, target: bytes, names: int = 1, budget: FormBudget | None = None) -> Forms:
+    """The canonical forms of a target that comes by so many names; ``budget`` is that of the whole request.
 
     >>> target_forms(b"http", b"/a%62c?").forms
     (Parts(scheme=b'http', userinfo=None, host=b'h', port=None, path=b'/abc', query=b'', fragment=None),)
     """
+    budget = budget or FormBudget()
+    forms, is_cut = _every_form(scheme, target, budget)
+    if is_cut:
+        return Forms(forms, _TOO_MANY_READINGS)
+    if not budget.takes_forms(names, len(forms), len(target)):
+        return Forms(forms[:1], _TOO_MANY_READINGS if names == 1 else _TOO_MANY_FORMS)
+    return Forms(forms)
+
+
+def _every_form(scheme: bytes, target: bytes, budget: FormBudget) -> tuple[tuple[Parts, ...], bool]:
+    """The canonical forms of a target, and whether there are more than the budget lets be found."""
     plain = plain_target(target)
     if plain and scheme in WEB:
-        return Forms((Parts(scheme, None, b"h", None, *plain),))
-    if b";" in target and scheme in WEB and names <= MOST_HOSTS and len(target) <= _SHORT_TARGET:
+        return (Parts(scheme, None, b"h", None, *plain),), False
+    if b";" in target and scheme in WEB and len(target) <= _SHORT_TARGET:
         # Of a target that is plain without its parameters, only they can be read in two ways.
         sent = _WITH_PARAMETERS.fullmatch(target)
         bare = normalization.remove_parameters(sent[1]) if sent else b""
         if sent and is_plain_target(bare):
             query = _canonical_query(sent[2])
-            return Forms(tuple([Parts(scheme, None, b"h", None, path, query) for path in (sent[1], bare)]))
+            return tuple([Parts(scheme, None, b"h", None, path, query) for path in (sent[1], bare)]), False
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
     name, mark, query = target.partition(b"?")
-    found, is_cut = path_interpretations(rooted(name), query if mark else None, names)
-    fault = "its path can be read in too many ways" if is_cut else None
-    return Forms(tuple(Parts(scheme, None, b"h", None, *asked) for asked in found), fault)
+    found, is_cut = path_interpretations(rooted(name), query if mark else None, budget)
+    return tuple(Parts(scheme, None, b"h", None, *asked) for asked in found), is_cut
 
 
 #: what no browser sends in a target as it is

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from ipaddress import ip_network
 from math import inf
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
-from hushlist.errors import UrlError
+from hushlist.errors import Excess, UrlError
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.patterns import parse_whole_url
@@ -25,9 +26,10 @@ from hushlist.match.context import Context
 from hushlist.match.expressions import full_hash
 from hushlist.match.filters.filter_reader import parse_filter
 from hushlist.match.filters.network_filter import MOST_WORK, Asked, Work
-from hushlist.match.index import Index
+from hushlist.match.index import Host, Index
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
+from hushlist.match.rule_match import Match
 from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse, group_of
 from hushlist.policy.pass_through import AlwaysDecrypted
 from hushlist.policy.policy_file import Layer, Policy
@@ -72,7 +74,8 @@ def test_a_target_that_is_too_long_is_decided_by_its_length(part: bytes, unparsa
         lambda host: engine.decide_url(b"http://" + host + target),
     ):
         decision = decide(b"h.example")
-        assert (decision.action, decision.fault) == (unparsable, "its target has more than 65,536 octets")
+        # whatever the policy says: else its length would be a way around every rule
+        assert (decision.action, decision.fault) == (Action.BLOCK, "its target has more than 65,536 octets")
         assert len(decision.url) < 4096  # so that nothing behind keeps it
         assert decide(b"bad.example").action is Action.BLOCK
         assert seconds(lambda: decide(b"h.example")) < 0.25  # noqa: B023
@@ -112,17 +115,14 @@ def test_whatever_arrives_gets_a_decision(arrived: Request, unparsable: Action) 
     assert decision.as_dict()["action"] == decision.action.value
     if decision.fault is not None:
         engine = engine_of("rules: []", unparsable=unparsable)
-        assert engine.decide(arrived).action is unparsable
+        again = engine.decide(arrived)
+        assert again.action is (Action.BLOCK if isinstance(again.fault, Excess) else unparsable)
 
 
 @each_row(
     ("hosts", "fault"),
     [
         ((), "the request goes by no host"),
-        (
-            tuple(b"h%d.example" % number for number in range(MOST_HOSTS + 1)),
-            f"the request goes by more than {MOST_HOSTS} hosts",
-        ),
         ((b"h.example", b""), "it names no host"),
         ((b"...",), "it names no host"),
         ((b"a/b",), "there is a delimiter in the host"),
@@ -138,6 +138,48 @@ def test_whatever_arrives_gets_a_decision(arrived: Request, unparsable: Action) 
 def test_what_cannot_be_read_is_decided_by_the_policy(hosts: tuple[bytes, ...], fault: str, unparsable: Action) -> None:
     decision = engine_of("rules: []", unparsable=unparsable).decide(Request(b"http", hosts, 80, b"/"))
     assert (decision.action, decision.fault, decision.winner) == (unparsable, fault, None)
+
+
+@each_row("unparsable", [Action.BLOCK, Action.PASS])
+def test_what_takes_too_much_work_is_blocked_whatever_the_policy_says(unparsable: Action) -> None:
+    engine = engine_of("rules: [bad.example, h0.example/secret/]", unparsable=unparsable)
+    hosts = tuple(b"h%d.example" % number for number in range(MOST_HOSTS + 1))
+    for one, fault in (
+        (Request(b"http", hosts, 80, b"/"), f"the request goes by more than {MOST_HOSTS} hosts"),
+        (Request(b"http", hosts[:1], 80, b"/%252f..%255c;x/..%253f//" * 4), "its path can be read in too many ways"),
+        (Request(b"http", hosts[:4], 80, _RICH), "its names and its path together can be read in too many ways"),
+        (
+            replace(
+                request(hosts[0]), others=tuple(Request(b"http", hosts[:3], 80, _RICH + b"/%d" % n) for n in range(4))
+            ),
+            "its path can be read in too many ways",
+        ),
+    ):
+        decision = engine.decide(one)
+        assert (decision.action, decision.fault, decision.winner) == (Action.BLOCK, fault, None)
+        refused = engine.decide(replace(one, hosts=(b"bad.example", *one.hosts)))
+        assert (refused.action, [own.text for own in refused.matches]) == (Action.BLOCK, ["bad.example/"])
+
+
+#: a path with twelve readings
+_RICH = b"/a;b/..%2fc;d%5ce/x;y/%2e%2e//z"
+
+
+def test_a_decision_ends_with_the_first_that_nothing_can_make_stricter(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_of("rules: [blocked.example, b.example/secret/, c.example/secret/]")
+    looked_up: list[bytes] = []
+    find_paths = Index.find_paths
+
+    def counted(index: Index, host: Host, *more: Any) -> list[Match]:
+        looked_up.append(host.name)
+        return find_paths(index, host, *more)
+
+    monkeypatch.setattr(Index, "find_paths", counted)
+    others = (Request(b"http", (b"c.example",), 80, b"/x/../%2e"),)
+    one = Request(b"http", (b"blocked.example", b"b.example"), 80, _RICH, others=others)
+    assert (engine.decide(one).action, looked_up) == (Action.BLOCK, [])
+    assert engine.decide(replace(one, hosts=(b"b.example",), fault="it is none")).fault == "it is none"
+    assert looked_up == [b"b.example"]
 
 
 def test_as_many_hosts_as_a_request_may_have_are_read() -> None:
@@ -166,7 +208,9 @@ def test_of_several_names_the_strictest_decides(hosts: tuple[bytes, ...]) -> Non
     decision = engine.decide(request(*hosts))
     assert decision.action is Action.BLOCK
     assert decision.url == b"http://blocked.example/"
-    assert sorted(found.text for found in decision.matches) == ["blocked.example/", "good.example/"]
+    # what comes behind can make it no stricter, and is not decided
+    every = ["blocked.example/", "good.example/"]
+    assert sorted(found.text for found in decision.matches) == (every if hosts[1] == b"blocked.example" else every[:1])
 
 
 @each_row(
@@ -1545,7 +1589,7 @@ def test_a_url_that_too_many_filters_would_be_compared_with_cannot_be_read() -> 
         assert "too many filters would have to be compared" in str(decision)
     assert lifting(engine, ("host", "a.example")).decide(many, NOW, PUPIL).action is Action.BLOCK
     engine.policy = replace(engine.policy, unparsable=Action.PASS)
-    assert engine.decide(many).action is Action.PASS
+    assert engine.decide(many).action is Action.BLOCK
     blocked = asked(many.url.decode().replace("a.example", "b.example"))
     assert engine.decide(blocked).action is Action.BLOCK
 

@@ -23,7 +23,7 @@ from hashlib import sha256
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from hushlist.errors import UrlError
+from hushlist.errors import Excess, UrlError
 from hushlist.match.context import KINDS, Context, Telling
 from hushlist.match.filters.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
 from hushlist.match.filters.linear_regex import linear_regex
@@ -76,9 +76,9 @@ def names_of(host: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-#: octets that filters are compared with for one request, by all its names and forms: some 6 times of what any
-#: recorded request takes with EasyList and EasyPrivacy
-MOST_WORK = 3 << 25
+#: octets that filters are compared with for one request, by all its names and forms: five times of what any recorded
+#: request takes with EasyList and EasyPrivacy
+MOST_WORK = 1 << 24
 
 
 class Work:
@@ -90,7 +90,7 @@ class Work:
         """``UrlError`` if nothing is left."""
         self.left -= octets
         if self.left < 0:
-            raise UrlError(url, "too many filters would have to be compared with it, for its length")
+            raise UrlError(url, Excess("too many filters would have to be compared with it, for its length"))
 
 
 class Asked:

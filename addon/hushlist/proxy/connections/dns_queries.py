@@ -6,6 +6,7 @@ resolved, and the HTTP request is decided later.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterator
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
@@ -100,11 +101,12 @@ class DnsQueries:
             client = client_of_flow(flow)
             if self._runtime.settings(client).mode == "off":
                 return
-            _take_out(response)
+            await _take_out(response)
             # An answer to an earlier question with the same number is not about the allowed name.
             if self._allowed.get(flow) and response.questions == flow.request.questions:
                 return
-            for hosts in dict.fromkeys(_leads_to(response)):
+            for number, hosts in enumerate(dict.fromkeys(_leads_to(response))):
+                await _let_others(number)
                 judgement = await self._judge_further(Request(b"dns", hosts, 53, b"/"), client)
                 if judgement is not None:
                     self._act(flow, judgement)
@@ -222,11 +224,26 @@ def _blocked(request: dns.Message, answers: NameAnswers, *, refused: bool) -> dn
 _LEADING = (types.A, types.AAAA, types.CNAME, types.DNAME, types.SVCB, types.HTTPS)
 
 
-def _take_out(response: dns.Message) -> None:
+#: records of an answer that are looked at in a row: one may have thousands, and everybody else would wait
+_IN_A_ROW = 64
+
+
+async def _let_others(number: int) -> None:
+    """Let others have their turn, at every so-manieth record."""
+    if number % _IN_A_ROW == _IN_A_ROW - 1:
+        await asyncio.sleep(0)
+
+
+async def _take_out(response: dns.Message) -> None:
     """Remove ECH and HTTP/3 from HTTPS and SVCB records; remove unreadable records that would lead on."""
     for section in (response.answers, response.authorities, response.additionals):
         before = [(record, record.data) for record in section]
-        section[:] = filter(_is_kept, section)
+        kept = []
+        for number, record in enumerate(section):
+            await _let_others(number)
+            if _is_kept(record):
+                kept.append(record)
+        section[:] = kept
         if before != [(record, record.data) for record in section]:
             response.reserved &= ~_AUTHENTIC
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -507,3 +508,35 @@ def test_a_question_waits_until_a_prefix_of_its_name_is_confirmed(tmp_path: Path
     runtime.close()
     assert len(asked) == 1
     assert (None if flow.response is None else flow.response.response_code) == code
+
+
+def test_everybody_has_their_turn_while_a_long_answer_is_decided(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, judged, most = flow_of("good.example"), [0], [0]
+    flow.response = flow.request.succeed(
+        [
+            dns.ResourceRecord("good.example", dns.types.A, 1, 60, number.to_bytes(4, "big"))
+            for number in range(1 << 24, (1 << 24) + 4096)
+        ]
+    )
+    judge = Runtime.judge
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        judged[0] += 1
+        return judge(*arguments, **named)
+
+    monkeypatch.setattr(Runtime, "judge", counted)
+
+    async def whole() -> None:
+        waiting = DnsQueries(runtime).answer(flow)
+        assert waiting is not None
+        deciding = asyncio.ensure_future(waiting)
+        while not deciding.done():
+            before = judged[0]
+            await asyncio.sleep(0)
+            most[0] = max(most[0], judged[0] - before)
+
+    asyncio.run(whole())
+    assert judged[0] == 4097
+    assert most[0] <= 64
