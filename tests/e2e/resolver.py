@@ -7,6 +7,7 @@ import struct
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from e2e.origin import LOOPBACK, free_ports
 from e2e.proxy import PATIENCE
@@ -100,6 +101,8 @@ class Resolver:
     def __init__(self, address: str = LOOPBACK, port: int = 0) -> None:
         #: name, type -> types and data, each of the name that was asked for
         self.records: dict[tuple[bytes, int], Sequence[tuple[int, bytes]]] = {}
+        #: names whose answers by UDP come after so many seconds; infinite: never
+        self.delays: dict[bytes, float] = {}
         #: all that was asked for, in order
         self.asked: list[tuple[bytes, int]] = []
         (self.port,) = (port,) if port else free_ports(1)
@@ -120,7 +123,12 @@ class Resolver:
         try:
             while True:
                 message, peer = self._udp.recvfrom(65535)
-                self._udp.sendto(self._answer(message), peer)
+                answer = self._answer(message)
+                delay = self.delays.get(self.asked[-1][0], 0.0) if self.delays else 0.0
+                if delay == 0:
+                    self._udp.sendto(answer, peer)
+                elif delay != inf:
+                    threading.Timer(delay, self._udp.sendto, (answer, peer)).start()
         except OSError:
             return  # it is closed
 

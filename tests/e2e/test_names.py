@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from ipaddress import IPv4Address
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.look_ups import Client, lost_when_ports_are_used_again
+from e2e.origin import LOOPBACK, PATIENCE, Origin, free_ports
 from e2e.policies import replace, sha256, write_list
 from e2e.proxy import Proxy, mitmdump
 from e2e.resolver import (
@@ -33,7 +36,9 @@ from e2e.resolver import (
     ask_udp,
     pack_name,
     query,
+    read_reply,
 )
+from hushlist.proxy.bounds.bounded_dns import LONGEST_WAIT
 
 NOERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
 PASSED = IPv4Address("198.51.100.7").packed
@@ -221,6 +226,46 @@ def test_in_transparent_mode_the_server_is_decided_too(
         (reply,) = ask_tcp(running.port, query((b"good.test", A)))
     assert reply.code == code
     assert bool(resolver.asked[before:]) is (code == NOERROR)
+
+
+def test_a_port_that_is_used_again_has_its_answers(server: Proxy) -> None:
+    (free,) = free_ports(1)
+    ports = range(free - free % 100, free - free % 100 + 100)
+    assert lost_when_ports_are_used_again(Client(LOOPBACK, server.port), server.log, ports) == 0
+
+
+def test_a_name_server_may_be_slow_answer_in_any_order_or_not_at_all(server: Proxy, resolver: Resolver) -> None:
+    names = {b"never.test": inf, b"slowest.test": 1.0, b"slow.test": 0.5, b"fast.test": 0.0, b"ads.test": inf}
+    resolver.delays |= names
+    begun, before = time.monotonic(), len(server.log)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
+        connection.settimeout(PATIENCE)
+        connection.connect((LOOPBACK, server.port))
+        for number, name in enumerate(names):
+            connection.send(query((name, A), number=number))
+        connection.send(b"no question at all")
+        replies = [read_reply(connection.recv(65535)) for _ in names]
+    order = [(reply.questions[0][0], reply.code) for reply in replies]
+    assert set(order[:2]) == {(b"ads.test", NXDOMAIN), (b"fast.test", NOERROR)}
+    assert order[2:] == [(b"slow.test", NOERROR), (b"slowest.test", NOERROR), (b"never.test", SERVFAIL)]
+    assert LONGEST_WAIT < time.monotonic() - begun < LONGEST_WAIT + 5
+    server.log.wait_for("no answer by .* to never.test: it is silent for 8 seconds", before)
+
+
+def test_a_name_server_that_is_not_there_makes_every_question_fail_at_once(tmp_path: Path, origin: Origin) -> None:
+    (closed,) = free_ports(1)
+    policy = write_policy(tmp_path / "policy")
+    with (
+        mitmdump(tmp_path, origin, policy=policy, proxy_mode=f"reverse:dns://127.0.0.1:{closed}") as running,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection,
+    ):
+        connection.settimeout(LONGEST_WAIT / 2)
+        connection.connect((LOOPBACK, running.port))
+        for number in range(3):
+            for kind in (A, AAAA):
+                connection.send(query((b"good.test", kind), number=number + kind))
+            assert {read_reply(connection.recv(65535)).code for _ in (A, AAAA)} == {SERVFAIL}
+        assert ask_tcp(running.port, query((b"good.test", A)))[0].code == SERVFAIL
 
 
 @pytest.mark.parametrize("class_", [3, 4, 254, 255])

@@ -22,6 +22,7 @@ from aioquic.h3.connection import H3_ALPN
 from aioquic.quic.configuration import QuicConfiguration
 
 from e2e.browser import BROWSER
+from e2e.look_ups import Client, lost_when_ports_are_used_again
 from e2e.namespaces import NAMESERVER, Machine, Network, Wire, lay, why_not
 from e2e.origin import PATIENCE, Origin
 from e2e.policies import write_list, write_policy
@@ -130,6 +131,12 @@ def test_names_are_the_filter_s_whoever_is_asked(network: Network, server: str) 
     with network.device.inside():
         assert network.arrived(look_up) == {(UDP, NAMESERVER, 53)}
     assert network.resolver.asked[before:] == [(b"good.test", A)]
+
+
+@pytest.mark.parametrize("server", ["203.0.113.99", "2001:db8:8::8"])
+def test_no_look_up_is_lost_when_a_port_is_used_again(network: Network, server: str) -> None:
+    with network.device.inside():
+        assert lost_when_ports_are_used_again(Client(server), network.log, range(20000, 20100)) == 0
 
 
 @pytest.mark.parametrize("address", ["198.51.100.80", "2001:db8:f::80"])

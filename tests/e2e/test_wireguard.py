@@ -22,6 +22,7 @@ from aioquic.asyncio.client import connect
 from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 
+from e2e.look_ups import Client, lost_when_ports_are_used_again
 from e2e.namespaces import NAMESERVER, Machine, Network, Wire, lay, why_not
 from e2e.origin import PATIENCE, write_certificate
 from e2e.policies import write_list, write_policy
@@ -151,6 +152,12 @@ def test_names_are_decided_whoever_is_asked(network: Tunnelled, server: str) -> 
     with network.device.inside():
         assert network.arrived(look_up) == set()
         assert ask_udp(53, query((b"good.test", A)), NAMESERVER).answers
+
+
+@pytest.mark.parametrize("server", ["10.0.0.53", NAMESERVER])
+def test_no_look_up_is_lost_when_a_port_is_used_again(network: Tunnelled, server: str) -> None:
+    with network.device.inside():
+        assert lost_when_ports_are_used_again(Client(server), network.log, range(20000, 20100)) == 0
 
 
 @pytest.mark.parametrize("site", [NAMED, ELSEWHERE])

@@ -19,6 +19,7 @@ from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
 from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_udp import close_ports
 from hushlist.proxy.bounds.bounded_websocket import keep_last
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
@@ -279,7 +280,7 @@ class Hushlist:
             logger.error(text, given, error, extra=ENDS_THE_START)  # noqa: TRY400
         self._stop.run(is_balanced=bool(given))
 
-    def done(self) -> None:
+    def done(self) -> Awaitable[None] | None:
         """mitmproxy's hook: log the summary, stop all threads, and write all data."""
         words = summary(self.runtime)
         if words:
@@ -296,6 +297,7 @@ class Hushlist:
         self._dashboard.close()
         self.runtime.close()
         self._heartbeat.close()  # waits at the same time
+        return close_ports() if ctx.master.should_exit.is_set() else None
 
     # -- traffic -------------------------------------------------------------------------------------------------
 

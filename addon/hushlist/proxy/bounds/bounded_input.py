@@ -20,6 +20,7 @@ from hushlist.proxy.bounds import (
     bounded_http,
     bounded_names,
     bounded_quic,
+    bounded_udp,
     bounded_websocket,
     flowing_bodies,
     framed_http1,
@@ -33,11 +34,11 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_quic.REPLACED,
     *bounded_websocket.REPLACED,
     *bounded_dns.REPLACED,
+    *bounded_udp.REPLACED,
 )
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,
     *framed_http1.WRAPPED,
-    *bounded_dns.WRAPPED,
     *bounded_names.WRAPPED,
     *tunnel_layers.WRAPPED,
 )

@@ -2,8 +2,9 @@
 
 mitmproxy keeps a connection for ten minutes in which nothing happens. Without a free file nobody else can connect, and
 neither list nor log can be opened. So one client could stop the proxy for all. Datagrams come to one socket, but what
-each port of a client asks goes on by another, for 20 seconds at least. A connection through WireGuard has no file, but
-counts as one: each takes some 33 kB, and nothing else would bound how many there are.
+each port of a client asks goes on by another: a question for a second or two, all else for 20 seconds at least. A
+connection through WireGuard has no file, but counts as one: each takes some 33 kB, and nothing else would bound how
+many there are.
 """
 
 from __future__ import annotations

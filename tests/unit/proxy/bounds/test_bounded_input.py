@@ -16,6 +16,7 @@ from hushlist.proxy.bounds import (
     bounded_input,
     bounded_names,
     bounded_quic,
+    bounded_udp,
     bounded_websocket,
     framed_http1,
 )
@@ -53,6 +54,9 @@ def test_the_bounds_are_those_that_were_measured() -> None:
         "LONGEST_DNS_NAME": 255,
         "MOST_OF_NAMES": 64 * 1024,
         "MOST_QUESTIONS": 1024,
+        "LONGEST_WAIT": 8.0,
+        "MOST_PORTS": 16 * 1024,
+        "LONGEST_PAUSE": 60.0,
         "MOST_WAITING": 256 * 1024,
         "MOST_FOLDS": 64,
         "LARGEST_TABLE": 4096,
@@ -69,7 +73,16 @@ def test_the_bounds_are_those_that_were_measured() -> None:
     }
 
 
-_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket, bounded_input, framed_http1)
+_ROOMS = (
+    bounded_dns,
+    bounded_http,
+    bounded_names,
+    bounded_quic,
+    bounded_udp,
+    bounded_websocket,
+    bounded_input,
+    framed_http1,
+)
 _BOUNDS = ("MOST_", "LONGEST_", "LARGEST_")
 
 

@@ -1,0 +1,208 @@
+"""Bounds of UDP: how long a client's port gets no answer, and how many ports are remembered.
+
+mitmproxy makes a connection of the datagrams from a client's port, and closes it after 20 seconds of silence.
+mitmproxy_rs remembers the closed connection for a minute after the last datagram, and drops all that comes in it: so
+whoever asks from that port again, as every tenth look-up of a busy household does, is heard by nobody, and each further
+try begins the minute anew. Here, the stream of a port is never closed. One connection after another is made of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from time import monotonic
+from typing import Any, Protocol
+
+from mitmproxy import ctx
+from mitmproxy.proxy import mode_servers
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.dns import DNSLayer
+from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
+from mitmproxy.proxy.mode_specs import ProxyMode
+
+#: ports that send nothing now, and whose next datagram begins a connection
+MOST_PORTS = 1 << 14
+#: seconds for which nothing is looked at when a connection was refused, or has ended with data on their way; twice as
+#: long each time, since whoever goes on to send would be decided, and logged, with each datagram
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+#: octets that are read at once; mitmproxy_rs reads one datagram, whatever is said
+_READ = 65535
+#: seconds for all ports to be closed, as the program ends
+_LONGEST_CLOSING = 1.0
+
+
+class Stream(Protocol):
+    """What mitmproxy_rs has of a port."""
+
+    def read(self, n: int) -> Awaitable[bytes]: ...
+    def write(self, data: bytes) -> object: ...
+    def drain(self) -> Awaitable[None]: ...
+    def close(self) -> object: ...
+    def get_extra_info(self, name: str, default: Any = None) -> Any: ...
+
+
+class Port:
+    """What comes from one port of a client to one address; over when nothing came for a minute.
+
+    A datagram is never lost to whoever stops to wait for it: mitmproxy_rs hands each to the first who has asked.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._coming: asyncio.Future[bytes] | None = None
+        #: when the last datagram came
+        self._last = monotonic()
+        self._pause = FIRST_PAUSE
+
+    async def read(self) -> bytes:
+        """The next datagram; none if the port is over."""
+        if self._coming is None:
+            self._coming = asyncio.ensure_future(self.stream.read(_READ))
+        data = await asyncio.shield(self._coming)
+        if data:
+            self._coming, self._last = None, monotonic()
+        return data
+
+    async def next(self) -> bytes:
+        """The datagram that begins the next connection; meanwhile, the port counts as silent."""
+        _SILENT[self] = None
+        if len(_SILENT) > MOST_PORTS:
+            next(iter(_SILENT)).stream.close()
+        try:
+            return await self.read()
+        finally:
+            del _SILENT[self]
+
+    def close(self) -> None:
+        """Hear nothing more; mitmproxy_rs does so for a minute."""
+        _PORTS.pop(self, None)
+        self.stream.close()
+
+    async def pause(self) -> None:
+        """Drop what comes for a while, unless nothing has come for as long."""
+        end = self._last + self._pause
+        if end <= monotonic():
+            self._pause = FIRST_PAUSE
+            return
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        try:
+            async with asyncio.timeout(end - monotonic()):
+                while await self.read():
+                    pass
+        except TimeoutError:
+            pass
+
+
+#: all ports, with who serves them on; and those that are silent, the one that is silent for longest first
+_PORTS: dict[Port, asyncio.Task[None] | None] = {}
+_SILENT: dict[Port, None] = {}
+
+
+def close_ports() -> Awaitable[None] | None:
+    """Close all, and wait for it, as the program ends: Python crashes if mitmproxy_rs tells it of anything behind its
+    last moment."""
+    for port in list(_PORTS):
+        port.stream.close()
+    return _until_closed() if _PORTS else None
+
+
+async def _until_closed() -> None:
+    end = monotonic() + _LONGEST_CLOSING
+    while _PORTS and monotonic() < end:
+        await asyncio.sleep(_LONGEST_CLOSING / 20)
+    await asyncio.sleep(_LONGEST_CLOSING / 20)  # what was to be told of the last is told
+
+
+class Turn:
+    """A connection of a port, from its first datagram on, in the place of mitmproxy_rs's stream."""
+
+    #: of the layers that serve it
+    context: Context | None = None
+
+    def __init__(self, port: Port, first: bytes = b"") -> None:
+        self._port, self._first = port, first
+        self._is_closed = False
+
+    async def read(self, _: int) -> bytes:
+        if self._first:
+            data, self._first = self._first, b""
+            return data
+        return b"" if self._is_closed else await self._port.read()
+
+    def write(self, data: bytes) -> None:
+        if self._is_closed:
+            raise OSError("connection closed")
+        self._port.stream.write(data)
+
+    async def drain(self) -> None:
+        await self._port.stream.drain()
+
+    def write_eof(self) -> None:
+        """Nothing: datagrams have no end."""
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def is_closing(self) -> bool:
+        return self._is_closed
+
+    async def wait_closed(self) -> None:
+        """Nothing: it is closed at once."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._port.stream.get_extra_info(name, default)
+
+    @property
+    def is_of_questions(self) -> bool:
+        """Whether each datagram stands for itself, and has an answer of its own."""
+        return self.context is not None and any(isinstance(own, DNSLayer) for own in self.context.layers)
+
+
+class PortHandler(ProxyConnectionHandler):
+    """Serves a connection; one of datagrams has others behind it, for as long as mitmproxy_rs has the port.
+
+    mitmproxy looks for this class with each connection. Servers that were there before the filter know all else.
+    """
+
+    def __init__(self, master: Any, reader: Any, writer: Any, options: Any, mode: ProxyMode) -> None:
+        self._port: Port | None = None
+        if not isinstance(writer, Turn) and writer.get_extra_info("transport_protocol", "tcp") == "udp":
+            self._port = Port(writer)
+            reader = writer = Turn(self._port)
+        super().__init__(master, reader, writer, options, mode)
+        if isinstance(writer, Turn):
+            writer.context, self._turn = self.layer.context, writer
+
+    async def handle_client(self) -> None:
+        """Serve it to its end."""
+        if self._port is None:
+            await super().handle_client()
+            return
+        port = self._port
+        _PORTS[port] = None
+        try:
+            await super().handle_client()
+        except BaseException:
+            port.close()
+            raise
+        _PORTS[port] = asyncio.create_task(_serve_on(port, self._turn, self.client.proxy_mode))
+
+
+async def _serve_on(port: Port, turn: Turn, mode: ProxyMode) -> None:
+    """Serve what comes from a port behind its first connection."""
+    try:
+        while True:
+            if not turn.is_of_questions:
+                await port.pause()
+            first = await port.next()
+            servers = ctx.master.addons.get("proxyserver").servers
+            if not first or mode not in [server.mode for server in servers]:
+                return
+            turn = Turn(port, first)
+            await servers[mode].handle_stream(turn, turn)
+    finally:
+        port.close()
+
+
+#: as in ``bounded_http``
+REPLACED = ((mode_servers, "ProxyConnectionHandler", PortHandler),)
