@@ -349,6 +349,11 @@ PIPELINES: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
         b"GET http://good.test/1 HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n" + _SECRET,
         (b"/1",),
     ),
+    "behind an upgrade with a body": (
+        b"POST http://good.test/1 HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade\r\nUpgrade: foo\r\n"
+        b"Content-Length: " + _LENGTH + b"\r\n\r\n" + _SECRET,
+        (b"/1",),
+    ),
     "behind an upgrade to h2c": (
         b"GET http://good.test/1 HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade, HTTP2-Settings\r\n"
         b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n" + _SECRET,

@@ -328,7 +328,13 @@ class Hushlist:
         self._bodies_flow.stream_request(flow)
         if is_of_waiting_page(flow):
             return begin(self._answer_waiting_page(flow))
+        if flow.request.headers.get("upgrade", "websocket").lower() != "websocket":
+            return begin(self._answer_upgrade(flow))
         return begin(self._requests.filter(flow, again=True))
+
+    async def _answer_upgrade(self, flow: http.HTTPFlow) -> None:
+        await self._requests.filter(flow, again=True)
+        await self._tunnels.upgrade(flow)
 
     async def _answer_waiting_page(self, flow: http.HTTPFlow) -> None:
         if await answer_waiting_page(self.runtime, flow):

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import replace
 from http import HTTPStatus
+from logging import INFO
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,8 +28,9 @@ from mitmproxy import flow, http
 from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.net.http import http1, status_codes
 from mitmproxy.net.http.http1.read import get_header_tokens
-from mitmproxy.proxy import events
+from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers import TCPLayer
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import HttpLayer, HttpStream, SendHttp, _events
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
@@ -37,6 +39,7 @@ from mitmproxy.proxy.layers.http._events import (
     RequestHeaders,
     RequestTrailers,
     ResponseData,
+    ResponseEndOfMessage,
     ResponseHeaders,
     ResponseProtocolError,
     ResponseTrailers,
@@ -48,11 +51,13 @@ from mitmproxy.proxy.layers.http._http3 import Http3Connection
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.utils import human
 
+from hushlist.errors import printable
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
 from hushlist.url.http_head import LONGEST_WHOLE_BODY, tells_body
 
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 _LENGTH, _ENCODING, _CONNECTION = "content-length", "transfer-encoding", "connection"
+_UPGRADE, _SETTINGS, _H2C = "upgrade", "http2-settings", "h2c"
 _CLOSE, _CHUNKED, _HTTP_1_1 = "close", "chunked", "HTTP/1.1"
 #: how mitmproxy tells that a request is too long; before version 12, by a status
 _CODES: Any = getattr(_events, "ErrorCode", None)
@@ -64,23 +69,58 @@ _Steps = Generator[Any, Any, Any]
 class FramedClient(Http1Client):
     """Asks an origin: it is told where a body ends, and its connection ends behind one."""
 
+    #: whether the connection may become one for another protocol, and whether it ends behind the answer
+    _may_switch = _ends = False
+
     def send(self, event: Any) -> _Steps:
         """Send a part of a request; no empty part, which would end a body of chunks, and nothing behind the body."""
         if isinstance(event, RequestTrailers) or (isinstance(event, RequestData) and not event.data):
             return
         if isinstance(event, RequestHeaders):
-            event = replace(event, request=as_sent(event.request, has_body=not event.end_stream))
+            self._may_switch, self._ends = _may_switch(event.request), not event.end_stream
+            sent = as_sent(event.request, has_body=not event.end_stream, may_switch=self._may_switch)
+            event = replace(event, request=sent)
         yield from super().send(event)
 
     def read_headers(self, event: Any) -> _Steps:
-        """Read a response's head: that the origin ends its connection is for the proxy alone."""
+        """Read a response's head: that the origin ends its connection is for the proxy alone. So is that it has
+        switched to a protocol in which nobody would decide anything."""
         for command in super().read_headers(event):
             if isinstance(command, ReceiveHttp) and isinstance(command.event, ResponseHeaders):
                 response = command.event.response
+                if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS and not self._can_switch(response):
+                    yield from self._refuse_switch(response)
+                    return
                 if _CLOSE in get_header_tokens(response.headers, _CONNECTION):
                     self.response = response.copy()
                     _remove_close(response.headers)
             yield command
+
+    def _can_switch(self, response: http.Response) -> bool:
+        """Whether the protocol is WebSocket, by what mitmproxy goes by, or any may be switched to."""
+        is_websocket = response.headers.get(_UPGRADE, "").lower() == "websocket"
+        version = self.request.headers.get("sec-websocket-version") if self.request is not None else None
+        return self._may_switch or (is_websocket and version == "13" and self.context.options.websocket)
+
+    def _refuse_switch(self, response: http.Response) -> _Steps:
+        assert self.request is not None
+        assert self.stream_id is not None
+        host, protocol = self.request.host, response.headers.get(_UPGRADE, "a protocol without a name")
+        why = (
+            f"{host} has switched to {printable(protocol)[:100]}, which the filter cannot read, and nobody passes it "
+            f"through. To do so, name {host} under pass-through in the policy."
+        )
+        yield commands.Log(f"hushlist: {why}", INFO)
+        yield commands.CloseConnection(self.conn)
+        self.state = self.done
+        yield ReceiveHttp(_error_of_origin(self.stream_id, why))
+
+    def mark_done(self, *, request: bool = False, response: bool = False) -> _Steps:
+        """End the connection behind a body, also where the origin was not told, since it may switch protocols."""
+        yield from super().mark_done(request=request, response=response)
+        if self._ends and self.state == self.read_headers and self.request is None:
+            yield commands.CloseConnection(self.conn)
+            self.state = self.done
 
 
 class FramedServer(Http1Server):
@@ -128,12 +168,19 @@ class FramedServer(Http1Server):
         yield from super().send(event)
 
 
-def as_sent(request: http.Request, *, has_body: bool) -> http.Request:
+def _error_of_origin(stream_id: int, why: str) -> ResponseProtocolError:
+    return ResponseProtocolError(stream_id, why, *(() if _CODES is None else (_CODES.GENERIC_SERVER_ERROR,)))
+
+
+def as_sent(request: http.Request, *, has_body: bool, may_switch: bool = False) -> http.Request:
     """A request as an HTTP/1 origin gets it."""
-    if not has_body and not tells_body(request.headers.fields):
+    keeps_upgrade = may_switch or _H2C not in request.headers.get(_UPGRADE, "").lower()
+    if not has_body and keeps_upgrade and not tells_body(request.headers.fields):
         return request
     sent = request.copy()
     headers = sent.headers
+    if not keeps_upgrade:
+        _remove_h2c(headers)
     if has_body:
         if _LENGTH not in headers and _ENCODING not in headers:
             content = sent.raw_content
@@ -143,7 +190,8 @@ def as_sent(request: http.Request, *, has_body: bool) -> http.Request:
         if sent.method.upper() not in _USUALLY_WITHOUT:
             headers[_LENGTH] = "0"
         return sent
-    headers[_CONNECTION] = _CLOSE
+    if (has_body or tells_body(headers.fields)) and not (may_switch and _UPGRADE in headers):
+        headers[_CONNECTION] = _CLOSE
     return sent
 
 
@@ -185,12 +233,55 @@ def as_answered(request: http.Request, response: http.Response) -> http.Response
     return answered
 
 
+def _remove_h2c(headers: http.Headers) -> None:
+    """Ask for no switch to HTTP/2, which clients ask for in case that an origin knows it; mitmproxy does not."""
+    _remove(headers, _UPGRADE, _H2C)
+    headers.pop(_SETTINGS, None)
+    for name in (_SETTINGS, *([] if _UPGRADE in headers else [_UPGRADE])):
+        _remove(headers, _CONNECTION, name)
+
+
 def _remove_close(headers: http.Headers) -> None:
-    kept = [token for token in get_header_tokens(headers, _CONNECTION) if token != _CLOSE]
+    _remove(headers, _CONNECTION, _CLOSE)
+
+
+def _remove(headers: http.Headers, name: str, removed: str) -> None:
+    tokens = get_header_tokens(headers, name)
+    kept = [token for token in tokens if token.lower() != removed]
     if kept:
-        headers[_CONNECTION] = ", ".join(kept)
-    else:
-        del headers[_CONNECTION]
+        headers[name] = ", ".join(kept)
+    elif tokens:
+        del headers[name]
+
+
+# -- other protocols ---------------------------------------------------------------------------------------------------
+
+#: requests behind which a connection may become one for a protocol that nobody reads, and where to
+_switching: WeakKeyDictionary[http.Request, tuple[str, int]] = WeakKeyDictionary()
+
+
+def let_switch(request: http.Request) -> None:
+    """Let the connection of a request become one for any other protocol (``Upgrade``), if it goes where it does now."""
+    _switching[request] = request.host, request.port
+
+
+def _may_switch(request: http.Request) -> bool:
+    return request in _switching and _switching[request] == (request.host, request.port)
+
+
+def _relay_behind_switch(end: Callable[..., _Steps], stream: HttpStream) -> _Steps:
+    """End a request; behind one by which the protocol was switched, pass on what comes, as mitmproxy does with its
+    option ``rawtcp``."""
+    response = stream.flow.response
+    is_switched = response is not None and response.status_code == HTTPStatus.SWITCHING_PROTOCOLS
+    if not is_switched or stream.flow.websocket or not _may_switch(stream.flow.request):
+        yield from end(stream)
+        return
+    stream.flow.live = False
+    stream.child_layer = TCPLayer(stream.context)
+    setattr(stream, "_handle_event", stream.passthrough)  # noqa: B010
+    yield from stream.child_layer.handle_event(events.Start())
+    yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
 
 
 #: clients of whom much waits; until it has been read, nothing more is
@@ -282,6 +373,7 @@ REPLACED = (
 WRAPPED = (
     (_stream_no_whole_body, ("start_request_stream",), (HttpStream,)),
     (_bound_whole_body, ("check_body_size",), (HttpStream,)),
+    (_relay_behind_switch, ("flow_done",), (HttpStream,)),
     (_connect_anew, ("get_connection",), (HttpLayer,)),
     (_handle_known, ("_handle_event",), (HttpLayer,)),
     (_read_no_more, ("drain_writers",), (ConnectionHandler,)),

@@ -32,6 +32,7 @@ from hushlist.match.checks import Check
 from hushlist.policy.groups import Client, GroupSettings
 from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
 from hushlist.proxy import flow_outcome
+from hushlist.proxy.bounds.framed_http1 import let_switch
 from hushlist.proxy.connections.beginnings import (
     CLIENT_FIRST_PORTS,
     OTHER_PORTS,
@@ -61,10 +62,12 @@ from hushlist.proxy.flow_request import (
     SelfConnections,
     client_of_connection,
     client_of_flow,
+    is_framed,
     name_to_ask,
     naming_of,
     request_of_connect,
     request_of_connection,
+    request_of_flow,
 )
 from hushlist.proxy.hook_calls import BegunCoroutine, begin
 from hushlist.proxy.page import block_response
@@ -182,6 +185,32 @@ class Tunnels:
             flow.kill()
         logger.info("hushlist: no second tunnel over one HTTP/2 connection, for %s", flow.client_conn.peername)
         return True
+
+    async def upgrade(self, flow: http.HTTPFlow) -> None:
+        """Let a request that passes turn its connection into one for another protocol (``Upgrade``), if policy or
+        options pass all through that goes by its names, as a connection that nobody reads.
+
+        WebSocket needs no leave. Spec: RFC 9110, 7.8
+        """
+        asked, is_inner = flow.request, flow.request.scheme == "https"
+        if not is_open(flow) or is_framed(flow.client_conn.alpn):
+            return
+        client = client_of_flow(flow)
+        settings = self._runtime.settings(client)
+        names = [host.decode("utf-8", "surrogateescape") for host in request_of_flow(flow).hosts]
+        if settings.mode == "off":
+            let_switch(asked)
+            return
+        passed = settings.pass_through
+        for name in names:
+            is_raw = _is_raw(to_bytes(name), asked.port, is_inner=is_inner)
+            if not is_raw and not passed.covers_at(_canonical(name), asked.port):
+                return
+        address = (asked.host, asked.port)
+        request = request_of_connection(b"tcp", address, names, flow.client_conn.proxy_mode)
+        judgement = await self._judge(request, client)
+        if judgement is None or not judgement.stops:
+            let_switch(asked)
 
     def client_hello(self, data: ClientHelloData) -> Awaitable[None] | None:
         """mitmproxy's hook ``tls_clienthello``."""

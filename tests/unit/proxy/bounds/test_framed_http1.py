@@ -22,6 +22,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseData,
     ResponseEndOfMessage,
     ResponseHeaders,
+    ResponseProtocolError,
     ResponseTrailers,
 )
 from mitmproxy.test import tflow
@@ -36,6 +37,7 @@ from hushlist.proxy.bounds.framed_http1 import (
     as_answered,
     as_sent,
     is_kept_whole,
+    let_switch,
 )
 from unit.rows import each_row
 
@@ -83,6 +85,23 @@ def test_a_request_with_a_body_has_an_end_and_is_the_last_of_its_connection(
     before = request_.headers.fields
     assert dict(as_sent(request_, has_body=has_body).headers) == sent
     assert request_.headers.fields == before  # what is kept of it, and how the client's connection ends, stay
+
+
+@each_row(
+    ("headers", "sent"),
+    [
+        (
+            {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQAAP__"},
+            {},
+        ),
+        ({"connection": "upgrade, x", "upgrade": "foo, H2C"}, {"connection": "upgrade, x", "upgrade": "foo"}),
+        ({"connection": "upgrade", "upgrade": "tcp"}, {"connection": "upgrade", "upgrade": "tcp"}),
+        ({"upgrade": "h2c", "content-length": "4"}, {"content-length": "4", **CLOSE}),
+    ],
+)
+def test_no_switch_to_http_2_is_asked_for(headers: dict[str, str], sent: dict[str, str]) -> None:
+    assert dict(as_sent(request_of(headers), has_body="content-length" in headers).headers) == sent
+    assert dict(as_sent(request_of(headers), has_body=True, may_switch=True).headers).items() >= headers.items()
 
 
 NEW, OLD = request_of({}), request_of({}, version="HTTP/1.0")
@@ -166,6 +185,27 @@ def asking(request: http.Request, *parts: bytes) -> tuple[FramedClient, list[Any
     ):
         found += client.handle_event(event)
     return client, found
+
+
+def test_a_connection_that_did_not_switch_ends_behind_a_body_though_the_origin_is_not_told() -> None:
+    request = request_of({"content-length": "2", "connection": "upgrade", "upgrade": "tcp"})
+    let_switch(request)
+    client, found = asking(request, b"ab")
+    assert written(found).endswith(b"connection: upgrade\r\nupgrade: tcp\r\n\r\nab")
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    assert closes(client.handle_event(events.DataReceived(client.conn, answer)))
+
+
+def test_leave_to_switch_is_for_one_place() -> None:
+    request = request_of({"connection": "upgrade", "upgrade": "tcp"})
+    let_switch(request)
+    request.host = "other.example"
+    client, _ = asking(request)
+    switched = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\n\r\nab"
+    found = [*client.handle_event(events.DataReceived(client.conn, switched))]
+    assert closes(found)
+    (refused,) = (one.event for one in found if isinstance(one, ReceiveHttp))
+    assert isinstance(refused, ResponseProtocolError)
 
 
 def test_no_empty_part_ends_chunks_and_no_field_follows_them() -> None:

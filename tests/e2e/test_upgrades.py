@@ -1,0 +1,181 @@
+"""A connection becomes one for another protocol than WebSocket only where nobody has to read it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.proxy import Answer, Proxy, mitmdump, read_answer
+
+
+class SwitchingOrigin:
+    """An HTTP origin that switches to whatever it is asked to, and then says everything twice."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.http_port = self.https_port = self._listener.getsockname()[1]
+        self.heads: list[bytes] = []
+        #: what it was sent behind a switch
+        self.said = b""
+
+    def __enter__(self) -> SwitchingOrigin:
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=(self._listener.accept()[0],), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            received = b""
+            while True:
+                while b"\r\n\r\n" not in received:
+                    received += (chunk := connection.recv(65536))
+                    if not chunk:
+                        return
+                head, _, received = received.partition(b"\r\n\r\n")
+                self.heads.append(head)
+                fields = {
+                    name.lower(): value for name, _, value in (one.partition(b": ") for one in head.split(b"\r\n"))
+                }
+                while len(received) < int(fields.get(b"content-length", 0)):
+                    received += connection.recv(65536)
+                received = received[int(fields.get(b"content-length", 0)) :]
+                if b"upgrade" not in fields:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    continue
+                switched = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\nwelcome "
+                connection.sendall(switched % fields[b"upgrade"])
+                while True:
+                    self.said += received
+                    connection.sendall(received * 2)
+                    received = connection.recv(65536)
+                    if not received:
+                        return
+
+
+@pytest.fixture
+def switching() -> Iterator[SwitchingOrigin]:
+    with SwitchingOrigin() as running:
+        yield running
+
+
+@pytest.fixture
+def behind(tmp_path: Path, switching: SwitchingOrigin) -> Iterator[Callable[..., Proxy]]:
+    """Starts a proxy that passes hosts through."""
+    running = []
+
+    def start(more: str = "pass-through: [passed.test]\n", **options: object) -> Proxy:
+        folder = tmp_path / "policy"
+        folder.mkdir()
+        (folder / "own.yaml").write_text("rules:\n  - blocked.test\n  - half.test/secret/\n")
+        policy = folder / "policy.yaml"
+        policy.write_text(f"layers: [{{name: own, lists: [own.yaml]}}]\n{more}")
+        (home := tmp_path / "mitmdump").mkdir()
+        running.append(mitmdump(home, cast(Origin, switching), policy=policy, options=options))
+        return running[0].__enter__()
+
+    yield start
+    for one in running:
+        one.__exit__(None, None, None)
+
+
+def head_of(host: str, *lines: str, method: str = "GET", protocol: str = "tcp", path: str = "/") -> bytes:
+    fields = [f"Host: {host}", "Connection: Upgrade", f"Upgrade: {protocol}", *lines]
+    return "\r\n".join([f"{method} http://{host}{path} HTTP/1.1", *fields, "", ""]).encode()
+
+
+def ask(proxy: Proxy, octets: bytes) -> Answer:
+    with proxy.connect() as connection:
+        connection.sendall(octets)
+        answer = read_answer(connection)
+        if answer.headers.get("connection") == "close":
+            assert connection.recv(1) == b""
+        return answer
+
+
+def talk(proxy: Proxy, octets: bytes, said: bytes) -> None:
+    """Switch, and see that what is said goes both ways, also what is said at once."""
+    with proxy.connect() as connection:
+        connection.settimeout(PATIENCE)
+        connection.sendall(octets + said)
+        received = b""
+        for said_by_origin in (b"welcome " + said * 2, b"more" * 2):
+            while not received.endswith(said_by_origin):
+                received += (chunk := connection.recv(65536))
+                assert chunk, received
+            connection.sendall(b"more")
+        assert received.startswith(b"HTTP/1.1 101 Switching Protocols\r\n")
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "SPDY/3.1", "DERP", "tls"])
+def test_where_nobody_reads_the_host_any_protocol_is_passed_on(
+    behind: Callable[..., Proxy], switching: SwitchingOrigin, protocol: str
+) -> None:
+    proxy = behind()
+    talk(proxy, head_of("passed.test", protocol=protocol), b"\x00\x01")
+    body = b'{"Tty": true}'
+    head = head_of("www.passed.test", f"Content-Length: {len(body)}", method="POST", protocol=protocol)
+    talk(proxy, head + body, b"GET / HTTP/1.1\r\n\r\n")
+
+
+@pytest.mark.parametrize("option", ["tcp_hosts", "ignore_hosts"])
+def test_so_it_is_by_mitmproxy_s_options(behind: Callable[..., Proxy], option: str) -> None:
+    proxy = behind("", **{option: r"passed\.test"})
+    talk(proxy, head_of("passed.test"), b"ab")
+    assert ask(proxy, head_of("other.test")).status == 502
+
+
+def test_so_it_is_while_the_filter_is_off(behind: Callable[..., Proxy]) -> None:
+    talk(behind("groups: [{name: own, clients: [127.0.0.1], mode: 'off'}]\n"), head_of("other.test"), b"ab")
+
+
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [("other.test", ()), ("half.test", ()), ("passed.test", ("Host: other.test",)), ("passed.test.other.test", ())],
+)
+@pytest.mark.parametrize("protocol", ["tcp", "SPDY/3.1", "DERP", "tls", "websocket", "foo, WebSocket"])
+def test_elsewhere_the_answer_says_why_not_and_nothing_more_goes_on(
+    behind: Callable[..., Proxy], switching: SwitchingOrigin, host: str, names: tuple[str, ...], protocol: str
+) -> None:
+    proxy = behind()
+    secret = b"GET http://half.test/secret/x HTTP/1.1\r\nHost: half.test\r\n\r\n"
+    answer = ask(proxy, head_of(host, *names, protocol=protocol) + secret)
+    assert answer.status == 502
+    assert f"{host} has switched to {protocol}".encode() in answer.body
+    assert b"pass-through in the policy" in answer.body
+    proxy.log.wait_for("has switched to")
+    assert ask(proxy, head_of("other.test").replace(b"Upgrade", b"X")).status == 200
+    assert switching.said == b""
+    assert len(switching.heads) == 2
+
+
+def test_what_is_blocked_is_blocked_though_it_is_passed_through(
+    behind: Callable[..., Proxy], switching: SwitchingOrigin
+) -> None:
+    proxy = behind("pass-through: [blocked.test, half.test]\n")
+    assert ask(proxy, head_of("blocked.test")).status == 403
+    assert ask(proxy, head_of("half.test", path="/secret/x")).status == 403
+    assert switching.heads == []
+    talk(proxy, head_of("half.test"), b"ab")
+
+
+def test_no_origin_is_asked_for_http_2_in_passing(behind: Callable[..., Proxy], switching: SwitchingOrigin) -> None:
+    lines = ["HTTP2-Settings: AAMAAABkAAQAAP__"]
+    head = head_of("other.test", *lines, protocol="h2c").replace(b": Upgrade", b": Upgrade, HTTP2-Settings")
+    assert ask(behind(), head).body == b"ok"
+    (arrived,) = switching.heads
+    assert b"pgrade" not in arrived
+    assert b"HTTP2" not in arrived
