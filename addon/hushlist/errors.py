@@ -11,7 +11,8 @@ Errors carry data, not only a message:
 A *problem* is one thing wrong at one place of a file; it prints as ``file:line: what: why``.
 
 Text from outside (URLs, names, titles, files) must be ``printable`` before it reaches a terminal or a log.
-``logger_of`` does that for log messages, ``hushlist.cli.common`` for the output of commands.
+``logger_of`` does that for log messages, ``escape_message`` for those of others, and ``hushlist.cli.common`` for the
+output of commands.
 """
 
 from __future__ import annotations
@@ -106,17 +107,39 @@ def _make_printable(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
         args = record.args
         record.args = tuple(own if isinstance(own, int | float | Lines) else _Printed(own) for own in args)
+    _tell_exception(record)
+    vars(record)[_IS_PRINTABLE] = True
+    return True
+
+
+#: the attribute of a record that is printable, with those of its line ends that are meant
+_IS_PRINTABLE = "is_printable"
+
+
+def escape_message(record: logging.LogRecord) -> None:
+    r"""Make a record printable that anybody has logged: its message is one line, and an exception's lines are indented.
+
+    Messages of ``logger_of`` stay as they are. Raises what the message raises where it cannot be made.
+    """
+    if not hasattr(record, _IS_PRINTABLE):
+        message = record.getMessage()
+        if not message.isprintable():
+            record.msg, record.args = printable(message), ()
+        _tell_exception(record)
+        vars(record)[_IS_PRINTABLE] = True
+
+
+def _tell_exception(record: logging.LogRecord) -> None:
+    """Tell a record's exception in its message: whoever formats the record would print it as it is."""
     error = record.exc_info and record.exc_info[1]
     if error:
         from traceback import format_exception
 
-        # mitmproxy would format the exception itself, so it is removed from the record. Its lines are indented,
-        # so that none looks like a message.
+        # Its lines are indented, so that none looks like a message.
         told = "".join(format_exception(error)).splitlines()
         trace = "\n".join(f"  {printable(line)}" for line in told)
         record.msg, record.args = "%s\n%s", (record.getMessage(), trace)
         record.exc_info = None
-    return True
 
 
 class _Printed:

@@ -506,6 +506,23 @@ def test_socks_is_decided_by_name_and_by_address(start: Callable[..., Proxy], or
             assert is_the_origin_s(tls) is is_passed, (host, name)
 
 
+def test_a_name_of_socks_writes_no_line_of_the_log(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:
+    proxy = start(policy=passing, proxy_mode="socks5")
+    with origin.watch() as arrived:
+        for name in (b"good.test\nFORGED \x1b[2J", b"\r\nFORGED", b"good.test\0.x", b"good.test \x9bFORGED\n"):
+            before = len(proxy.log)
+            with proxy.connect() as connection:
+                connection.sendall(b"\x05\x01\x00")
+                assert connection.recv(2) == b"\x05\x00"
+                connection.sendall(b"\x05\x01\x00\x03" + bytes((len(name),)) + name + b"\0\x50")
+                assert connection.recv(10)[:2] == b"\x05\x04"
+                assert connection.recv(1) == b""
+            proxy.log.wait_for("has an octet that none has", before)
+    assert arrived.connections == 0
+    lines = proxy.log.text().splitlines()
+    assert [line for line in lines if line.startswith("FORGED") or not line.isprintable()] == []
+
+
 @pytest.fixture
 def allow_list(tmp_path: Path) -> Path:
     folder = tmp_path / "allowed"

@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 from mitmproxy.proxy.layers.http import _http1
-from mitmproxy.proxy.server import ConnectionHandler
 
 from hushlist.proxy.bounds import (
     bounded_dns,
@@ -24,6 +23,7 @@ from hushlist.proxy.bounds import (
     bounded_websocket,
     flowing_bodies,
     framed_http1,
+    printable_log,
 )
 from hushlist.proxy.connections import tunnel_layers
 
@@ -41,18 +41,8 @@ _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...
     *framed_http1.WRAPPED,
     *bounded_names.WRAPPED,
     *tunnel_layers.WRAPPED,
+    *printable_log.WRAPPED,
 )
-#: characters of a message about a connection
-LONGEST_LOGGED = 1000
-
-
-def _log_in_short(
-    log: Callable[..., None], handler: ConnectionHandler, message: str, *arguments: object, **named: object
-) -> None:
-    """Log about a connection: a client that sends nonsense would fill the log with four times of it."""
-    if len(message) > LONGEST_LOGGED:
-        message = f"{message[:LONGEST_LOGGED]}... ({len(message):,} characters)"
-    log(handler, message, *arguments, **named)
 
 
 def bound_input() -> None:
@@ -61,7 +51,7 @@ def bound_input() -> None:
         return
     for module, name, bounded in _REPLACED:
         setattr(module, name, bounded)
-    for bound, names, modules in (*_WRAPPED, (_log_in_short, ("log",), (ConnectionHandler,))):
+    for bound, names, modules in _WRAPPED:
         for module, name in product(modules, names):
             if hasattr(module, name):
                 setattr(module, name, _called_by(bound, getattr(module, name)))

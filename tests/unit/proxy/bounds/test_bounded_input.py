@@ -13,15 +13,16 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.bounds import (
     bounded_dns,
     bounded_http,
-    bounded_input,
     bounded_names,
     bounded_quic,
     bounded_udp,
     bounded_websocket,
     framed_http1,
+    printable_log,
 )
 from hushlist.proxy.bounds.bounded_http import BoundedBuffer
-from hushlist.proxy.bounds.bounded_input import LONGEST_LOGGED, bound_input
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.printable_log import LONGEST_LOGGED
 from unit.mitmproxied import mitmproxied
 
 
@@ -80,7 +81,7 @@ _ROOMS = (
     bounded_quic,
     bounded_udp,
     bounded_websocket,
-    bounded_input,
+    printable_log,
     framed_http1,
 )
 _BOUNDS = ("MOST_", "LONGEST_", "LARGEST_")
