@@ -67,7 +67,8 @@ class _ListText:
 
 def read_e2guardian(path: Path) -> ImportedPolicy:
     """The policy of e2guardian; ``SourceError`` if its file, or that of its first group, cannot be read."""
-    policy = ImportedPolicy(path)
+    # what is named in a file is relative to that file, so that a name may be put together from several
+    policy = ImportedPolicy(path.absolute())
     _Reader(policy).read()
     return policy
 
@@ -123,7 +124,7 @@ class _Reader:
         self._files += 1
         for line, text in self._policy.lines(path):
             if define := _DEFINE.match(text):
-                self._listdir = define[1]
+                self._listdir = str(path.parent / define[1])
             elif include := _INCLUDE.match(text):
                 if deep < _DEEPEST and self._files < _MOST_FILES:
                     yield from self._settings(path.parent / include[1], deep + 1)

@@ -247,9 +247,10 @@ def parse_sealed_hash(text: str, seal: str) -> ExpressionHash:
     return parse_expression_hash(text, seal)
 
 
-def parse_address_range(text: str) -> IPv4Network | IPv6Network:
-    """An address or a range in CIDR notation; ``ValueError`` if it is neither, or bits are set after the prefix."""
-    network = ip_network(text)
+def parse_address_range(text: str, *, strict: bool = True) -> IPv4Network | IPv6Network:
+    """An address or a range in CIDR notation; ``ValueError`` if it is neither, or if ``strict`` and bits are set behind
+    the prefix."""
+    network = ip_network(text, strict)
     if isinstance(network, IPv6Network) and any(map(network.subnet_of, EMBEDDING)):
         raise ValueError("addresses that stand for IPv4 ones are compared as these: write the range as IPv4")
     return network

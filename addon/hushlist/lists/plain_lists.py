@@ -15,6 +15,7 @@ from hushlist.lists.patterns import (
     PLAIN_HOST,
     PLAIN_URL,
     is_sinkhole,
+    may_except,
     one_a_line,
     parse_address_range,
     read_expression,
@@ -22,7 +23,8 @@ from hushlist.lists.patterns import (
     run_of,
     split_plain,
 )
-from hushlist.match.rule import Rule, RuleBlock
+from hushlist.match.filters.filter_reader import parse_filter
+from hushlist.match.rule import Action, Expression, Rule, RuleBlock, Terms
 
 #: the name in an entry, by the entry, its line, and the report; ``None``: there is none
 NameOf = Callable[[str, int, ProblemReport], str | None]
@@ -126,17 +128,19 @@ _NO_NAMES = {"#": "no rule fits every host", "": "no rule fits every name withou
 def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """Lines such as ``address=/a.example/b.example/0.0.0.0``; other directives are counted by kind.
 
+    "More specific domains take precedence over less specific domains": a server or an address of its own, for a name
+    below one that is blocked, is an exception.
+
     Spec: dnsmasq(8), --address, --server, --local
 
     >>> report = ProblemReport("f")
-    >>> octets = b"local=/a.example/\\ncache-size=9\\naddress=/b.example/192.0.2.1"
+    >>> octets = b"local=/a.example/\\ncache-size=9\\nserver=/b.a.example/#\\naddress=/c.a.example/192.0.2.1"
     >>> [str(rule.pattern) for rule in read_dnsmasq(octets, ListDefaults(), report)]
-    ['a.example/']
+    ['a.example/', '@@||b.a.example^', '@@||c.a.example^']
     >>> print(*report.warnings, sep="\\n")
     f:2: cache-size=9: left out: a directive 'cache-size'
-    f:3: address=/b.example/192.0.2.1: left out: an address that is given to names: it blocks nothing
     """
-    terms = defaults.terms(report.source)
+    terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
     for line, entry in entries(octets, report, is_foreign=True):
         directive, _, value = entry.partition("=")
         directive, value = directive.strip(), value.strip()
@@ -150,19 +154,23 @@ def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -
             report.tally(line, entry, f"'{directive}' without a name")
             continue
         *names, target = value[1:].split("/")
+        # "--address=/#/... a domain specification of # matches any domain"; as an address, "#" is 0.0.0.0 and ::
+        blocks = not target or (directive == "address" and (target == "#" or is_sinkhole(target)))
         if not names:
             report.leave_out(line, entry, "expected a '/' behind the last name")
-        elif target and directive != "address":
-            report.tally(line, entry, "a server that is asked for names: it blocks nothing")
-        # "--address=/#/... a domain specification of # matches any domain"; as an address, "#" is 0.0.0.0 and ::
-        elif target and target != "#" and not is_sinkhole(target):
-            report.tally(line, entry, BLOCKS_NOTHING)
+        elif not blocks and not may_except(defaults):
+            report.tally(line, entry, "an exception, in a list that does not block")
         else:
             for name in names:
                 if why := _NO_NAMES.get(name):
                     report.leave_out(line, entry, why)
                 elif expression := read_name(name, line, report):
-                    yield Rule(expression, terms, line)
+                    yield Rule(expression, terms, line) if blocks else _excepted(expression, exception, line)
+
+
+def _excepted(expression: Expression, terms: Terms, line: int) -> Rule:
+    host = expression.value[: expression.value.find(b"/")].decode()
+    return Rule(parse_filter(f"@@||{host}^", of_names=True, is_nearest=True), terms, line)
 
 
 _ADDRESS_COMMENT = re.compile(r"[#;].*", re.DOTALL)
@@ -202,7 +210,8 @@ def _networks(entry: str) -> Iterable[IPv4Network | IPv6Network]:
     first, dash, last = entry.partition("-")
     for network in _covering(first.strip(), last.strip()) if dash else (entry,):
         try:
-            yield parse_address_range(str(network))
+            # lists of addresses are made from others, whose ranges may have bits behind the prefix; they do not count
+            yield parse_address_range(str(network), strict=False)
         except ValueError as error:
             raise ValueError(_reason(error)) from error
 
@@ -224,6 +233,4 @@ def _covering(first: str, last: str) -> Iterable[IPv4Network | IPv6Network]:
 def _reason(error: ValueError) -> str:
     """The reason without the entry, so that equal faults are counted together."""
     text = str(error)
-    if "host bits set" in text:
-        return "bits are set behind the prefix"
     return text if text.startswith("addresses that stand") else _NO_ADDRESS

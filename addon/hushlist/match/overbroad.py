@@ -72,7 +72,9 @@ class BreadthTest:
             return None
         if own.host:
             return self.of_expression(own.host + b"/")
-        is_broad = may_be_broad(own.literal) and any(map(own.fits, _INVENTED))
+        # only what begins a host may be one of the signs in a row
+        invented = _INVENTED if own.pattern.startswith((b"|", b"^")) else _INVENTED[:_UNORDERED]
+        is_broad = may_be_broad(own.literal) and any(map(own.fits, invented))
         return "it fits hosts that nobody has named" if is_broad else None
 
     def of_hash(self, pattern: ExpressionHash, key: SealKey | None = None) -> str | None:
@@ -174,6 +176,8 @@ _INVENTED = [
     for host in _HOSTS
     for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
 ]
+#: how many of these are of hosts without an order of signs
+_UNORDERED = 2 * 5
 _ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)
 
 

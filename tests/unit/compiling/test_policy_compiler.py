@@ -82,7 +82,7 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
     "squidguard-urls": ("a.example/x\na.example/x/\nb.example\n*\n", (5, 3, 1, 1)),
     "dnsmasq": (
         "address=/a.example/b.example/0.0.0.0\nlocal=/a.example/\ncache-size=9\naddress=/c.example/1.2.3.4\n",
-        (5, 2, 1, 2),
+        (5, 3, 1, 1),
     ),
     "rpz": (
         "$ORIGIN z.example.\n@ SOA a. b. 1 2 3 4 5\n@ NS a.\na.example CNAME .\n*.a.example CNAME .\n"
@@ -98,7 +98,7 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
     "adblock-dns": ("! x\na.example\n||a.example^\n0.0.0.0 b.example\n.mov|\n||a.example/x\n", (5, 3, 1, 1)),
     "chromium": ("a.example\na.example:*\n.a.example\nb.example/x\n*\n", (6, 3, 1, 2)),
     "csv": ("# c\nid,url\n1,http://a.example/x\n2,http://a.example/x\n3,http://b.example\n4,..\n", (4, 2, 1, 1)),
-    "addresses": ("192.0.2.0/31\n192.0.2.0-192.0.2.2\n1.2.3.4/8\nx\n", (5, 2, 1, 2)),
+    "addresses": ("192.0.2.0/31\n192.0.2.0-192.0.2.2\n1.2.3.4/8\nx\n", (5, 3, 1, 1)),
     "sha256": (f"{'00' * 32}\n{'00' * 32}\n00112233\nabc\n", (4, 2, 1, 1)),
     "safebrowsing-raw": (b"\0\0\0\1" * 2 + b"\0\0\0\2", (3, 2, 1, 0)),
 }
@@ -132,7 +132,7 @@ def hosts_of(rules: list[Rule]) -> Iterator[tuple[bytes, str]]:
 
 @pytest.mark.parametrize(
     ("form", "text"),
-    [("domains", "0.0.0.0 a.example\n0.0.0.0 b.example\n"), ("adblock", "a.example\nb.example\n"), ("csv", "x\ny\n")],
+    [("domains", "0.0.0.0 a.example\n0.0.0.0 b.example\n"), ("adblock", "a.example\nb.example\n")],
 )
 def test_a_list_of_which_no_entry_is_used_may_be_of_another_format(
     form: str, text: str, compiled: Callable[..., Compiled]

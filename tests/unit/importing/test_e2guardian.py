@@ -119,6 +119,19 @@ def test_decisions_are_those_of_e2guardian(
     assert written(url, client, at, user) == action
 
 
+@pytest.mark.parametrize("place", ["FOLDER/", ""])
+def test_a_relative_name_is_that_of_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    files = {name: text.replace("FOLDER/", place) for name, text in FILES.items()}
+    path = configured(tmp_path / "some" / "folder", files)
+    expected = read_e2guardian(path)
+    monkeypatch.chdir(tmp_path)
+    found = read_e2guardian(path.relative_to(tmp_path))
+    assert found.text() == expected.text()
+    assert found.files == expected.files
+    assert len(found.files) > 5
+    assert [*map(str, found.warnings)] == [*map(str, expected.warnings)]
+
+
 def test_who_is_not_filtered_is_not(written: Written) -> None:
     modes = {group.name: group.settings.mode for group in written.engine.policy.groups}
     assert (modes["exceptionclient"], modes["Teachers"], modes["Staff"]) == ("off", "off", "block")

@@ -1,6 +1,7 @@
 """Tables with a column of URLs."""
 
 from hushlist.lists.csv_column import read_csv
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from unit.lists.reading import read
 from unit.rows import each_row
 
@@ -68,8 +69,55 @@ def test_a_record_that_cannot_be_read_is_left_out(record: str, warning: str) -> 
     assert warnings == [f"3: {warning}"]
 
 
-def test_a_table_without_urls_says_so() -> None:
-    assert read(read_csv, "id,name\n1,x\n") == ([], ["2: 1,x: left out: no column holds a URL"])
+@each_row(
+    "text",
+    [
+        *("id,name\n1,x\n", "x\ny\n", "id,name\n", "id;name\n1;x\n", "url\n..\n", "id,url\n1,\n", "1,http://\n"),
+        *('{"urls": ["http://a.example/"]}', '[{"url": "http://a.example/"}, {"url": "http://b.example/"}]\n'),
+        *('\ufeff {\n  "data": []}', '["http://a.example/", "http://b.example/"]'),
+    ],
+)
+def test_a_table_that_makes_no_rule_and_json_are_errors(text: str) -> None:
+    report = ProblemReport("f")
+    assert list(read_csv(text.encode(), ListDefaults(), report)) == []
+    assert len(report.errors) == 1
+
+
+@each_row("text", ["id,url\n", "# nothing today\n", "# id,url\n\n"])
+def test_a_table_without_a_record_is_a_warning(text: str) -> None:
+    assert read(read_csv, text) == ([], [" list: it has no record, but comments or the names of columns"])
+
+
+_THREATFOX = (
+    "################\n# ThreatFox IOCs #\n#\n"
+    '# "first_seen_utc","ioc_id","ioc_value","ioc_type","threat_type"\n'
+    '"2024-01-01 00:00:00", "9", "http://a.example/x", "url", "payload_delivery"\n'
+    '"2024-01-01 00:00:00", "8", "b.example", "domain", "botnet_cc"\n'
+    '"2024-01-01 00:00:00", "7", "192.0.2.1:443", "ip:port", "botnet_cc"\n'
+    "# Number of entries: 3\n"
+)
+_RULES = ["5:a.example/x", "6:b.example/", "7:192.0.2.1/"]
+
+
+@each_row(
+    ("text", "rules"),
+    [
+        (_THREATFOX, _RULES),
+        # some have a comment between, or one field more than names
+        (_THREATFOX.replace('_type"\n"', '_type"\n#------\n"', 1), ["6:a.example/x", "7:b.example/", "8:192.0.2.1/"]),
+        (_THREATFOX.replace("botnet_cc", 'botnet_cc", "x'), _RULES),
+        (_THREATFOX.replace(",", ";"), _RULES),
+        # a first record that has data is no header, whatever words are in it
+        ("9,http://a.example/,url\n8,http://b.example/,domain", ["1:a.example/", "2:b.example/"]),
+        ("# ioc\na.example\nb.example", ["2:a.example/", "3:b.example/"]),
+        ("id;url;x\n1;http://a.example/x;2", ["2:a.example/x"]),
+        ("id\turl\n1\thttp://a.example/x,y;z\n2\thttp://b.example/", ["2:a.example/x,y;z", "3:b.example/"]),
+        ('sep=;\nid;url\n1;"http://a.example/;x"', ["3:a.example/;x"]),
+        ("http://a.example/x;y\nhttp://b.example/x;z", ["1:a.example/x;y", "2:b.example/x;z"]),
+    ],
+)
+def test_names_and_separators_are_told(text: str, rules: list[str]) -> None:
+    assert read(read_csv, text) == (rules, [])
 
 
 def test_a_url_that_goes_over_several_lines_is_left_out() -> None:

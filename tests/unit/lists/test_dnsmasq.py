@@ -1,6 +1,12 @@
 """dnsmasq's configuration."""
 
+from pathlib import Path
+
+from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.decide.engine import Engine
+from hushlist.lists.list_source import ListDefaults
 from hushlist.lists.plain_lists import read_dnsmasq
+from hushlist.match.rule import Action
 from unit.lists.reading import read
 from unit.rows import each_row
 
@@ -29,9 +35,7 @@ def test_names_that_are_answered_with_nothing_are_rules(text: str, rules: list[s
 @each_row(
     ("line", "warning"),
     [
-        ("address=/x.example/192.0.2.1", "an address that is given to names: it blocks nothing"),
-        ("server=/x.example/192.0.2.1#53", "a server that is asked for names: it blocks nothing"),
-        ("server=/x.example/#", "a server that is asked for names: it blocks nothing"),
+        ("server=/#/192.0.2.1", "no rule fits every host"),
         ("server=192.0.2.1", "'server' without a name"),
         ("cache-size=1000", "a directive 'cache-size'"),
         ("no-resolv", "a directive 'no-resolv'"),
@@ -58,12 +62,37 @@ def test_a_tab_is_white_space() -> None:
 
 
 def test_directives_are_counted_by_kind() -> None:
-    text = "cache-size=1\nserver=1.1.1.1\ncache-size=2\nserver=/x/1.1.1.1\ncache-size=3"
+    text = "cache-size=1\nserver=1.1.1.1\ncache-size=2\ncache-size=3"
     assert read(read_dnsmasq, text) == (
         [],
         [
             "1: cache-size=1: left out: a directive 'cache-size' (the first of 3)",
             "2: server=1.1.1.1: left out: 'server' without a name",
-            "4: server=/x/1.1.1.1: left out: a server that is asked for names: it blocks nothing",
         ],
     )
+
+
+def test_a_more_specific_line_that_does_not_block_is_an_exception(tmp_path: Path) -> None:
+    (tmp_path / "list.dnsmasq").write_text(
+        "address=/bad.example/\nserver=/good.bad.example/#\nserver=/ok.bad.example/x.bad.example/9.9.9.9#53\n"
+        "address=/own.bad.example/192.0.2.1\nlocal=/ads.good.bad.example/\nserver=/z.ads.good.bad.example/\n"
+        "server=/fine.ads.good.bad.example/#\nserver=/else.example/#\naddress=/both.example/\nserver=/both.example/#\n"
+    )
+    (tmp_path / "other.hosts").write_text("0.0.0.0 good.bad.example\n0.0.0.0 else.example\n")
+    (tmp_path / "policy.yaml").write_text(
+        "layers: [{name: a, lists: [list.dnsmasq]}, {name: b, lists: [{file: other.hosts, action: warn}]}]"
+    )
+    compiled = compile_policy(tmp_path / "policy.yaml")
+    engine = Engine(compiled.policy, compiled.index)
+    for host, action in {
+        "bad.example": "block", "w.bad.example": "block", "good.bad.example": "warn", "www.good.bad.example": "warn",
+        "ok.bad.example": "allow", "x.bad.example": "allow", "own.bad.example": "allow",
+        "ads.good.bad.example": "block", "y.ads.good.bad.example": "block", "z.ads.good.bad.example": "block",
+        "fine.ads.good.bad.example": "warn", "else.example": "warn", "both.example": "allow", "other.example": "pass",
+    }.items():  # fmt: skip
+        assert engine.decide_url(f"http://{host}/x".encode()).action == action, host
+
+
+def test_a_list_that_does_not_block_has_no_exceptions() -> None:
+    rules, warnings = read(read_dnsmasq, "server=/a.example/#", ListDefaults(action=Action.TAG))
+    assert (rules, warnings) == ([], ["1: server=/a.example/#: left out: an exception, in a list that does not block"])

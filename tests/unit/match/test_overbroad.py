@@ -225,7 +225,10 @@ def test_a_filter_that_fits_nearly_every_url_is_broad(text: str) -> None:
     assert BREADTH.of_rule(rule) == "it fits hosts that nobody has named"
 
 
-@each_row("text", ["||a.example^", "/ads/*.js", "*$domain=a.example", "||com.example", "-ads-", "/^https?:\\/\\/ads/"])
+@each_row(
+    "text",
+    ["||a.example^", "/ads/*.js", "*$domain=a.example", "||com.example", "-ads-", "abc", "789", "/^https?:\\/\\/ads/"],
+)
 def test_a_filter_of_some_urls_is_not_broad(text: str) -> None:
     assert BREADTH.of_filter(parse_filter(text)) is None
 

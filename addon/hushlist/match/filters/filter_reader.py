@@ -279,8 +279,8 @@ def _listed(value: str) -> list[str]:
 # -- filters -----------------------------------------------------------------------------------------------------------
 
 
-def parse_filter(text: str, *, of_names: bool = False) -> NetworkFilter:
-    """A network filter; ``of_names``: of a list for name servers.
+def parse_filter(text: str, *, of_names: bool = False, is_nearest: bool = False) -> NetworkFilter:
+    """A network filter; ``of_names``: of a list for name servers; ``is_nearest`` as there.
 
     Raises ``ValueError`` with its kind if it is none that a proxy can apply.
     """
@@ -320,14 +320,15 @@ def parse_filter(text: str, *, of_names: bool = False) -> NetworkFilter:
         # "@@||host^$document" switches the blocker off for all that the site's pages ask for, themselves included
         pages = Names(frozenset((host.decode(),)))
         octets, host, kinds = b"", b"", EVERY_KIND
-    if not options and not is_regex and len(octets.strip(b"|*^")) < _SHORTEST:
+    if not (options or is_regex or is_nearest) and len(octets.strip(b"|*^")) < _SHORTEST:
         raise ValueError(_TOO_SHORT)
     kinds &= ~without
     named = (pages, hosts, _methods(said.lists.get("method", ())))
-    flags = (is_exception, said.is_important, said.match_case, is_regex)
+    flags = (of_names, is_nearest, is_exception, said.is_important, said.match_case, is_regex)
     return NetworkFilter(
         text=text,
         of_names=of_names,
+        is_nearest=is_nearest,
         is_exception=is_exception,
         is_important=said.is_important,
         is_badfilter=said.is_badfilter,
@@ -341,7 +342,7 @@ def parse_filter(text: str, *, of_names: bool = False) -> NetworkFilter:
         pages=pages,
         hosts=hosts,
         methods=named[-1],
-        key=f"{'names ' * of_names}{''.join(map(str, map(int, flags)))} {kinds} {said.parties} {octets!r} "
+        key=f"{''.join(map(str, map(int, flags)))} {kinds} {said.parties} {octets!r} "
         + " ".join("" if names is None else f"{sorted(names.only)}{sorted(names.but)}" for names in named)
         + ("" if said.same_host is None else f" {said.same_host:d}"),
     )

@@ -63,8 +63,8 @@ _VERY_COMMON = 1 << 20
 _MOST_OF_HOST = 64
 
 
-#: in front of a filter's text: it is of a list for name servers; no text begins so
-_OF_NAMES = b" "
+#: in front of a filter's text, which no text begins with: it is of a list for name servers; it is one of dnsmasq's
+_OF_NAMES, _NEAREST = b" ", b"\t"
 
 
 class WordedFilter(NamedTuple):
@@ -83,7 +83,7 @@ class WordedFilter(NamedTuple):
 
 def worded(pattern: NetworkFilter) -> WordedFilter:
     """A filter with that by which it can be found."""
-    text = _OF_NAMES * pattern.of_names + pattern.text.encode()
+    text = _OF_NAMES * pattern.of_names + _NEAREST * pattern.is_nearest + pattern.text.encode()
     family = OF_HOSTS if pattern.is_of_hosts else EXCEPTIONS if pattern.is_exception else FILTERS
     words = dict.fromkeys((*pattern.words, *(pattern.pairs if family == FILTERS else ())))
     pages = pattern.pages.only if pattern.pages is not None and not pattern.pages.has_expressions else ()
@@ -103,9 +103,8 @@ def worded(pattern: NetworkFilter) -> WordedFilter:
 
 def parse_stored(text: bytes) -> NetworkFilter:
     """The filter of a ``WordedFilter``; ``ValueError`` if it is none."""
-    own = text.decode()
-    plain = own.removeprefix(_OF_NAMES.decode())
-    return parse_filter(plain, of_names=plain != own)
+    marks = text[: len(text) - len(text.lstrip(_OF_NAMES + _NEAREST))]
+    return parse_filter(text[len(marks) :].decode(), of_names=_OF_NAMES in marks, is_nearest=_NEAREST in marks)
 
 
 def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:

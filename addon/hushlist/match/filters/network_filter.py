@@ -216,6 +216,8 @@ class NetworkFilter:
     text: str = field(compare=False)
     #: whether it is of a list for name servers, and compared with the host's name alone
     of_names: bool = field(compare=False)
+    #: whether it is an exception that lifts only what is less specific than it, as in files of dnsmasq
+    is_nearest: bool = field(compare=False)
     is_exception: bool = field(compare=False)
     is_important: bool = field(compare=False)
     #: whether it takes back the filter that is the same without this option
@@ -344,11 +346,9 @@ class NetworkFilter:
         Other filters are as specific as the expression of their host and what follows, if they name one; if not, less
         specific than any expression.
         """
-        if self.is_exception or self.is_important:
-            return _EXCEPTION + (2 * self.is_important - (self.is_important and not self.is_exception)), len(
-                self.pattern
-            )
-        host = self.guide
+        if (self.is_exception and not self.is_nearest) or self.is_important:
+            return _EXCEPTION + self.is_important + (self.is_important and self.is_exception), len(self.pattern)
+        host = self.host or self.guide
         return len(host), len(self.pattern) - len(host)
 
     @property

@@ -129,9 +129,9 @@ _NAMES = "|".join(f"x{number}.example" for number in range(600))
 def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def read_filter(text: str, *, of_names: bool) -> NetworkFilter:
+    def read_filter(text: str, **marks: bool) -> NetworkFilter:
         read.append(text)
-        return parse_filter(text, of_names=of_names)
+        return parse_filter(text, **marks)
 
     monkeypatch.setattr(filter_table, "parse_filter", read_filter)
     index = index_with(map(text.format, range(number)))
@@ -190,9 +190,9 @@ def test_only_filters_that_name_the_host_are_found_where_only_they_are_asked_for
 def test_what_a_filter_cannot_fit_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def read_filter(text: str, *, of_names: bool) -> NetworkFilter:
+    def read_filter(text: str, **marks: bool) -> NetworkFilter:
         read.append(text)
-        return parse_filter(text, of_names=of_names)
+        return parse_filter(text, **marks)
 
     monkeypatch.setattr(filter_table, "parse_filter", read_filter)
     index = index_with(["/ads/x$script", "/ads/y^", "/ads/z^b", "/ads^x$third-party", "/ads/x$domain=y.net"])
