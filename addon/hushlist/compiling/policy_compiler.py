@@ -289,6 +289,7 @@ def _build(
     target.touch(mode=0o600, exist_ok=False)
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
+        warnings += _left_out(lists, collected)
         file.flush()
         known = Counter(terms for part in parts for terms in part.terms)
         # The longest first, so that no process is left alone with one in the end.
@@ -313,6 +314,16 @@ def _build(
             line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
         append(file, directory, SECTION, report.to_json())
     return report
+
+
+def _left_out(lists: Sequence[ChunkedList], collected: Sequence[tuple[int, CollectedPart]]) -> Iterator[Problem]:
+    """Warnings of filters that cost too much on every request: of each list the first ones, and how many there are."""
+    for at, own in enumerate(lists):
+        every = [one for number, part in collected if number == at for one in part.left_out]
+        for line, text, why in every[:MOST_SHOWN]:
+            yield Problem(own.file.source, line, text, f"it is left out: {why}")
+        if len(every) > MOST_SHOWN:
+            yield Problem(own.file.source, 0, "filters", f"{len(every):,} in all are left out for what they cost")
 
 
 def _only_terms(part: CollectedPart, duplicates: Counter[int], known: Counter[bytes]) -> Terms | None:

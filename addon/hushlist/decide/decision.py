@@ -326,6 +326,15 @@ class EffectivePolicy:
         """Whether this is the effective policy at a moment."""
         return self.is_timeless or (self._now <= now and (self.until is None or now < self.until))
 
+    def is_decided_before(self, layer: str, decision: Decision) -> bool:
+        """Whether a layer has no say in a decision: it is not asked, or one before it decides."""
+        winner = decision.winner
+        if layer not in self.layers:
+            return True
+        if winner is None or winner.rule.terms.action not in FINAL or _is_exception(winner):
+            return False
+        return self.layers.index(winner.rule.terms.layer) < self.layers.index(layer)
+
     def _change(self, schedule: Schedule | None) -> datetime | None:
         return None if schedule is None else self._changes[schedule.name]
 

@@ -502,16 +502,17 @@ class Engine:
     ) -> Decision:
         """The same with network filters: the strictest decision of the URLs that they may be compared with.
 
-        The policy's ``unparsable`` decides, too, if that would take too long.
+        Where the filters of a list would take too long, and no layer above it decides, the request is blocked.
         """
         host, is_named, is_stopped = known.canonical, known.is_named, known.is_stopped or (bool(own) and stops(own))
         decisions: list[Decision] = []
-        try:
-            for url, only_named in urls:
-                found = filtered.matches(url, host, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
-                decisions.append(self._by_matches(known, [*own, *found] if found else own, now, request))
-        except UrlError as error:
-            decisions += self._by_matches(known, own, now, request), self._unparsable(request, error.reason)
+        for url, only_named in urls:
+            found = filtered.matches(url, host, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
+            decisions.append(self._by_matches(known, [*own, *found] if found else own, now, request))
+        for name, layer in filtered.spent:
+            if not all(known.view.is_decided_before(layer, decision) for decision in decisions):
+                fault = f"too many filters of {name} would have to be compared with it, for its length"
+                decisions.append(self._unparsable(request, Excess(fault)))
         return strictest(decisions)
 
     def _by_matches(

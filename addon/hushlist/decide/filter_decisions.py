@@ -48,10 +48,13 @@ class FilteredRequest:
         """The same, much faster, for a request that is as a browser sends it, as most are; ``None`` for others."""
         return None if self._telling.is_websocket else plain_filtered_urls(self._request, host, is_named=is_named)
 
-    def matches(self, url: bytes, host: bytes, *, is_named: bool, is_stopped: bool, only_named: bool) -> list[Match]:
-        """The matches for one of these URLs; ``is_stopped``: whether another rule stops it.
+    @property
+    def spent(self) -> list[tuple[str, str]]:
+        """Name and layer of the lists of which more would have to be compared than may be for the request."""
+        spent = self._work.spent
+        return [self._filters.name_of(number) for number in sorted(spent)] if spent else []
 
-        ``UrlError`` if more would have to be compared than may be for the request.
-        """
+    def matches(self, url: bytes, host: bytes, *, is_named: bool, is_stopped: bool, only_named: bool) -> list[Match]:
+        """The matches for one of these URLs; ``is_stopped``: whether another rule stops it."""
         asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
         return self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named)

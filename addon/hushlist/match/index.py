@@ -198,7 +198,7 @@ class Index(IndexFile):
             views = [memoryview(self._octets)[section.offset : section.offset + section.length] for section in own]
             *words, fan, keys, texts = views
             table = FilterTable([*map(bytes, words)], fan.cast("I"), keys.cast("I"), texts, self.source)
-            return FilterIndex(table, tables[FILTER_TABLE], self._terms_of)
+            return FilterIndex(table, tables[FILTER_TABLE], self._terms_of, self.directory.filter_lists)
         except (LookupError, ValueError, TypeError) as error:
             raise IndexFileError(self.source, f"its filters cannot be read: {error}") from error
 

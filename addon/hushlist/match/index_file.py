@@ -103,6 +103,8 @@ class Directory:
     opaque: tuple[str, ...]
     #: whether there are such filters
     has_general_filters: bool
+    #: of each list with network filters, in their order, by which the table tells them apart: its name, and its layer
+    filter_lists: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> bytes:
         plain = {name: getattr(self, name) for name in self.__slots__}
@@ -119,6 +121,7 @@ class Directory:
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
         plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
         plain["mixed"], plain["opaque"] = tuple(map(str, plain["mixed"])), tuple(map(str, plain["opaque"]))
+        plain["filter_lists"] = tuple((str(name), str(layer)) for name, layer in plain["filter_lists"])
         own = cls(**plain)
         for version, length in own.ranges:
             _NETWORKS[version]((0, length))  # raises if there is no such length

@@ -28,7 +28,7 @@ from struct import Struct
 from typing import BinaryIO, NamedTuple
 
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH
-from hushlist.match.filters.filter_table import table_sections
+from hushlist.match.filters.filter_table import FoundFilters, cost_of_key, find_keys, table_sections
 from hushlist.match.index import Index
 from hushlist.match.index_file import (
     CRC,
@@ -42,6 +42,7 @@ from hushlist.match.index_file import (
     VERSION,
     Directory,
     FileSection,
+    decode_terms,
     key_length,
 )
 from hushlist.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
@@ -232,7 +233,7 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         sections[f"{name} rows"] = _write_section(file, (load(piece.rows) for piece in pieces))
     terms = [own for part in parts for own in part.terms]
     firsts = accumulate((len(part.terms) for part in parts), initial=0)
-    filters = [own for part in parts if part.filters for own in unspill(part.filters)]
+    filters, names = _found_filters(parts)
     if filters:
         sections |= {name: _write_section(file, [octets]) for name, octets in table_sections(filters).items()}
     sections["parts"] = _write_section(file, map(NUMBER.pack, firsts))
@@ -250,9 +251,28 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         mixed=tuple(_mixed_layers(parts)),
         opaque=tuple(dict.fromkeys(part.layer for part in parts if part.opaque)),
         has_general_filters=any(part.has_general_filters for part in parts),
+        filter_lists=tuple(names),
     )
     _write_directory(file, directory)
     return directory
+
+
+def _found_filters(parts: Sequence[CollectedPart]) -> tuple[list[FoundFilters], list[tuple[str, str]]]:
+    """The filters of each list, and its name and layer; notes with each part what of it is left out."""
+    by_list: dict[tuple[str, str], list[CollectedPart]] = {}
+    names: dict[tuple[str, str], str] = {}
+    for part in parts:
+        part.left_out = []
+        if part.filters:
+            terms = decode_terms(part.terms[0])[1]
+            by_list.setdefault((terms.source, part.layer), []).append(part)
+            names[terms.source, part.layer] = terms.label
+    filters = [[(part, one) for part in own for one in unspill(part.filters)] for own in by_list.values()]
+    whose = {id(one): part for own in filters for part, one in own}
+    found = find_keys([one for _, one in own] for own in filters)
+    for one, key in (left for own in found for left in own.left_out):
+        whose[id(one)].left_out.append((one.line, one.text.decode().strip(), cost_of_key(key)))
+    return found, [(names[key], key[1]) for key in by_list]
 
 
 def _union(merged: Mapping[str, Merged]) -> bytes:

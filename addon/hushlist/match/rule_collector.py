@@ -91,6 +91,8 @@ class CollectedPart:
     actions: set[Action] = field(default_factory=set)
     #: exceptions of Adblock lists, duplicates included
     exceptions: int = 0
+    #: line and text of the filters that its index has no room for, and why, when that is assembled
+    left_out: list[tuple[int, str, str]] = field(default_factory=list)
     #: the collector's candidates, and its rules for address ranges; and how many candidates
     candidates: Stored = b""
     candidates_number: int = 0
@@ -224,7 +226,7 @@ class RunCollector:
                 self._part.taken_back.add(full_hash(host + b"/"))
             return
         self._part.exceptions += pattern.is_exception
-        own = worded(pattern)
+        own = worded(pattern, rule.line)
         self._filters.append(own)
         if pattern.host or may_be_broad(own.literal):
             self.broad.append(rule)

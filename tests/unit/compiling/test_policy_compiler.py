@@ -18,6 +18,7 @@ from hushlist.errors import Problem
 from hushlist.jobs import list_chunks, worker_processes
 from hushlist.lists.list_formats import FORMATS
 from hushlist.match.expressions import expressions
+from hushlist.match.filters.filter_table import MOST_OF_KEY
 from hushlist.match.index import Index
 from hushlist.match.rule import Expression, Rule
 from hushlist.policy.policy_file import PolicyError
@@ -148,6 +149,16 @@ def test_a_file_that_is_empty_is_a_warning_but_not_in_a_folder_of_squidguard_s(
     (warning,) = compiled({"domains.list": ""}).report.warnings
     assert str(warning) == f"{warning.source}: list: it is empty"
     assert compiled({"urls": ""}).report.warnings == []
+
+
+def test_filters_that_cost_too_much_on_every_request_are_left_out_with_their_lines(
+    compiled: Callable[..., Compiled],
+) -> None:
+    costly = "".join(f"/login/*zq{number}\n" for number in range(MOST_OF_KEY + 30))
+    warnings = compiled({"adblock.list": f"[Adblock Plus]\n{costly}/login/ads?\n"}).report.warnings
+    assert [(own.line, own.what) for own in warnings[:2]] == [(130, "/login/*zq128"), (131, "/login/*zq129")]
+    assert "it is left out: the list has more than 128 filters that have the word or name 'login'" in warnings[0].why
+    assert (warnings[-1].line, warnings[-1].why) == (0, "30 in all are left out for what they cost")
 
 
 @pytest.mark.parametrize("text", ["\n", "# none yet\n", "a.example\na b\n"])

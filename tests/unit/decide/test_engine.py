@@ -1586,12 +1586,27 @@ def test_a_url_that_too_many_filters_would_be_compared_with_cannot_be_read() -> 
     ):
         decision = engine.decide(request)
         assert (decision.action, decision.winner) == (Action.BLOCK, None)
-        assert "too many filters would have to be compared" in str(decision)
+        assert "too many filters of list0 would have to be compared" in str(decision)
     assert lifting(engine, ("host", "a.example")).decide(many, NOW, PUPIL).action is Action.BLOCK
     engine.policy = replace(engine.policy, unparsable=Action.PASS)
     assert engine.decide(many).action is Action.BLOCK
     blocked = asked(many.url.decode().replace("a.example", "b.example"))
     assert engine.decide(blocked).action is Action.BLOCK
+
+
+@pytest.mark.slow
+def test_a_list_that_is_spent_turns_off_no_layer_above_it() -> None:
+    words = [f"w{number}x" for number in range(4000)]
+    costly = "\n".join(f"/{word}/*a*b^$script" for word in words)
+    url = "https://a.example/" + "/".join(words)
+    above = "rules: [{expression: a.example/w0x/, action: allow}, b.example]"
+    engine = filtering(costly, "||b.example^", default=above)
+    assert engine.decide(asked(url)).action is Action.ALLOW
+    blocked = engine.decide(asked(url.replace("a.example", "b.example")))
+    assert (blocked.action, blocked.fault) == (Action.BLOCK, None)
+    other = engine.decide(asked(url.replace("a.example", "c.example")))
+    assert other.action is Action.BLOCK
+    assert "too many filters of list0" in (other.fault or "")
 
 
 @pytest.mark.parametrize("text", ["/w?\\/x/", "/a^/^/^/^/^/^/^/^/^?$script"])

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from hushlist.errors import UrlError
 from hushlist.match.context import Context
 from hushlist.match.filters.filter_patterns import shape_of
 from hushlist.match.filters.filter_table import parse_stored
@@ -89,12 +88,9 @@ def covered_filters(index: Index, texts: Iterable[bytes]) -> Iterator[tuple[Rule
         asked = Asked(url, host, Context(), may_guess=True)
         if own.is_exception or own.is_regex or not (host and own.fits(asked)):
             continue
-        try:
-            below = index.on_host(host)
-            is_named = below.bits & FILTERED != 0
-            found = [*below.matches, *filters.find(asked, is_named=is_named, is_stopped=False)]
-        except UrlError:  # it would take too long
-            continue
+        below = index.on_host(host)
+        is_named = below.bits & FILTERED != 0
+        found = [*below.matches, *filters.find(asked, is_named=is_named, is_stopped=False)]
         for match in found:
             if match.rule.pattern == own:
                 cover = next((other for other in found if _is_cover(other.rule, match.rule, own)), None)

@@ -58,6 +58,8 @@ class FindingKind(StrEnum):
     SHORT_HASH = "short-hash"
     #: its last day has passed
     EXPIRED = "expired"
+    #: it would cost too much on every request, and is left out
+    COSTLY = "costly"
 
 
 class Finding(NamedTuple):

@@ -136,6 +136,8 @@ class _Lint:
         merged = merge_all(self._parts, partial(self._workers.map, "sorted"), self._folder)
         with target.open("wb") as file:
             assemble(file, self._parts, merged)
+        for at, own in enumerate(self._parts):
+            self._findings.add(at, *(Finding(line, FindingKind.COSTLY, text, why) for line, text, why in own.left_out))
         tasks = [
             ShadowTask(own.number, self._names[file], own.layer, own.candidates, own.filters)
             for own, file in zip(self._parts, self._files, strict=True)

@@ -16,10 +16,19 @@ class FilterIndex:
     """Finds the network filters that fit a request."""
 
     def __init__(
-        self, table: FilterTable, rows: IndexTable, terms_of: Callable[[TableRow], tuple[bool, Terms]]
+        self,
+        table: FilterTable,
+        rows: IndexTable,
+        terms_of: Callable[[TableRow], tuple[bool, Terms]],
+        lists: Sequence[tuple[str, str]],
     ) -> None:
-        """``rows``: by the digest of a filter, where it is from; ``terms_of``: the terms of a row come second."""
-        self._table, self._rows, self._terms_of = table, rows, terms_of
+        """``rows``: by the digest of a filter, where it is from; ``terms_of``: the terms of a row come second;
+        ``lists``: name and layer of each."""
+        self._table, self._rows, self._terms_of, self._lists = table, rows, terms_of, lists
+
+    def name_of(self, number: int) -> tuple[str, str]:
+        """Name and layer of the list with a number, as ``Work`` has it."""
+        return self._lists[number] if number < len(self._lists) else self._lists[-1]
 
     def on_host(self, name: bytes) -> list[Match]:
         """Filters for all of a canonical host: they depend on nothing else."""
@@ -30,7 +39,7 @@ class FilterIndex:
         """The others that fit a URL in its context; exceptions only if one of them, or another rule, stops it.
 
         ``is_named``: whether some name its host or a domain above it; ``only_named``: only those, and exceptions.
-        ``UrlError`` if too many would have to be compared with it.
+        Of lists that would take too long, the request's work tells that they were not all compared.
         """
         found = self._table.find(asked, is_named=is_named, only_named=only_named)
         matches = self._matches(found, asked) if found else []

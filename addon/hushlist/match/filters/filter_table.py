@@ -17,6 +17,10 @@ few URLs are compared with, are found by one run. A filter without a word is fou
     the filters as written, each behind a literal part of it; the table of rows (``match/index_table.py``) has where
     each is from
 
+What a list costs is known here. Of the filters that it has for one word, those beyond a number are left out, with a
+warning, whatever other lists have. The keys tell whose each filter
+is, so that each list has its own part of what may be compared for a request.
+
 A filter is read when a URL has its word, its type and its literal part, and kept for the next one.
 """
 
@@ -24,7 +28,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import itemgetter
@@ -33,7 +37,15 @@ from zlib import crc32
 
 from hushlist.match.context import Context
 from hushlist.match.filters.filter_reader import parse_filter
-from hushlist.match.filters.network_filter import NAMES_HOST, Asked, NetworkFilter, names_of, words_of
+from hushlist.match.filters.network_filter import (
+    MOST_OF_LIST,
+    NAMES_HOST,
+    Asked,
+    NetworkFilter,
+    Work,
+    names_of,
+    words_of,
+)
 from hushlist.match.index_file import IndexFileError
 from hushlist.match.rule import Rule
 
@@ -59,8 +71,15 @@ _COMPARING, _READING, _READING_OCTET, _WORDS = 1 << 12, 1 << 13, 1 << 7, 100
 #: runs that most URLs have, besides single letters: filters are better found by a word with another
 _COMMON = frozenset(b"http https www com net org js html htm php css png jpg jpeg gif svg json images static".split())
 _VERY_COMMON = 1 << 20
+#: work of which no list has too much
+_UNBOUNDED = 1 << 62
 #: filters that are found by one host
 _MOST_OF_HOST = 64
+#: filters of one list that are found by one key; EasyList has 19, and EasyPrivacy 46
+MOST_OF_KEY = 128
+#: among the bits of a key: from which one on they are the list's number, and how many lists can be told apart
+_LIST_BITS = NAMES_HOST.bit_length()
+_MOST_LISTS = 1 << 32 - _LIST_BITS
 
 
 #: in front of a filter's text, which no text begins with: it is of a list for name servers; it is one of dnsmasq's
@@ -79,9 +98,10 @@ class WordedFilter(NamedTuple):
     words: tuple[bytes, ...]
     host: bytes
     pages: tuple[bytes, ...]
+    line: int
 
 
-def worded(pattern: NetworkFilter) -> WordedFilter:
+def worded(pattern: NetworkFilter, line: int) -> WordedFilter:
     """A filter with that by which it can be found."""
     text = _OF_NAMES * pattern.of_names + _NEAREST * pattern.is_nearest + pattern.text.encode()
     family = OF_HOSTS if pattern.is_of_hosts else EXCEPTIONS if pattern.is_exception else FILTERS
@@ -98,6 +118,7 @@ def worded(pattern: NetworkFilter) -> WordedFilter:
         tuple(words),
         host,
         named,
+        line,
     )
 
 
@@ -107,19 +128,72 @@ def parse_stored(text: bytes) -> NetworkFilter:
     return parse_filter(text[len(marks) :].decode(), of_names=_OF_NAMES in marks, is_nearest=_NEAREST in marks)
 
 
-def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:
-    distinct = {own.key: own for own in filters}.values()
-    hosts = Counter(own.host for own in distinct)
-    counts = Counter(word for own in distinct for word in own.words)
-    for word in counts:
-        counts[word] += _VERY_COMMON * all(len(run) < 2 or run in _COMMON for run in word.split())
+class FoundFilters(NamedTuple):
+    """The filters of a list, each with that by which it is found; and those that are too many for one key."""
+
+    by: list[tuple[WordedFilter, list[bytes]]]
+    left_out: list[tuple[WordedFilter, bytes]]
+
+
+class _Frequencies:
+    """How many of some filters have a word, and how many name a host."""
+
+    def __init__(self, filters: Iterable[WordedFilter]) -> None:
+        filters = [*filters]
+        self.hosts = Counter(own.host for own in filters)
+        self.words = Counter(word for own in filters for word in own.words)
+        for word in self.words:
+            self.words[word] += _VERY_COMMON * all(len(run) < 2 or run in _COMMON for run in word.split())
+
+
+def find_keys(lists: Iterable[Iterable[WordedFilter]]) -> list[FoundFilters]:
+    """What the filters of each list are found by: whatever fewest filters of all lists have.
+
+    What is left out depends on its own list alone. Where the words of others would have too many of a list's filters
+    found by one key, those are found by what is rarest in their own list.
+    """
+    every = [[*{own.key: own for own in reversed([*filters])}.values()][::-1] for filters in lists]
+    by_all = _Frequencies({own.key: own for filters in every for own in filters}.values())
+    return [_keys_of_list(filters, by_all) for filters in every]
+
+
+def _keys_of_list(filters: Sequence[WordedFilter], by_all: _Frequencies) -> FoundFilters:
+    by_list, found = _Frequencies(filters), FoundFilters([], [])
+    alone, together = Counter[tuple[int, bytes]](), Counter[tuple[int, bytes]]()
+    for own in filters:
+        keys = [*_found_by(own, by_list)]
+        full = next((key for key in keys if alone[own.family, key] >= MOST_OF_KEY), None)
+        if full is not None:
+            found.left_out.append((own, full))
+            continue
+        alone.update((own.family, key) for key in keys)
+        others = [*_found_by(own, by_all)]
+        if all(together[own.family, key] < MOST_OF_KEY for key in others):
+            keys = others
+            together.update((own.family, key) for key in keys)
+        found.by.append((own, keys))
+    return found
+
+
+def cost_of_key(key: bytes) -> str:
+    """Why a filter is left out that is found by a key, for people."""
+    what = key.lstrip(b"".join(_NAMES)).decode("ascii", "replace")
+    where = f"have the words {what!r}" if b" " in key else f"have the word or name {what!r}" if what else "name no word"
+    return f"the list has more than {MOST_OF_KEY} filters that {where}: each costs time on every such request"
+
+
+def table_sections(lists: Sequence[FoundFilters]) -> dict[str, bytes]:
+    """The sections for the filters of all lists, whose numbers are their places; a filter is the first list's."""
     found: list[set[bytes]] = [set() for _ in _FAMILIES]
     rows: list[tuple[int, int, int, int]] = []
-    texts = bytearray()
-    for own in distinct:
+    texts, known = bytearray(), set[bytes]()
+    for number, (own, by) in ((number, one) for number, filters in enumerate(lists) for one in filters.by):
+        if own.key in known:
+            continue
+        known.add(own.key)
         octets = own.literal + b"\n" + own.text
-        by = [*_found_by(own, hosts, counts)]
-        rows += ((crc32(key, own.family), len(texts), len(octets), own.bits) for key in by)
+        bits = own.bits | min(number, _MOST_LISTS - 1) << _LIST_BITS
+        rows += ((crc32(key, own.family), len(texts), len(octets), bits) for key in by)
         found[own.family].update(by)
         if own.host and by != [_HOST + own.host]:
             found[own.family].add(_BY_WORDS + own.host)
@@ -138,11 +212,11 @@ def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:
     return dict(zip(SECTIONS, every, strict=True))
 
 
-def _found_by(own: WordedFilter, hosts: Mapping[bytes, int], counts: Mapping[bytes, int]) -> Iterator[bytes]:
+def _found_by(own: WordedFilter, among: _Frequencies) -> Iterator[bytes]:
     """What a filter is found by."""
-    best = min(own.words, key=lambda word: (counts[word], -len(word)), default=b"")
-    is_rare = bool(best) and counts[best] < _VERY_COMMON
-    if own.host and (hosts[own.host] <= _MOST_OF_HOST or not is_rare):
+    best = min(own.words, key=lambda word: (among.words[word], -len(word)), default=b"")
+    is_rare = bool(best) and among.words[best] < _VERY_COMMON
+    if own.host and (among.hosts[own.host] <= _MOST_OF_HOST or not is_rare):
         yield _HOST + own.host
     elif own.pages and not is_rare:
         yield from (_PAGE + page for page in own.pages)
@@ -220,16 +294,18 @@ class FilterTable:
         self._hosts = [lru_cache(_MOST_NAMES)(partial(self._keys_of_host, family)) for family in families]
 
     def of_host(self, host: bytes) -> list[StoredFilter]:
-        """The filters for whole hosts that fit."""
+        """The filters for whole hosts that fit; a host has few words, and each few filters of a list."""
         keys = self._by_words(OF_HOSTS, words_of(host))
-        return self._fitting(OF_HOSTS, Asked(b"http://" + host + b"/", host, Context()), keys) if keys else []
+        asked = Asked(b"http://" + host + b"/", host, Context(), work=Work(_UNBOUNDED))
+        return self._fitting(OF_HOSTS, asked, keys) if keys else []
 
     def find(
         self, asked: Asked, *, is_named: bool, exceptions: bool = False, only_named: bool = False
     ) -> list[StoredFilter]:
         """The other filters that fit, or the exceptions; ``is_named``: whether some name its host or a domain above it.
 
-        ``only_named``: only filters that do. ``UrlError`` if that would take too long.
+        ``only_named``: only filters that do. Those of a list that would take too long are not compared: the request's
+        work tells of it.
         """
         family = EXCEPTIONS if exceptions else FILTERS
         hosts, by_words = self._hosts[family](asked.host) if is_named else _NO_HOSTS
@@ -274,11 +350,13 @@ class FilterTable:
             groups = [*map(known.__getitem__, keys)]
         except KeyError:
             self._load(family, asked, keys)
-            groups = [*map(known.__getitem__, keys)]
-        work = asked.work
-        work.left -= (len(low) + _COMPARING) * sum(map(len, groups)) + _WORDS * len(low)
-        if work.left < 0:
-            work.spend(asked.url, 0)
+            groups = [known[key] for key in keys if key in known]
+        work, each = asked.work, len(low) + _COMPARING
+        left = work.left - each * sum(map(len, groups)) - _WORDS * len(low)
+        if left < 0:
+            groups = [tuple([own for group in groups for own in group if work.takes(own[0] >> _LIST_BITS, each)])]
+        else:
+            work.left = left
         near: list[_Candidate] = []  # no comprehension: it would call a function, and mostly nothing is near
         for group in groups:
             for own in group:
@@ -286,9 +364,11 @@ class FilterTable:
                     near.append(own)
         if not near:
             return []
-        work.spend(asked.url, sum([_READING + _READING_OCTET * length for _, _, _, length in near]))
         parties, found = asked.parties, list[StoredFilter]()
         for bits, _, place, length in sorted({*near}, key=_place) if len(near) > 1 else near:
+            work.payer = bits >> _LIST_BITS
+            if not work.takes(work.payer, _READING + _READING_OCTET * length):
+                continue
             if bits & parties and bits & bit == bit:
                 stored = self._filters.get(place) or self._stored(place, length)
                 if stored.read().fits(asked):
@@ -296,14 +376,14 @@ class FilterTable:
         return found
 
     def _load(self, family: int, asked: Asked, keys: _Keys) -> None:
-        """Have the filters of keys known; ``UrlError`` if they are too many to be read."""
+        """Have the filters of keys known; of more than may be read, it is noted whose they are."""
         known = self._known[family]
         if len(known) + len(keys) > MOST_KNOWN or self._kept > MOST_KNOWN:
             for kept in self._known:
                 kept.clear()
             self._filters.clear()
             self._kept = 0
-        left = asked.work.left // (len(asked.low) + _COMPARING)
+        left = (max(asked.work.left, 0) + MOST_OF_LIST) // (len(asked.low) + _COMPARING)
         for key in keys.difference(known):
             digest = crc32(key if isinstance(key, bytes) else b" ".join(key), family)
             bucket = digest & self._bucket
@@ -311,7 +391,8 @@ class FilterTable:
             own = [row + 1 for row in rows if self._keys[row] == digest]
             left -= len(own)
             if left < 0:
-                asked.work.spend(asked.url, asked.work.left + 1)
+                asked.work.spend({self._keys[row + 2] >> _LIST_BITS for row in own})
+                continue
             known[key] = tuple([self._candidate(*self._keys[row : row + _COLUMNS - 1]) for row in own])
             self._kept += len(own)
 

@@ -16,14 +16,13 @@ https://github.com/gorhill/uBlock/wiki/Static-filter-syntax
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from hushlist.errors import Excess, UrlError
 from hushlist.match.context import KINDS, Context, Telling
 from hushlist.match.filters.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
 from hushlist.match.filters.linear_regex import linear_regex
@@ -77,20 +76,45 @@ def names_of(host: str) -> tuple[str, ...]:
 
 
 #: octets that filters are compared with for one request, by all its names and forms: five times of what any recorded
-#: request takes with EasyList and EasyPrivacy
+#: request takes with EasyList and EasyPrivacy; and what each list may take beside that, which is as much as that takes
 MOST_WORK = 1 << 24
+MOST_OF_LIST = 1 << 22
 
 
 class Work:
-    """How much may still be done for a request."""
+    """How much may still be done for a request: by all lists together, and then by each list alone.
 
-    left = MOST_WORK
+    So none that takes too much keeps another's filters from being compared.
+    """
 
-    def spend(self, url: bytes, octets: int) -> None:
-        """``UrlError`` if nothing is left."""
+    #: the list, by its number, whose filter is compared
+    payer = 0
+    #: lists with filters that were not compared
+    spent: Set[int] = frozenset()
+
+    def __init__(self, most: int = MOST_WORK) -> None:
+        self.left = most
+
+    def takes(self, number: int, octets: int) -> bool:
+        """Whether a list may have so many octets compared."""
+        if number in self.spent:
+            return False
         self.left -= octets
-        if self.left < 0:
-            raise UrlError(url, Excess("too many filters would have to be compared with it, for its length"))
+        if self.left >= 0:
+            return True
+        left = self._left_of_lists[number] = self._left_of_lists.get(number, MOST_OF_LIST) - octets
+        if left < 0:
+            self.spend({number})
+        return left >= 0
+
+    def spend(self, numbers: Set[int]) -> None:
+        """Compare no more filters of these lists."""
+        self.spent |= numbers
+
+    @cached_property
+    def _left_of_lists(self) -> dict[int, int]:
+        """What is left of each list's own, which few requests begin."""
+        return {}
 
 
 class Asked:
@@ -264,8 +288,8 @@ class NetworkFilter:
                 return False
         else:
             test = self._test or self._make_test()
-            if self._weight:
-                asked.work.spend(asked.url, self._weight * len(asked.url))
+            if self._weight and not asked.work.takes(asked.work.payer, self._weight * len(asked.url)):
+                return False
             if self.of_names:
                 text, start, end = asked.name, 0, len(asked.name.plain)
             else:

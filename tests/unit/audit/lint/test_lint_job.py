@@ -13,6 +13,7 @@ from hushlist.jobs import list_chunks
 from hushlist.lists.list_formats import list_format_of
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
+from hushlist.match.filters.filter_table import MOST_OF_KEY
 from hushlist.policy.policy_file import ListFile, list_files
 from shared import SHARED
 
@@ -286,3 +287,12 @@ def test_a_real_list_is_counted_as_its_own_lines_say(files: Files) -> None:
     assert summary.rules == len(names)
     assert summary.counts[FindingKind.DUPLICATE] == len(names) - len(known)
     assert summary.counts[FindingKind.COVERED] == len(above)
+
+
+def test_filters_that_cost_too_much_on_every_request_are_found(files: Files) -> None:
+    costly = "".join(f"zq{number:05}xj\n" for number in range(MOST_OF_KEY + 2))
+    found, summary = linted(files({"ads.txt:adblock": f"[Adblock Plus]\n{costly}/login/ads?\n"}))
+    assert [one.split(": ")[:3] for one in found] == [
+        [f"ads.txt:{line}", "costly", f"zq{line - 2:05}xj"] for line in (MOST_OF_KEY + 2, MOST_OF_KEY + 3)
+    ]
+    assert summary.counts[FindingKind.COSTLY] == 2

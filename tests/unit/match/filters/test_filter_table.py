@@ -2,20 +2,22 @@
 
 import gzip
 from collections.abc import Iterable
+from io import BytesIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.errors import UrlError
 from hushlist.match.context import KINDS, Context
-from hushlist.match.filters import filter_table
+from hushlist.match.filters import filter_table, network_filter
 from hushlist.match.filters.filter_reader import parse_filter
-from hushlist.match.filters.network_filter import Asked, NetworkFilter
+from hushlist.match.filters.filter_table import MOST_OF_KEY
+from hushlist.match.filters.network_filter import MOST_WORK, Asked, NetworkFilter, Work
 from hushlist.match.index import Index
 from hushlist.match.index_file import FILTERED, IndexFileError
-from hushlist.match.index_writer import index_of
+from hushlist.match.index_writer import assemble, index_of, merge_all
 from hushlist.match.rule import Action, Rule, Terms
+from hushlist.match.rule_collector import RunCollector
 from hushlist.match.rule_match import Match
 from shared import SHARED
 
@@ -123,8 +125,8 @@ _NAMES = "|".join(f"x{number}.example" for number in range(600))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "number"), [("ads$image,domain=~d{}.example", 16_000),
-                                              (f"/ads/x$image,domain=d{{}}.example|{_NAMES}", 200)],
+@pytest.mark.parametrize(("text", "number"), [("w{}x^ads$image,domain=~d{}.example", 16_000),
+                                              (f"/w{{}}x/ads$image,domain=d{{}}.example|{_NAMES}", 400)],
                          ids=["many", "long"])  # fmt: skip
 def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
@@ -134,11 +136,64 @@ def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int, mon
         return parse_filter(text, **marks)
 
     monkeypatch.setattr(filter_table, "parse_filter", read_filter)
-    index = index_with(map(text.format, range(number)))
+    index = index_with(text.format(one, one) for one in range(number))
+    url = b"https://a.example/" + b"/".join(b"w%dx/ads" % one for one in range(number))
     for _ in range(2):  # what is read is kept, and that changes nothing
-        with pytest.raises(UrlError, match="too many filters would have to be compared"):
-            found(index, "https://a.example/ads/x", Context("", "image"))
+        asked = Asked(url, b"a.example", Context("", "image"))
+        filters_of(index, asked)
+        assert asked.work.spent == {0}
     assert len(read) < number
+
+
+def test_a_list_has_few_filters_for_each_word_and_chooses_words_by_itself() -> None:
+    costly = [f"zq{number:05}xj" for number in range(3 * MOST_OF_KEY)]
+    worded = [f"/login/*zq{number}" for number in range(2 * MOST_OF_KEY)]
+    first, second = (
+        RunCollector(number, layer, is_of_filters=True) for number, layer in enumerate(("first", "second"))
+    )
+    for collector, source, filters in (
+        (first, "a.txt", [*costly, *worded, "/login/ads?", "||fine.example/x"]),
+        (second, "b.txt", ["/login/track", *(f"/only{number}/login?" for number in range(MOST_OF_KEY))]),
+    ):
+        layer = "first" if collector is first else "second"
+        terms = Terms(Action.BLOCK, source, source, layer=layer)
+        collector.add(Rule(parse_filter(text), terms, line) for line, text in enumerate(filters, 1))
+    parts = [first.finish(), second.finish()]
+    file = BytesIO()
+    directory = assemble(file, parts, merge_all(parts))
+    assert directory.filter_lists == (("a.txt", "first"), ("b.txt", "second"))
+    left_out = [text for _, text, _ in parts[0].left_out]
+    assert left_out == [*costly[MOST_OF_KEY:], *worded[MOST_OF_KEY:]]
+    line, _, why = parts[0].left_out[0]
+    assert (line, why) == (
+        MOST_OF_KEY + 1,
+        "the list has more than 128 filters that name no word: each costs time on every such request",
+    )
+    assert "'login'" in parts[0].left_out[-1][2]
+    assert parts[1].left_out == []
+    index = Index(file.getvalue())
+    asked = Asked(b"https://a.example/login/track/only7/login?", b"a.example", UNKNOWN)
+    assert [str(own.rule.pattern) for own in filters_of(index, asked)] == ["/login/track", "/only7/login?"]
+    assert asked.work.left > MOST_WORK * 8 // 10
+    assert asked.work.spent == set()
+    assert found(index, "https://a.example/login/ads?") == ["/login/ads?"]
+
+
+def test_a_list_that_is_spent_hides_no_filter_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_filter, "MOST_OF_LIST", 1 << 16)
+    many = [(f"/w{number}x/*zq", "many") for number in range(40)]
+    index = index_of(
+        [
+            Rule(parse_filter(text), Terms(Action.BLOCK, source, source, layer=source), line)
+            for line, (text, source) in enumerate([*many, ("/w1x/w2x?", "few")])
+        ]
+    )
+    url = b"https://a.example/w1x/w2x?" + b"/".join(b"w%dx" % number for number in range(40))
+    asked = Asked(url, b"a.example", UNKNOWN, work=Work(1 << 10))
+    assert [str(own.rule.pattern) for own in filters_of(index, asked)] == ["/w1x/w2x?"]
+    assert asked.work.spent == {0}
+    assert index.filters is not None
+    assert index.filters.name_of(0) == ("many", "many")
 
 
 def test_a_broken_table_is_refused() -> None:
