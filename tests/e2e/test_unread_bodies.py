@@ -124,7 +124,10 @@ def ways(method: bytes, body: bytes = INNER) -> Iterator[Entry]:
     """All the ways to send such a request."""
     rest: dict[str, Any] = {"tunnel": ("good.test", 443), "server_name": "good.test"}
     for chunked in (False, True):
-        for expects in (b"", b"Expect: 100-continue", b"Expect: 100-continue\r\nExpect: 100-continue"):
+        for expects in (
+            *(b"", b"Expect: 100-continue", b"Expect: 100-continue\r\nExpect: 100-continue"),
+            b"Authorization: NTLM TlRMTVNTUAABAAAA",
+        ):
             how = {"chunked": chunked, "expects": expects, "content": body}
             yield Entry("http/1.1", "", f"{how}", payload(method, b"http://good.test/1", **how))
             yield Entry("https/1.1", "", f"{how}", payload(method, b"/1", **how), **rest)

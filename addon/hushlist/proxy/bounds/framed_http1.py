@@ -53,10 +53,13 @@ from mitmproxy.utils import human
 
 from hushlist.errors import printable
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
-from hushlist.url.http_head import LONGEST_WHOLE_BODY, tells_body
+from hushlist.url.http_head import LONGEST_WHOLE_BODY, may_be_request, tells_body
 
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 _LENGTH, _ENCODING, _CONNECTION = "content-length", "transfer-encoding", "connection"
+_NTLM, _NEGOTIATE = "ntlm ", "negotiate "
+#: of a number that Python reads in little time
+_DIGITS = 20
 _UPGRADE, _SETTINGS, _H2C = "upgrade", "http2-settings", "h2c"
 _CLOSE, _CHUNKED, _HTTP_1_1 = "close", "chunked", "HTTP/1.1"
 #: how mitmproxy tells that a request is too long; before version 12, by a status
@@ -77,7 +80,8 @@ class FramedClient(Http1Client):
         if isinstance(event, RequestTrailers) or (isinstance(event, RequestData) and not event.data):
             return
         if isinstance(event, RequestHeaders):
-            self._may_switch, self._ends = _may_switch(event.request), not event.end_stream
+            self._may_switch = _may_switch(event.request)
+            self._ends = not event.end_stream and not _keeps_origin(event.request)
             sent = as_sent(event.request, has_body=not event.end_stream, may_switch=self._may_switch)
             event = replace(event, request=sent)
         yield from super().send(event)
@@ -190,9 +194,31 @@ def as_sent(request: http.Request, *, has_body: bool, may_switch: bool = False) 
         if sent.method.upper() not in _USUALLY_WITHOUT:
             headers[_LENGTH] = "0"
         return sent
-    if (has_body or tells_body(headers.fields)) and not (may_switch and _UPGRADE in headers):
+    ends = has_body or tells_body(headers.fields)
+    if ends and not (may_switch and _UPGRADE in headers) and not _keeps_origin(sent):
         headers[_CONNECTION] = _CLOSE
     return sent
+
+
+def _signs_in(request: http.Request) -> bool:
+    """Whether a request is a step of a sign-in by which an origin knows a connection again, rather than a client.
+
+    Of HTTP/2, mitmproxy has each request go on by another connection.
+    Spec: RFC 4559, 4 and 6; [MS-NTHT], 1.3: all steps come by one connection
+    """
+    if request.is_http2 or request.is_http3:
+        return False
+    given: str = request.headers.get("authorization", "")
+    return given[: len(_NEGOTIATE)].lower().startswith((_NTLM, _NEGOTIATE))
+
+
+def _keeps_origin(request: http.Request) -> bool:
+    """Whether the origin's connection goes on behind a body: a sign-in needs it, and not even an origin that takes all
+    of the body for the next request finds one in it. What follows is what comes next from the client, and decided."""
+    content = request.raw_content
+    if content is None or not _signs_in(request) or request.method.upper() in _USUALLY_WITHOUT:
+        return False
+    return not may_be_request(content)
 
 
 def as_answered(request: http.Request, response: http.Response) -> http.Response:
@@ -302,9 +328,13 @@ async def _read_no_more(drain: Callable[..., Awaitable[None]], handler: Connecti
 def is_kept_whole(request: http.Request) -> bool:
     """Whether no part of a request goes on before its body has ended: it is decided by the body, too.
 
-    Most requests of these methods have none, which nobody knows before the end where it is chunked, or in HTTP/2.
+    Most requests of these methods have none, which nobody knows before the end where it is chunked, or in HTTP/2. In a
+    step of a sign-in, the body says whether the origin's connection can go on.
     """
-    return request.method.upper() in _USUALLY_WITHOUT
+    if request.method.upper() in _USUALLY_WITHOUT:
+        return True
+    length = request.headers.get(_LENGTH, "") if _signs_in(request) else ""
+    return length.isdecimal() and len(length) < _DIGITS and int(length) <= LONGEST_WHOLE_BODY
 
 
 def _stream_no_whole_body(start: Callable[..., _Steps], stream: HttpStream) -> _Steps:

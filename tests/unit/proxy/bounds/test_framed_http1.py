@@ -104,6 +104,34 @@ def test_no_switch_to_http_2_is_asked_for(headers: dict[str, str], sent: dict[st
     assert dict(as_sent(request_of(headers), has_body=True, may_switch=True).headers).items() >= headers.items()
 
 
+NTLM = {"authorization": "NTLM TlRMTVNTUAABAAAA"}
+
+
+@each_row(
+    ("headers", "body", "ends", "is_whole"),
+    [
+        (NTLM, b'{"a": 1}', False, True),
+        ({"authorization": "negotiate YII"}, b"a=1", False, True),
+        ({"authorization": "Basic YTpi"}, b"a=1", True, False),
+        ({"authorization": "NTLMX"}, b"a=1", True, False),
+        (NTLM, b"GET / HTTP/1.1\r\n\r\n", True, True),
+        (NTLM, None, True, False),
+        (NTLM, b"a" * LONGEST_WHOLE_BODY, False, True),
+        (NTLM, b"a" * (LONGEST_WHOLE_BODY + 1), False, False),
+    ],
+)
+def test_a_sign_in_keeps_the_origin_s_connection_where_no_body_can_be_taken_for_a_request(
+    headers: dict[str, str], body: bytes | None, ends: bool, is_whole: bool
+) -> None:
+    length = CHUNKED if body is None else {"content-length": str(len(body))}
+    request = request_of({**headers, **length}, body=body)
+    assert (as_sent(request, has_body=True).headers.get("connection") == "close") is ends
+    assert is_kept_whole(request) is is_whole
+    client, _ = asking(request, b"a")
+    answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+    assert closes(client.handle_event(events.DataReceived(client.conn, answer))) is ends
+
+
 NEW, OLD = request_of({}), request_of({}, version="HTTP/1.0")
 KEPT, ENDING = request_of({"connection": "keep-alive"}, version="HTTP/1.0"), request_of(CLOSE)
 SIZE = {"content-length": "2"}
@@ -299,6 +327,7 @@ def answer(server: FramedServer, stream: int) -> list[Any]:
 
 
 def beginning() -> FramedServer:
+    bound_input()
     server = FramedServer(context())
     [*server.handle_event(events.Start())]
     return server
