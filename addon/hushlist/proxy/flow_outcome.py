@@ -13,6 +13,7 @@ from mitmproxy.flow import Flow
 
 from hushlist.decide.decision import STOPPING, Judgement
 from hushlist.match.rule import Action
+from hushlist.proxy.connections.client_connections import note_answer
 
 KEY = "hushlist"
 #: key for the changes of safe search
@@ -64,7 +65,8 @@ def refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]
     """Answer in place of the origin; whether that was possible."""
     if not is_open(flow):
         return False
-    flow.response = respond(flow.request)
+    flow.response = answer = respond(flow.request)
+    note_answer(flow.client_conn, len(answer.raw_content or b""))
     return True
 
 

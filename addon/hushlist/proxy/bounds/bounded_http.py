@@ -27,9 +27,9 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseEndOfMessage,
     ResponseProtocolError,
 )
-from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 
+from hushlist.proxy.bounds.back_pressure import FlowingH2
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
 
 #: octets that wait to be read as HTTP/1: four times what any part of a head may have
@@ -110,7 +110,7 @@ class BoundedEncoder(Encoder):
             self.table_size_changes.append(size)
 
 
-class BoundedH2(BufferedH2Connection):
+class BoundedH2(FlowingH2):
     """HTTP/2 without settings and frames that nobody knows, of which h2 keeps and mitmproxy logs each one, and without
     requests that a client takes back at once: so it could begin any number of them, before anybody else has a turn.
 

@@ -15,6 +15,7 @@ from typing import Any
 from mitmproxy.proxy.layers.http import _http1
 
 from hushlist.proxy.bounds import (
+    back_pressure,
     bounded_dns,
     bounded_http,
     bounded_names,
@@ -38,6 +39,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
 )
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,
+    *back_pressure.WRAPPED,
     *framed_http1.WRAPPED,
     *bounded_names.WRAPPED,
     *tunnel_layers.WRAPPED,

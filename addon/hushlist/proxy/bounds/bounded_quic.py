@@ -8,7 +8,7 @@ import aioquic.quic.connection
 import aioquic.quic.stream
 from aioquic.h3.connection import ErrorCode, ProtocolError, Setting
 from aioquic.h3.events import WebTransportStreamDataReceived
-from aioquic.quic.connection import QuicConnection, QuicConnectionError
+from aioquic.quic.connection import QuicConnectionError
 from aioquic.quic.events import DatagramFrameReceived, QuicEvent
 from aioquic.quic.packet import QuicErrorCode
 from aioquic.quic.rangeset import RangeSet
@@ -18,6 +18,7 @@ from mitmproxy.proxy.layers import quic
 from mitmproxy.proxy.layers.http import _http3
 from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
 
+from hushlist.proxy.bounds.back_pressure import FlowingQuic
 from hushlist.proxy.flow_request import is_framed
 from hushlist.url.http_head import LONGEST_HEADERS
 from hushlist.url.parts import to_bytes
@@ -82,7 +83,7 @@ class _FinishedStreams(set[int]):
         super().add(number)
 
 
-class BoundedQuic(QuicConnection):
+class BoundedQuic(FlowingQuic):
     """QUIC that allows a peer no more while much is missing, and no more streams at once than at the beginning.
 
     aioquic keeps room for what is missing, and doubles what it allows by the place of the last octet that came; and the

@@ -42,6 +42,7 @@ from mitmproxy.proxy.layers.http._hooks import (
 )
 from mitmproxy.utils import human
 
+from hushlist.proxy.bounds.back_pressure import Course
 from hushlist.proxy.bounds.framed_http1 import is_kept_whole
 
 #: octets of a body behind which a client's connection goes on, though nobody reads the body
@@ -81,6 +82,42 @@ class FlowingStream(HttpStream):
     _latest: float | None = None
     _dropped = 0
     _has_ended = False
+    #: the ways of both bodies, once something of them has come; and whether octets of them wait here
+    _request_course: Course | None = None
+    _answer_course: Course | None = None
+    _has_queued = False
+
+    def handle_event(self, event: Any) -> _Steps:
+        """Handle an event; note what comes of a body while addons are asked, or an origin is connected to."""
+        if isinstance(event, (RequestData, ResponseData)) and self.child_layer is None:
+            self._note(event)
+        steps = super().handle_event(event)
+        return self._and_go_on(steps) if self._has_queued else steps
+
+    def _note(self, event: RequestData | ResponseData) -> None:
+        if isinstance(event, ResponseData):
+            course = self._answer_course = self._answer_course or Course(self, is_answer=True)
+        elif self._latest is None:
+            course = self._request_course = self._request_course or Course(self, is_answer=False)
+        else:
+            return
+        course.begin()
+        if self._paused:
+            course.queued += len(event.data)
+            self._has_queued = True
+
+    def _and_go_on(self, steps: _Steps) -> _Steps:
+        yield from steps
+        if not self._paused_event_queue:
+            self._has_queued = False
+            for course in (self._request_course, self._answer_course):
+                if course is not None:
+                    course.go_on()
+
+    def _end_courses(self) -> None:
+        for course in (self._request_course, self._answer_course):
+            if course is not None:
+                course.end()
 
     # -- a request -----------------------------------------------------------------------------------------------
 
@@ -237,8 +274,16 @@ class FlowingStream(HttpStream):
 
     # -- what ends before its end --------------------------------------------------------------------------------
 
+    def check_killed(self, emit_error_hook: bool) -> _Steps:
+        """Whether the request is killed, and ended."""
+        is_killed = yield from super().check_killed(emit_error_hook)
+        if is_killed:
+            self._end_courses()
+        return is_killed
+
     def handle_protocol_error(self, event: Any) -> _Steps:
         """End what an end of it has ended; a client that still sends gets to read why."""
+        self._end_courses()
         is_origin = isinstance(event, ResponseProtocolError)
         if is_origin and self._is_answered and self.client_state == self.state_stream_request_body:
             self.flow.live = False
@@ -259,6 +304,7 @@ class FlowingStream(HttpStream):
 
     def _end(self, why: str, code: Any) -> _Steps:
         """End a request, and its answer."""
+        self._end_courses()
         is_over, is_unanswered = self.server_state == self.state_done, self._is_unanswered
         if not is_over:
             self.flow.error = flow.Error(why)
@@ -303,6 +349,8 @@ class FlowingStream(HttpStream):
 
     def _drop_rest(self) -> None:
         self._latest = monotonic() + LONGEST_DROPPING
+        if self._request_course is not None:
+            self._request_course.end()
         self.client_state = self.state_errored
 
     def state_errored(self, event: Any) -> _Steps:

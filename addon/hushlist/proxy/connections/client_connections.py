@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from time import monotonic
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, ctx
 from mitmproxy.proxy import events, layer
@@ -23,7 +24,8 @@ logger = logger_of(__name__)
 
 #: modes in which packets come past the kernel, which would drop those from elsewhere that say they are from here
 _PAST_KERNEL = ("wireguard", "tun")
-#: octets that wait for a client to read them, from which on none of its further requests is looked at
+#: octets of the filter's own answers that wait for a client to read them, from which on none of its further requests is
+#: looked at
 MOST_UNREAD = 1 << 20
 #: seconds after which a client that reads nothing loses its connection, as one that is quiet does by mitmproxy
 UNREAD_PATIENCE = 600.0
@@ -74,14 +76,27 @@ def file_of(client: connection.Client, end: connection.Connection) -> int | None
     return None if own is None else int(own.fileno())
 
 
-def until_read(client: connection.Client) -> Awaitable[None] | None:
-    """What a request has to wait for if its client does not read its answers; mostly nothing.
+#: octets of the filter's own answers for a client since few waited for it
+_answered: WeakKeyDictionary[connection.Client, int] = WeakKeyDictionary()
 
-    Whoever sends thousands of requests at once could have the proxy keep as many pages for it.
+
+def note_answer(client: connection.Client, octets: int) -> None:
+    """Note that the filter itself has answered a client."""
+    _answered[client] = _answered.get(client, 0) + octets
+
+
+def until_read(client: connection.Client) -> Awaitable[None] | None:
+    """What a request has to wait for if its client does not read the filter's own answers; mostly nothing.
+
+    Whoever sends thousands of requests at once could have the proxy keep as many pages for it. What an origin answers
+    holds no other request: it waits for room before it is read.
     """
     transport = transport_of(client)
-    is_much = transport is not None and transport.get_write_buffer_size() > MOST_UNREAD
-    return _until_read(client) if is_much else None
+    if transport is None or transport.get_write_buffer_size() <= MOST_UNREAD:
+        if client in _answered:
+            del _answered[client]
+        return None
+    return _until_read(client) if _answered.get(client, 0) > MOST_UNREAD else None
 
 
 async def _until_read(client: connection.Client) -> None:

@@ -116,10 +116,9 @@ def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
     client, _, exchange = connected(tmp_path)
     client.send_stream_data(0, b"x")
     exchange()
-    stream, before, length = client._streams[0], 0, 1
-    while before < client._remote_max_data <= 4 * MOST_AHEAD:
-        before = client._remote_max_data
-        allowed = min(before, stream.max_stream_data_remote)
+    stream, allowed, length = client._streams[0], 0, 1
+    while allowed < min(client._remote_max_data, stream.max_stream_data_remote) <= 4 * MOST_AHEAD:
+        allowed = min(client._remote_max_data, stream.max_stream_data_remote)
         client.send_stream_data(0, bytes(allowed - length))
         stream.sender._pending.subtract(length, allowed - 1)  # all but the last octet is never sent
         length = allowed

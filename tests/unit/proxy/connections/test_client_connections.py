@@ -16,7 +16,13 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.proxy.connections import client_connections
-from hushlist.proxy.connections.client_connections import MOST_UNREAD, end_connection, refuse_forged, until_read
+from hushlist.proxy.connections.client_connections import (
+    MOST_UNREAD,
+    end_connection,
+    note_answer,
+    refuse_forged,
+    until_read,
+)
 from unit.rows import each_row
 
 
@@ -114,6 +120,8 @@ def test_a_request_waits_until_its_client_has_read_what_was_answered(
     monkeypatch.setattr(client_connections, "UNREAD_PATIENCE", 0.01)
 
     async def wait() -> None:
+        assert until_read(client) is None  # what waits is of origins
+        note_answer(client, MOST_UNREAD + 1)
         waited = until_read(client)
         assert (waited is not None) is is_awaited
         if waited is not None:

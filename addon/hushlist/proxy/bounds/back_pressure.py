@@ -1,0 +1,420 @@
+"""Nothing more is read of who sends a body than who reads it takes.
+
+mitmproxy waits, behind whatever it has read, until all that it has written for a client is sent: one slow reader holds
+all of the client's requests. What it has for a stream of HTTP/2 or HTTP/3 whose reader gives no leave to send, it keeps
+without a bound; so it does with what waits in a request that waits for its addons, or for its origin.
+
+Here each body has its course, from the connection that it comes by to the one that it goes on by. While much waits in
+it, an HTTP/1 connection is not read, and a stream of HTTP/2 or HTTP/3 gets no leave to send more: the others of its
+connection go on.
+
+Spec: RFC 9113, 5.2; RFC 9000, 4.1 (flow control)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import StreamWriter
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import suppress
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
+
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.stream import QuicStream
+from h2.config import H2Configuration
+from h2.events import Event as H2Event
+from h2.exceptions import ProtocolError
+from mitmproxy.connection import Client, Connection
+from mitmproxy.proxy import commands, events
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
+from mitmproxy.proxy.layers.http._base import HttpConnection
+from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
+from mitmproxy.proxy.layers.http._http3 import Http3Client, Http3Connection, Http3Server
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection, SendH2Data
+from mitmproxy.proxy.layers.quic import ClientQuicLayer, QuicStreamEvent, ServerQuicLayer
+from mitmproxy.proxy.server import ConnectionHandler
+
+from hushlist.proxy.connections.client_connections import handler_of
+
+#: octets that wait in a course, from which on nothing more is read for it, until there are few
+MUCH, FEW = 1 << 18, 1 << 17
+#: octets that wait for the peer who is read
+MOST_OWN = 1 << 20
+#: octets that the peer may send of a stream of HTTP/2 or HTTP/3 before they are read: a client, and an origin, which
+#: may be far away
+CLIENT_WINDOW, ORIGIN_WINDOW = 1 << 20, 1 << 21
+
+_Steps = Generator[Any, Any, Any]
+
+#: the course that an HTTP/1 connection is read for
+_course_of: WeakKeyDictionary[Connection, ReferenceType[Course]] = WeakKeyDictionary()
+#: clients with several requests at once
+_multiplexed: WeakSet[Connection] = WeakSet()
+
+
+class Course:
+    """The way of one body: of a request, or of its answer."""
+
+    def __init__(self, stream: HttpStream, *, is_answer: bool) -> None:
+        self._stream, self._is_answer = stream, is_answer
+        #: octets that wait in the stream itself
+        self.queued = 0
+        #: what has to wait for room asks for it by this
+        self._room: asyncio.Future[None] | None = None
+        self._ends: list[tuple[Any, int]] | None = None
+        self._handler: Any = None
+        #: what writes to who reads it
+        self._reader: Connection | None = None
+        self._is_noted = False
+
+    def begin(self) -> None:
+        """Note by which connection it comes, at its first octets."""
+        if self._is_noted:
+            return
+        self._is_noted = True
+        stream, client = self._stream, self._stream.context.client
+        source = stream.flow.server_conn if self._is_answer else client
+        end, by = _end_of(stream, source)
+        if isinstance(end, Http2Connection):
+            own: Any = end.h2_conn
+            own.courses[_number(end, stream.stream_id)] = self
+        elif isinstance(end, Http3Connection):
+            quic = _quic_of(end)
+            if quic is not None:
+                quic.courses[_number(end, stream.stream_id)] = self
+        else:
+            _course_of[by] = ref(self)
+
+    def waiting(self) -> int:
+        """How many octets wait."""
+        if self._ends is None:
+            self._find_ends()
+        octets = self.queued
+        for end, number in self._ends or ():
+            octets += _waiting_in(end, number)
+        writer = self._writer
+        return octets if writer is None else octets + _size_of(writer)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be read for it."""
+        return self.waiting() <= (MUCH if self._room is None else FEW)
+
+    async def until_room(self) -> None:
+        """Wait until more may be read for it."""
+        while self.waiting() > FEW:
+            writer = self._writer
+            if writer is not None and _size_of(writer) > FEW // 2:
+                with suppress(ConnectionError):
+                    await writer.drain()
+                if writer.is_closing():
+                    return
+                continue
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+            for end, _ in self._ends or ():
+                _stalled_of(end).add(self)
+            try:
+                await asyncio.shield(self._room)
+            finally:
+                for end, _ in self._ends or ():
+                    _stalled_of(end).discard(self)
+
+    def look(self) -> None:
+        """Let go on who waits, if there is room again."""
+        if self._room is not None and self.waiting() <= FEW:
+            self._look_again()
+
+    def go_on(self) -> None:
+        """Note that nothing waits in the stream itself any longer."""
+        self.queued = 0
+        self._look_again()
+
+    def end(self) -> None:
+        """Let go on who waits: the body is over."""
+        self._ends, self._handler = [], None
+        self.go_on()
+
+    def _look_again(self) -> None:
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+    @property
+    def _writer(self) -> Any:
+        io = None if self._handler is None else self._handler.transports.get(self._reader)
+        return io.writer if io is not None and isinstance(io.writer, StreamWriter) else None
+
+    def _find_ends(self) -> None:
+        """Find out by what it goes on; of a request, that is known when its origin is connected to."""
+        stream, client = self._stream, self._stream.context.client
+        if self._is_answer:
+            self._ends = [(end, number) for end, number in _ends_of_client(stream.context) if _can_wait(end)]
+            self._reader = client
+        else:
+            server = stream.flow.server_conn
+            if not server.connected or server not in _layer_of(stream).connections:
+                return
+            end, self._reader = _end_of(stream, server)
+            self._ends = [(end, stream.stream_id)] if _can_wait(end) else []
+        self._handler = handler_of(client)
+
+
+def _size_of(writer: Any) -> int:
+    """How many octets wait to be sent."""
+    return int(writer.transport.get_write_buffer_size()) if isinstance(writer, StreamWriter) else 0
+
+
+def _can_wait(end: Any) -> bool:
+    return isinstance(end, Http2Connection) or (isinstance(end, Http3Connection) and _quic_of(end) is not None)
+
+
+def _layer_of(stream: HttpStream) -> HttpLayer:
+    layers = stream.context.layers
+    own = layers[layers.index(stream) - 1]
+    assert isinstance(own, HttpLayer)
+    return own
+
+
+def _end_of(stream: HttpStream, connection: Connection) -> tuple[Any, Connection]:
+    """What reads and writes a connection of a request, and the connection that carries it: a proxy's, maybe."""
+    top: Any = _layer_of(stream).connections.get(connection)
+    by = getattr(top, "tunnel_connection", connection)
+    while top is not None and not isinstance(top, HttpConnection):
+        top = getattr(top, "child_layer", None)
+    return top, by
+
+
+def _ends_of_client(context: Context) -> Iterator[tuple[Any, int]]:
+    """What writes to a client for a request, and for the tunnels that the request comes by: with their numbers."""
+    layers = context.layers
+    for place, own in enumerate(layers):
+        if isinstance(own, HttpStream):
+            outer = layers[place - 1]
+            assert isinstance(outer, HttpLayer)
+            yield outer.connections.get(context.client), own.stream_id
+
+
+def _number(end: Any, number: int) -> int:
+    """A stream's number on a connection to an origin, which has numbers of its own."""
+    return int(end.our_stream_id.get(number, -1)) if isinstance(end, Http2Client | Http3Client) else number
+
+
+def _quic_of(end: Http3Connection) -> Any:
+    layers = [
+        own for own in end.context.layers if isinstance(own, ClientQuicLayer | ServerQuicLayer) and own.conn is end.conn
+    ]
+    return layers[-1].quic if layers else None
+
+
+def _waiting_in(end: Any, number: int) -> int:
+    if isinstance(end, Http2Connection):
+        if isinstance(end, Http2Client) and number in end.stream_queue:
+            return MUCH + 1  # the origin has as many requests as it takes
+        waiting: Any = end.h2_conn.stream_buffers.get(_number(end, number))
+        return 0 if waiting is None else int(waiting.octets)
+    stream = _quic_of(end)._streams.get(_number(end, number))
+    return 0 if stream is None else len(stream.sender._buffer)
+
+
+def _stalled_of(end: Any) -> set[Course]:
+    stalled: set[Course] = (end.h2_conn if isinstance(end, Http2Connection) else _quic_of(end)).stalled
+    return stalled
+
+
+# -- HTTP/2 ------------------------------------------------------------------------------------------------------------
+
+
+class _Counted(deque[SendH2Data]):
+    """What waits in a stream of HTTP/2, and how many octets that is."""
+
+    octets = 0
+
+    def append(self, part: SendH2Data) -> None:
+        self.octets += len(part.data)
+        super().append(part)
+
+    def appendleft(self, part: SendH2Data) -> None:
+        self.octets += len(part.data)
+        super().appendleft(part)
+
+    def popleft(self) -> SendH2Data:
+        part = super().popleft()
+        self.octets -= len(part.data)
+        return part
+
+
+class FlowingH2(BufferedH2Connection):
+    """HTTP/2 whose peer has leave to send a bound of each stream, and no more while much waits in the stream's course.
+
+    A connection as a whole has leave for any number of octets, so none of its streams holds another.
+    """
+
+    def __init__(self, config: H2Configuration) -> None:
+        super().__init__(config)
+        self.stream_buffers = defaultdict(_Counted)
+        self.local_settings.initial_window_size = ORIGIN_WINDOW if config.client_side else CLIENT_WINDOW
+        self.local_settings.acknowledge()
+        #: the courses that streams are read for, and those that wait for room
+        self.courses: WeakValueDictionary[int, Course] = WeakValueDictionary()
+        self.stalled: set[Course] = set()
+        #: octets of streams that have come, and that the peer has no leave to replace
+        self.withheld: dict[int, int] = {}
+
+    def acknowledge_received_data(self, acknowledged_size: int, stream_id: int) -> None:
+        """Give leave to replace what has come of a stream, now or when there is room."""
+        course = self.courses.get(stream_id)
+        if course is not None and acknowledged_size and not course.has_room:
+            self.withheld[stream_id] = self.withheld.get(stream_id, 0) + acknowledged_size
+        else:
+            super().acknowledge_received_data(acknowledged_size, stream_id)
+
+    def release(self, number: int) -> None:
+        """Give leave to replace what has come of a stream, since there is room."""
+        octets = self.withheld.pop(number, 0)
+        with suppress(ProtocolError):  # it is over
+            super().acknowledge_received_data(octets, number)
+
+    def receive_data(self, data: bytes) -> list[H2Event]:
+        """Read what has come; the peer may take more."""
+        found: list[H2Event] = super().receive_data(data)
+        for course in list(self.stalled):
+            course.look()
+        return found
+
+
+class WhenRoom(commands.RequestWakeup):
+    """Wakes a connection when there is room in the course of one of its streams."""
+
+    def __init__(self, course: Course, number: int) -> None:
+        super().__init__(0.0)
+        self.course, self.number = course, number
+
+
+async def _wake_when_room(
+    wake: Callable[..., Awaitable[None]], handler: ConnectionHandler, request: commands.RequestWakeup
+) -> None:
+    """Wake what waits for room."""
+    if isinstance(request, WhenRoom):
+        await request.course.until_room()
+    await wake(handler, request)
+
+
+def _withhold(handle: Callable[..., _Steps], connection: Http2Connection, event: Any) -> _Steps:
+    """Read an event of HTTP/2; wait for room if what has come of a stream is withheld."""
+    own: Any = connection.h2_conn
+    before = len(own.withheld)
+    is_over = yield from handle(connection, event)
+    if len(own.withheld) > before:
+        number = next(reversed(own.withheld))
+        yield WhenRoom(own.courses[number], number)
+    return is_over
+
+
+def _give_leave(handle: Callable[..., _Steps], connection: Any, event: Any) -> _Steps:
+    """Give leave to send more of a stream, since there is room."""
+    if not (isinstance(event, events.Wakeup) and isinstance(event.command, WhenRoom)):
+        yield from handle(connection, event)
+    else:
+        connection.h2_conn.release(event.command.number)
+        if octets := connection.h2_conn.data_to_send():
+            yield commands.SendData(connection.conn, octets)
+
+
+def _note_multiplexed(begin: Callable[..., None], connection: Any, context: Context, conn: Connection) -> None:
+    begin(connection, context, conn)
+    if isinstance(conn, Client):
+        _multiplexed.add(conn)
+
+
+# -- HTTP/3 ------------------------------------------------------------------------------------------------------------
+
+
+class FlowingQuic(QuicConnection):
+    """QUIC whose peer has leave to send a bound of each stream, and no more while much waits in the stream's course.
+
+    aioquic doubles what a peer may send whenever half of it has come, whether or not anybody has read it.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        #: as those of ``FlowingH2``
+        self.courses: WeakValueDictionary[int, Course] = WeakValueDictionary()
+        self.stalled: set[Course] = set()
+        #: streams that wait for room
+        self.stopped: set[int] = set()
+
+    def _write_stream_limits(self, builder: Any, space: Any, stream: QuicStream) -> None:
+        limit, come = stream.max_stream_data_local, stream.receiver.highest_offset
+        if limit and limit - come < CLIENT_WINDOW // 2 and stream.stream_id not in self.stopped:
+            limit = (come + CLIENT_WINDOW) // 2 * 2
+        # of less than twice of what has come, aioquic makes the double
+        stream.max_stream_data_local = limit // 2 if 4 * come > limit else limit
+        super()._write_stream_limits(builder, space, stream)
+
+    def receive_datagram(self, *arguments: Any, **named: Any) -> None:
+        """Read what has come; the peer may take more."""
+        super().receive_datagram(*arguments, **named)
+        for course in list(self.stalled):
+            course.look()
+
+
+def _stop_stream(handle: Callable[..., _Steps], connection: Any, event: Any) -> _Steps:
+    """Read an event of HTTP/3; wait for room if much waits in the stream's course."""
+    quic = _quic_of(connection)
+    if isinstance(event, events.Wakeup) and isinstance(event.command, WhenRoom):
+        quic.stopped.discard(event.command.number)  # mitmproxy then sends whatever QUIC has to say
+        return
+    yield from handle(connection, event)
+    if quic is not None and isinstance(event, QuicStreamEvent):
+        course = quic.courses.get(event.stream_id)
+        if course is not None and event.stream_id not in quic.stopped and not course.has_room:
+            quic.stopped.add(event.stream_id)
+            yield WhenRoom(course, event.stream_id)
+
+
+# -- what is read ------------------------------------------------------------------------------------------------------
+
+
+async def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> None:
+    """Wait, behind what was read of a connection, until those have read it who get it."""
+    task = asyncio.current_task()
+    source = next((one for one, io in handler.transports.items() if io.handler is task), None)
+    if source is None:
+        return
+    client = handler.client
+    readers: list[Connection] = []
+    if client in _multiplexed:
+        own = handler.transports[source].writer
+        if own is not None and _size_of(own) > MOST_OWN:
+            readers = [source]  # it is sent answers to what it sends, such as PING, and reads none
+    elif source is client:
+        readers = [one for one in handler.transports if one is not client]
+    else:
+        readers = [client]
+    for reader in readers:
+        io = handler.transports.get(reader)
+        if io is not None and io.writer is not None:
+            try:
+                await io.writer.drain()
+            except OSError as error:
+                if io.handler is not None:
+                    io.handler.cancel(f"Error sending data: {error}")
+    known = _course_of.get(source)
+    course = None if known is None else known()
+    if course is not None and not course.has_room:
+        await course.until_room()
+
+
+#: as in ``bounded_http``
+WRAPPED = (
+    (_drain_readers, ("drain_writers",), (ConnectionHandler,)),
+    (_wake_when_room, ("wakeup",), (ConnectionHandler,)),
+    (_note_multiplexed, ("__init__",), (Http2Connection, Http3Connection)),
+    (_withhold, ("handle_h2_event",), (Http2Connection,)),
+    (_give_leave, ("_handle_event",), (Http2Server, Http2Client)),
+    (_stop_stream, ("_handle_event",), (Http3Server, Http3Client)),
+)
