@@ -103,8 +103,8 @@ def updated(
     """Lists of one server as it has them now, from what is known of them; and seconds until each may be asked again.
 
     They are asked for together. Where the update of one does not fit what is known, or its checksum is another, all of
-    it is asked for, once. What still cannot be used says why. ``FetchError`` if the server's first answer cannot be
-    used.
+    it is asked for, once. What still cannot be used says why, and how long the server wants to be left alone.
+    ``FetchError`` if the server's first answer cannot be used.
     """
     found: dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError] = {}
     bases = dict(known)
@@ -116,7 +116,10 @@ def updated(
         except FetchError as error:
             if not found:
                 raise
-            found |= dict.fromkeys(bases, error)  # others were sent before
+            for own in bases:  # others were sent before
+                before = found[own]
+                wait = before.retry_after if isinstance(before, FetchError) else 0.0
+                found[own] = FetchError(str(error), max(error.retry_after, wait), is_refusal=error.is_refusal)
             break
         for own, sent in answer.items():
             if isinstance(sent, FetchError):
@@ -126,7 +129,7 @@ def updated(
             try:
                 found[own] = bases[own].updated(update), wait
             except MessageError as error:
-                found[own] = FetchError(f"its update cannot be used: {error}")
+                found[own] = FetchError(f"its update cannot be used: {error}", wait)
                 if bases[own].state:
                     again[own] = prefix_list.PrefixList()
         bases = again
@@ -145,9 +148,9 @@ def _ask_v4(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Itera
         named = (one for one in answer.list_update_responses if own.types == _types_of(one))
         response = next(named, None)
         if response is None:
-            sent[own] = FetchError(f"its answer does not have the list {own.name}")
+            sent[own] = FetchError(f"its answer does not have the list {own.name}", wait)
         elif response.checksum is None or not response.checksum.sha256:
-            sent[own] = FetchError("its update has no checksum")
+            sent[own] = FetchError("its update has no checksum", wait)
         else:
             sent[own] = _told(partial(update_of_v4, response), wait)
     return sent
@@ -166,9 +169,10 @@ def _ask_v5(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Itera
         raise FetchError(f"its answer does not have the lists {', '.join(names)}, and no other")
     sent = _Sent()
     for own, found in zip(known, answer.hash_lists, strict=True):
-        sent[own] = told = _told(partial(update_of_v5, found), found.minimum_wait_duration or 0.0)
+        wait = found.minimum_wait_duration or 0.0
+        sent[own] = told = _told(partial(update_of_v5, found), wait)
         if not isinstance(told, FetchError) and any(len(prefix) != own.size for prefix in told[0].additions):
-            sent[own] = FetchError(f"its answer has prefixes that have not {own.size} octets")
+            sent[own] = FetchError(f"its answer has prefixes that have not {own.size} octets", wait)
     return sent
 
 
@@ -176,9 +180,9 @@ def _told(read: partial[prefix_list.PrefixUpdate], wait: float) -> tuple[prefix_
     try:
         update = read()
     except MessageError as error:
-        return FetchError(f"its update cannot be used: {error}")
+        return FetchError(f"its update cannot be used: {error}", wait)
     if len(update.state) > _LONGEST_STATE:
-        return FetchError(f"its update cannot be used: a state of {len(update.state):,} octets")
+        return FetchError(f"its update cannot be used: a state of {len(update.state):,} octets", wait)
     return update, wait
 
 

@@ -130,7 +130,10 @@ def _locked_updates(
     for named, own in asked.items():
         answer = found[named]
         try:
-            yield _note_fault(own, str(answer), now) if isinstance(answer, FetchError) else _use(own, *answer, now)
+            if not isinstance(answer, FetchError):
+                yield _use(own, *answer, now)
+                continue
+            yield _note_fault(own, str(answer), now, wait=min(answer.retry_after, _LONGEST_WAIT))
         except OSError as error:
             yield _note_fault(own, reason_of(error), now)
 
@@ -144,13 +147,13 @@ def _note_failure(server: ListStore, lists: Sequence[SubscribedList], faults: in
     return until
 
 
-def _note_fault(own: SubscribedList, why: str, now: float, until: float | None = None) -> ListUpdate:
-    """Leave a list alone until a moment, or as long as its own failures ask for."""
+def _note_fault(own: SubscribedList, why: str, now: float, until: float | None = None, wait: float = 0.0) -> ListUpdate:
+    """Leave a list alone until a moment, or as long as its own failures ask for, and its server (``wait``)."""
     faults = own.store.state().faults + 1
     own.store.note(
         origin=own.subscription.url,
         tried=now,
-        next_try=now + back_off(faults, random.random()) if until is None else until,  # noqa: S311
+        next_try=now + max(back_off(faults, random.random()), wait) if until is None else until,  # noqa: S311
         last_modified=_key_mark(own),
         fault=why[:1000],
         faults=faults,

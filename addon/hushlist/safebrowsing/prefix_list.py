@@ -60,14 +60,15 @@ class PrefixList:
         if update.removals and not update.is_partial:
             raise MessageError("a full update that removes entries")
         kept = _without(self.prefixes, update.removals) if update.is_partial else []
+        # a delta of 0 repeats a prefix, which is once in the set
+        additions = set(update.additions)
         if len(kept) + len(update.additions) > MOST_PREFIXES:
             raise MessageError(f"a list of more than {MOST_PREFIXES:,} prefixes")
         if any(not SHORTEST <= length <= LONGEST for length in set(map(len, update.additions))):
             raise MessageError(f"a prefix that has not {SHORTEST} to {LONGEST} octets")
-        length = len(kept) + len(update.additions)
-        if len({*kept, *update.additions} if update.additions else kept) < length:
+        if not additions.isdisjoint(kept):
             raise MessageError("an addition that is in the list already")
-        prefixes = tuple(sorted([*kept, *update.additions]))
+        prefixes = tuple(sorted([*kept, *additions]))
         checksum = checksum_of(prefixes)
         expected = self.checksum if update.checksum == b"" else update.checksum
         if expected is not None and checksum != expected:

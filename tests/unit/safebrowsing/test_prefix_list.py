@@ -10,7 +10,15 @@ from hushlist.errors import MessageError
 from hushlist.safebrowsing import prefix_list
 from hushlist.safebrowsing.list_updates import update_of_v4, update_of_v5, update_to_v4, update_to_v5
 from hushlist.safebrowsing.prefix_list import PrefixList, PrefixUpdate, checksum_of, difference
-from hushlist.safebrowsing.v4_messages import ListUpdateResponse, ThreatEntrySet, ThreatListDescriptor
+from hushlist.safebrowsing.rice_coding import V4_PARAMETERS, rice_encode
+from hushlist.safebrowsing.v4_messages import (
+    CompressionType,
+    ListUpdateResponse,
+    ResponseType,
+    RiceDeltaEncoding,
+    ThreatEntrySet,
+    ThreatListDescriptor,
+)
 from hushlist.safebrowsing.v5_messages import HashList, RiceDeltaEncoded32Bit, RiceDeltaEncoded64Bit
 from hushlist.safebrowsing.wire_format import decode_message, encode_message
 from unit.rows import each_row
@@ -48,6 +56,21 @@ def test_prefixes_of_many_lengths_in_one_list(old: set[bytes], new: set[bytes]) 
     assert known.updated(update_of_v4(sent)).prefixes == tuple(sorted(new))
 
 
+def test_a_prefix_that_is_repeated_is_once_in_the_set() -> None:
+    numbers = rice_encode([5, 5, 9], V4_PARAMETERS)
+    sent = RiceDeltaEncoding(numbers.first_value, numbers.parameter, numbers.deltas, numbers.data)
+    answer = ListUpdateResponse(
+        additions=(ThreatEntrySet(CompressionType.RICE, rice_hashes=sent),),
+        response_type=ResponseType.FULL_UPDATE,
+        new_client_state=b"1",
+    )
+    update = update_of_v4(answer)
+    assert len(update.additions) == 3
+    assert len(PrefixList().updated(update).prefixes) == 2
+    both = PrefixUpdate(b"2", [b"cccc", b"cccc", b"dddd"], checksum=checksum_of([b"cccc", b"dddd"]))
+    assert KNOWN.updated(both).prefixes == (b"cccc", b"dddd")
+
+
 KNOWN = PrefixList((b"aaaa", b"bbbb"), b"1", checksum_of([b"aaaa", b"bbbb"]))
 
 
@@ -58,7 +81,6 @@ KNOWN = PrefixList((b"aaaa", b"bbbb"), b"1", checksum_of([b"aaaa", b"bbbb"]))
         (PrefixUpdate(b"2", removals=[-1], is_partial=True), "outside of the list"),
         (PrefixUpdate(b"2", removals=[0]), "a full update that removes"),
         (PrefixUpdate(b"2", [b"aaaa"], is_partial=True), "in the list already"),
-        (PrefixUpdate(b"2", [b"cccc", b"cccc"]), "in the list already"),
         (PrefixUpdate(b"2", [b"ccc"]), "4 to 32 octets"),
         (PrefixUpdate(b"2", [b"c" * 33]), "4 to 32 octets"),
         (PrefixUpdate(b"2", [b"cccc"], checksum=b"x" * 32), "checksum"),
