@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -85,6 +86,9 @@ def _add_lint(commands: Commands) -> None:
     add_popular(parser, ", to warn of")
     add_key_file(parser)
     parser.add_argument(
+        "--all", action="store_true", help="print every entry that makes no rule, not only the first of each kind"
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print a JSON object a line: each finding, and last a summary"
     )
 
@@ -92,7 +96,7 @@ def _add_lint(commands: Commands) -> None:
 def lint_lists(arguments: argparse.Namespace) -> int:
     """Print the findings, and their number by kind."""
     key = seal_key(arguments)
-    files = files_of(arguments.lists, arguments, key)
+    files = [replace(file, tells_all=arguments.all) for file in files_of(arguments.lists, arguments, key)]
     popular = popular_domains(arguments.popular)
     table = read_key_table(arguments.key_file)
     show = partial(_finding_as_json if arguments.json else _finding_as_text, table)

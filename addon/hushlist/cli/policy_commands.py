@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.cli.command_options import (
@@ -42,10 +43,12 @@ from hushlist.compiling.compile_report import decrypting, ineffective_schedules,
 from hushlist.compiling.stat_cache import asking_engine, compile_recorded
 from hushlist.decide.decision import STOPPING, Decision
 from hushlist.decide.engine import Engine
-from hushlist.errors import HushlistError, UrlError, number_of
+from hushlist.errors import HushlistError, UrlError, number_of, printable
+from hushlist.lists.list_source import ListedProblem
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, GroupSettings
 from hushlist.policy.pass_through import ALL, BY_NEED
+from hushlist.system.files import replace_file, source_errors
 from hushlist.unblock import default_path
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_web
@@ -69,6 +72,12 @@ def add_to(commands: Commands) -> None:
     add_policy(compiler)
     add_popular(compiler, ": rules that cover one get a warning (the index is then another than the proxy's)")
     compiler.add_argument(
+        "--problems",
+        type=Path,
+        metavar="FILE",
+        help="write every problem of every list there: file, line, kind, reason and entry, with tabs between them",
+    )
+    compiler.add_argument(
         "--json", action="store_true", help="print the report as a JSON object, with the file of the index"
     )
 
@@ -90,11 +99,16 @@ def run_compile(arguments: argparse.Namespace) -> int:
     The exit code is 1 if a list is held back.
     """
     from hushlist.compiling.policy_compiler import compile_policy
+    from hushlist.jobs.list_chunks import every_problem
 
     path, popular = arguments.policy or shipped_policy(), arguments.popular
     with shown_progress() as progress:
         compile_lists = partial(compile_policy, path, popular=popular, progress=progress, may_do_without=False)
         compiled = compile_lists() if popular else compile_recorded(path, compile_lists)
+        if arguments.problems is not None:
+            files = [file for layer in compiled.policy.layers for file in layer.lists]
+            with source_errors(arguments.problems, "problems"):
+                replace_file(arguments.problems, _problem_table(every_problem(files, None, progress)).encode())
     of_policy = (warn(compiled.policy, compiled.index) for warn in (unused_categories, ineffective_schedules))
     held = compiled.policy.held_back
     print_warnings([*held, *chain.from_iterable(of_policy), *compiled.report.warnings])
@@ -106,6 +120,13 @@ def run_compile(arguments: argparse.Namespace) -> int:
         print_lines(compiled.report.table())
         print_lines(decrypting(compiled.policy, compiled.report))
     return FOUND if held else GOOD
+
+
+def _problem_table(problems: Iterable[ListedProblem]) -> str:
+    rows = [("file", "line", "kind", "reason", "entry")]
+    for (source, line, what, why), kind in ((astuple(own.problem), own.kind) for own in problems):
+        rows.append((source, str(line), kind, why, what))
+    return "".join("\t".join(map(printable, row)) + "\n" for row in rows)
 
 
 # -- check -------------------------------------------------------------------------------------------------------------

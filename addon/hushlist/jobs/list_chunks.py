@@ -31,7 +31,7 @@ from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.conditions import Conditions
 from hushlist.lists.hash_lists import seal_in_head
-from hushlist.lists.list_source import LONGEST_LINE, ProblemReport
+from hushlist.lists.list_source import LONGEST_LINE, ListedProblem, ProblemReport
 from hushlist.lists.patterns import of_hosts
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
@@ -117,7 +117,7 @@ class ChunkedList:
 
 def chunk_list(file: ListFile) -> ChunkedList:
     """Cut a file into chunks; if it cannot be read, the report has an error."""
-    report = ProblemReport(file.source)
+    report = ProblemReport(file.source, keeps_all=file.tells_all)
     if file.doubt:
         report.warn(0, "list", file.doubt)
     digest = hashlib.sha256()
@@ -199,7 +199,7 @@ class LoadedChunk(NamedTuple):
 
 def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
     """Load a chunk; if the file is gone, it has no octets, and the report has an error."""
-    report = ProblemReport(file.source, first_line=chunk.first_line)
+    report = ProblemReport(file.source, first_line=chunk.first_line, keeps_all=file.tells_all)
     octets = b""
     try:
         with open_regular(file.read_from) as stream:
@@ -244,6 +244,21 @@ def read_lists(
             lists[at].report.merge(report)
             yield at, result
             turn += 1
+
+
+def every_problem(files: Iterable[ListFile], jobs: int | None, progress: Progress | None) -> Iterator[ListedProblem]:
+    """Every problem of lists, one by one, list by list; the lists are read for it."""
+    lists = [chunk_list(replace(file, tells_all=True)) for file in files]
+    with list_workers(lists, jobs, progress) as workers:
+        for _ in read_lists(lists, workers, _only_read):
+            pass
+    for own in lists:
+        yield from own.report.every()
+
+
+def _only_read(chunk: LoadedChunk) -> None:
+    for _ in chunk.rule_blocks:
+        pass
 
 
 def collect_rules(

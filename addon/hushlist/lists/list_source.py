@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from bisect import insort
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from operator import attrgetter
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from hushlist.errors import Problem, UrlError, without_user
 from hushlist.match.rule import Action, Terms
@@ -70,6 +72,15 @@ def _by_reason(counts: dict[str, _ProblemCount], why: str, most: int) -> _Proble
     return counts[why]
 
 
+class ListedProblem(NamedTuple):
+    """A problem of a list, told alone."""
+
+    problem: Problem
+    #: ``error``; ``unreadable``: the entry is none of its format; ``unsupported``: it is understood, and no rule can
+    #: say it; ``exception``: the same, of an exception; ``skipped``; ``warning``: it is used, but not quite as written
+    kind: str
+
+
 @dataclass(slots=True)
 class ProblemReport:
     """The problems of one source. An error makes it unusable; a warning names an entry that is not used as written.
@@ -80,6 +91,8 @@ class ProblemReport:
     source: str
     #: the number of the first line of the octets
     first_line: int = 1
+    #: whether every problem is kept, and not only the first ones of each kind
+    keeps_all: bool = False
     _errors: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
     _warnings: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
     #: entries that cannot be used, by reason, and lines that no rule can express, by kind
@@ -89,6 +102,13 @@ class ProblemReport:
     _exceptions: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
     #: how many entries were skipped, each with a warning
     _skipped: int = 0
+
+    def __post_init__(self) -> None:
+        for count in (self._errors, self._warnings, self._exceptions):
+            count.most = self._most(count.most)
+
+    def _most(self, number: int) -> int:
+        return sys.maxsize if self.keeps_all else number
 
     @property
     def errors(self) -> list[Problem]:
@@ -135,6 +155,20 @@ class ProblemReport:
         """How many exceptions were left out, and the first of them."""
         return self._exceptions.number, self._exceptions.first
 
+    def every(self) -> list[ListedProblem]:
+        """Every problem that is kept, one by one, in the order of their lines."""
+        excepted = {(own.line, own.what) for own in self._exceptions.first}
+        found = [ListedProblem(own, "error") for own in self._errors.first]
+        for own in self._warnings.first:
+            found.append(ListedProblem(own, "skipped" if own.why.startswith("skipped:") else "warning"))
+        for count in self._left_out.values():
+            found += (ListedProblem(own, "unreadable") for own in count.first)
+        for count in self._kinds.values():
+            for own in count.first:
+                kind = "exception" if (own.line, own.what) in excepted else "unsupported"
+                found.append(ListedProblem(replace(own, why=f"left out: {own.why}"), kind))
+        return sorted(found, key=lambda own: own.problem.line)
+
     def error(self, line: int, what: str, why: str) -> None:
         """Add an error: the source cannot be used."""
         self._errors.add(self.source, line, what, why)
@@ -157,7 +191,7 @@ class ProblemReport:
         (21, 'f:21: 10 more: left out: there is white space in it (the last in line 30)')
         """
         # one more than is shown, which gives the line of the rest
-        count = _by_reason(self._left_out, why, MOST_SHOWN + 1)
+        count = _by_reason(self._left_out, why, self._most(MOST_SHOWN + 1))
         count.add(self.source, line, what, f"left out: {why}")
 
     def tally(self, line: int, what: str, kind: str) -> None:
@@ -168,7 +202,7 @@ class ProblemReport:
         >>> print(*report.warnings)
         f:3: ##.ad: left out: a cosmetic filter (the first of 3)
         """
-        _by_reason(self._kinds, kind, 1).add(self.source, line, what, kind)
+        _by_reason(self._kinds, kind, self._most(1)).add(self.source, line, what, kind)
 
     def tally_exception(self, line: int, what: str, kind: str) -> None:
         """The same for an exception: without it, filters stop what their author lets pass."""

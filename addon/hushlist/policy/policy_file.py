@@ -48,6 +48,8 @@ class ListFile:
     #: the format, if the content told it; and why that is not sure, for people
     detected: str | None = None
     doubt: str = ""
+    #: whether its report keeps every problem
+    tells_all: bool = False
     #: how much it may change before it is held back
     gate: GateLimits = GateLimits()  # noqa: RUF009  it is immutable
     #: the file that is read in its place, while it is held back

@@ -41,6 +41,22 @@ def test_entries_that_escapes_make_others_of_are_named(run: Run) -> None:
     assert refused.startswith("bad.urls:2: refused: %68ttp://evil.example/bad.html: left out: what stands in front of")
 
 
+def test_what_is_left_out_can_be_listed_whole(run: Run) -> None:
+    lines = [f"##.ad{number}" for number in range(30)] + ["@@||a.example^$csp=x", "||a.example^", "some words"]
+    Path("list.adblock").write_text("\n".join(lines))
+    _, out, _ = run("lint", "list.adblock")
+    assert len(out.splitlines()) == 4
+    code, out, _ = run("lint", "--all", "list.adblock")
+    *found, summary = out.splitlines()
+    assert code == 1
+    assert found[:30] == [
+        f"list.adblock:{number + 1}: refused: ##.ad{number}: left out: cosmetic" for number in range(30)
+    ]
+    assert found[30].startswith("list.adblock:31: refused: @@||a.example^$csp=x: left out: $csp: it changes the header")
+    assert len(found) == 32
+    assert summary == "1 rule in 1 file: 32 refused"
+
+
 def test_findings_are_in_order_with_a_summary_behind(run: Run) -> None:
     assert run("lint", "clean.hosts", "ads.hosts") == (
         1,

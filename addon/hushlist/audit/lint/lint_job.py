@@ -200,7 +200,8 @@ def _of_report(report: ProblemReport) -> list[Finding]:
     A warning begins so if an entry makes no rule; otherwise the rule is for a fragment, which no proxy sees.
     """
     found = [Finding(own.line, FindingKind.ERROR, own.what, own.why) for own in report.errors]
-    for own in report.warnings:
+    every = [listed.problem for listed in report.every() if listed.kind != "error"] if report.keeps_all else None
+    for own in report.warnings if every is None else every:
         kind = FindingKind.REFUSED if own.why.startswith(("left out:", "skipped:")) else FindingKind.DEAD
         found.append(Finding(own.line, kind, own.what, own.why))
     return sorted(found)
