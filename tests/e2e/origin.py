@@ -232,7 +232,8 @@ def _config(folder: Path, names: Sequence[str], plain: Listener, tls: Listener) 
     config.loglevel = "CRITICAL"
     config.graceful_timeout = 0.5
     config.keep_alive_timeout = 120  # a connection stays open between two requests, however busy the machine is
-    config.h11_max_incomplete_size = 1 << 20  # a long head may come in pieces
+    config.h11_max_incomplete_size = config.h2_max_header_list_size = 1 << 20  # a long head may come in pieces
+    config.websocket_max_message_size = 1 << 26
     return config
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, process_time, sleep
 
+import httpx
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -356,3 +357,18 @@ def test_a_list_of_hosts_takes_little_time(policy: Path, value: bytes, naming: N
         return process_time() - start
 
     assert any(seconds() < 0.1 for _ in range(_TRIES))
+
+
+@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize("limit", ["64k", "256k"])
+def test_how_long_a_head_may_be_is_an_option(start: Callable[..., Proxy], limit: str, http2: bool) -> None:
+    """Where it is too long, the filter refuses it over HTTP/1.1, and mitmproxy ends the connection over HTTP/2."""
+    proxy = start(options={"hushlist_longest_head": limit})
+    headers = {f"X-{number}": "a" * 10_000 for number in range(20)}
+    with proxy.client(http2=http2) as client:
+        try:
+            answered: int | None = client.get("https://good.test/", headers=headers).status_code
+        except httpx.TransportError:
+            answered = None
+    # this origin has a bound of its own over HTTP/2
+    assert answered in ({None if http2 else 403} if limit == "64k" else {200, 502 if http2 else 200})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def echo(proxy: Proxy, url: str, message: str | bytes) -> str | bytes:
 
     async def send_and_receive() -> str | bytes:
         tls: dict[str, Any] = {"ssl": proxy.tls()} if url.startswith("wss:") else {}
-        async with connect(url, proxy=proxy.url, open_timeout=PATIENCE, **tls) as websocket:
+        async with connect(url, proxy=proxy.url, open_timeout=PATIENCE, max_size=None, **tls) as websocket:
             await websocket.send(message)
             return await asyncio.wait_for(websocket.recv(), PATIENCE)
 
@@ -52,6 +53,41 @@ class TestWebSocket:
         assert response.headers["Content-Type"].startswith("text/plain")
         assert response.headers["Cache-Control"] == "no-store"
         assert arrived.connections == 0
+
+
+LONG = 15 << 20
+
+
+@pytest.mark.parametrize("scheme", ["ws", "wss"])
+def test_a_long_message_passes_and_costs_some_times_its_length(start: Callable[..., Proxy], scheme: str) -> None:
+    proxy = start()
+    assert echo(proxy, f"{scheme}://good.test/", b"a") == b"a"
+    before = peak_of(proxy)
+    for number in range(6):
+        message = bytes([number]) * LONG
+        assert echo(proxy, f"{scheme}://good.test/", message) == message
+    assert peak_of(proxy) - before < 20 * LONG
+
+
+def peak_of(proxy: Proxy) -> int:
+    """The most memory that the proxy has had so far, in octets."""
+    try:
+        status = Path(f"/proc/{proxy.process.pid}/status").read_text()
+    except OSError:
+        pytest.skip("the system does not tell what a process takes")
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("limit", "passes"), [("16m", False), ("32m", True)])
+def test_how_long_a_message_may_be_is_an_option(start: Callable[..., Proxy], limit: str, passes: bool) -> None:
+    proxy, message = start(options={"hushlist_longest_message": limit}), bytes(20 << 20)
+    if passes:
+        assert echo(proxy, "ws://good.test/", message) == message
+        return
+    with pytest.raises(ConnectionClosed) as closed:
+        echo(proxy, "ws://good.test/", message)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
 
 
 def test_an_open_one_ends_when_a_schedule_begins_and_another_goes_on(

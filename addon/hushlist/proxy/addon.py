@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mitmproxy import connection, ctx, exceptions, http
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+from mitmproxy.utils import human
 
 from hushlist.errors import Lines, did_you_mean, logger_of
 from hushlist.policy import shipped_policy
@@ -20,7 +21,7 @@ from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_udp import close_ports
-from hushlist.proxy.bounds.bounded_websocket import keep_last
+from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
@@ -56,6 +57,7 @@ from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_al
 from hushlist.proxy.service.upkeep import Upkeep, date_by_day
 from hushlist.proxy.unblock_handler import UnblockHandler
 from hushlist.system.socket_address import parse_socket_address
+from hushlist.url.http_head import HEAD_LIMIT, HeadLimit
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -68,6 +70,27 @@ _OURS = "hushlist_"
 #: request makes mitmproxy take HTTP in a tunnel for another protocol, which passes unfiltered. Validation: otherwise
 #: mitmproxy sends on what servers read in different ways, such as a space behind a header's name, or two lengths.
 _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False, "validate_inbound_headers": True}
+
+
+#: options that bound what a peer may send: what is bounded, as it is by default, at least and at most; a description
+_LIMITS: dict[str, tuple[HeadLimit | MessageLimit, str, str, str, str]] = {
+    "hushlist_longest_head": (
+        HEAD_LIMIT,
+        "64k",
+        "16k",
+        "1m",
+        "Octets of a request's header fields; a longer head is refused. Each connection that has begun a head may have "
+        "four times of it kept, and the time for a decision grows with it.",
+    ),
+    "hushlist_longest_message": (
+        MESSAGE_LIMIT,
+        "16m",
+        "64k",
+        "1g",
+        "Octets of a WebSocket's message; a longer one ends the connection. Each is kept until it has arrived whole, "
+        "some four times, and the last messages of a connection up to as much once more.",
+    ),
+}
 
 
 class LastLook:
@@ -169,6 +192,8 @@ class Hushlist:
             "Addresses and networks of load balancers that tell by the PROXY protocol whose connections they hand on. "
             "Whatever comes from there has to begin with such a header; nobody else is believed.",
         )
+        for option, (_, usual, least, most, what) in _LIMITS.items():
+            loader.add_option(option, str, usual, f"{what} From {least} to {most}, such as 128k or 1m.")
         loader.add_option(
             "hushlist_health",
             str,
@@ -209,6 +234,8 @@ class Hushlist:
             _refuse_unknown()
         if updated & {"hushlist_mode", *_REQUIRED}:
             self._require_options()
+        for option in updated & _LIMITS.keys():
+            _set_limit(option)
         if "hushlist_health" in updated:
             self._check_health_address()
         mode = ctx.options.hushlist_mode
@@ -384,6 +411,22 @@ class Hushlist:
         self._names.note(data.client)
         self._tunnels.server_connect(data)
         self._requests.lead(data)
+
+
+def _set_limit(option: str) -> None:
+    """Bound what peers may send, as an option says.
+
+    Raises:
+        OptionsError: it is no size, or one that is too small or too large.
+    """
+    bound, _, least, most, _ = _LIMITS[option]
+    given = getattr(ctx.options, option)
+    with suppress(ValueError):
+        octets, at_least, at_most = (human.parse_size(size) or 0 for size in (given, least, most))
+        if at_least <= octets <= at_most:
+            bound.octets = octets
+            return
+    raise exceptions.OptionsError(f"{option} cannot be {given!r}, only a size from {least} to {most}")
 
 
 def _refuse_unknown() -> None:

@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import lru_cache
 from itertools import chain
@@ -337,6 +337,17 @@ _LONGEST_NAMES = 2 * MOST_HOSTS * LONGEST_NAME
 #: octets of the authority and all header fields; for HTTP/2, mitmproxy itself takes no more
 LONGEST_HEADERS = 1 << 16
 
+
+@dataclass
+class HeadLimit:
+    """How long a head may be."""
+
+    octets: int = LONGEST_HEADERS
+
+
+#: what the proxy's option says
+HEAD_LIMIT = HeadLimit()
+
 #: hosts that IDNA does not change, and that are certainly valid
 _PLAIN_NAMES = re.compile(rb"[a-z0-9._-]*")
 
@@ -370,8 +381,8 @@ def _fault(head: HttpHead) -> str | None:
     if fault is not None:
         return fault
     fields = b"".join((head.authority, *chain.from_iterable(head.headers.fields)))
-    if len(fields) > LONGEST_HEADERS:
-        return Excess(f"its headers have more than {LONGEST_HEADERS:,} octets")
+    if len(fields) > HEAD_LIMIT.octets:
+        return Excess(f"its headers have more than {HEAD_LIMIT.octets:,} octets")
     if _LF in fields or _CR in fields or _NUL in fields:
         return "there is a line end or a NUL in its headers"
     if any(len(name) == len(_CONNECTION) and _nominates(name, value) for name, value in head.headers.fields):

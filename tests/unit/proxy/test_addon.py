@@ -20,6 +20,7 @@ from hushlist.policy.policy_file import PolicyError
 from hushlist.policy.policy_reader import POLICY_KEYS
 from hushlist.proxy import flow_outcome, request_handler, runtime
 from hushlist.proxy.addon import Hushlist, LastLook
+from hushlist.proxy.bounds.bounded_websocket import LONGEST_MESSAGE, MESSAGE_LIMIT
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
@@ -27,6 +28,7 @@ from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.upkeep import Upkeep
+from hushlist.url.http_head import HEAD_LIMIT, LONGEST_HEADERS
 from hushlist.url.request import Request
 from unit.rows import each_row
 
@@ -570,10 +572,29 @@ def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
 ) -> None:
     context.options.deferred["hushlist_polisy"] = "x"
     context.configure(hushlist, hushlist_policy=str(policy))
-    own = "hushlist_health, hushlist_learn, hushlist_mode, hushlist_policy, hushlist_proxy_protocol, hushlist_stream"
+    own = (
+        "hushlist_health, hushlist_learn, hushlist_longest_head, hushlist_longest_message, hushlist_mode, "
+        "hushlist_policy, hushlist_proxy_protocol, hushlist_stream"
+    )
     expected = f"there is no option hushlist_polisy; did you mean 'hushlist_policy'? (known: {own})"
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [f"hushlist: {expected}"]
     assert run(hushlist, flow_of("http://other.example/")).response
+
+
+@pytest.mark.parametrize("given", ["", "x", "1", "1t", "-1"])
+@pytest.mark.parametrize("option", ["hushlist_longest_head", "hushlist_longest_message"])
+def test_a_bound_that_is_none_is_refused(running: taddons.context, hushlist: Hushlist, option: str, given: str) -> None:
+    with pytest.raises(exceptions.OptionsError, match=f"{option} cannot be '{given}', only a size from "):
+        running.configure(hushlist, **{option: given})
+
+
+def test_the_bounds_are_what_the_options_say(running: taddons.context, hushlist: Hushlist) -> None:
+    assert (HEAD_LIMIT.octets, MESSAGE_LIMIT.octets) == (LONGEST_HEADERS, LONGEST_MESSAGE)
+    running.configure(hushlist, hushlist_longest_head="1m", hushlist_longest_message="1g")
+    assert (HEAD_LIMIT.octets, MESSAGE_LIMIT.octets) == (1 << 20, 1 << 30)
+    running.configure(hushlist, hushlist_longest_head="16k", hushlist_longest_message="64k")
+    assert (HEAD_LIMIT.octets, MESSAGE_LIMIT.octets) == (1 << 14, 1 << 16)
+    running.configure(hushlist, hushlist_longest_head="64k", hushlist_longest_message="16m")
 
 
 def test_who_is_no_address_cannot_be_believed(running: taddons.context, hushlist: Hushlist) -> None:

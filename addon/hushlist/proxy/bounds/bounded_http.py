@@ -31,9 +31,10 @@ from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 
 from hushlist.proxy.bounds.back_pressure import FlowingH2
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
+from hushlist.url.http_head import HEAD_LIMIT, LONGEST_HEADERS
 
-#: octets that wait to be read as HTTP/1: four times what any part of a head may have
-MOST_WAITING = 1 << 18
+#: octets that wait to be read as HTTP/1, by default: four times what a head may have
+MOST_WAITING = 4 * LONGEST_HEADERS
 #: lines of a header field
 MOST_FOLDS = 1 << 6
 #: octets of the table that header fields are written with in HTTP/2: each is compared with all of it
@@ -52,7 +53,7 @@ class BoundedBuffer(ReceiveBuffer):
 
     def __iadd__(self, octets: bytes | bytearray) -> BoundedBuffer:
         super().__iadd__(octets)
-        if len(self) > MOST_WAITING:
+        if len(self) > 4 * HEAD_LIMIT.octets:
             self.maybe_extract_at_most(len(self))
             super().__iadd__(_NOTHING)
         return self
@@ -116,6 +117,11 @@ class BoundedH2(FlowingH2):
 
     Spec: RFC 9113, 4.1 and 6.5.2: what is unknown is ignored; 5.4.2
     """
+
+    @property
+    def DEFAULT_MAX_HEADER_LIST_SIZE(self) -> int:  # noqa: N802
+        """In the place of a constant of ``H2Connection``."""
+        return HEAD_LIMIT.octets
 
     def receive_data(self, data: bytes) -> list[H2Event]:
         found = super().receive_data(data)

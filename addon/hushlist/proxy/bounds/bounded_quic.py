@@ -20,7 +20,7 @@ from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
 
 from hushlist.proxy.bounds.back_pressure import FlowingQuic
 from hushlist.proxy.flow_request import is_framed
-from hushlist.url.http_head import LONGEST_HEADERS
+from hushlist.url.http_head import HEAD_LIMIT
 from hushlist.url.parts import to_bytes
 
 #: octets of a QUIC connection's streams that wait for what is missing before them, gaps included: from then on, the
@@ -52,7 +52,7 @@ class BoundedH3(LayeredH3Connection):
         settings.pop(Setting.QPACK_MAX_TABLE_CAPACITY, None)
 
     def _decode_headers(self, stream_id: int, frame_data: bytes | None) -> Any:
-        if frame_data is not None and len(frame_data) > LONGEST_HEADERS:
+        if frame_data is not None and len(frame_data) > HEAD_LIMIT.octets:
             raise _TooLongError("header fields are too long")
         return super()._decode_headers(stream_id, frame_data)
 
@@ -63,7 +63,7 @@ class BoundedH3(LayeredH3Connection):
             one for one in super().handle_stream_event(event) if not isinstance(one, WebTransportStreamDataReceived)
         ]
         stream = self._stream.get(event.stream_id)
-        if stream is not None and len(stream.buffer) > LONGEST_HEADERS and not self._is_done:
+        if stream is not None and len(stream.buffer) > HEAD_LIMIT.octets and not self._is_done:
             self.close_connection(ErrorCode.H3_EXCESSIVE_LOAD, reason_phrase="a frame is too long")
         return found
 

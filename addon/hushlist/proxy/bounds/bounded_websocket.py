@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, MutableSequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import wsproto.extensions
@@ -15,8 +15,20 @@ from wsproto.events import CloseConnection, Event, Message, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
-#: octets of a WebSocket's message, and of the last messages of a connection, of which there are no more than so many
+#: octets of a WebSocket's message, by default, and of the last messages of a connection, of which there are no more
+#: than so many
 LONGEST_MESSAGE, MOST_MESSAGES = 1 << 24, 100
+
+
+@dataclass
+class MessageLimit:
+    """How long a message may be."""
+
+    octets: int = LONGEST_MESSAGE
+
+
+#: what the proxy's option says
+MESSAGE_LIMIT = MessageLimit()
 
 
 class BoundedWebsocket(WebsocketConnection):
@@ -42,7 +54,7 @@ class BoundedWebsocket(WebsocketConnection):
                 last.clear()  # nothing follows it
             if isinstance(event, Message):
                 self._octets += 1 + len(event.data)  # a message may have any number of empty frames
-                if self._octets > LONGEST_MESSAGE:
+                if self._octets > MESSAGE_LIMIT.octets:
                     yield CloseConnection(CloseReason.MESSAGE_TOO_BIG, "it is too long")
                     return
                 self._octets = 0 if event.message_finished else self._octets
@@ -64,7 +76,7 @@ class BoundedDeflate(PerMessageDeflate):
         if not (self._inbound_compressed and self._inbound_is_compressible and self._decompressor):
             return data
         try:
-            unpacked = self._decompressor.decompress(bytes(data), LONGEST_MESSAGE)
+            unpacked = self._decompressor.decompress(bytes(data), MESSAGE_LIMIT.octets)
         except zlib.error:
             return CloseReason.INVALID_FRAME_PAYLOAD_DATA
         return CloseReason.MESSAGE_TOO_BIG if self._decompressor.unconsumed_tail else unpacked
@@ -81,7 +93,7 @@ def keep_last(flow: http.HTTPFlow | tcp.TCPFlow | udp.UDPFlow) -> None:
     if messages is None:
         return
     del messages[:-MOST_MESSAGES]
-    while sum(len(message.content) for message in messages) > LONGEST_MESSAGE:
+    while sum(len(message.content) for message in messages) > MESSAGE_LIMIT.octets:
         del messages[0]
 
 

@@ -11,10 +11,10 @@ from wsproto.events import BytesMessage, CloseConnection, Message, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
-from hushlist.proxy.bounds import bounded_websocket
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_websocket import (
     LONGEST_MESSAGE,
+    MESSAGE_LIMIT,
     MOST_MESSAGES,
     BoundedDeflate,
     BoundedWebsocket,
@@ -55,7 +55,7 @@ def test_a_message_that_is_too_long_ends_its_websocket() -> None:
 
 
 def test_empty_frames_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_websocket, "LONGEST_MESSAGE", 100)
+    monkeypatch.setattr(MESSAGE_LIMIT, "octets", 100)
     *before, end = received([frames((0x02, b""), *[(0x00, b"")] * 200)])
     assert len(before) == 100
     assert isinstance(end, CloseConnection)
