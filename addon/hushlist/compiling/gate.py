@@ -301,20 +301,25 @@ def reasons(change: ListChange, limits: GateLimits, bad: tuple[int, int], *, is_
 
     ``is_written``: it is in the format in which people write rules of their own.
     """
-    old, new, lost, broad, opened = change
+    old, new, lost, broad, opened, before, now = change
     is_useless = limits.format and old > 0 and not new and not is_written
     if is_useless:
         yield f"nothing in it can be used, and it had {number_of(old, 'rule', 'rules')}"
     elif limits.format and bad[1] > new and bad[0] <= old:
         yield f"it is no list of its format: {bad[1]:,} of {bad[1] + new:,} entries cannot be read"
     counts = limits.is_own or old >= _FEW or (lost == old >= _VERY_FEW and not is_written)
-    if limits.loses is not None and not is_useless and counts and (lost + opened) * 100 > limits.loses * old:
+    if limits.rolling:
+        if limits.loses is not None and not is_useless and counts and (old - new) * 100 > limits.loses * old:
+            yield f"it has {number_of(new, 'rule', 'rules')}, and had {old:,}: fewer by more than {limits.loses} %"
+    elif limits.loses is not None and not is_useless and counts and (lost + opened) * 100 > limits.loses * old:
         more = f", and {number_of(opened, 'new one takes', 'new ones take')} others back" if opened else ""
         yield f"it loses {lost:,} of {number_of(old, 'rule', 'rules')}{more}, more than {limits.loses} %"
     if broad:
         line, what, why = broad[0]
         more = f", and {number_of(len(broad) - 1, 'other', 'others')}" if len(broad) > 1 else ""
         yield f"a new rule covers too much: line {line}: {what}: {why}{more}"
+    if limits.requests is not None:
+        yield from now.reasons(before, limits.requests)
 
 
 def _told(policy: str, file: Path, reasons: Sequence[str], *, is_list: bool) -> str:

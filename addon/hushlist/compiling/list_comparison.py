@@ -18,6 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from hushlist.compiling.ordinary_requests import Effect, effect_of_parts
 from hushlist.jobs.list_chunks import ChunkedList, LoadedChunk, collect_rules, read_lists
 from hushlist.jobs.worker_processes import Workers
 from hushlist.match.filters.network_filter import NetworkFilter
@@ -55,6 +56,9 @@ class ListChange(NamedTuple):
     broad: list[BroadRule]
     #: new rules that take others back
     opened: int = 0
+    #: what the rules did with ordinary requests before, and what they do
+    before: Effect = Effect()
+    now: Effect = Effect()
 
 
 class BroadKinds(NamedTuple):
@@ -100,7 +104,9 @@ def compare_lists(
     if change.new and (lost + opened) * 100 > most_lost * change.old:
         lost -= _covered(now.parts, before.parts, folder, workers)
     broad = sorted([*change.broad, *_newly_broad(now.broad, before.broad, kinds)])
-    return ListChange(change.old, change.new, lost, broad[:_MOST_BROAD], opened)
+    action = new.file.defaults.action or Action.BLOCK
+    effect = effect_of_parts(before.parts, action), effect_of_parts(now.parts, action)
+    return ListChange(change.old, change.new, lost, broad[:_MOST_BROAD], opened, *effect)
 
 
 def _joined(one: ListChange, other: ListChange) -> ListChange:

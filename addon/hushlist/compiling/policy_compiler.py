@@ -26,6 +26,7 @@ from hushlist.compiling.compile_report import SECTION, CompileReport, ListReport
 from hushlist.compiling.gate import Gate
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.list_comparison import broad_hashes
+from hushlist.compiling.ordinary_requests import Effect, effects
 from hushlist.errors import Problem, number_of
 from hushlist.jobs.list_chunks import (
     ChunkedList,
@@ -309,11 +310,22 @@ def _build(
         for line in report.lists:
             line.read = line.kept + line.duplicates + line.refused
         index = Index.open(target)
+        warnings += _too_much(index, lists)
         for own, line in zip(lists, report.lists, strict=True):
             line.exceptions, some = own.report.exceptions
             line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
         append(file, directory, SECTION, report.to_json())
     return report
+
+
+def _too_much(index: Index, lists: Sequence[ChunkedList]) -> Iterator[Problem]:
+    """Warnings of lists whose filters fit ordinary requests: a first version has none before it to be compared with."""
+    found = effects(index)
+    for own in lists:
+        most = own.file.gate.requests
+        if own.file.source in found and most is not None:
+            for why in found[own.file.source].reasons(Effect(), most):
+                yield Problem(own.file.source, 0, "list", why)
 
 
 def _left_out(lists: Sequence[ChunkedList], collected: Sequence[tuple[int, CollectedPart]]) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.policy.groups import SWITCH, read_switch
 
-_KEYS = ("format", "loses", "suffixes", "requests")
+_KEYS = ("format", "loses", "suffixes", "requests", "rolling")
 _PERCENT = re.compile(r"([0-9]{1,2})%")
 
 
@@ -24,14 +24,16 @@ class GateLimits:
     #: whether it must not newly cover a public suffix, or a popular domain
     suffixes: bool = True
     popular: bool = True
-    #: the percentage of the last week's requests that it may open, and of visits that it may stop, by the decision log;
-    #: ``None``: all of them
+    #: the percentage of the last week's requests that it may open, and of visits that it may stop, by the decision log,
+    #: and of ordinary requests; ``None``: all of them
     requests: int | None = 1
+    #: whether each version has other rules: then ``loses`` is about their number alone
+    rolling: bool = False
 
     @property
     def is_off(self) -> bool:
         """Whether it may change as it likes."""
-        return self == replace(_OFF, is_own=self.is_own)
+        return self == replace(_OFF, is_own=self.is_own, rolling=self.rolling)
 
 
 _OFF = GateLimits(format=False, loses=None, suffixes=False, popular=False, requests=None)
@@ -51,6 +53,8 @@ def read_gate(
         return before if fields else _OFF, None
     switches = ("format", "suffixes", "popular") if is_of_list else ("format", "suffixes")
     said = {key: word == "on" for key in switches if (word := fields.choice(key, SWITCH)) is not None}
+    if (rolling := fields.choice("rolling", ("true", "false"))) is not None:
+        said["rolling"] = rolling == "true"
     limits = replace(before, **said)
     if "loses" in fields:
         limits = replace(limits, loses=_percentage(fields, "loses"), is_own=True)

@@ -17,6 +17,7 @@ from hushlist.compiling import list_comparison, policy_compiler
 from hushlist.compiling.gate import reasons
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.list_comparison import BroadRule, ListChange, compare_lists
+from hushlist.compiling.ordinary_requests import ordinary_requests
 from hushlist.compiling.policy_compiler import Compiled, compile_policy
 from hushlist.errors import Problem
 from hushlist.lists.list_source import ProblemReport
@@ -600,3 +601,71 @@ def test_a_long_list_is_judged_by_the_lines_that_differ_or_as_a_whole(
     (first, *_), *others = compared
     assert bool(others) is bool(why)
     assert why or first.length < 20_000
+
+
+# -- by effect ---------------------------------------------------------------------------------------------------------
+
+FILTERS = "[Adblock Plus]\n" + "".join(f"||h{number}.example/ads/\n" for number in range(120))
+ADBLOCK = "{file: bad.txt, format: adblock}"
+#: what a new filter does with ordinary requests
+TOO_MUCH = {
+    ".js": "stops",
+    ".css": "stops",
+    "?q=": "stops",
+    "*.png$image": "stops",
+    "/api/": "stops",  # a regular expression
+    "*$font,3p": "stops",
+    "/[a-f0-9]{6}\\.js/": "stops",
+    "@@.js": "opens",
+    "@@*/api/*": "opens",
+    "@@*$image,to=~h1.example": "opens",
+}
+
+
+@pytest.mark.parametrize("new", TOO_MUCH)
+def test_filters_that_fit_ordinary_requests_are_held_back(lists: Lists, new: str) -> None:
+    lists.write_policy(ADBLOCK)
+    assert lists.why(FILTERS) is None
+    why = lists.why(f"{FILTERS}{new}\n") or ""
+    verb = TOO_MUCH[new]
+    assert f"it {verb} " in why
+    assert "of 360 ordinary requests to made-up sites, more than 1 %, such as https://" in why
+    lists.write_policy(ADBLOCK, "{requests: off, suffixes: off}")
+    assert lists.why() is None
+
+
+def test_what_fits_no_more_ordinary_requests_than_before_is_no_news(lists: Lists) -> None:
+    lists.write_policy(ADBLOCK)
+    assert lists.why(f"{FILTERS}.js\n") is None
+    assert lists.why(f"{FILTERS}.js\n/assets/main.4f2c91\n||new.example/x\n") is None
+    assert "it stops 40 of 360" in (lists.why(f"{FILTERS}.js\n.css\n") or "")
+
+
+def test_a_first_version_that_fits_ordinary_requests_gets_a_warning(lists: Lists) -> None:
+    lists.write_policy(ADBLOCK)
+    warnings = [str(own) for own in lists.compile(f"{FILTERS}.js\n@@.css\n").report.warnings]
+    assert [own.partition(": list: it ")[2].partition(" of 360")[0] for own in warnings] == ["stops 40", "opens 40"]
+
+
+def test_filters_that_cost_too_much_on_every_request_are_held_back(lists: Lists) -> None:
+    lists.write_policy(ADBLOCK)
+    assert lists.why(FILTERS) is None
+    costly = "".join(f"zq{number:05}xj\n" for number in range(500))
+    assert lists.why(FILTERS + costly) == "372 of its filters cost too much on every request, and would be left out"
+
+
+def test_a_list_that_is_new_each_day_is_judged_by_its_effect_and_its_size(lists: Lists) -> None:
+    lists.write_policy("{file: bad.txt, format: domains, gate: {rolling: true}}")
+    assert lists.why(hosts(*range(200))) is None
+    assert lists.why(hosts(*range(200, 400))) is None
+    assert lists.why(hosts(*range(400, 499))) == "it has 99 rules, and had 200: fewer by more than 50 %"
+    assert lists.why(hosts(*range(400, 500))) is None
+    assert (lists.why(hosts(*range(500, 600)) + "co.uk\n") or "").startswith(BROAD)
+
+
+def test_no_list_means_ordinary_requests() -> None:
+    requests = ordinary_requests()
+    assert len(requests) == len(set(requests)) == 360
+    assert {own.kind for own in requests} >= {"document", "script", "stylesheet", "image", "xmlhttprequest"}
+    third = [own for own in requests if own.asked().context.is_third_party]
+    assert 50 < len(third) < 200

@@ -261,3 +261,5 @@ def _troubles(own: _List, state: ListState, versions: tuple[Version, ...], comma
         yield f"failed {number_of(state.faults, 'time', 'times')}: {state.fault}"
     if state.held:
         yield f"held back: {'; '.join(state.reasons)}"
+        if any(reason.startswith("it loses ") for reason in state.reasons):
+            yield "if each version has other rules, as of a list that is new each day, write gate: {rolling: true}"

@@ -147,6 +147,15 @@ def test_a_file_that_is_held_back_is_accepted_by_its_path(update: Run) -> None:
     assert store.current().path.read_bytes() == b"other.example\n"  # type: ignore[union-attr]
 
 
+def test_a_list_that_is_new_each_day_is_told_how_to_be_let_in(update: Run, lists: Run, origin: HttpsOrigin) -> None:
+    origin.pages["/ads.txt"] = Page(b"".join(b"a%d.example\n" % number for number in range(150)))
+    update("Ads")
+    origin.pages["/ads.txt"] = Page(b"".join(b"b%d.example\n" % number for number in range(150)))
+    code, out, _ = update("Ads")
+    assert (code, "it loses 150 of 150 rules" in out) == (1, True)
+    assert "write gate: {rolling: true}" in lists()[1]
+
+
 def test_every_list_is_shown(update: Run, lists: Run, origin: HttpsOrigin) -> None:
     update()
     origin.pages.clear()
