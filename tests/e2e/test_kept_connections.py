@@ -147,6 +147,11 @@ def by_http_2(proxy: Proxy, url: str, times: int) -> list[int]:
     return by_httpx(proxy, url, times, http2=True)
 
 
+def by_http_2_in_chunks(proxy: Proxy, url: str, times: int) -> list[int]:
+    with proxy.client(http2=True) as client:
+        return [client.post(url, content=iter([BODY[:4], BODY[4:]])).status_code for _ in range(times)]
+
+
 def by_curl(proxy: Proxy, url: str, times: int) -> list[int]:
     if which("curl") is None:
         pytest.skip("there is no curl")
@@ -202,7 +207,7 @@ def by_node(proxy: Proxy, url: str, times: int) -> list[int]:
     return list(json.loads(done.stdout))
 
 
-CLIENTS = [by_http_client, by_httpx, by_httpx_in_chunks, by_http_2, by_curl, by_node]
+CLIENTS = [by_http_client, by_httpx, by_httpx_in_chunks, by_http_2, by_http_2_in_chunks, by_curl, by_node]
 
 
 def on_one_connection(proxy: Proxy, send: Send, url: str, times: int) -> list[int]:
@@ -217,7 +222,7 @@ def on_one_connection(proxy: Proxy, send: Send, url: str, times: int) -> list[in
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("send", CLIENTS)
 def test_no_upload_is_lost_where_the_origin_ends_its_connection(by_silent: Proxy, send: Send, scheme: str) -> None:
-    if send is by_http_2 and scheme == "http":
+    if send in (by_http_2, by_http_2_in_chunks) and scheme == "http":
         pytest.skip("there is no HTTP/2 without TLS")
     assert on_one_connection(by_silent, send, f"{scheme}://good.test/upload", TIMES) == [200] * TIMES
 
@@ -232,6 +237,26 @@ def test_no_upload_is_lost_where_the_origin_speaks_http_2(proxy: Proxy, origin: 
     with origin.watch() as arrived:
         assert on_one_connection(proxy, by_http_client, "https://good.test/upload", TIMES) == [200] * TIMES
     assert [(request.http_version, request.body) for request in arrived.requests] == [("2", len(BODY))] * TIMES
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(("url", "http2"), [("http://good.test/", False), ("https://good.test/", True)])
+def test_a_program_that_asks_by_get_and_a_body_is_answered(
+    proxy: Proxy, origin: Origin, url: str, http2: bool, chunked: bool
+) -> None:
+    with origin.watch() as arrived, proxy.client(http2=http2) as client:
+        for body in (BODY, b"", BODY):
+            assert client.request("GET", url, content=iter([body]) if chunked else body).status_code == 200
+    assert [request.body for request in arrived.requests] == [len(BODY), 0, len(BODY)]
+    assert "transfer-encoding" not in arrived.requests[1].headers
+
+
+def test_the_refusal_of_a_body_of_get_says_what_to_do(proxy: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrived, proxy.client() as client:
+        refused = client.request("GET", "http://good.test/", content=b"GET /secret/ HTTP/1.1\r\n\r\n")
+    assert refused.status_code == 403
+    assert "send it by POST" in refused.text
+    assert arrived.connections == 0
 
 
 @pytest.mark.parametrize(("version", "line"), [("1.1", "Connection: close\r\n"), ("1.0", "")])
