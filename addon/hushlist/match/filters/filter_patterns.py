@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from hushlist.match.filters.automaton import Automaton
 from hushlist.match.filters.linear_regex import linear_regex
 
 #: "^": "anything but a letter, a digit, or one of the following: _ - . %"
@@ -171,8 +172,8 @@ def pattern_test(shape: Shape) -> Test:
 _DOT = ord(".")
 
 
-def regex_test(source: str, *, match_case: bool) -> tuple[Test, int]:
-    """The same for a regular expression, and how often it may look at each octet."""
+def regex_test(source: str, *, match_case: bool) -> tuple[Test, int, Automaton | None]:
+    """The same for a regular expression; how often it may look at each octet, and the automaton that it needs."""
     expression, _, weight = linear_regex(source, match_case=match_case)
-    search = expression.search
-    return lambda text, _start, _end: search(text.plain) is not None, weight
+    search, automaton = expression.search, expression if isinstance(expression, Automaton) else None
+    return lambda text, _start, _end: search(text.plain) is not None, weight, automaton

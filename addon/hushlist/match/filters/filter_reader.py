@@ -301,6 +301,8 @@ def parse_filter(text: str, *, of_names: bool = False, is_nearest: bool = False)
     is_regex = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
     if is_regex:
         octets = pattern[1:-1].encode()
+        if of_names and not octets.isascii():
+            raise ValueError(_NO_LETTERS)
         linear_regex(octets.decode(), match_case=said.match_case)
     else:
         octets = _name_pattern(pattern) if of_names else _canonical(pattern, match_case=said.match_case)
@@ -348,6 +350,7 @@ def parse_filter(text: str, *, of_names: bool = False, is_nearest: bool = False)
     )
 
 
+_NO_LETTERS = "a regular expression of names with letters that no name has as they are: write A-labels (xn--...)"
 _WHOLE = re.compile(rb"\|\|(?:\*\.)?[^/?:|*^]+\^")
 
 
@@ -426,6 +429,8 @@ def _names(names: Sequence[str], denied: Sequence[str] = ()) -> Names | None:
         is_regex = len(host) > 2 and host.startswith("/") and host.endswith("/")
         if is_regex:
             has_expressions = True
+            if not host.isascii():
+                raise ValueError(_NO_LETTERS)
             linear_regex(host[1:-1], match_case=False)
         elif not host or host.startswith(("/", "~")) or "*" in host.removesuffix(".*"):
             raise ValueError("a domain that is no name")

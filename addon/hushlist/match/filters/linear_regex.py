@@ -10,6 +10,11 @@ expression is taken if all of this holds; then each place of the text is looked 
   cannot be; so does something before the first one, unless the expression begins with ``^``.
 
 What repeats without bound at the very end counts as its least number, since no try fails behind it.
+
+Any other expression is searched for by an automaton (``automaton``), which is slower, and linear whatever it is; that
+takes look-arounds, too. What has a back-reference, or needs too many states, is refused.
+
+A letter beyond ASCII stands for its octets in escapes, as a browser sends it.
 """
 
 from __future__ import annotations
@@ -19,8 +24,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, Protocol
 from warnings import catch_warnings, simplefilter
+
+from hushlist.match.filters.automaton import Automaton
 
 #: ways in which all but the unbounded repeats can be read; characters of it
 MOST_WAYS = 1 << 8
@@ -28,6 +35,8 @@ MOST_CHARACTERS = 1 << 11
 _LONGEST = 1 << 11
 #: EasyList's have up to 9
 _MOST_GROUPS = 64
+#: what an octet costs an automaton that knows the set of states, by rough count
+_STEP_OF_AUTOMATON = 64
 #: a step of a search takes as long as a look for literal text in so many octets
 _STEP = 4
 _EVERY = frozenset(range(256))
@@ -53,17 +62,25 @@ class _Shape:
     factor: int = 1
 
 
-def linear_regex(source: str, *, match_case: bool) -> tuple[re.Pattern[bytes], bytes, int]:
-    """The expression for octets; its literal text, with ``*`` for anything else, and ``|`` at its ends if it has ``^``
-    and ``$`` there; how often a search may look at each octet, by rough count.
+class Searching(Protocol):
+    """What searches for an expression: a pattern of Python's, or an automaton."""
+
+    def search(self, text: bytes, /) -> object | None:
+        """Something, if the expression is in a text."""
+
+
+def linear_regex(source: str, *, match_case: bool) -> tuple[Searching, bytes, int]:
+    """What searches octets for the expression; its literal text, with ``*`` for anything else, and ``|`` at its ends if
+    it has ``^`` and ``$`` there; how often a search may look at each octet, by rough count.
 
     >>> linear_regex(r"^https?:\\/\\/[a-z]{8,}\\.com\\/x", match_case=False)[1]
     b'|http*://*.com/x*'
 
     Raises ``ValueError`` with the reason if it is not one, or is not known to be linear.
     """
-    if len(source) > _LONGEST or not source.isascii():
-        raise ValueError("a regular expression that is too long, or has other letters than those of URLs")
+    if len(source) > _LONGEST:
+        raise ValueError("a regular expression that is too long")
+    source = source if source.isascii() else _sent(source, match_case=match_case)
     if source.count("(") > _MOST_GROUPS:
         raise ValueError("a regular expression with too many groups")
     octets, flags = source.encode(), 0 if match_case else re.IGNORECASE
@@ -71,14 +88,67 @@ def linear_regex(source: str, *, match_case: bool) -> tuple[re.Pattern[bytes], b
         with catch_warnings():  # "[[" may mean something else in a later Python
             simplefilter("error", FutureWarning)
             nodes = list(_parser.parse(octets, flags))
+        begins, ends = (_is_at(nodes[place:][:1], what) for place, what in ((0, sre.AT_BEGINNING), (-1, sre.AT_END)))
         shape = _Shape()
-        _read(nodes, shape, is_mandatory=True, is_last=True)
+        try:
+            _read(nodes, shape, is_mandatory=True, is_last=True)
+            _check(shape, is_anchored=begins)
+        except _NotLinearError:
+            automaton = Automaton(nodes, fold=not match_case)
+            literal = b"|" * begins + bytes(_literal(nodes)) + (b"|" if ends else b"*")
+            return automaton, literal, _STEP_OF_AUTOMATON * automaton.automata
     except (re.error, OverflowError, RecursionError, FutureWarning) as error:
         raise ValueError("a regular expression that is not valid") from error
-    begins, ends = (_is_at(nodes[place:][:1], what) for place, what in ((0, sre.AT_BEGINNING), (-1, sre.AT_END)))
-    _check(shape, is_anchored=begins)
     literal = b"|" * begins + bytes(shape.literal) + (b"|" if ends else b"*")
     return re.compile(octets, flags), literal, _STEP * shape.ways * (1 if begins else max(1, shape.characters))
+
+
+def _literal(nodes: Sequence[Any]) -> bytearray:
+    """The literal text of nodes, ``*`` for anything else."""
+    found = bytearray()
+    for code, own in nodes:
+        if code is sre.SUBPATTERN:
+            found += _literal(list(own[3]))
+        elif code is sre.LITERAL and own < 128:
+            found += bytes((own,)).lower()
+        elif code not in (sre.AT, sre.ASSERT, sre.ASSERT_NOT):
+            found += b"*"
+    return found
+
+
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|.", re.DOTALL)
+
+
+def _sent(source: str, *, match_case: bool) -> str:
+    r"""An expression with the octets that a browser sends for letters beyond ASCII.
+
+    >>> _sent("é[aé]", match_case=True), _sent("[^é]", match_case=True)
+    ('(?:%C3%A9)(?:[a]|%C3%A9)', '.')
+    """
+    found = []
+    for token in _TOKEN.findall(source):
+        if token.isascii():
+            found.append(token)
+        elif token[0] != "[":
+            found.append(f"(?:{_octets(token[-1], match_case=match_case)})")
+        elif re.search(r"[^\x00-\x7f]-[^\]]|[^\[^]-[^\x00-\x7f]", token):
+            raise ValueError("a regular expression with a range of letters that no URL has as they are")
+        else:
+            plain = re.sub(r"\\?[^\x00-\x7f]", "", token)
+            others = [] if token[1] == "^" else [letter for letter in token if not letter.isascii()]
+            parts = [] if plain in ("[]", "[^]") else [plain]
+            parts += [_octets(letter, match_case=match_case) for letter in others]
+            found.append(f"(?:{'|'.join(parts)})" if others else parts[0] if parts else ".")
+    return "".join(found)
+
+
+def _octets(letter: str, *, match_case: bool) -> str:
+    letters = (letter,) if match_case else dict.fromkeys((letter.lower(), letter.upper()))
+    return "|".join("".join(f"%{octet:02X}" for octet in own.encode()) for own in letters)
+
+
+class _NotLinearError(ValueError):
+    """It is not known of an expression that Python's engine searches for it in linear time."""
 
 
 _REFUSED = "a regular expression that may take long"
@@ -128,21 +198,21 @@ def _repeat(least: int, most: int, body: Any, *, shape: _Shape, is_mandatory: bo
             shape.ways *= (most - least + 1) ** shape.factor
             shape.characters += shape.factor * (most - least)
         elif not is_mandatory or shape.factor > 1:
-            raise ValueError(_REFUSED)
+            raise _NotLinearError(_REFUSED)
         elif not is_last:
             shape.steps.append((may_be, True))
         return
     if most is sre.MAXREPEAT:
-        raise ValueError(_REFUSED)
+        raise _NotLinearError(_REFUSED)
     ways, factor = shape.ways, shape.factor
     if factor * most > MOST_CHARACTERS:  # or their number would be too long to compute
-        raise ValueError(_REFUSED)
+        raise _NotLinearError(_REFUSED)
     shape.ways, shape.factor = 1, factor * max(most, 1)
     _read(nodes, shape, is_mandatory=False)
     own = shape.ways
     shape.ways, shape.factor = ways, factor
     if own > 1 and most > 1:
-        raise ValueError(_REFUSED)
+        raise _NotLinearError(_REFUSED)
     shape.ways *= own * (most - least + 1)
 
 
@@ -155,7 +225,7 @@ def _octets_of(code: Any, own: Any) -> frozenset[int]:
     if code is sre.NOT_LITERAL:
         return _EVERY - _folded({own}) if not chr(own).isalpha() else _EVERY
     if code is not sre.IN:
-        raise ValueError(_REFUSED)
+        raise _NotLinearError(_REFUSED)
     is_negated, found = False, set[int]()
     for kind, value in own:
         if kind is sre.NEGATE:
@@ -175,12 +245,12 @@ def _folded(octets: set[int]) -> frozenset[int]:
 
 def _check(shape: _Shape, *, is_anchored: bool) -> None:
     if shape.ways > MOST_WAYS or shape.characters > MOST_CHARACTERS:
-        raise ValueError(_REFUSED)
+        raise _NotLinearError(_REFUSED)
     for before, may_be, between, is_first in _unbounded(shape.steps):
         if not is_first and not any(before.isdisjoint(own) for own in between):
-            raise ValueError(_REFUSED)
+            raise _NotLinearError(_REFUSED)
         if not (is_first and is_anchored) and not any(may_be.isdisjoint(own) for own in between):
-            raise ValueError(_REFUSED)
+            raise _NotLinearError(_REFUSED)
 
 
 def _unbounded(

@@ -24,8 +24,9 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from hushlist.match.context import KINDS, Context, Telling
+from hushlist.match.filters.automaton import Automaton, ExhaustedError
 from hushlist.match.filters.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
-from hushlist.match.filters.linear_regex import linear_regex
+from hushlist.match.filters.linear_regex import Searching, linear_regex
 from hushlist.url.host import is_address
 
 # -- what a filter is compared with ------------------------------------------------------------------------------------
@@ -224,11 +225,14 @@ class Names(NamedTuple):
 
 
 def _fits_host(name: str, host: str) -> bool:
-    return name.startswith("/") and _expression_of(name).search(host.encode()) is not None
+    try:
+        return name.startswith("/") and _expression_of(name).search(host.encode()) is not None
+    except ExhaustedError:
+        return False
 
 
 @lru_cache(maxsize=1 << 10)
-def _expression_of(name: str) -> re.Pattern[bytes]:
+def _expression_of(name: str) -> Searching:
     return linear_regex(name[1:-1], match_case=False)[0]
 
 
@@ -265,6 +269,8 @@ class NetworkFilter:
     _test: Test | None = field(default=None, compare=False, repr=False)
     #: what a regular expression, or one with many "^", costs for each octet
     _weight: int = field(default=0, compare=False, repr=False)
+    #: what searches for a regular expression, if Python's engine may take long for it
+    _automaton: Automaton | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.text
@@ -295,14 +301,27 @@ class NetworkFilter:
             else:
                 text, start = asked.text(match_case=self.match_case), asked.url.find(b"://") + 3
                 end = start + len(asked.host)
-            if not test(text, start, end):
+            if self._automaton is None:
+                if not test(text, start, end):
+                    return False
+            elif (self._is_narrow and not self._fits_options(asked)) or not self._search(self._automaton, asked, text):
                 return False
         has_names = not (self.pages is self.hosts is self.methods is None) or self.same_host is not None
         return not has_names or self._fits_options(asked)
 
+    def _search(self, automaton: Automaton, asked: Asked, text: Text) -> bool:
+        """Search by an automaton; what that costs is known afterwards."""
+        try:
+            return automaton.search(text.plain) is not None
+        except ExhaustedError:
+            asked.work.spend({asked.work.payer})
+            return False
+        finally:
+            asked.work.takes(asked.work.payer, _LOOKING_AT * automaton.looked_at)
+
     def _make_test(self) -> Test:
         if self.is_regex:
-            self._test, self._weight = regex_test(self.pattern.decode(), match_case=self.match_case)
+            self._test, self._weight, self._automaton = regex_test(self.pattern.decode(), match_case=self.match_case)
         else:
             self._test = pattern_test(shape_of(self.pattern))
             marks = self.pattern.count(b"^")
@@ -405,6 +424,8 @@ class NetworkFilter:
 
 
 _FEW_MARKS = 8
+#: what it costs an automaton to look at a state in a new set, in octets that are compared
+_LOOKING_AT = 75
 _NOT_LITERAL = re.compile(rb"[*^|]+")
 _EXCEPTION = 1 << 31
 #: with "*" only before it: behind "*", the path counts, too
