@@ -39,6 +39,19 @@ ALLOWED: list[Rule] = [
 ]
 
 
+#: fields by which servers take a request for another, as an origin logs their names; none of them arrives
+BELIEVED = frozenset(
+    (
+        *("x-forwarded-host", "x-host", "x-forwarded-server", "x-original-host", "x-http-host-override", "forwarded"),
+        *("x_forwarded_host", "x.forwarded_host", "x-wsgiproxy-http-host", "x-wsgiproxy-path-info"),
+        *("x-original-url", "x-rewrite-url", "x-original-uri", "x-forwarded-uri", "x-override-url", "x_original_url"),
+        *("x.rewrite.url", "x-invoke-path", "x-matched-path", "script_name", "x-script-name", "x-forwarded-prefix"),
+        *("x-forwarded-path", "x-traversal-path", "x_wsgiproxy_script_name", "x.traversal.path", "destination"),
+        *("x-amz-copy-source", "x-oss-copy-source", "x_ms_rename_source"),
+    )
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One thing to send: a request, or several in one go, over a connection of its own."""

@@ -22,6 +22,58 @@ def _asking(*lines: bytes, target: bytes = b"http://good.test/") -> bytes:
     return b"\r\n".join([b"GET " + target + b" HTTP/1.1", *lines]) + _END
 
 
+#: fields by which servers take a request for another: it arrives without them
+BELIEVED: dict[str, bytes] = (
+    {
+        name.decode(): _asking(b"Host: good.test", name + b": " + value)
+        for name, value in (
+            (b"X-Forwarded-Host", b"ads.test"),
+            (b"x-forwarded-host", b"good.test, ADS.test.:443"),
+            (b"X-Host", b"ads.test"),
+            (b"X-Forwarded-Server", b"ads.test"),
+            (b"X-WSGIProxy-HTTP-HOST", b"ads.test"),
+            (b"X-Original-Host", b"ads.test"),
+            (b"X-HTTP-Host-Override", b"x.ads.test"),
+            (b"Forwarded", b"for=192.0.2.1;host=ads.test;proto=http"),
+            (b"forwarded", b'for=192.0.2.1, FOR="[::1]"; Host = "ads.test:80"'),
+            # as a program behind CGI reads them
+            (b"X_Forwarded_Host", b"ads.test"),
+            (b"x.forwarded_host", b"ads.test"),
+        )
+    }
+    | {
+        name.decode(): _asking(b"Host: path.test", name + b": /secret/x", target=b"http://path.test/")
+        for name in (
+            *(b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X-Override-URL"),
+            *(b"X_ORIGINAL_URL", b"x.rewrite.url", b"x-invoke-path", b"X-Matched-Path", b"X-WSGIProxy-PATH-INFO"),
+        )
+    }
+    | {
+        name.decode(): _asking(b"Host: path.test", name + b": /x", target=b"http://path.test/x/secret/")
+        for name in (
+            *(b"SCRIPT_NAME", b"X-Script-Name", b"x-forwarded-prefix", b"X-Forwarded-Path", b"X-Traversal-Path"),
+            *(b"X_WSGIProxy_SCRIPT_NAME", b"x.traversal.path"),
+        )
+    }
+    | {
+        "X-Original-URL of a URL": _asking(
+            b"Host: path.test", b"X-Original-URL: http://path.test/secret/x", target=b"http://path.test/"
+        ),
+    }
+    | {
+        f"{method.decode()} by {name.decode()} {value.decode()}": method
+        + b" http://path.test/open HTTP/1.1\r\nHost: path.test\r\n%b: %b" % (name, value)
+        + _END
+        for method, name, value in (
+            (b"MOVE", b"Destination", b"/%73ecret/x"),
+            (b"COPY", b"destination", b"http://good.test/secret/x"),
+            (b"PUT", b"X-Amz-Copy-Source", b"secret/x"),
+            (b"PUT", b"x-oss-copy-source", b"/secret/x"),
+            (b"PUT", b"X_Ms_Rename_Source", b"/secret/x"),
+        )
+    }
+)
+
 #: family -> what one sees -> what is sent; all of it asks for ads.test, or for /secret/ of path.test
 REQUESTS: dict[str, dict[str, bytes]] = {
     "versions": {
@@ -128,49 +180,6 @@ REQUESTS: dict[str, dict[str, bytes]] = {
         "removed by a second Connection": _asking(b"Host: good.test", b"CONNECTION: a,\thost\t,b"),
         "removed with the length": b"POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 2\r\n"
         b"Connection: Content-Length\r\n\r\nab",
-    },
-    "headers that servers believe": {
-        name.decode(): _asking(b"Host: good.test", name + b": " + value)
-        for name, value in (
-            (b"X-Forwarded-Host", b"ads.test"),
-            (b"x-forwarded-host", b"good.test, ADS.test.:443"),
-            (b"X-Host", b"ads.test"),
-            (b"X-Forwarded-Server", b"ads.test"),
-            (b"X-Original-Host", b"ads.test"),
-            (b"X-HTTP-Host-Override", b"x.ads.test"),
-            (b"Forwarded", b"for=192.0.2.1;host=ads.test;proto=http"),
-            (b"forwarded", b'for=192.0.2.1, FOR="[::1]"; Host = "ads.test:80"'),
-            # as a program behind CGI reads them
-            (b"X_Forwarded_Host", b"ads.test"),
-            (b"x.forwarded_host", b"ads.test"),
-        )
-    }
-    | {
-        name.decode(): _asking(b"Host: path.test", name + b": /secret/x", target=b"http://path.test/")
-        for name in (
-            *(b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X-Override-URL"),
-            *(b"X_ORIGINAL_URL", b"x.rewrite.url", b"x-invoke-path", b"X-Matched-Path"),
-        )
-    }
-    | {
-        name.decode(): _asking(b"Host: path.test", name + b": /x", target=b"http://path.test/x/secret/")
-        for name in (b"SCRIPT_NAME", b"X-Script-Name", b"x-forwarded-prefix", b"X-Forwarded-Path")
-    }
-    | {
-        "X-Original-URL of a URL": _asking(
-            b"Host: path.test", b"X-Original-URL: http://path.test/secret/x", target=b"http://path.test/"
-        ),
-    }
-    | {
-        f"{method.decode()} by {name.decode()} {value.decode()}": method
-        + b" http://path.test/open HTTP/1.1\r\nHost: path.test\r\n%b: %b" % (name, value)
-        + _END
-        for method, name, value in (
-            (b"MOVE", b"Destination", b"/%73ecret/x"),
-            (b"COPY", b"destination", b"http://good.test/secret/x"),
-            (b"PUT", b"X-Amz-Copy-Source", b"secret/x"),
-            (b"PUT", b"x-oss-copy-source", b"/secret/x"),
-        )
     },
     "methods": {
         method.decode(): method + b" http://ads.test/ HTTP/1.1\r\nHost: ads.test\r\nContent-Length: 0" + _END
@@ -390,6 +399,10 @@ def entries() -> Iterator[Entry]:
             blocked = "path.test/secret/" if b"/secret/" in payload else "ads.test"
             blocked = "http://hashed.test/page" if b"hashed.test" in payload else blocked
             yield Entry(family, blocked, spelling, payload)
+    for spelling, payload in BELIEVED.items():
+        blocked = "path.test/secret/" if b"path.test" in payload else "ads.test"
+        target = payload.split(b" ")[1].partition(b".test")[2]
+        yield Entry("headers that servers believe", blocked, spelling, payload, arrives=(target,))
     for spelling, (payload, arrives) in PIPELINES.items():
         yield Entry("requests in requests", "path.test/secret/", spelling, payload, arrives=arrives)
     for blocked, locations in _LOCATIONS.items():

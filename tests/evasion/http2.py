@@ -33,10 +33,6 @@ REQUESTS: dict[str, dict[str, Fields]] = {
         "two schemes": [*fields(b"/", b"ads.test"), (b":scheme", b"https")],
         "two methods": [*fields(b"/", b"ads.test"), (b":method", b"POST")],
         "a list": fields(b"/", b"good.test, ads.test"),
-        "X-Forwarded-Host": fields(b"/", b"good.test", (b"x-forwarded-host", b"ads.test")),
-        "Forwarded": fields(b"/", b"good.test", (b"forwarded", b"for=_x;host=ads.test")),
-        "Destination": fields(b"/", b"path.test", (b"destination", b"/secret/x"), method=b"COPY"),
-        "X-Original-URL": fields(b"/", b"path.test", (b"x-original-url", b"/secret/x")),
     },
     "HTTP/2: methods and schemes": {
         "an unknown pseudo header": [*fields(b"/", b"ads.test"), (b":protocol", b"websocket")],
@@ -95,6 +91,15 @@ REQUESTS: dict[str, dict[str, Fields]] = {
     },
 }
 
+#: as in ``http1``
+BELIEVED: dict[str, Fields] = {
+    "X-Forwarded-Host": fields(b"/", b"good.test", (b"x-forwarded-host", b"ads.test")),
+    "Forwarded": fields(b"/", b"good.test", (b"forwarded", b"for=_x;host=ads.test")),
+    "Destination": fields(b"/", b"path.test", (b"destination", b"/secret/x"), method=b"COPY"),
+    "X-Original-URL": fields(b"/", b"path.test", (b"x-original-url", b"/secret/x")),
+    "X-WSGIProxy-PATH-INFO": fields(b"/", b"path.test", (b"x-wsgiproxy-path-info", b"/secret/x")),
+}
+
 _FAMILY = "HTTP/2 in a tunnel"
 _TUNNEL = ("good.test", 443)
 
@@ -109,6 +114,12 @@ def entries() -> Iterator[Entry]:
             if family.endswith(("authority", "paths")):
                 secure = [(name, b"https" if name == b":scheme" else value) for name, value in request]
                 yield Entry(_FAMILY, blocked, f"{family}: {spelling}", secure, _TUNNEL)
+    for spelling, request in BELIEVED.items():
+        blocked = "path.test/secret/" if (b":authority", b"path.test") in request else "ads.test"
+        family, shown = "headers that servers believe", f"HTTP/2: {spelling}"
+        secure = [(name, b"https" if name == b":scheme" else value) for name, value in request]
+        yield Entry(family, blocked, shown, request, arrives=(b"/",))
+        yield Entry(family, blocked, f"{shown}, in a tunnel", secure, _TUNNEL, arrives=(b"/",))
     told = (b"content-length", b"%d" % len(_INNER))
     for spelling, head, arrives in (
         ("in a body of untold length", fields(b"/", b"good.test", method=b"POST"), (b"/",)),

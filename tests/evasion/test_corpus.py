@@ -7,12 +7,13 @@ decrypted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from e2e.origin import Origin
-from e2e.proxy import Proxy
+from e2e.proxy import Proxy, request_head
 from evasion.corpus import ENTRIES, NEIGHBOURS, families, ways
 from evasion.driver import LONG, filtering, relays, stopped, sweep
 from evasion.entries import BLOCKED, SHUT
@@ -64,3 +65,14 @@ def test_everything_that_is_blocked_has_spellings() -> None:
     assert {entry.blocked for entry in ENTRIES} == {*BLOCKED, *SHUT}
     assert len(ways(list(ENTRIES))) >= 1000
     assert len(NEIGHBOURS) >= 100
+
+
+def test_where_origins_need_them_fields_that_servers_believe_are_decided(tmp_path: Path, origin: Origin) -> None:
+    believed = [replace(entry, arrives=()) for entry in _FAMILIES["headers that servers believe"]]
+    with filtering(tmp_path, origin, settings={"keep-headers": ["good.test", "path.test"]}) as proxy:
+        assert sweep(proxy, origin, believed).leaked == ()
+        harmless = [b"Destination: /elsewhere"]
+        head = request_head(b"http://path.test/open", b"path.test", method=b"MOVE", headers=harmless)
+        with origin.watch() as arrivals:
+            assert proxy.send(head, "MOVE").status == 200
+    assert [request.headers["destination"] for request in arrivals.requests] == ["/elsewhere"]

@@ -410,6 +410,8 @@ GOOD_POLICIES = [
     "live: {clients: [192.168.1.0/24, '::1'], users: [admin, 7]}",
     "log: {size: 1048576}",
     "log: {size: 1 GiB}",
+    "keep-headers: []",
+    "keep-headers: [dav.example, =b.example, 192.0.2.0/24, {file: list.txt}]",
     "dns: {}",
     "dns: {blocked: nxdomain}",
     "dns: {blocked: refused}",
@@ -455,6 +457,9 @@ GOOD_LISTS = [
     f"rules: ['hashed:sha1={'0a' * 20}', {{uri: 'HASHED:MD5={'0A' * 16}+Query'}}]",
 ]
 WRONG_POLICIES = [
+    "keep-headers: dav.example",
+    "keep-headers: {hosts: [dav.example]}",
+    "keep-headers: ['*.dav.example']",
     "dns: off",
     "dns: {blocked: drop}",
     "dns: {blocked: []}",

@@ -161,6 +161,15 @@ def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: Read
     return AlwaysDecrypted(hosts.names, hosts.networks, frozenset(name for name in names if name is not None))
 
 
+def read_kept_headers(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> HostSet:
+    """The value of ``keep-headers``: a list of hosts."""
+    if not isinstance(node.value, list):
+        report.error(node.line, "keep-headers", f"expected a list of hosts, not {node.kind}")
+        return HostSet()
+    fields = MappingReader(node.short_for("hosts", list), ("hosts",), report)
+    return _read_hosts("keep-headers", fields, read_file, has_ports=False)[0].get(None, HostSet())
+
+
 def _fields_of(node: YamlNode, key: str, keys: tuple[str, ...], report: ProblemReport) -> MappingReader | None:
     """The mapping that a key has, or that its list of hosts is short for; ``None`` with an error in the report."""
     if isinstance(node.value, list | dict):

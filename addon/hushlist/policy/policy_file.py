@@ -24,6 +24,7 @@ from hushlist.policy.groups import (
     LayerUse,
 )
 from hushlist.policy.notify_channels import Channel
+from hushlist.policy.pass_through import HostSet
 from hushlist.policy.proxy_settings import (
     LOOPBACK,
     LogSettings,
@@ -101,6 +102,8 @@ class Policy:
     block_page: Path | None = None
     #: the answer for blocked names
     name_answers: NameAnswers = NameAnswers()  # noqa: RUF009  it is immutable
+    #: origins to which fields go on that servers believe, and whose requests are decided by these, too
+    kept_headers: HostSet = HostSet()  # noqa: RUF009  it is immutable
     #: what to do with requests if the filter fails
     on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
     #: who may see the live page; ``None``: nobody
@@ -135,6 +138,11 @@ class Policy:
         """The fingerprints of all that changes what is in force."""
         rules = rules_of_zone(self.zone)
         return {**self.files, **self.pointers, **({} if rules is None else {rules: fingerprint(rules)})}
+
+    @property
+    def keeps(self) -> Callable[[bytes], bool] | None:
+        """Whether fields that servers believe go on to a canonical host; ``None`` if they do to none."""
+        return self.kept_headers.covers if self.kept_headers else None
 
     @property
     def held_back(self) -> list[Problem]:

@@ -31,6 +31,7 @@ from hushlist.policy.groups import (
     read_settings,
 )
 from hushlist.policy.notify_channels import LANGUAGES, read_channel
+from hushlist.policy.pass_through import HostSet, read_kept_headers
 from hushlist.policy.policy_file import Layer, ListFile, Policy, list_files, uses_of
 from hushlist.policy.proxy_settings import (
     LOOPBACK,
@@ -96,7 +97,7 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 
 POLICY_KEYS = (
     *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("store", "log", "block-page", "dns", "on-failure", "live", "gate", "admin", "notify", "language"),
+    *("store", "log", "block-page", "dns", "keep-headers", "on-failure", "live", "gate", "admin", "notify", "language"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
@@ -142,7 +143,7 @@ class _PolicyReader:
         )
         self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")
         channels = [read_channel(node, report, self._file) for node in fields.items("notify")]
-        log, dns, live = (fields.node(key) for key in ("log", "dns", "live"))
+        log, dns, live, kept = (fields.node(key) for key in ("log", "dns", "live", "keep-headers"))
         return Policy(
             source=str(self._path),
             layers=layers,
@@ -154,6 +155,7 @@ class _PolicyReader:
             log=None if log is None else read_log(log, report),
             block_page=self._file(fields, "block-page"),
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
+            kept_headers=HostSet() if kept is None else read_kept_headers(kept, report, self._read_beside),
             on_failure=read_on_failure(fields),
             live=LOOPBACK if live is None else read_live(live, report),
             admin=read_admin(fields),

@@ -13,7 +13,7 @@ from hushlist.decide.decision import original_url
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, logger_of, printable
 from hushlist.match.rule import Action
-from hushlist.proxy.flow_outcome import SAFE_SEARCH
+from hushlist.proxy.flow_outcome import SAFE_SEARCH, TAKEN_OUT
 from hushlist.proxy.flow_request import client_of_flow, request_of_flow
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.policy_watch import PolicyWatch
@@ -88,7 +88,7 @@ def _host(one: http.HTTPFlow) -> str:
 
 
 def _explain(engine: Engine, one: http.HTTPFlow) -> str:
-    request = request_of_flow(one, with_media=engine.asks_media)
+    request = request_of_flow(one, with_media=engine.asks_media, keeps=engine.policy.keeps)
     decision = engine.decide(request, client=client_of_flow(one))
     lines = [f"{decision.action.value} {decision.url.decode('ascii', 'backslashreplace')} {decision}".rstrip()]
     for match in decision.matches:
@@ -99,4 +99,6 @@ def _explain(engine: Engine, one: http.HTTPFlow) -> str:
         lines.append(f"  as sent: {original.decode('ascii', 'backslashreplace')}")
     if SAFE_SEARCH in one.metadata:
         lines.append(f"  safe search: {one.metadata[SAFE_SEARCH]}")
+    if TAKEN_OUT in one.metadata:
+        lines.append(f"  taken out, as servers believe it: {one.metadata[TAKEN_OUT]}")
     return "\n".join(map(printable, lines))

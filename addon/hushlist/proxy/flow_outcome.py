@@ -18,6 +18,8 @@ from hushlist.proxy.connections.client_connections import note_answer
 KEY = "hushlist"
 #: key for the changes of safe search
 SAFE_SEARCH = "hushlist_safe_search"
+#: key for the names of fields that were taken out, since servers believe them
+TAKEN_OUT = "hushlist_taken_out"
 #: key of flows that no later addon may see: those of the live page, and of pages that wait for an answer
 HIDDEN = "hushlist_live"
 _COMMENT = "hushlist: "

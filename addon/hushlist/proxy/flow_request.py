@@ -16,7 +16,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.policy.groups import Client, user_of
 from hushlist.url.host import LONGEST_NAME
-from hushlist.url.http_head import Naming, fault_of_body, is_name, looked_up, named, request_of_head
+from hushlist.url.http_head import Keeps, Naming, fault_of_body, is_name, looked_up, named, request_of_head
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_host
 
@@ -44,14 +44,14 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
 _LINE_VERSIONS = (b"HTTP/1.1", b"HTTP/1.0")
 
 
-def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False) -> Request:
-    """The request, with all its names; ``with_media``: with the media types that it names.
+def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False, keeps: Keeps = None) -> Request:
+    """The request, with all its names; ``with_media`` and ``keeps`` as for ``request_of_head``.
 
     In a request's line, a client may write any version. Servers read what they do not know in their own ways, and
     mitmproxy takes ``HTTP/2.0`` for HTTP/2, whose requests end by frames.
     """
     client, data = flow.client_conn, flow.request.data
-    request = request_of_head(data, client.sni, naming_of(client.proxy_mode), with_media=with_media)
+    request = request_of_head(data, client.sni, naming_of(client.proxy_mode), with_media=with_media, keeps=keeps)
     if data.http_version not in _LINE_VERSIONS and not is_framed(client.alpn):
         request.fault = request.fault or "its HTTP version is not that of its connection"
     return request

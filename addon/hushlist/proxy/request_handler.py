@@ -13,7 +13,7 @@ from mitmproxy.net.http.url import hostport
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.decide.decision import Judgement
-from hushlist.errors import UrlError, logger_of
+from hushlist.errors import UrlError, logger_of, printable
 from hushlist.policy.safe_search import rewrite_for_safe_search
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.connections.client_connections import end_server, servers_of
@@ -23,6 +23,7 @@ from hushlist.proxy.flow_request import (
     SelfConnections,
     client_of_flow,
     name_to_ask,
+    naming_of,
     request_of_flow,
     seen_of_flow,
 )
@@ -32,6 +33,7 @@ from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.unblock_handler import UnblockHandler, respond
 from hushlist.url.comparison import PERMANENT
+from hushlist.url.http_head import names_to_take_out
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_host
 
@@ -143,6 +145,7 @@ class RequestHandler:
             elif is_open(flow):
                 self._ask_the_name(flow, request)
                 self._name_the_host(flow)
+                self._take_out(flow, recorded)
                 self._search_safely(flow, recorded)
                 if recorded.settings.quotas:
                     self._metered.begin(flow, flow.client_conn, recorded)
@@ -168,7 +171,7 @@ class RequestHandler:
 
     def request_of(self, flow: http.HTTPFlow) -> Request:
         """The request of a flow, with its fault if the proxy itself has made it."""
-        request = request_of_flow(flow, with_media=self._runtime.asks_media)
+        request = request_of_flow(flow, with_media=self._runtime.asks_media, keeps=self._runtime.keeps)
         return replace(request, fault=LOOP) if self._own.is_loop(flow.client_conn, flow.server_conn) else request
 
     def open_requests(self, *, by_grant: bool) -> list[tuple[http.HTTPFlow, Request | None]]:
@@ -236,6 +239,17 @@ class RequestHandler:
                 asked.headers.insert(0, "Host", hostport(asked.scheme, host, asked.port))
                 self._keep(flow)
 
+    def _take_out(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
+        """Take out the fields that servers believe, and that were not decided; a dry run changes nothing."""
+        if judgement.settings.mode == "tag":
+            return
+        names = names_to_take_out(judgement.request, naming_of(flow.client_conn.proxy_mode), self._runtime.keeps)
+        if names:
+            headers = flow.request.headers
+            headers.fields = tuple(field for field in headers.fields if field[0] not in names)
+            flow.metadata[flow_outcome.TAKEN_OUT] = ", ".join(sorted(map(_shown, names)))
+            self._keep(flow)
+
     def _search_safely(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
         """Ask a search engine for safe results if the policy says so and the client does not.
 
@@ -273,6 +287,10 @@ class RequestHandler:
     def _keep(self, flow: http.HTTPFlow) -> None:
         """Keep the decision for the request as it was changed here."""
         self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow))
+
+
+def _shown(name: bytes) -> str:
+    return printable(name.decode("latin-1"))
 
 
 def _set_header(headers: http.Headers, name: str, value: str) -> None:

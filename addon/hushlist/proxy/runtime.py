@@ -36,6 +36,7 @@ from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
 from hushlist.unblock.use_minutes import UseMinutes
 from hushlist.url.comparison import RedirectMemory
+from hushlist.url.http_head import Keeps
 from hushlist.url.request import Request
 
 logger = logger_of(__name__)
@@ -126,6 +127,11 @@ class Runtime:
     def asks_media(self) -> bool:
         """Whether the media types that a request names can change a decision."""
         return self.engine is not None and self.engine.asks_media
+
+    @property
+    def keeps(self) -> Keeps:
+        """Whether fields that servers believe go on to a host; ``None`` if they do to none."""
+        return None if self.engine is None else self.engine.policy.keeps
 
     def judge(
         self,

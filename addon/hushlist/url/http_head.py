@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Protocol
 
@@ -58,31 +58,36 @@ class Naming(Enum):
     ADMINISTRATOR = auto()
 
 
-def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, with_media: bool = False) -> Request:
+#: whether a canonical host is one of the policy's ``keep-headers``; ``None``: there are none
+Keeps = Callable[[bytes], bool] | None
+
+
+def request_of_head(
+    head: HttpHead, server_name: str | None, naming: Naming, *, with_media: bool = False, keeps: Keeps = None
+) -> Request:
     """The request. Its hosts are the target's, then those of authority and headers, then the TLS server name.
 
     If it has too many hosts to be read, the last ones are left out, since they may take long to read.
-    ``with_media``: with the media types that it names.
+    ``with_media``: with the media types that it names. Where fields that servers believe are taken out before it goes
+    on (``names_to_take_out``), they say nothing.
     """
     scheme, fields = head.scheme.lower(), head.headers.fields
     if naming is Naming.CLIENT and scheme == b"http":
         server_name = None  # the request itself has no TLS, so this is the name of the proxy
-    listed, targets, prefixes, others = _believed(fields)
-    host, authority, fault = head.host, head.authority, _fault(head)
-    if naming is Naming.ADMINISTRATOR:
-        others += targets
-        if prefixes:
-            others += _below(head.path, prefixes)
-            fault = fault or (_TOO_MANY if len(prefixes) > MOST_HOSTS else None)
-    elif any(target != head.path for target in targets) or any(prefix.strip(b"/") for prefix in prefixes):
-        fault = fault or "a header in it names another target"
-    octets = sum(map(len, listed), len(host) + len(authority))
-    if octets > _LONGEST_NAMES:
-        fault = fault or Excess("its names are too long")
-        host, authority, *listed = host[:LONGEST_NAME], *(name[:LONGEST_NAME] for name in (authority, *listed))
-        del listed[MOST_HOSTS:]
-    names = _names if octets <= _LONGEST_REMEMBERED else _names.__wrapped__
-    hosts, destination, fault_of_hosts = names(host, authority, tuple(listed), server_name, naming)
+    names = partial(_names_of, head, server_name, naming)
+    hosts, destination, fault_of_hosts = names(listed := _hosts_said(fields))
+    authority, fault, others = head.authority, _fault(head), list[bytes]()
+    if naming is Naming.ADMINISTRATOR or (keeps is not None and any(keeps(_canonical(host)) for host in hosts)):
+        more, targets, prefixes, others = _believed(fields)
+        if more:
+            hosts, destination, fault_of_hosts = names([*listed, *more])
+        if naming is Naming.ADMINISTRATOR:
+            others += targets
+            if prefixes:
+                others += _below(head.path, prefixes)
+                fault = fault or (_TOO_MANY if len(prefixes) > MOST_HOSTS else None)
+        elif any(target != head.path for target in targets) or any(prefix.strip(b"/") for prefix in prefixes):
+            fault = fault or "a header in it names another target"
     user, at, _ = authority.rpartition(b"@")
     media = tuple(_media(fields)) if with_media else ()
     fault = fault or fault_of_hosts
@@ -93,6 +98,22 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
     if others:
         request.others = tuple(_others(request, others))
     return request
+
+
+def _names_of(
+    head: HttpHead, server_name: str | None, naming: Naming, listed: list[bytes]
+) -> tuple[tuple[bytes, ...], bytes | None, str | None]:
+    """Every host of a request, also of those ``listed`` in its headers, the one that no client has named, and a fault
+    in them."""
+    host, authority, fault = head.host, head.authority, None
+    octets = sum(map(len, listed), len(host) + len(authority))
+    if octets > _LONGEST_NAMES:
+        fault = Excess("its names are too long")
+        host, authority, *listed = host[:LONGEST_NAME], *(name[:LONGEST_NAME] for name in (authority, *listed))
+        del listed[MOST_HOSTS:]
+    names = _names if octets <= _LONGEST_REMEMBERED else _names.__wrapped__
+    hosts, destination, fault_of_hosts = names(host, authority, tuple(listed), server_name, naming)
+    return hosts, destination, fault or fault_of_hosts
 
 
 # Spec: RFC 4918, 8.3: Simple-ref = absolute-URI | ( path-absolute [ "?" query ] ). Stores have paths without a slash.
@@ -283,28 +304,77 @@ def _fault_of_body(head: HttpHead) -> str | None:
 _AS_READ = bytes.maketrans(string.ascii_uppercase.encode() + b"_.", string.ascii_lowercase.encode() + b"--")
 
 
-# Many servers take these for Host. Clients of a proxy have no reason to send another name in them.
+# What servers believe of a request beside its own line and Host. No browser sends such a field; in front of a server,
+# another may have set it: then it is decided, too.
 _HOST = b"host"
+# Many servers take these for Host.
 _OTHER_HOSTS = frozenset((b"x-host", b"x-forwarded-host", b"x-original-host", b"x-http-host-override"))
 _OTHER_HOSTS |= {b"x-forwarded-server"}  # Jetty's ForwardedRequestCustomizer
+_OTHER_HOSTS |= {b"x-wsgiproxy-http-host"}  # WSGIProxy's middleware, of which are the next two as well
 _FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
-# Some servers (IIS, Symfony, Zend) take these for the target. In front of a server, another may have set them: then
-# they are decided, too.
+# Some servers (IIS, Symfony, Zend) take these for the target.
 _TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
 _TARGETS |= {b"x-forwarded-path", b"x-invoke-path", b"x-matched-path"}  # of these, Next.js takes the last two
+_TARGETS |= {b"x-wsgiproxy-path-info"}
 # What gunicorn, and snippets for Flask and Django that many have copied, take from the beginning of the path.
 _PREFIXES = frozenset((b"script-name", b"x-script-name", b"x-forwarded-prefix"))
+_PREFIXES |= {b"x-wsgiproxy-script-name", b"x-traversal-path"}
 # Where a server is to copy or move to (WebDAV), or to copy from: Swift, S3, and the stores of Google, Azure, Alibaba,
 # Tencent, Huawei, Baidu and Volcano Engine.
 _OTHERS = frozenset((b"destination", b"x-copy-from", b"x-amz-rename-source", b"x-ms-rename-source"))
 _OTHERS |= {b"x-%b-copy-source" % name for name in (b"amz", b"goog", b"ms", b"oss", b"cos", b"obs", b"bce", b"tos")}
-_BELIEVED = _OTHER_HOSTS | _TARGETS | _PREFIXES | _OTHERS | {_HOST, _FORWARDED}
+_BELIEVED = _OTHER_HOSTS | _TARGETS | _PREFIXES | _OTHERS | {_FORWARDED}
 _BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
+#: all of these, and what is like them, as a program behind CGI reads its name
+_TAKEN_OUT = re.compile(
+    rb"""forwarded
+       | x-forwarded-(?!(?:for|proto|port)\Z).*
+       | x-(?:original|rewrite|wsgiproxy|invoke)-.*
+       | x-(?:host|http-host-override|override-ur[il]|matched-path)
+       | (?:.*-)?script-name
+       | (?:.*-)?traversal-path
+       | destination
+       | x-(?:.*-)?(?:copy|move|rename|fetch)-(?:source|from|to|target|destination|ur[il])(?:-.*)?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+#: octets of a name that the cache keeps
+_LONGEST_KNOWN_NAME = 64
+
+
+def names_to_take_out(request: Request, naming: Naming, keeps: Keeps = None) -> frozenset[bytes]:
+    """The names of a request's fields, as they were sent, that go to no origin; none where they were decided.
+
+    >>> fields = [(b"X_Forwarded-Host", b"a"), (b"X-Forwarded-For", b"b")]
+    >>> names_to_take_out(Request(b"http", (b"h.example",), 80, b"/", fields=fields), Naming.CLIENT)
+    frozenset({b'X_Forwarded-Host'})
+    """
+    names = {name for name, _ in request.fields if _is_taken_out(name)}
+    if not names or naming is Naming.ADMINISTRATOR:
+        return frozenset()
+    hosts = (host for host in request.hosts if host != request.destination or len(request.hosts) == 1)
+    if keeps is not None and all(keeps(_canonical(host)) for host in hosts):
+        return frozenset()
+    return frozenset(names)
+
+
+def _is_taken_out(name: bytes) -> bool:
+    return _is_known(name) if len(name) <= _LONGEST_KNOWN_NAME else _is_known.__wrapped__(name)
+
+
+@lru_cache(1024)
+def _is_known(name: bytes) -> bool:
+    return _TAKEN_OUT.fullmatch(name.translate(_AS_READ)) is not None
+
+
+def _hosts_said(fields: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """The values of all Host fields, as any server may read their names."""
+    return [value for name, value in fields if len(name) == len(_HOST) and name.translate(_AS_READ) == _HOST]
 
 
 def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
-    """What header fields say that a server may take for its host, for the target, for a prefix of it that does not
-    count, and for another one besides.
+    """What header fields besides Host say that a server may take for its host, for the target, for a prefix of it that
+    does not count, and for another one besides.
 
     Spec: RFC 9110, 7.2; RFC 7239, 5.3; RFC 4918, 10.3
     """
@@ -314,8 +384,8 @@ def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[byte
         for name, value in fields
         if len(name) in _BELIEVED_SIZES and (known := name.translate(_AS_READ)) in _BELIEVED
     ]
-    listed = [value for name, value in found if name == _HOST]
-    if len(listed) == len(found):
+    listed: list[bytes] = []
+    if not found:
         return listed, [], [], []
     for name, value in found:
         if name in _OTHER_HOSTS:

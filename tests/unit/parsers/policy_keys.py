@@ -9,7 +9,13 @@ from pathlib import Path
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.policy.groups import Client
-from hushlist.policy.pass_through import PassThrough, ReadFile, read_always_decrypted, read_pass_through
+from hushlist.policy.pass_through import (
+    PassThrough,
+    ReadFile,
+    read_always_decrypted,
+    read_kept_headers,
+    read_pass_through,
+)
 from hushlist.policy.proxy_settings import FailureCause, read_live, read_name_answers, read_on_failure
 from unit.parsers.table import Parser, check_problems, put
 
@@ -71,6 +77,19 @@ def _always_decrypt(octets: bytes) -> None:
         always = read_always_decrypted(node, report, lambda _name, _line: (Path("pinned.txt"), _PINNED))
         assert all(always.covers(host) for host, _ in always.names)
         assert all(map(always.has, always.categories))
+    check_problems(report, octets + _PINNED)
+
+
+@add(
+    "policy keep-headers",
+    *("[dav.example, =1.2.3.4, {file: p}]", "[b\u00fccher.example, '2001:db8::/32']"),
+    units=_NESTED,
+)
+def _kept_headers(octets: bytes) -> None:
+    node, report = _document(octets)
+    if node is not None:
+        kept = read_kept_headers(node, report, lambda _name, _line: (Path("pinned.txt"), _PINNED))
+        assert all(kept.covers(host) for host, _ in kept.names)
     check_problems(report, octets + _PINNED)
 
 

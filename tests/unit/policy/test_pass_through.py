@@ -15,6 +15,7 @@ from hushlist.policy.pass_through import (
     PassThrough,
     ReadFile,
     read_always_decrypted,
+    read_kept_headers,
     read_pass_through,
 )
 from hushlist.policy.policy_reader import read_policy
@@ -216,6 +217,24 @@ def test_what_is_always_decrypted_has_hosts_and_categories() -> None:
 def test_what_is_wrong_in_what_is_always_decrypted_is_named_with_its_place(text: str, errors: list[str]) -> None:
     found = read_by(read_always_decrypted, text)[1]
     assert [one[: len(expected)] for one, expected in zip(found, errors, strict=True)] == errors
+
+
+@each_row(
+    ("text", "errors"),
+    [
+        ("[]", []),
+        ("[=DAV.example, {file: f}]", []),
+        ("dav.example", ["p:1: keep-headers: expected a list of hosts, not text"]),
+        ("{hosts: [a.example]}", ["p:1: keep-headers: expected a list of hosts, not a mapping"]),
+        ("[a/b]", [f"p:1: a/b: {HOST}"]),
+        ("[{}]", ["p:1: keep-headers: it names no file"]),
+    ],
+)
+def test_origins_that_need_headers_are_hosts(text: str, errors: list[str]) -> None:
+    kept, found = read_by(read_kept_headers, text, {"f": b"192.0.2.0/24"})
+    assert [one[: len(expected)] for one, expected in zip(found, errors, strict=True)] == errors
+    if "DAV" in text:
+        assert [kept.covers(host) for host in (b"dav.example", b"x.dav.example", b"192.0.2.7")] == [True, False, True]
 
 
 def test_a_group_decrypts_as_it_says_itself(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mitmproxy import connection, exceptions, http
 from mitmproxy import flow as mitmproxy_flow
+from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
@@ -23,7 +24,7 @@ from hushlist.proxy.addon import Hushlist, LastLook
 from hushlist.proxy.bounds.bounded_websocket import LONGEST_MESSAGE, MESSAGE_LIMIT
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
-from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
+from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, TAKEN_OUT, WOULD_BLOCK
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.heartbeat import Heartbeat
@@ -898,6 +899,31 @@ def test_a_request_that_is_changed_or_replayed_is_another_decision(hushlist: Hus
     run(hushlist, flow)
     urls = [one["url"] for one in written(hushlist, policy)]
     assert urls == ["http://other.example/", *["http://third.example/"] * 2]
+
+
+@pytest.mark.usefixtures("grouped")
+def test_fields_that_servers_believe_are_taken_out_of_what_passes(hushlist: Hushlist) -> None:
+    def sent(**state: str) -> http.HTTPFlow:
+        flow = flow_of("http://other.example/", host="other.example")
+        flow.client_conn.proxy_mode = ProxyMode.parse(state.get("mode", "regular"))
+        flow.request.headers.fields += ((b"X-Forwarding-Host", b"a"), (b"x-forwarded-host", b"other.example"))
+        flow.request.headers.fields += ((b"X-FORWARDED-HOST", b"b"), (b"X-Forwarded-For", b"192.0.2.1"))
+        flow.live = "recorded" not in state
+        return flow
+
+    flow = run(hushlist, sent())
+    assert flow.response is None
+    names = [name for name, _ in flow.request.headers.fields]
+    assert names[-2:] == [b"X-Forwarding-Host", b"X-Forwarded-For"]
+    assert flow.metadata[TAKEN_OUT] == "X-FORWARDED-HOST, x-forwarded-host"
+    again = run(hushlist, flow)  # its body has arrived: nothing is new
+    assert again.request.headers.fields == flow.request.headers.fields
+    recorded = sent(recorded="yes")
+    before = recorded.request.get_state()
+    assert run(hushlist, recorded).request.get_state() == before
+    behind = run(hushlist, sent(mode="reverse:http://other.example"))
+    assert behind.request.headers["x-forwarded-host"] == "other.example, b"
+    assert TAKEN_OUT not in behind.metadata
 
 
 @pytest.mark.usefixtures("grouped")

@@ -10,7 +10,7 @@ from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.flow_outcome import SAFE_SEARCH
+from hushlist.proxy.flow_outcome import SAFE_SEARCH, TAKEN_OUT
 from unit.mitmproxied import add_proxy_options, mitmproxied
 
 
@@ -170,6 +170,13 @@ def test_explain_tells_of_safe_search(context: taddons.context) -> None:
     flow.metadata[SAFE_SEARCH] = "Google, strict"
     lines = context.master.commands.call("hushlist.explain", [flow]).splitlines()
     assert lines == ["pass http://fine.example/", "  safe search: Google, strict"]
+
+
+def test_explain_tells_of_what_was_taken_out(context: taddons.context) -> None:
+    flow = flow_of("http://fine.example/")
+    flow.metadata[TAKEN_OUT] = "X-Host"
+    lines = context.master.commands.call("hushlist.explain", [flow]).splitlines()
+    assert lines == ["pass http://fine.example/", "  taken out, as servers believe it: X-Host"]
 
 
 def test_reload_reads_all_again(context: taddons.context, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:

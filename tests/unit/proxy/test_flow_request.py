@@ -15,15 +15,22 @@ from hushlist.match.rule import Action
 from hushlist.proxy.flow_request import (
     client_of_flow,
     name_to_ask,
+    naming_of,
     request_of_connection,
     request_of_flow,
     request_of_question,
     seen_of_flow,
 )
 from hushlist.url import http_head
+from hushlist.url.http_head import Naming, names_to_take_out
 from hushlist.url.request import Request
 from unit.hostile import engine_of, octets, seconds
 from unit.rows import each_row
+
+
+def keeps_all(_: bytes) -> bool:
+    """Every host is one of ``keep-headers``."""
+    return True
 
 
 def flow_of(
@@ -188,7 +195,7 @@ def test_raw_octets_are_not_decoded() -> None:
 def test_a_request_goes_by_target_authority_host_headers_and_server_name(
     flow: http.HTTPFlow, hosts: tuple[bytes, ...]
 ) -> None:
-    assert request_of_flow(flow).hosts == hosts
+    assert request_of_flow(flow, keeps=keeps_all).hosts == hosts
 
 
 @each_row(
@@ -238,11 +245,11 @@ def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) 
     fault = "a header in it names another target"
     for value, expected in ((b"/p?q", None), (b" /p?q ", None), (b"/p", fault), (b"http://other.example/", fault)):
         flow = flow_of(headers=((name, value),))
-        assert request_of_flow(flow).fault == expected
+        assert request_of_flow(flow, keeps=keeps_all).fault == expected
         flow.client_conn.proxy_mode = ProxyMode.parse("reverse:http://target.example")
-        assert request_of_flow(flow).fault is None  # a server in front of the proxy may have set it
+        assert request_of_flow(flow, keeps=keeps_all).fault is None  # a server in front of the proxy may have set it
         named = value.strip().removeprefix(b"http://other.example")
-        assert [other.target for other in request_of_flow(flow).others] == [named]
+        assert [other.target for other in request_of_flow(flow, keeps=keeps_all).others] == [named]
 
 
 @each_row("name", [b"SCRIPT_NAME", b"x-script-name", b"X-Forwarded-Prefix"])
@@ -250,16 +257,16 @@ def test_a_path_is_decided_without_the_beginning_that_a_server_leaves_out(name: 
     engine, fault = engine_of("rules: [target.example/secret/]"), "a header in it names another target"
     for value, path in ((b"/x", b"/x/secret/"), (b"/x/", b"/x/secret/"), (b"/x", b"/%78/%73ecret/")):
         flow = flow_of(path=path, headers=((name, value),))
-        assert request_of_flow(flow).fault == fault
+        assert request_of_flow(flow, keeps=keeps_all).fault == fault
         flow.client_conn.proxy_mode = ProxyMode.parse("reverse:http://target.example")
-        request = request_of_flow(flow)  # a server in front of the proxy may have set it
+        request = request_of_flow(flow, keeps=keeps_all)  # a server in front of the proxy may have set it
         assert (request.fault, engine.decide(request).action) == (None, Action.BLOCK)
     for value in (b"", b"/"):
-        assert request_of_flow(flow_of(headers=((name, value),))).fault is None
+        assert request_of_flow(flow_of(headers=((name, value),)), keeps=keeps_all).fault is None
     flow = flow_of(path=b"/" + b"%61" * 20000, headers=((name, b"/a"),) * 3000)
     flow.client_conn.proxy_mode = ProxyMode.parse("reverse:http://target.example")
-    assert request_of_flow(flow).fault == "its headers name too many other targets"
-    assert seconds(lambda: engine.decide(request_of_flow(flow))) < 0.25
+    assert request_of_flow(flow, keeps=keeps_all).fault == "its headers name too many other targets"
+    assert seconds(lambda: engine.decide(request_of_flow(flow, keeps=keeps_all))) < 0.25
 
 
 @each_row(
@@ -275,26 +282,108 @@ def test_a_path_is_decided_without_the_beginning_that_a_server_leaves_out(name: 
 @each_row("name", [b"Destination", b"x-copy-from", b"X-Amz_Copy-Source", b"X-MS-Copy-Source"])
 def test_a_place_to_copy_to_or_from_is_decided_too(name: bytes, value: bytes) -> None:
     engine = engine_of("rules: [target.example/secret/, blocked.example]")
-    request = request_of_flow(flow_of(headers=((b"a", b"b"), (name, value))))
+    request = request_of_flow(flow_of(headers=((b"a", b"b"), (name, value))), keeps=keeps_all)
     assert (request.fault, engine.decide(request).action) == (None, Action.BLOCK)
-    harmless = request_of_flow(flow_of(headers=((name, b"http://target.example/open/secret/"),)))
+    harmless = request_of_flow(flow_of(headers=((name, b"http://target.example/open/secret/"),)), keeps=keeps_all)
     assert engine.decide(harmless).action is Action.PASS
-    mixed = request_of_flow(flow_of(headers=((name, b"/open"), (b"Destination", value))))
+    mixed = request_of_flow(flow_of(headers=((name, b"/open"), (b"Destination", value))), keeps=keeps_all)
     assert engine.decide(mixed).action is Action.BLOCK
 
 
 def test_more_places_than_a_client_could_mean_are_no_request() -> None:
     engine = engine_of("rules: []")
     few = tuple((b"Destination", b"/%d" % (number % 4)) for number in range(4000))
-    assert engine.decide(request_of_flow(flow_of(headers=few))).action is Action.PASS
-    many = request_of_flow(flow_of(headers=tuple((b"Destination", b"/%d" % number) for number in range(1000))))
+    assert engine.decide(request_of_flow(flow_of(headers=few), keeps=keeps_all)).action is Action.PASS
+    many = request_of_flow(
+        flow_of(headers=tuple((b"Destination", b"/%d" % number) for number in range(1000))), keeps=keeps_all
+    )
     assert len(many.others) == 5
     assert engine.decide(many).fault == "its headers name too many other targets"
     long = tuple((b"Destination", b"/%d" % number + b"a/;b/..//%2e%2e/" * 500) for number in range(2))
-    request = request_of_flow(flow_of(headers=long))
+    request = request_of_flow(flow_of(headers=long), keeps=keeps_all)
     assert engine.decide(request).fault == "its headers name other targets that are too long"
     assert sum(len(other.target) for other in request.others) < 4096
-    assert engine.decide(request_of_flow(flow_of(headers=long[:1]))).fault is None
+    assert engine.decide(request_of_flow(flow_of(headers=long[:1]), keeps=keeps_all)).fault is None
+
+
+#: fields that servers believe, by every name that people have seen, and names like these
+BELIEVED = (
+    *(b"Forwarded", b"FORWARDED", b"X-Forwarded-Host", b"X_Forwarded.Host", b"X-Forwarded-Server", b"X-Forwarded-Path"),
+    *(b"X-Forwarded-Prefix", b"X-Forwarded-Uri", b"X-Forwarded-Ssl", b"X-Forwarded-For-Host", b"X-Forwarded-Port-x"),
+    *(
+        b"X-Original-URL",
+        b"x-original-uri",
+        b"X-Original-Host",
+        b"X-ORIGINAL-METHOD",
+        b"X-Rewrite-URL",
+        b"X_Rewrite_Url",
+    ),
+    *(b"X-WSGIProxy-PATH-INFO", b"X-WSGIProxy-HTTP-HOST", b"X-WSGIProxy-Script-Name", b"X.WSGIProxy_x"),
+    *(b"SCRIPT_NAME", b"Script-Name", b"X-Script-Name", b"HTTP_X_SCRIPT_NAME", b"X-Traversal-Path", b"Traversal.Path"),
+    *(b"X-Host", b"x_host", b"X-HTTP-Host-Override", b"X-Override-URL", b"X-Invoke-Path", b"X-Invoke-Query"),
+    *(b"X-Matched-Path", b"Destination", b"DESTINATION", b"X-Copy-From", b"X-Amz-Copy-Source", b"X_Amz_Copy_Source"),
+    *(b"x-goog-copy-source", b"X-MS-Copy-Source", b"X-Oss-Copy-Source", b"X-Cos-Copy-Source", b"X-Obs-Copy-Source"),
+    *(b"X-Bce-Copy-Source", b"X-Tos-Copy-Source", b"X-Amz-Rename-Source", b"X-MS-Rename-Source", b"X-MS-Move-Source"),
+    *(b"X-Oss-Fetch-Source", b"X-Bce-Fetch-URL", b"X-Amz-Copy-Source-Range", b"X-Move-To", b"X-Rename-Destination"),
+)
+#: what browsers, scripts of pages and other proxies send
+HARMLESS = (
+    *(b"Host", b"host", b"X-Forwarded-For", b"X_Forwarded_For", b"X-Forwarded-Proto", b"X-Forwarded-Port", b"Origin"),
+    *(b"Sec-Fetch-Dest", b"Sec-Fetch-Site", b"X-Requested-With", b"X-RapidAPI-Host", b"X-Original", b"Referer", b"Via"),
+    *(b"X-Amz-Date", b"X-Amz-Target", b"X-Goog-Api-Key", b"X-CSRF-Token", b"Content-Location", b"Overwrite", b"Depth"),
+    *(b"X-Real-IP", b"X-Hostname", b"Scripts", b"X-Destination", b"Copy-Source", b"", b"X-Copy", b"X-Script-Names"),
+)
+
+
+@each_row("name", BELIEVED)
+def test_a_field_that_servers_believe_says_nothing_and_is_taken_out(name: bytes) -> None:
+    for mode in ("regular", "upstream:http://h.example", "transparent", "socks5", "wireguard"):
+        flow = flow_of(headers=((b"Host", b"target.example"), (name, b"http://blocked.example/secret/")))
+        flow.client_conn.proxy_mode = ProxyMode.parse(mode)
+        request = request_of_flow(flow)
+        assert (request.hosts, request.others, request.fault) == ((b"target.example",), (), None)
+        assert names_to_take_out(request, naming_of(flow.client_conn.proxy_mode)) == {name}
+
+
+@each_row("name", HARMLESS)
+def test_other_fields_stay(name: bytes) -> None:
+    request = request_of_flow(flow_of(headers=((name, b"target.example"),)))
+    assert names_to_take_out(request, Naming.CLIENT) == frozenset()
+
+
+def test_behind_a_server_and_for_origins_that_need_them_the_fields_stay() -> None:
+    def keeps(host: bytes) -> bool:
+        return host == b"target.example"
+
+    fields = ((b"Host", b"target.example"), (b"Destination", b"/x"), (b"X-Forwarded-Host", b"target.example"))
+    flow = flow_of(headers=fields)
+    for naming, kept, expected in (
+        (Naming.ADMINISTRATOR, None, set()),
+        (Naming.CLIENT, keeps, set()),
+        (Naming.ADDRESS, keeps, set()),
+        (Naming.CLIENT, None, {b"Destination", b"X-Forwarded-Host"}),
+        (Naming.CLIENT, lambda _: False, {b"Destination", b"X-Forwarded-Host"}),
+    ):
+        assert names_to_take_out(request_of_flow(flow, keeps=kept), naming, kept) == expected
+    assert [own.target for own in request_of_flow(flow, keeps=keeps).others] == [b"/x"]
+    # whoever else the request goes by has them decided, and not sent
+    for other in ((b"Host", b"other.example"), (b"X-Forwarded-Host", b"other.example")):
+        request = request_of_flow(flow_of(headers=(*fields, other)), keeps=keeps)
+        assert b"other.example" in request.hosts
+        assert names_to_take_out(request, Naming.CLIENT, keeps) == {b"Destination", b"X-Forwarded-Host"}
+    transparent = flow_of("http://192.0.2.7/", headers=fields)
+    transparent.client_conn.proxy_mode = ProxyMode.parse("transparent")
+    request = request_of_flow(transparent, keeps=keeps)
+    assert request.destination == b"192.0.2.7"
+    assert [own.target for own in request.others] == [b"/x"]
+    assert names_to_take_out(request, Naming.ADDRESS, keeps) == frozenset()
+
+
+def test_names_of_fields_cost_linear_time() -> None:
+    names = (b"x-" + b"copy-" * 12000, b"-" * 60000, b"x-forwarded-" + b"-script-name" * 4900)
+    for own in (*names, *(b"x-%d-copy-sourc" % number for number in range(4000))):
+        request = request_of_flow(flow_of(headers=((own, b""),)))
+        assert seconds(lambda request=request: names_to_take_out(request, Naming.CLIENT)) < 0.05
 
 
 @each_row(
@@ -472,7 +561,7 @@ def test_where_what_is_seen_is_equal_so_is_the_request(changes: list[str]) -> No
 @each_row(
     "host",
     [
-        *(b"a%00.example", b"a%0d%0a", b"a b", b"a, b", b"a%c0%aeb", b"a\xc0\xaeb", b"a\xff", b"b\xfccher.example"),
+        *(b"a%01.example", b"a%0d%0a", b"a b", b"a, b", b"a%c0%aeb", b"a\xc0\xaeb", b"a\xff", b"b\xfccher.example"),
         *("a ".encode(), "a　b".encode(), "a ".encode()),
         *(b"%5B::1%5D", b"a<b>", b"a|b", b"[a]", b'"a"', b"a^b"),
     ],
