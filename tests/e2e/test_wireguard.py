@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import socket
 import ssl
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from e2e.proxy import FILTER, MITMDUMP, Proxy, running
 from e2e.resolver import AAAA, A, Resolver, ask_tcp, ask_udp, query
 from e2e.test_http3 import QuicOrigin
 from e2e.test_http3 import ask as ask_http3
+from e2e.test_router import NEITHER, ends_at_once, refused_datagram, rules, started
 from e2e.test_tunnels import ask, is_the_origin_s, tls_over
 
 resource = pytest.importorskip("resource", reason="on Windows, there are no namespaces")
@@ -58,7 +60,13 @@ class Tunnelled(Network):
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tunnelled]:
-    folder = tmp_path_factory.mktemp("wireguard")
+    with tunnelled(tmp_path_factory.mktemp("wireguard")) as network:
+        yield network
+
+
+@contextmanager
+def tunnelled(folder: Path) -> Iterator[Tunnelled]:
+    """The machines, and a proxy in WireGuard mode, whose process a test may end."""
     write_list(folder / "rules.yaml", "ads.test", "path.test/secret/")
     policy = write_policy(folder, ["rules.yaml"], **{"pass-through": [f"{PASSED}/32"]})
     with ExitStack() as stack:
@@ -179,6 +187,12 @@ def test_http3_is_filtered(network: Tunnelled, site: str) -> None:
     reached = network.arrived(lambda: answers.append(browse("good.test", "/", "good.test")))
     assert answers[-1] == (200, b"from the origin")
     assert {packet[1] for packet in reached} - {NAMESERVER} == {NAMED}
+
+
+@pytest.mark.parametrize("site", [ELSEWHERE, ELSEWHERE6])
+@pytest.mark.parametrize(("port", "octets"), NEITHER)
+def test_what_is_neither_http_nor_tls_ends_at_once(network: Tunnelled, site: str, port: int, octets: bytes) -> None:
+    assert network.arrived(lambda: ends_at_once(network, site, port, octets)) == set()
 
 
 @pytest.mark.parametrize("site", [ELSEWHERE, ELSEWHERE6])
@@ -303,3 +317,83 @@ def test_nobody_in_the_tunnel_is_the_machine_of_the_proxy(network: Tunnelled) ->
         assert ask(sent, "hushlist.internal", "/metrics") == b""
     network.log.wait_for(r"no connection for \('127\.9\.9\.9'", before)
     assert b" 403 " in network.http(NAMED, "hushlist.internal", "/metrics")
+
+
+# -- the end of the proxy ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "latest"), [(signal.SIGINT, 5.0), (signal.SIGTERM, 15.0)])
+def test_what_is_open_is_told_the_end_of_the_proxy(tmp_path: Path, number: int, latest: float) -> None:
+    """Whoever downloads would wait on else: a new proxy does not know the tunnel of the old one."""
+    with tunnelled(tmp_path) as network:
+        with network.internet.inside():
+            endless = socket.create_server((NAMED, 8080))
+        with endless, network.connect(NAMED, 8080) as downloading:
+            downloading.sendall(b"GET / HTTP/1.1\r\nHost: good.test:8080\r\n\r\n")
+            serving, _ = endless.accept()
+            with serving:
+                serving.recv(1000)
+                serving.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegun")
+                received = b""
+                while not received.endswith(b"begun"):
+                    received += downloading.recv(1000)
+                network.proxy.process.send_signal(number)
+                begun = time.monotonic()
+                with suppress(ConnectionError):
+                    assert downloading.recv(1000) == b""
+                assert time.monotonic() - begun < latest
+
+
+def test_a_tunnel_that_the_machine_ends_itself_outlives_the_proxy(tmp_path: Path) -> None:
+    """As rules/devices.md describes it: the router's own WireGuard, and behind it what examples/router does."""
+    write_list(tmp_path / "rules.yaml", "ads.test")
+    policy = write_policy(tmp_path, ["rules.yaml"])
+    with ExitStack() as stack:
+        device, router, internet = (stack.enter_context(Machine()) for _ in range(3))
+        lay(device, router, internet, tmp_path)
+        keys = {name: router.run("wg", "genkey").strip() for name in ("server_key", "client_key")}
+        stack.enter_context(_own_tunnel(router, tmp_path, keys))
+        router.run("nft", "-f", "-", text=rules(lan='{ "inside.1", "wg0" }', wan='"outside"', proxy='"root"'))
+        with internet.inside():
+            origin = stack.enter_context(QuicOrigin(tmp_path, NAMED, (80, 443)))
+            resolver = stack.enter_context(Resolver(NAMESERVER, 53))
+        wire = stack.enter_context(Wire(internet, "eth0", router, "172.16.7.254"))
+        stack.enter_context(
+            _tunnel(device, tmp_path, keys, router.run("wg", "pubkey", text=keys["server_key"]).strip())
+        )
+        for is_again in (False, True):
+            with running(started(tmp_path, router, policy), tmp_path) as (_, log):
+                log.wait_for("Transparent Proxy listening")
+                log.wait_for("DNS server listening")
+                begun = time.monotonic()
+                network = Network(device, router, internet, origin, resolver, wire, log)
+                with device.inside():
+                    assert ask_udp(53, query((b"ads.test", A)), NAMESERVER).code == NXDOMAIN
+                    assert ask_udp(53, query((b"good.test", A)), NAMESERVER).answers
+                assert b"from the origin" in network.http(NAMED, "good.test")
+                _page(network.http(NAMED, "ads.test"))
+                assert not is_again or time.monotonic() - begun < 2
+                with device.inside():
+                    assert network.arrived(lambda: refused_datagram(ELSEWHERE, 123)) == set()
+                idle = network.connect(NAMED, 80)
+            with idle, suppress(ConnectionError):  # the proxy has ended
+                assert idle.recv(100) == b""
+
+
+def _own_tunnel(router: Machine, folder: Path, keys: dict[str, str]) -> ExitStack:
+    """The end of the tunnel on the router, by WireGuard itself."""
+    stack = ExitStack()
+    router.run("mount", "-t", "tmpfs", "none", "/run")
+    server = subprocess.Popen([*router.command, "wireguard-go", "-f", "wg0"], stderr=subprocess.DEVNULL)
+    stack.callback(server.wait, PATIENCE)
+    stack.callback(server.kill)
+    _eventually(lambda: "wg0" in router.run("wg", "show", "interfaces"))
+    (folder / "server.key").write_text(keys["server_key"], encoding="ascii")
+    client = router.run("wg", "pubkey", text=keys["client_key"]).strip()
+    router.run(
+        *("wg", "set", "wg0", "listen-port", "51820", "private-key", str(folder / "server.key")),
+        *("peer", client, "allowed-ips", "10.0.0.1/32,fd88::1/128"),
+    )
+    router.address("wg0", "10.0.0.254/24", "fd88::fe/64")
+    router.run("ip", "link", "set", "wg0", "up", "mtu", "1380")
+    return stack

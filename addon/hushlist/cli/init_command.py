@@ -31,15 +31,20 @@ rules: []
 """
 
 
+_HOUSEHOLD = "Pass through what devices need without decryption (time, push, calls, checks of the network)?"
+
+
 class _Place(NamedTuple):
-    """Where a filter runs: the subjects that are blocked there by default, and whether searches are safe."""
+    """Where a filter runs: the subjects that are blocked there by default, whether searches are safe, and whether what
+    households need is passed through."""
 
     subjects: tuple[str, ...]
     is_safe: bool
+    is_household: bool = False
 
 
 _PLACES = {
-    "family": _Place(("malware", "phishing", "ads", "adult", "gambling", "bypass"), is_safe=True),
+    "family": _Place(("malware", "phishing", "ads", "adult", "gambling", "bypass"), is_safe=True, is_household=True),
     "school": _Place(("malware", "phishing", "ads", "adult", "gambling", "social", "bypass"), is_safe=True),
     "company": _Place(("malware", "phishing", "doh"), is_safe=False),
 }
@@ -82,6 +87,8 @@ def init(arguments: argparse.Namespace) -> int:
     try:
         place = _PLACES[arguments.place or _ask_place()]
         subjects = arguments.block or ([*_ask_subjects(place)] if is_asked else place.subjects)
+        if is_asked:
+            place = place._replace(is_household=_is_wanted(_HOUSEHOLD, is_default=place.is_household))
     except EOFError:
         return complain("there was no answer: nothing is written")
     _write(policy, "".join(f"{line}\n" for line in _lines(place, [*dict.fromkeys(subjects)])))
@@ -120,10 +127,13 @@ def _ask_place() -> str:
 def _ask_subjects(place: _Place) -> Iterator[str]:
     catalogue = read_catalogue(shipped_catalogue())
     for subject, name in _SUBJECTS.items():
-        default = "Y/n" if subject in place.subjects else "y/N"
-        answer = input(f"Block {subject} ({catalogue[name].purpose})? [{default}] ").strip().lower()
-        if answer[:1] == "y" or (not answer and subject in place.subjects):
+        if _is_wanted(f"Block {subject} ({catalogue[name].purpose})?", is_default=subject in place.subjects):
             yield subject
+
+
+def _is_wanted(question: str, *, is_default: bool) -> bool:
+    answer = input(f"{question} [{'Y/n' if is_default else 'y/N'}] ").strip().lower()
+    return answer[:1] == "y" or (not answer and is_default)
 
 
 def _lines(place: _Place, subjects: list[str]) -> Iterator[str]:
@@ -137,6 +147,8 @@ def _lines(place: _Place, subjects: list[str]) -> Iterator[str]:
         yield f"      - catalogue: {entry.name}    # {entry.purpose}"
     if place.is_safe:
         yield "safe-search: strict"
+    mark = "" if place.is_household else "# "
+    yield f"{mark}pass-through: household    # time, push, calls and checks of devices, as rules/network.md names them"
     yield "unblock: {codes: on}    # a code from 'hushlist override code' opens one page or site for a time"
 
 

@@ -4,7 +4,7 @@ They are still decided by name and address. A host covers itself and its subdoma
 With a port behind it, an entry is about that port alone.
 
     pass-through:
-      hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, 'mail.example:25', {file: pinned.txt}]
+      hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, 'mail.example:25', {file: pinned.txt}, {needs: push}]
       failed-handshakes: add
     decrypt: where-needed
     always-decrypt:
@@ -25,6 +25,7 @@ from pathlib import Path
 from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport, entries
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.policy.household import HOUSEHOLD, needs
 from hushlist.url.host import DELIMITERS, is_address, parse_address
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.parts import to_bytes
@@ -127,11 +128,15 @@ class AlwaysDecrypted(HostSet):
 
 
 _KEYS = ("hosts", "failed-handshakes")
+#: the key of an entry that stands for several
+_NEEDS = "needs"
 _ALWAYS_KEYS = ("hosts", "categories")
 
 
 def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
-    """The value of ``pass-through``: a list of hosts, or a mapping."""
+    """The value of ``pass-through``: a list of hosts, a mapping, or the word for what households need."""
+    if node.value == HOUSEHOLD:
+        node = YamlNode(node.line, [YamlNode(node.line, {_NEEDS: node})])
     fields = _fields_of(node, "pass-through", _KEYS, report)
     if fields is None:
         return PassThrough()
@@ -174,7 +179,9 @@ def _fields_of(node: YamlNode, key: str, keys: tuple[str, ...], report: ProblemR
     """The mapping that a key has, or that its list of hosts is short for; ``None`` with an error in the report."""
     if isinstance(node.value, list | dict):
         return MappingReader(node.short_for("hosts", list), keys, report)
-    report.error(node.line, key, f"expected a list of hosts, or a mapping with {', '.join(keys)}, not {node.kind}")
+    word = f", or {HOUSEHOLD}" if key == "pass-through" else ""
+    why = f"expected a list of hosts, or a mapping with {', '.join(keys)}{word}, not {node.kind}"
+    report.error(node.line, key, why)
     return None
 
 
@@ -184,7 +191,7 @@ def _read_hosts(
     """The value of ``hosts`` in the key ``what``, by port, and the files that it names; ``None``: for all ports."""
     found: dict[int | None, list[Entry]] = {}
     files: list[Path] = []
-    for text, line, source in _entries(what, fields, read_file, files):
+    for text, line, source in _entries(what, fields, read_file, files, has_needs=has_ports):
         host, port = _split_port(text) if has_ports else (text, None)
         if port is not None and not 0 < port <= _LAST_PORT:
             source.error(line, text, f"a port is a number from 1 to {_LAST_PORT:,}")
@@ -211,14 +218,20 @@ def _split_port(text: str) -> tuple[str, int | None]:
 
 
 def _entries(
-    what: str, fields: MappingReader, read_file: ReadFile, files: list[Path]
+    what: str, fields: MappingReader, read_file: ReadFile, files: list[Path], *, has_needs: bool
 ) -> Iterator[tuple[str, int, ProblemReport]]:
     """Each entry, its line, and the report of its source; adds the files that it reads to ``files``."""
     for item in fields.items("hosts"):
         if isinstance(item.value, str):
             yield item.value, item.line, fields.report
             continue
-        own = MappingReader(item, ("file",), fields.report)
+        own = MappingReader(item, ("file", _NEEDS) if has_needs else ("file",), fields.report)
+        if has_needs and _NEEDS in own:
+            if "file" in own:
+                own.error("file", f"an entry is a file, or names what {_NEEDS}")
+            needed = own.choice(_NEEDS, tuple(needs()))
+            yield from ((text, item.line, fields.report) for text in needs().get(needed or "", ()))
+            continue
         name = own.text("file")
         own.require("file", what, "it names no file")
         found = None if name is None else read_file(name, own.line_of("file"))

@@ -20,12 +20,12 @@ from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
 from hushlist.proxy.bounds.bounded_input import bound_input
-from hushlist.proxy.bounds.bounded_udp import close_ports
+from hushlist.proxy.bounds.bounded_streams import close_ports
 from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
-from hushlist.proxy.connections.client_connections import refuse_forged, until_read
+from hushlist.proxy.connections.client_connections import end_tunnelled, refuse_forged, until_read
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.open_files import OpenFiles
@@ -308,7 +308,19 @@ class Hushlist:
         self._stop.run(is_balanced=bool(given))
 
     def done(self) -> Awaitable[None] | None:
-        """mitmproxy's hook: log the summary, stop all threads, and write all data."""
+        """mitmproxy's hook: end what is in tunnels, log the summary, stop all threads, and write all data."""
+        if ctx.master.should_exit.is_set():
+            return self._done()
+        self._close()
+        return None
+
+    async def _done(self) -> None:
+        await end_tunnelled()
+        if (closing := close_ports()) is not None:
+            await closing
+        self._close()
+
+    def _close(self) -> None:
         words = summary(self.runtime)
         if words:
             logger.info("hushlist: %s", Lines(words))
@@ -324,7 +336,6 @@ class Hushlist:
         self._dashboard.close()
         self.runtime.close()
         self._heartbeat.close()  # waits at the same time
-        return close_ports() if ctx.master.should_exit.is_set() else None
 
     # -- traffic -------------------------------------------------------------------------------------------------
 

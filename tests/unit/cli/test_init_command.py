@@ -82,7 +82,7 @@ def test_without_a_terminal_it_asks_nothing(run: Run) -> None:
 
 
 def test_at_a_terminal_it_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter(["home", "family", "", "n", "", "", "no", "yes", "", "n"])
+    answers = iter(["home", "family", "", "n", "", "", "no", "yes", "", "n", "n"])
     asked: list[str] = []
     monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or next(answers))
     monkeypatch.setattr("hushlist.cli.init_command.is_terminal", lambda: True)
@@ -95,7 +95,18 @@ def test_at_a_terminal_it_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
         "y/N] ",
         "y/N] ",
         "Y/n] ",
+        "Y/n] ",
     ]
+    assert "\n# pass-through: household" in Path("policy.yaml").read_text()
+
+
+@pytest.mark.parametrize(("place", "is_passed"), [("family", True), ("school", False), ("company", False)])
+def test_what_households_need_is_passed_through_in_families(run: Run, place: str, is_passed: bool) -> None:
+    assert run("init", place)[0] == 0
+    found = read_policy(Path("policy.yaml"), ProblemReport("policy.yaml"))
+    assert found is not None
+    assert found.settings.pass_through.covers_at(b"gateway.push.apple.com", 5223) is is_passed
+    assert "pass-through: household" in Path("policy.yaml").read_text()
 
 
 def test_without_an_answer_nothing_is_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,7 @@ def test_what_is_always_decrypted_names_no_port() -> None:
     ]
 
 
-EXPECTED = "expected a list of hosts, or a mapping with hosts, failed-handshakes"
+EXPECTED = "expected a list of hosts, or a mapping with hosts, failed-handshakes, or household"
 HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
 ANY_PORT = "expected a host or an address, with the number of a port or without it"
 
@@ -138,7 +138,7 @@ ANY_PORT = "expected a host or an address, with the number of a port or without 
         ("bank.example", [f"p:1: pass-through: {EXPECTED}, not text"]),
         ("", [f"p:1: pass-through: {EXPECTED}, not nothing"]),
         ("{failed-handshakes: report}", ["p:1: pass-through: it has no hosts"]),
-        ("[[]]", ["p:1: a list: expected a mapping with file"]),
+        ("[[]]", ["p:1: a list: expected a mapping with file, needs"]),
         ("[{}]", ["p:1: pass-through: it names no file"]),
         ("[{file: g}]", ["p:1: g: there is no such file"]),
         ("[bank.example/login]", [f"p:1: bank.example/login: {HOST}"]),

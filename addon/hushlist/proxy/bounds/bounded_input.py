@@ -20,7 +20,7 @@ from hushlist.proxy.bounds import (
     bounded_http,
     bounded_names,
     bounded_quic,
-    bounded_udp,
+    bounded_streams,
     bounded_websocket,
     flowing_bodies,
     framed_http1,
@@ -35,7 +35,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_quic.REPLACED,
     *bounded_websocket.REPLACED,
     *bounded_dns.REPLACED,
-    *bounded_udp.REPLACED,
+    *bounded_streams.REPLACED,
 )
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,

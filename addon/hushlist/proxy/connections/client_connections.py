@@ -15,6 +15,7 @@ from mitmproxy import connection, ctx
 from mitmproxy.proxy import events, layer
 from mitmproxy.proxy.layers.http._http2 import Http2Server
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
+from mitmproxy.proxy.mode_specs import ProxyMode
 
 from hushlist.errors import logger_of
 from hushlist.policy.groups import Client
@@ -24,6 +25,10 @@ logger = logger_of(__name__)
 
 #: modes in which packets come past the kernel, which would drop those from elsewhere that say they are from here
 _PAST_KERNEL = ("wireguard", "tun")
+#: modes in which clients' connections are in a tunnel that ends with mitmproxy
+_TUNNELS = (*_PAST_KERNEL, "local")
+#: seconds for the ends of connections to go through a tunnel, before it ends itself
+_LAST_WORDS = 0.3
 #: octets of the filter's own answers that wait for a client to read them, from which on none of its further requests is
 #: looked at
 MOST_UNREAD = 1 << 20
@@ -43,6 +48,20 @@ def refuse_forged(client: connection.Client) -> None:
     if client.proxy_mode.type_name in _PAST_KERNEL and LOOPBACK.fits(Client(client.peername[0])):
         client.error = "it says that it is the proxy's own machine, and comes out of a tunnel"
         logger.warning("hushlist: no connection for %s: %s", client.peername, client.error)
+
+
+def is_tunnel(mode: ProxyMode) -> bool:
+    """Whether mitmproxy itself is the end of a tunnel that clients' connections are in."""
+    return mode.type_name in _TUNNELS
+
+
+async def end_tunnelled() -> None:
+    """End each connection that is in a tunnel of mitmproxy's, and let its client hear of it."""
+    within = [own.client for own in all_connections() if is_tunnel(own.client.proxy_mode) and own.client.connected]
+    for client in within:
+        end_connection(client)
+    if within:
+        await asyncio.sleep(_LAST_WORDS)
 
 
 def handler_of(client: connection.Client) -> Any:

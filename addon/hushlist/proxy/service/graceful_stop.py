@@ -11,7 +11,10 @@ Meanwhile:
 3. A connection without a request, on which nothing flows, is closed. What is relayed or is a WebSocket can only be
    judged by that.
 
-Control-C (SIGINT) still ends it at once. Spec: RFC 9112, 9.6 (Tear-down); RFC 9113, 6.8 (GOAWAY)
+A tunnel of mitmproxy's own, as WireGuard's, ends with all that is in it when mitmproxy listens there no more, and no
+client is told: each would wait on. So it stays until the end, which every client in it is told before.
+
+Control-C (SIGINT) still ends it at once, but for that. Spec: RFC 9112, 9.6 (Tear-down); RFC 9113, 6.8 (GOAWAY)
 """
 
 from __future__ import annotations
@@ -23,9 +26,17 @@ from time import monotonic, time
 from weakref import WeakSet
 
 from mitmproxy import connection, ctx, http
+from mitmproxy.proxy.mode_specs import ProxyMode
 
 from hushlist.errors import logger_of, number_of
-from hushlist.proxy.connections.client_connections import all_connections, announce_end, end_connection, transport_of
+from hushlist.proxy.connections.client_connections import (
+    all_connections,
+    announce_end,
+    end_connection,
+    end_tunnelled,
+    is_tunnel,
+    transport_of,
+)
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -72,7 +83,9 @@ class GracefulStop:
                 ctx.master.event_loop.remove_signal_handler(number)
 
     def connected(self, client: connection.Client) -> None:
-        """mitmproxy's hook: note where a client's answers will be written to."""
+        """mitmproxy's hook: note where a client's answers will be written to; refuse what still comes by a tunnel."""
+        if self._stopping is not None and is_tunnel(client.proxy_mode) and client.error is None:
+            client.error = "the proxy is stopping"
         transport = transport_of(client)
         if transport is not None:
             self._transports.add(transport)
@@ -104,11 +117,15 @@ class GracefulStop:
         try:
             logger.info("hushlist: stopping: what is open has %d seconds to end", LONGEST)
             await asyncio.sleep(self._notice)
-            ctx.options.update(server=False)
+            if tunnels := [mode for mode in ctx.options.mode if is_tunnel(ProxyMode.parse(mode))]:
+                ctx.options.update(mode=tunnels)
+            else:
+                ctx.options.update(server=False)
             while monotonic() < self._latest and self._is_busy():
                 await asyncio.sleep(_INTERVAL)
             if open_requests := len(self._open_requests()):
                 logger.warning("hushlist: %s ended unfinished", number_of(open_requests, "request", "requests"))
+            await end_tunnelled()
         finally:
             ctx.master.shutdown()
 

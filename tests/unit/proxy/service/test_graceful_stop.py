@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from mitmproxy import http
+from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.proxy.runtime import Runtime
@@ -18,8 +19,16 @@ from hushlist.proxy.service.graceful_stop import LONGEST, NOTICE, GracefulStop
 
 
 @pytest.mark.parametrize(("is_balanced", "notice"), [(True, NOTICE), (False, 0.0)])
+@pytest.mark.parametrize(
+    ("modes", "change"),
+    [
+        (["regular", "dns@5300"], {"server": False}),
+        (["regular", "wireguard@51820"], {"mode": ["wireguard@51820"]}),
+        (["local"], {"mode": ["local"]}),
+    ],
+)
 def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
-    monkeypatch: pytest.MonkeyPatch, is_balanced: bool, notice: float
+    monkeypatch: pytest.MonkeyPatch, is_balanced: bool, notice: float, modes: list[str], change: dict[str, object]
 ) -> None:
     steps: list[object] = []
 
@@ -29,7 +38,11 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
         async def sleep(seconds: float) -> None:
             steps.append(seconds)
 
-        options = SimpleNamespace(update=lambda **changes: steps.append(changes))
+        async def end_tunnelled() -> None:
+            steps.append("tunnels")
+
+        monkeypatch.setattr(graceful_stop, "end_tunnelled", end_tunnelled)
+        options = SimpleNamespace(update=lambda **changes: steps.append(changes), mode=modes)
         master = SimpleNamespace(shutdown=ended.set, event_loop=loop)
         monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(options=options, master=master))
         own = SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop)
@@ -42,7 +55,30 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
         stop.close()
 
     asyncio.run(stopped())
-    assert steps == [notice, {"server": False}]
+    assert steps == [notice, change, "tunnels"]
+
+
+@pytest.mark.parametrize(("mode", "is_refused"), [("wireguard", True), ("local", True), ("regular", False)])
+def test_while_it_ends_nothing_new_comes_by_a_tunnel(
+    monkeypatch: pytest.MonkeyPatch, mode: str, is_refused: bool
+) -> None:
+    monkeypatch.setattr(graceful_stop, "transport_of", lambda _: None)
+
+    async def came() -> tuple[bool, bool]:
+        stop, found = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False))), list[bool]()
+        for _ in range(2):
+            client = tflow.tclient_conn()
+            client.proxy_mode, client.error = ProxyMode.parse(mode), None
+            stop.connected(client)
+            found.append(client.error is not None)
+            stop.stop()
+        return found[0], found[1]
+
+    options, master = SimpleNamespace(update=lambda **_: None, mode=[mode]), SimpleNamespace(shutdown=lambda: None)
+    monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(options=options, master=master))
+    monkeypatch.setattr(graceful_stop, "all_connections", tuple)
+    monkeypatch.setattr(graceful_stop, "end_tunnelled", lambda: asyncio.sleep(0))
+    assert asyncio.run(came()) == (False, is_refused)
 
 
 def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +183,12 @@ class Program:
                 self.now += seconds
                 then(self.now - self.start)
 
-            options, master = SimpleNamespace(update=lambda **_: None), SimpleNamespace(shutdown=ended.set)
+            options, master = (
+                SimpleNamespace(update=lambda **_: None, mode=["regular"]),
+                SimpleNamespace(shutdown=ended.set),
+            )
             self._patch.setattr(graceful_stop, "ctx", SimpleNamespace(options=options, master=master))
+            self._patch.setattr(graceful_stop, "end_tunnelled", lambda: asyncio.sleep(0))
             own = SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop)
             self._patch.setattr(graceful_stop, "asyncio", own)
             self.stop.stop()

@@ -1,4 +1,4 @@
-"""UDP: a client's port is heard again when a connection of it has ended."""
+"""A client's port is heard again when a connection of it has ended; an end in a tunnel is told."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import taddons
 
-from hushlist.proxy.bounds import bounded_udp
+from hushlist.proxy.bounds import bounded_streams
 from hushlist.proxy.bounds.bounded_input import bound_input
-from hushlist.proxy.bounds.bounded_udp import Port, Turn, close_ports
+from hushlist.proxy.bounds.bounded_streams import Port, TunnelledStream, Turn, close_ports
 
 
 class Stream:
@@ -69,9 +69,9 @@ def served(
     port = Port(stream)
 
     async def first() -> None:
-        turn, bounded_udp._PORTS[port] = Turn(port), None
+        turn, bounded_streams._PORTS[port] = Turn(port), None
         await serve(turn)
-        await bounded_udp._serve_on(port, turn, mode)
+        await bounded_streams._serve_on(port, turn, mode)
 
     return first()
 
@@ -122,7 +122,7 @@ def test_a_datagram_is_not_lost_to_whoever_was_ended_while_waiting_for_it(monkey
 
 
 def test_what_was_refused_is_looked_at_again_after_a_while_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_udp, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(bounded_streams, "FIRST_PAUSE", 0.05)
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -147,7 +147,7 @@ def test_what_was_refused_is_looked_at_again_after_a_while_that_grows(monkeypatc
 
 
 def test_what_has_ended_in_silence_is_heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_udp, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(bounded_streams, "FIRST_PAUSE", 0.01)
 
     async def main() -> None:
         stream, heard = Stream(b"one"), list[bytes]()
@@ -165,7 +165,7 @@ def test_what_has_ended_in_silence_is_heard_at_once(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("is_of_questions")
 def test_silent_ports_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_udp, "MOST_PORTS", 2)
+    monkeypatch.setattr(bounded_streams, "MOST_PORTS", 2)
 
     async def main() -> None:
         async def serve(turn: Turn) -> None:
@@ -217,3 +217,36 @@ def test_mitmproxy_makes_one_connection_after_another_of_a_port(monkeypatch: pyt
 
     asyncio.run(main())
     assert heard == [b"one", b"two", b"three"]
+
+
+@pytest.mark.parametrize("speaks", [True, False])
+def test_an_end_waits_until_the_client_has_confirmed_the_connection(
+    monkeypatch: pytest.MonkeyPatch, speaks: bool
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(bounded_streams, "monotonic", lambda: clock[0])
+
+    async def main() -> None:
+        loop, stream = asyncio.get_running_loop(), Stream(b"hello")
+        later = list[tuple[float, Callable[..., object], Any]]()
+        monkeypatch.setattr(loop, "call_later", lambda *asked: later.append(asked))
+        own = TunnelledStream(stream)
+        if speaks:
+            assert await own.read(9) == b"hello"
+        clock[0] += 0.25
+        own.close()
+        assert own.is_closing()
+        with pytest.raises(OSError, match="closed"):
+            own.write(b"late")
+        assert stream.is_closed is speaks
+        if not speaks:
+            ((seconds, end, argument),) = later
+            assert seconds == 0.75
+            end(argument)
+            assert stream.is_closed
+        old = TunnelledStream(quiet := Stream())
+        clock[0] += 1
+        old.close()
+        assert quiet.is_closed
+
+    asyncio.run(main())

@@ -1,15 +1,21 @@
-"""Bounds of UDP: how long a client's port gets no answer, and how many ports are remembered.
+"""Bounds of what mitmproxy_rs has of clients: how long a port gets no answer, how many are remembered, and an end that
+is told.
 
 mitmproxy makes a connection of the datagrams from a client's port, and closes it after 20 seconds of silence.
 mitmproxy_rs remembers the closed connection for a minute after the last datagram, and drops all that comes in it: so
 whoever asks from that port again, as every tenth look-up of a busy household does, is heard by nobody, and each further
 try begins the minute anew. Here, the stream of a port is never closed. One connection after another is made of it.
+
+By TCP in a tunnel, mitmproxy_rs hands on a connection before the client has confirmed it. One that is closed until then
+is over for the proxy, and its client is told nothing, whatever it sends. So it is closed a moment later.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from asyncio import StreamWriter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol
 
@@ -25,6 +31,8 @@ MOST_PORTS = 1 << 14
 #: seconds for which nothing is looked at when a connection was refused, or has ended with data on their way; twice as
 #: long each time, since whoever goes on to send would be decided, and logged, with each datagram
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+#: seconds for a client in a tunnel to confirm its connection; no longer than that is an end kept back
+_CONFIRMATION = 1.0
 #: octets that are read at once; mitmproxy_rs reads one datagram, whatever is said
 _READ = 65535
 #: seconds for all ports to be closed, as the program ends
@@ -158,6 +166,63 @@ class Turn:
         return self.context is not None and any(isinstance(own, DNSLayer) for own in self.context.layers)
 
 
+class TunnelledStream:
+    """A client's connection by TCP in a tunnel, in the place of mitmproxy_rs's stream.
+
+    Its end waits until the client has confirmed the connection, by data or by time.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._begun = stream, monotonic()
+        self._is_confirmed = self._is_closed = False
+
+    def read(self, number: int) -> Awaitable[bytes]:
+        coming: Awaitable[bytes] = self._stream.read(number)
+        return coming if self._is_confirmed else self._first(coming)
+
+    async def _first(self, coming: Awaitable[bytes]) -> bytes:
+        data = await coming
+        self._is_confirmed = True
+        return data
+
+    def write(self, data: bytes) -> None:
+        if self._is_closed:
+            raise OSError("connection closed")
+        self._stream.write(data)
+
+    def drain(self) -> Awaitable[None]:
+        waiting: Awaitable[None] = self._stream.drain()
+        return waiting
+
+    def write_eof(self) -> None:
+        self._when_confirmed(self._stream.write_eof)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._when_confirmed(self._stream.close)
+
+    def is_closing(self) -> bool:
+        return self._is_closed or bool(self._stream.is_closing())
+
+    async def wait_closed(self) -> None:
+        """Nothing, as there."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._stream.get_extra_info(name, default)
+
+    def _when_confirmed(self, end: Callable[[], object]) -> None:
+        missing = self._begun + _CONFIRMATION - monotonic()
+        if self._is_confirmed or missing <= 0:
+            end()
+        else:
+            asyncio.get_running_loop().call_later(missing, _ended, end)
+
+
+def _ended(end: Callable[[], object]) -> None:
+    with suppress(OSError):  # the tunnel has ended
+        end()
+
+
 class PortHandler(ProxyConnectionHandler):
     """Serves a connection; one of datagrams has others behind it, for as long as mitmproxy_rs has the port.
 
@@ -166,9 +231,12 @@ class PortHandler(ProxyConnectionHandler):
 
     def __init__(self, master: Any, reader: Any, writer: Any, options: Any, mode: ProxyMode) -> None:
         self._port: Port | None = None
-        if not isinstance(writer, Turn) and writer.get_extra_info("transport_protocol", "tcp") == "udp":
-            self._port = Port(writer)
-            reader = writer = Turn(self._port)
+        if not isinstance(writer, StreamWriter | Turn):
+            if writer.get_extra_info("transport_protocol", "tcp") == "udp":
+                self._port = Port(writer)
+                reader = writer = Turn(self._port)
+            else:
+                reader = writer = TunnelledStream(writer)
         super().__init__(master, reader, writer, options, mode)
         if isinstance(writer, Turn):
             writer.context, self._turn = self.layer.context, writer
