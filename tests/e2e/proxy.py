@@ -192,16 +192,17 @@ def mitmdump(
     scripts: Sequence[str] = (),
     save: Path | None = None,
     command: Sequence[str] = (),
+    script: Path = FILTER,
 ) -> Iterator[Proxy]:
     """A mitmdump with the filter on a free port of loopback, until the block ends.
 
     ``folder`` takes its configuration, and the certificate authority that all have in common. ``scripts`` are those of
     tests/e2e/scripts to load after the filter, ``save`` is the file for the flows that it records, ``more_modes`` say
-    where else it listens. ``command`` runs it, as on another machine.
+    where else it listens. ``command`` runs it, as on another machine. ``script`` has the filter.
     """
     arguments = [
         *command,
-        *_arguments(folder, policy, mode, options, scripts),
+        *_arguments(folder, policy, mode, options, scripts, script),
         *("--mode", proxy_mode, "--listen-host", LOOPBACK, "--listen-port", "0"),
         *(part for mode in more_modes for part in ("--mode", mode)),
         *("-s", str(SCRIPTS / "upstream.py")),
@@ -284,6 +285,7 @@ def _arguments(
     mode: str | None,
     options: Mapping[str, object] | None,
     scripts: Sequence[str] = (),
+    script: Path = FILTER,
 ) -> list[str]:
     """The command line as a user writes it, quiet but for the log."""
     settings: dict[str, object] = {"confdir": folder, "flow_detail": 0, "ssl_insecure": "true"}
@@ -293,7 +295,7 @@ def _arguments(
         settings["hushlist_mode"] = mode
     settings |= options or {}
     return [
-        *(str(MITMDUMP), "-s", str(FILTER)),
+        *(str(MITMDUMP), "-s", str(script)),
         *(part for script in scripts for part in ("-s", str(SCRIPTS / script))),
         *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
     ]

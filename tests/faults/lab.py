@@ -15,7 +15,7 @@ import yaml
 
 from e2e.origin import Origin
 from e2e.policies import replace
-from e2e.proxy import PATIENCE, Proxy, mitmdump
+from e2e.proxy import FILTER, PATIENCE, Proxy, mitmdump
 
 #: what becomes of two requests, one for what is blocked and one for what is not
 DECIDES, REFUSES, PASSES, LEAKS = "decides", "refuses", "passes", "leaks"
@@ -32,6 +32,7 @@ class Lab:
     def __init__(self, folder: Path, origin: Origin, choice: str) -> None:
         self.folder, self.origin, self.choice = folder, origin, choice
         self.list, self.policy = folder / "rules.yaml", folder / "policy.yaml"
+        self.script = folder / "script" / "filter.py"
         self.caches, self.state, self.temporary = folder / "caches", folder / "state", folder / "temporary"
         self.log = folder / "log"
         #: what a mitmdump printed that did not start
@@ -41,6 +42,8 @@ class Lab:
         self._proxy: Proxy | None = None
         folder.mkdir(parents=True)
         self.temporary.mkdir()
+        self.script.parent.mkdir()
+        self.script.write_text(FILTER.read_text())
         self.mend()
 
     @property
@@ -115,7 +118,8 @@ class Lab:
         with ExitStack() as stack:
             try:
                 folder, scripts = self.folder / "mitmdump", ["failing.py"]
-                started = mitmdump(folder, self.origin, policy=self.policy, scripts=scripts, command=self.command)
+                more = {"policy": self.policy, "script": self.script}
+                started = mitmdump(folder, self.origin, scripts=scripts, command=self.command, **more)
                 proxy = stack.enter_context(started)
             finally:
                 for name, value in before.items():

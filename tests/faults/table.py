@@ -18,6 +18,7 @@ from pathlib import Path
 from e2e.policies import replace
 from e2e.proxy import PATIENCE, request_head
 from faults.lab import DECIDES, ENDS, PASSES, REFUSES, UNANSWERED, Lab
+from hushlist.proxy.service.script_watch import STAYS
 from hushlist.system.files import LONGEST_DOCUMENT
 
 try:
@@ -101,6 +102,10 @@ def _list_replaced(octets: bytes) -> Callable[[Lab], AbstractContextManager[None
     return inject
 
 
+def _import_another(script: Path) -> None:
+    script.write_text(script.read_text().replace("import Hushlist", "import Hushlist, SomethingNew"))
+
+
 def _break_policy(lab: Lab) -> None:
     lab.policy.write_text("layers: [\n")
 
@@ -112,6 +117,22 @@ def _make_list_a_pipe(lab: Lab) -> None:
 
 def _make_list_too_long(lab: Lab) -> None:
     os.truncate(lab.list, LONGEST_DOCUMENT + 1)
+
+
+def _script(change: Callable[[Path], object]) -> Callable[[Lab], AbstractContextManager[None]]:
+    """A change of the script that has the filter, taken back afterwards."""
+
+    @contextmanager
+    def inject(lab: Lab) -> Iterator[None]:
+        start, text = len(lab.proxy.log), lab.script.read_text()
+        change(lab.script)
+        lab.wait_for(STAYS, start)
+        yield
+        lab.script.parent.mkdir(exist_ok=True)
+        lab.script.write_text(text)
+        lab.wait_for("it is again as it was loaded", start)
+
+    return inject
 
 
 @contextmanager
@@ -490,6 +511,11 @@ FAULTS = (
     ),
     Fault("the policy is broken", _changed(_break_policy), says="policy.yaml:2: "),
     Fault("the policy is removed", _changed(lambda lab: lab.policy.unlink()), says="No such file or directory"),
+    Fault("the script is removed", _script(Path.unlink), says="it is gone"),
+    Fault("the script's folder is removed", _script(lambda path: shutil.rmtree(path.parent)), says="it is gone"),
+    Fault("the script is half written", _script(lambda path: path.write_text("")), says="it puts no Hushlist"),
+    Fault("the script has a mistake", _script(lambda path: path.write_text("def (")), says="SyntaxError"),
+    Fault("the script is another version's", _script(_import_another), says="ImportError"),
     Fault("compiling is killed", _compiling_killed, says="ended with code -9"),
     Fault("the index in use is removed", _index_removed),
     Fault("the index in use is replaced", _index_replaced),

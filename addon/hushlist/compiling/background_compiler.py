@@ -38,11 +38,14 @@ from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import Fingerprint, fingerprint
+from hushlist.system.package_code import OTHER_CODE, VARIABLE, is_other_code, loaded_digest
 
 #: files may change between compiling and checking them; after so many tries, it is an error
 _TRIES = 5
 #: seconds that compiling may take; ten million rules take minutes
 _LONGEST = 3600.0
+#: all that a process says which runs another version of the package than the proxy
+OTHER = "is other code"
 #: seconds between two reports of how much of a list is fetched
 _TOLD = 5.0
 
@@ -104,9 +107,10 @@ class BackgroundCompiler:
         command = [sys.executable or "", "-P", "-m", __name__, work, str(path), *map(str, self._ports)]
         package = str(Path(__file__).parent.parent.parent)
         found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": found, VARIABLE: loaded_digest()}
         try:
             with subprocess.Popen(  # noqa: S603  our own module
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": found}
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
             ) as process:
                 self._process = process
                 if self.is_stopped:  # while the process started
@@ -123,8 +127,12 @@ class BackgroundCompiler:
         finally:
             self._process = None
         with suppress(ValueError, TypeError):
-            return dict(json.loads(answer))
-        why = f"the process that compiles ended with code {process.returncode}"
+            said: dict[str, Any] = dict(json.loads(answer))
+            if OTHER not in said:
+                return said
+            raise _of_machine(path, OTHER_CODE)
+        is_there = Path(__file__).exists()
+        why = f"the process that compiles ended with code {process.returncode}" if is_there else OTHER_CODE
         raise _of_machine(path, why)
 
 
@@ -137,6 +145,9 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(19)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
+    if is_other_code(os.environ):  # what it would say, the proxy might read in another way
+        print(json.dumps({OTHER: True}))
+        return
     work, path, ports = sys.argv[1], Path(sys.argv[2]), tuple(map(int, sys.argv[3:]))
     lists = subscribed_lists(path)
     answer: dict[str, object]

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, partial
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -53,6 +53,7 @@ from hushlist.match.sorted_runs import Stored, unspill
 from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.policy.policy_reader import read_policy
 from hushlist.system.files import fingerprint
+from hushlist.system.package_code import loaded_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +203,11 @@ def _key(chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_repor
 _PACKAGES = ("idna", "PyYAML", "publicsuffixlist")
 
 
-@lru_cache(maxsize=1)
+@cache
 def _code() -> str:
     """A digest of this package's code and of the versions of what it uses."""
-    digest = hashlib.sha256("\0".join((sys.version, *map(_version, _PACKAGES))).encode())
-    package = Path(__file__).parent.parent
-    for path in sorted(package.rglob("*.py")):
-        digest.update(b"%b\0%d\0" % (str(path.relative_to(package)).encode(), path.stat().st_size))
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    made_of = (sys.version, *map(_version, _PACKAGES), loaded_digest())
+    return hashlib.sha256("\0".join(made_of).encode()).hexdigest()
 
 
 def _version(package: str) -> str:

@@ -28,6 +28,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, Self, TypeVar
 
 from hushlist.errors import HushlistError
+from hushlist.system.package_code import OTHER_CODE, loaded_digest
 
 #: called with the name of the work, how much of it is done, and how much there is
 Progress = Callable[[str, int, int], object]
@@ -71,7 +72,7 @@ class Workers:
         context = process_context()
         for _ in range(self.jobs):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs,), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, loaded_digest()), daemon=True)
             process.start()
             theirs.close()  # so that reading from it ends when the process does
             self._processes.append((process, ours))
@@ -227,16 +228,21 @@ _connections: list[Connection] = []
 _BETWEEN_COLLECTIONS = 1 << 16
 
 
-def _serve(connection: Connection) -> None:
-    """The loop of a worker: it gets a function and a task, and sends the result."""
+def _serve(connection: Connection, code: str) -> None:
+    """The loop of a worker: it gets a function and a task, and sends the result; it has to be of the parent's code."""
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this process
     gc.freeze()
     gc.set_threshold(_BETWEEN_COLLECTIONS)
     _connections[:] = [connection]
+    is_other = code != loaded_digest()
     with suppress(EOFError, OSError):  # the parent has ended
         while True:
-            function, task = connection.recv()
+            octets = connection.recv_bytes()
+            if is_other:  # what a version has pickled, another one may read as something else
+                _write(connection, (None, WorkerError(OTHER_CODE)))
+                continue
+            function, task = pickle.loads(octets)  # noqa: S301  from the parent
             answer: tuple[Any, Exception | None]
             try:
                 answer = function(task), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import suppress
@@ -45,7 +46,7 @@ from hushlist.proxy.dashboard.dashboard_server import (
 from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.flow_outcome import is_open
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
-from hushlist.proxy.hook_calls import ask_every_addon, begin, skip_addons_without_hook
+from hushlist.proxy.hook_calls import ask_the_filter, begin, end_what_is_open, filter_is_gone
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
@@ -53,14 +54,16 @@ from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.health import HealthPort
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.policy_watch import PolicyWatch
+from hushlist.proxy.service.script_watch import ScriptWatch
 from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
 from hushlist.proxy.service.upkeep import Upkeep, date_by_day
 from hushlist.proxy.unblock_handler import UnblockHandler
+from hushlist.system.package_code import loaded_digest
 from hushlist.system.socket_address import parse_socket_address
 from hushlist.url.http_head import HEAD_LIMIT, HeadLimit
 
 if TYPE_CHECKING:
-    from mitmproxy.addonmanager import Loader
+    from mitmproxy.addonmanager import AddonManager, Loader
 
 logger = logger_of(__name__)
 
@@ -135,6 +138,7 @@ class Hushlist:
         self._files, self._names = OpenFiles(), NameLookups()
         self._proxy_protocol, self._turns = ProxyProtocol(), Turns()
         self._own_proxies = OwnProxies(self.runtime, self._proxy_protocol)
+        self._script = ScriptWatch(self.runtime, Hushlist)
         # mitmproxy's hooks that one part handles alone; the others are methods below
         self.http_connect = self._tunnels.connect
         self.http_connect_upstream = self._requests.lead_tunnel
@@ -150,6 +154,21 @@ class Hushlist:
         self.dns_request = names.ask
         self.dns_response = names.answer
         self.error = hide_dashboard_flow
+        #: all of them; what a script has put in the place of one differs
+        self._made = dict(vars(self))
+
+    def take_over(self, before: Hushlist) -> None:
+        """Go on with the parts of another one, which is not asked any more; it has been loaded, and runs."""
+        addons, mine = ctx.master.addons, vars(self)
+        for name, made in before._made.items():
+            is_hook = not name.startswith("_") and name not in ("runtime", "policy_watch")
+            now = made if is_hook else vars(before)[name]
+            if mine.get(name) is self._made.get(name):
+                mine[name] = now
+            self._made[name] = now
+        addons.lookup.pop(before.name, None)
+        addons.lookup[self.name] = self
+        ask_the_filter(addons, self)
 
     # -- options -------------------------------------------------------------------------------------------------
 
@@ -205,6 +224,10 @@ class Hushlist:
         ask_filter_first(loader.master.addons)
         bound_input()
         date_by_day()
+        loaded_digest()
+        ask_the_filter(loader.master.addons, self)
+        with suppress(RuntimeError):  # another program loads it before it has an event loop
+            asyncio.get_running_loop().call_soon(self._script.begin, self)
 
     def configure(self, updated: set[str]) -> None:
         """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.
@@ -287,7 +310,6 @@ class Hushlist:
         # costs a request more than its decision.
         gc.collect()
         gc.freeze()
-        skip_addons_without_hook(ctx.master.addons)
         ctx.master.addons.chain.append(self._last_look)
         self.policy_watch.run()
         self._names.run()
@@ -324,8 +346,7 @@ class Hushlist:
         words = summary(self.runtime)
         if words:
             logger.info("hushlist: %s", Lines(words))
-        ask_every_addon(ctx.master.addons)
-        ctx.master.addons.chain = [addon for addon in ctx.master.addons.chain if addon is not self._last_look]
+        self._leave(ctx.master.addons)
         self._stop.close()
         self._heartbeat.leave()
         self._upkeep.close()
@@ -336,6 +357,15 @@ class Hushlist:
         self._dashboard.close()
         self.runtime.close()
         self._heartbeat.close()  # waits at the same time
+
+    def _leave(self, addons: AddonManager) -> None:
+        """Let nothing pass from now on; mitmproxy may go on although the filter was taken out of it."""
+        was_asked = filter_is_gone(addons, self)
+        self._script.close()
+        addons.chain = [addon for addon in addons.chain if addon is not self._last_look]
+        if was_asked and self._is_running and addons.get(self.name) is not self:
+            logger.error("hushlist: the filter was taken out of mitmproxy: everything is refused until it is back")
+            end_what_is_open()
 
     # -- traffic -------------------------------------------------------------------------------------------------
 

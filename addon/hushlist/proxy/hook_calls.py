@@ -1,49 +1,139 @@
-"""Hooks are called only in the addons that may have them, and wait only where they have to.
+"""Hooks are called only in the addons that may have them, wait only where they have to, and never without the filter.
 
 For each hook, mitmproxy makes a coroutine, a generator and a context manager for each of some forty addons, to find
-that most do not have it: nearly half of the instructions of a request.
+that most do not have it: nearly half of the instructions of a request. And it calls no further addon of a script, or of
+the scripts behind it, where one of them fails.
 
 A hook may be a coroutine. Most decisions wait for nobody, and are made when the hook returns, as if it were none; the
 few that ask a server first hold their own flow, and nothing else.
+
+Whatever becomes of the script that has the filter, and of the addons before it: the filter is asked, or it was taken
+out of a mitmproxy that runs. Then whatever would pass is refused.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Coroutine, Generator
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from mitmproxy import connection, dns, flow, http
 from mitmproxy.addonmanager import AddonManager, safecall
 from mitmproxy.exceptions import AddonHalt
 from mitmproxy.hooks import Hook
+from mitmproxy.net.dns import response_codes
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from hushlist.errors import logger_of
+from hushlist.proxy.connections.client_connections import all_connections, end_connection
+
+logger = logger_of(__name__)
 
 _Result = TypeVar("_Result")
 
 _NAME = "trigger_event"
+#: hooks that tell of what has happened: they let nothing pass that waits for them
+_TOLD_AFTERWARDS = frozenset(
+    {
+        *("client_disconnected", "server_connected", "server_connect_error", "server_disconnected"),
+        *("responseheaders", "response", "error", "http_connected", "http_connect_error", "websocket_end"),
+        *("tls_established_client", "tls_established_server", "tls_failed_client", "tls_failed_server"),
+        *("tcp_end", "tcp_error", "udp_end", "udp_error", "dns_response", "dns_error"),
+    }
+)
+_GONE = "the filter was taken out of mitmproxy while it ran"
 
 
-def skip_addons_without_hook(addons: AddonManager) -> None:
-    """Have these addons called as by mitmproxy's ``trigger_event``, but for those that it would call nothing in."""
+class HookCalls:
+    """mitmproxy's ``trigger_event`` of one ``AddonManager``, from the first filter on that it has."""
 
-    async def trigger_event(event: Hook) -> None:
-        name = event.name
-        for addon in addons.chain:
+    def __init__(self, addons: AddonManager) -> None:
+        self._addons = addons
+        #: the filter that is asked; ``None``: it was taken out
+        self.filter: Any = None
+
+    async def trigger_event(self, event: Hook) -> None:
+        """Call each hook, as mitmproxy does, but for those that it would call nothing in; and that of the filter."""
+        name, filter_ = event.name, self.filter
+        is_asked = getattr(filter_, name, None) is None
+        for addon in self._addons.chain:
             try:
                 may_have = hasattr(addon, name) or hasattr(addon, "addons")
             except Exception:
                 may_have = True
-            if may_have:
-                try:
-                    with safecall():
-                        await addons.invoke_addon(addon, event)
-                except AddonHalt:
-                    return
+            if not may_have:
+                continue
+            try:
+                with safecall():
+                    for own, hook in self._addons._iter_hooks(addon, event):
+                        is_asked = is_asked or own is filter_
+                        with safecall():
+                            await _call(hook, event)
+            except AddonHalt:
+                break
+        if not is_asked:
+            with suppress(AddonHalt), safecall():
+                await _call(getattr(filter_, name), event)
+        elif filter_ is None and name not in _TOLD_AFTERWARDS:
+            refuse_undecided(event)
 
-    setattr(addons, _NAME, trigger_event)
+
+async def _call(hook: Any, event: Hook) -> None:
+    waits = hook(*event.args())
+    if waits is not None and inspect.isawaitable(waits):
+        await waits
 
 
-def ask_every_addon(addons: AddonManager) -> None:
-    """Have mitmproxy's own ``trigger_event`` again."""
-    vars(addons).pop(_NAME, None)
+def ask_the_filter(addons: AddonManager, filter_: object) -> None:
+    """Have a filter asked at each hook, from now on."""
+    calls = _calls_of(addons)
+    if calls is None:
+        calls = HookCalls(addons)
+        setattr(addons, _NAME, calls.trigger_event)
+    calls.filter = filter_
+
+
+def filter_is_gone(addons: AddonManager, filter_: object) -> bool:
+    """Have everything refused, since the filter was taken out, or mitmproxy ends; whether it was asked until now."""
+    calls = _calls_of(addons)
+    if calls is None or calls.filter is not filter_:
+        return False
+    calls.filter = None
+    return True
+
+
+def _calls_of(addons: AddonManager) -> HookCalls | None:
+    found = getattr(vars(addons).get(_NAME), "__self__", None)
+    return found if isinstance(found, HookCalls) else None
+
+
+def end_what_is_open() -> None:
+    """End all that clients have open: what is relayed asks nobody any more."""
+    for handler in all_connections():
+        end_connection(handler.client)
+
+
+def refuse_undecided(event: Hook) -> None:
+    """Refuse what nobody has decided: a request, a connection, or what is to be connected to."""
+    for subject in event.args()[:1]:
+        if isinstance(subject, http.HTTPFlow) and subject.websocket is None:
+            if subject.live and subject.response is None and subject.error is None:
+                subject.response = http.Response.make(503, f"{_GONE}\n", {"Content-Type": "text/plain"})
+        elif isinstance(subject, dns.DNSFlow):
+            if subject.live and subject.response is None:
+                subject.response = subject.request.fail(response_codes.SERVFAIL)
+        elif isinstance(subject, flow.Flow):
+            if subject.killable:
+                subject.kill()
+        elif isinstance(subject, connection.Client):
+            subject.error = _GONE
+        elif isinstance(subject, ServerConnectionHookData):
+            subject.server.error = _GONE
+        else:
+            client = getattr(getattr(subject, "context", None), "client", None)
+            if isinstance(client, connection.Client):
+                end_connection(client)
 
 
 class BegunCoroutine(Awaitable[_Result], Generic[_Result]):

@@ -95,6 +95,10 @@ class Runtime:
         self.problem: str | None = None
         #: what is known of the lists that are fetched, by their URLs
         self.list_states: dict[str, ListState] = {}
+        #: why the script with the filter could not be loaded again, in words that name no file
+        self.script_fault: str | None = None
+        #: whether the package on the disk is another than the one that runs
+        self.has_other_code = False
         #: whether the program ends
         self.is_stopping = False
         #: what the proxies that share a store last said of themselves, this one among them

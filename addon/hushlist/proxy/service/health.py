@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from hushlist.errors import logger_of
 from hushlist.proxy.runtime import Runtime
+from hushlist.system.package_code import OTHER_CODE
 
 logger = logger_of(__name__)
 
@@ -93,6 +94,10 @@ def why_unready(runtime: Runtime) -> str:
 
 def warnings_of(runtime: Runtime) -> Iterator[str]:
     """What fails although requests are decided; it names no file, list or host, as everybody may read it."""
+    if runtime.script_fault is not None:
+        yield f"{runtime.script_fault}: what was loaded before stays in force, and mitmproxy could not start"
+    if runtime.has_other_code:
+        yield OTHER_CODE
     if runtime.journal_fault is not None:
         yield "the log cannot be written; records wait"
     if runtime.store_fault is not None:

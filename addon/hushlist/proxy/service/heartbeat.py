@@ -22,6 +22,7 @@ from hushlist.fleet.proxy_records import BEAT, ProxyRecord, ProxyRecords, defaul
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import why_unready
 from hushlist.system.memory import resident_octets
+from hushlist.system.package_code import OTHER_CODE
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.store import StoreError
 
@@ -159,6 +160,8 @@ class Heartbeat:
 def _fault_of(runtime: Runtime) -> str:
     faults = (
         runtime.problem and f"the last change is not used: {runtime.problem}",
+        runtime.script_fault,
+        OTHER_CODE if runtime.has_other_code else None,
         runtime.store_fault and f"nothing can be unblocked: {runtime.store_fault}",
         runtime.journal_fault and f"the log cannot be written: {runtime.journal_fault}",
         runtime.failure_policy.status(),

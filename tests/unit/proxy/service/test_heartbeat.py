@@ -54,6 +54,8 @@ class Proxies:
             reading=None,
             journal_fault=None,
             problem=None,
+            script_fault=None,
+            has_other_code=False,
             store_fault=None,
             failure_policy=SimpleNamespace(status=lambda: ""),
             is_stopping=False,
