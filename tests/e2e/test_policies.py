@@ -101,7 +101,8 @@ def test_the_examples_have_lists_of_many_kinds() -> None:
     layers = (layer for example in TABLES for layer in load_engine(policy_of(example)).policy.layers)
     used = {file.format for layer in layers for file in layer.lists}
     unused = {name for name, form in FORMATS.items() if form not in used}
-    assert unused == {"safebrowsing-raw", "adblock-hosts"}  # octets, which nobody could read here; adblock with hosts
+    # octets, which nobody could read here; and what differs from adblock in little
+    assert unused == {"safebrowsing-raw", "adblock-hosts", "adblock-dns"}
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
 }
 #: what is written, is a folder, or is a database that SQLite opens
 OTHERS = {
+    ("compile", "problems"),
     ("leak", "out"),
     ("hide", "output"),
     ("hide", "key_file"),
