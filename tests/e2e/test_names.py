@@ -152,9 +152,7 @@ def test_every_other_name_is_told(server: Proxy, resolver: Resolver, name: bytes
     assert (reply.code, [data for *_, data in reply.answers], was_asked) == (NOERROR, [PASSED], True)
 
 
-@pytest.mark.parametrize(
-    "name", [rb"\141ds.test", rb"\ads.test", rb"ads.tes\164", b"www.ads.test\\", b"ads.test\0", b"a;ds.test"]
-)
+@pytest.mark.parametrize("name", [rb"\141ds.test", rb"\ads.test", rb"ads.tes\164", b"www.ads.test\\", b"a;ds.test"])
 @pytest.mark.parametrize("kind", [A, AAAA, TXT])
 def test_the_name_that_is_asked_is_the_one_that_was_decided(
     server: Proxy, resolver: Resolver, name: bytes, kind: int
