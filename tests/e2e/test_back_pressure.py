@@ -15,7 +15,7 @@ from h2.events import DataReceived, RequestReceived, StreamEnded
 from e2e.h2_peer import H2Peer
 from e2e.origin import PATIENCE, write_certificate
 from e2e.proxy import Proxy
-from e2e.test_streaming import read_head, serving
+from e2e.test_streaming import h2_client, read_head, serving
 
 LARGE = 48 << 20
 #: octets that may wait on the way, in the kernel's buffers too
@@ -123,10 +123,7 @@ def over_http2(tmp_path: Path, policy: Path, way: Way) -> Iterator[Proxy]:
 @pytest.fixture(params=["over_http1", "over_http2"])
 def peer(request: pytest.FixtureRequest) -> Iterator[H2Peer]:
     """A client over HTTP/2, of either origin."""
-    proxy: Proxy = request.getfixturevalue(request.param)
-    context = proxy.tls()
-    context.set_alpn_protocols(["h2"])
-    with closing(H2Peer(context.wrap_socket(proxy.tunnel("good.test", 443), server_hostname="good.test"))) as peer:
+    with h2_client(request.getfixturevalue(request.param)) as peer:
         yield peer
 
 

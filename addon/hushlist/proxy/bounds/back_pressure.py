@@ -25,6 +25,7 @@ from aioquic.quic.connection import QuicConnection
 from aioquic.quic.stream import QuicStream
 from h2.config import H2Configuration
 from h2.events import Event as H2Event
+from h2.events import StreamEnded, StreamReset
 from h2.exceptions import ProtocolError
 from mitmproxy.connection import Client, Connection
 from mitmproxy.proxy import commands, events
@@ -45,7 +46,11 @@ MUCH, FEW = 1 << 18, 1 << 17
 MOST_OWN = 1 << 20
 #: octets that the peer may send of a stream of HTTP/2 or HTTP/3 before they are read: a client, and an origin, which
 #: may be far away
-CLIENT_WINDOW, ORIGIN_WINDOW = 1 << 20, 1 << 21
+CLIENT_WINDOW, ORIGIN_WINDOW = 1 << 23, 1 << 22
+#: octets that have been read before the peer gets leave to replace them: early, since curl waits long where it has none
+SHARE = 1 << 17
+#: streams of which that is noted before those are forgotten that are over
+MOST_NOTED = 1 << 9
 
 _Steps = Generator[Any, Any, Any]
 
@@ -263,6 +268,9 @@ class FlowingH2(BufferedH2Connection):
         self.stalled: set[Course] = set()
         #: octets of streams that have come, and that the peer has no leave to replace
         self.withheld: dict[int, int] = {}
+        #: octets that have been read, and of which the peer is not told yet: in all, and by stream
+        self._read = 0
+        self._read_of: dict[int, int] = {}
 
     def acknowledge_received_data(self, acknowledged_size: int, stream_id: int) -> None:
         """Give leave to replace what has come of a stream, now or when there is room."""
@@ -270,17 +278,32 @@ class FlowingH2(BufferedH2Connection):
         if course is not None and acknowledged_size and not course.has_room:
             self.withheld[stream_id] = self.withheld.get(stream_id, 0) + acknowledged_size
         else:
-            super().acknowledge_received_data(acknowledged_size, stream_id)
+            self._give_leave(acknowledged_size, stream_id)
 
     def release(self, number: int) -> None:
         """Give leave to replace what has come of a stream, since there is room."""
-        octets = self.withheld.pop(number, 0)
+        self._give_leave(self.withheld.pop(number, 0), number)
+
+    def _give_leave(self, octets: int, number: int) -> None:
+        self._read += octets
+        octets += self._read_of.pop(number, 0)
         with suppress(ProtocolError):  # it is over
-            super().acknowledge_received_data(octets, number)
+            if self._read >= SHARE:
+                self.increment_flow_control_window(self._read)
+                self._read = 0
+            if octets >= SHARE:
+                self.increment_flow_control_window(octets, number)
+            elif number in self.streams:
+                self._read_of[number] = octets
+                if len(self._read_of) > MOST_NOTED:
+                    self._read_of = {own: read for own, read in self._read_of.items() if own in self.streams}
 
     def receive_data(self, data: bytes) -> list[H2Event]:
         """Read what has come; the peer may take more."""
         found: list[H2Event] = super().receive_data(data)
+        for event in found:
+            if isinstance(event, StreamEnded | StreamReset):
+                self._read_of.pop(event.stream_id, None)
         for course in list(self.stalled):
             course.look()
         return found
@@ -388,9 +411,11 @@ async def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionH
     client = handler.client
     readers: list[Connection] = []
     if client in _multiplexed:
-        own = handler.transports[source].writer
+        own, to_client = handler.transports[source].writer, handler.transports.get(client)
         if own is not None and _size_of(own) > MOST_OWN:
             readers = [source]  # it is sent answers to what it sends, such as PING, and reads none
+        if source is not client and to_client is not None and not isinstance(to_client.writer, StreamWriter):
+            readers.append(client)  # out of a tunnel: what waits for it cannot be measured
     elif source is client:
         readers = [one for one in handler.transports if one is not client]
     else:
