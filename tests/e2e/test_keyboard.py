@@ -122,11 +122,13 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, page: Proxy) -> Non
     keyboard.press(Keys.ENTER)
     keyboard.wait_for_focus("It is allowed.")
     assert page.get("http://ads.test/keys").status_code == 200
-    keyboard.tab_to("Pause filtering for the group")
+    keyboard.tab_to("Turn the filter off for the group")
     keyboard.press("kids")
-    keyboard.tab_to("Pause")
+    keyboard.tab_to("Turn the filter off")
     keyboard.press(Keys.ENTER)
-    keyboard.wait_for_focus("The group is paused.")
+    wait_until(browser, lambda one: "kids, 15" in one.switch_to.alert.text)  # it asks
+    browser.switch_to.alert.accept()
+    keyboard.wait_for_focus("The filter is off for the group.")
     keyboard.tab_to("End: Block, Site: keys.test")
     keyboard.press(Keys.ENTER)
     keyboard.wait_for_focus("Ended.")

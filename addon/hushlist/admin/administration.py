@@ -52,6 +52,10 @@ class MissingError(ActionError):
     """What is to be changed is not there."""
 
 
+#: the word for everybody: an order without a name is refused, since nobody may mean it
+EVERYBODY = "everybody"
+
+
 class Done(NamedTuple):
     """Something that was done, and its number in the record."""
 
@@ -74,7 +78,7 @@ class Administration:
     def grant(
         self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, reason: str
     ) -> Done:
-        """Allow something for a while, for a client, a user, a group, or for everybody, which is an empty text.
+        """Allow something for a while, for a client, a user, a group, or for everybody.
 
         No minutes: for good. That is a rule where it is a host or a page for everybody.
         """
@@ -125,7 +129,7 @@ class Administration:
     def block(
         self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, reason: str
     ) -> Done:
-        """Block something for a while, for a client, a user, a group, or for everybody, which is an empty text.
+        """Block something for a while, for a client, a user, a group, or for everybody.
 
         No minutes: for good. That is a rule where it is a host or a page for everybody.
         """
@@ -202,7 +206,7 @@ class Administration:
         self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, hours: int
     ) -> Done:
         """Make a single-use code; only the result has it. An empty target or client is whatever its user has."""
-        whom = _whom(policy, client)
+        whom = _whom(policy, client) if client else None
         if whom is not None and whom.startswith("group:"):
             raise ActionError("a code is for a client, a user, or whoever uses it first")
         canonical = _target(scope, target) if target else None
@@ -413,7 +417,7 @@ class Administration:
 
 def _whom(policy: Policy, client: str) -> str | None:
     """Whom a grant is for: an address, a user, a group, or everybody."""
-    if not client:
+    if client == EVERYBODY:
         return None
     kind, _, name = client.partition(":")
     if kind == "group":
@@ -427,7 +431,7 @@ def _whom(policy: Policy, client: str) -> str | None:
             return address_text(client)
     except UrlError:
         pass
-    raise ActionError(f"{client!r}: expected an address, user:NAME or group:NAME")
+    raise ActionError(f"{client!r}: expected an address, user:NAME, group:NAME or {EVERYBODY}")
 
 
 def _number_of(how: dict[str, object], found: Iterable[Grant | AdminBlock]) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from hushlist.admin.administration import EVERYBODY
 from hushlist.decide.decision import STOPPING, Decision, decide_unread
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
@@ -76,12 +77,12 @@ class Previewed(NamedTuple):
 
 
 def previewed(scope: str, target: str, client: str, privacy: Privacy) -> Previewed:
-    """What a scope and its target are, for a client (empty: everybody); ``UrlError`` if the target cannot be read."""
+    """What a scope and its target are, for a client or everybody; ``UrlError`` if the target cannot be read."""
     kind, _, name = client.partition(":")
     own, page = LogFilters(), ""
     if kind == "user":
         own = replace(own, users=_spellings("user", name, privacy))
-    elif client and kind != "group":
+    elif client != EVERYBODY and kind != "group":
         own = replace(own, clients=_spellings("client", address_text(client), privacy))
     typed = as_typed(target).decode("utf-8", "surrogateescape")
     if scope == "category":

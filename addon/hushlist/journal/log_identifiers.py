@@ -12,6 +12,7 @@ Spec: Crockford's Base 32
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -75,6 +76,7 @@ _KEY_FILE = "pseudonyms.key"
 _KEY_LENGTH, _LONGEST = 32, 1 << 12
 #: digits of base 32: 40 bits, so that a thousand clients collide once in two million cases
 _DIGITS = 8
+_PSEUDONYM = re.compile(rf"(?:client|user)-[0-9A-Z]{{{_DIGITS}}}")
 
 
 def pseudonyms(key: bytes) -> Callable[[str, str], str]:
@@ -90,6 +92,15 @@ def pseudonyms(key: bytes) -> Callable[[str, str], str]:
         return f"{kind}-{base32(int.from_bytes(made), _DIGITS)}"
 
     return pseudonym
+
+
+def is_pseudonym(name: str) -> bool:
+    """Whether a name is written as a pseudonym is.
+
+    >>> is_pseudonym("client-EKMX5MBZ"), is_pseudonym("user:max")
+    (True, False)
+    """
+    return _PSEUDONYM.fullmatch(name) is not None
 
 
 def new_key() -> bytes:

@@ -40,12 +40,14 @@ from hushlist.admin.administration import Administration, Done, MissingError, us
 from hushlist.admin.what_holds import preview, previewed, what_holds
 from hushlist.decide.engine import Engine
 from hushlist.errors import logger_of, printable
+from hushlist.journal.log_identifiers import is_pseudonym
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.policy.groups import Client, address_text
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.api_description import BASE, ApiCall, InputError, call_of, checked, openapi, whole_numbers
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
+from hushlist.proxy.dashboard.masked_clients import masked, named_by
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.access_requests import UnansweredError
@@ -164,14 +166,18 @@ class AdminApi:
         policy = engine.policy
         if call.does == "requests":
             return {"requests": requests_of(self._runtime, privacy_of(self._runtime))}
+        privacy = privacy_of(self._runtime)
+        if is_pseudonym(values.get("client", "")):
+            self._runtime.statistics.count()
+            values = values | {"client": named_by(values["client"], self._runtime.statistics.clients.top(), privacy)}
         if call.does in ("preview", "what_holds"):
-            return self._look(call.does, engine, values)
+            return masked(self._look(call.does, engine, values), privacy)
         function = getattr(does, call.does)
         if call.method == "GET":
             found: Mapping[str, object] = function(
                 **({"policy": policy} if _takes(function, "policy") else {}), **values
             )
-            return found
+            return masked(found, privacy)
         known = {"policy": policy, "use_minutes": self._runtime.use_minutes}
         more = {name: one for name, one in known.items() if _takes(function, name)}
         begun = does.store.begin(account, call.does.replace("_", " "), values)
@@ -181,7 +187,7 @@ class AdminApi:
             does.store.strike(begun)
             raise
         logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, call.does, done.recorded)
-        return done._asdict()
+        return masked(done._asdict(), privacy)
 
     def _look(self, what: str, engine: Engine, values: dict[str, Any]) -> dict[str, object]:
         now = datetime.now(UTC)

@@ -53,7 +53,7 @@ _NUMBER = _whole("its number", (1 << 53) - 1)
 _MINUTES = _whole("for how many minutes", 366 * 24 * 60)
 _LASTING = {**_MINUTES, "minimum": 0, "description": "for how many minutes; 0: for good, which is for the role manage"}
 _REASON = _text("why", 200, default="")
-_CLIENT = _text("for whom: an address, user:NAME, group:NAME, or nothing for everybody", default="")
+_CLIENT = _text("for whom: an address, user:NAME, group:NAME, a pseudonym of the log, or everybody")
 _SCOPE = {"type": "string", "enum": list(SCOPES), "description": "what the target is"}
 _ACTION = {"type": "string", "enum": ["allow", "block"], "description": "what to do"}
 _RULE_SCOPE = {"type": "string", "enum": ["host", "url"], "description": "a host with all below it, or a page"}
@@ -140,7 +140,12 @@ CALLS = (
     ),
     ApiCall(
         *("GET", "/preview", Role.VIEW, "What it would have changed in the last week", "preview", "Preview"),
-        {"action": {**_ACTION, "default": "block"}, "scope": _SCOPE, "target": _TARGET, "client": _CLIENT},
+        {
+            "action": {**_ACTION, "default": "block"},
+            "scope": _SCOPE,
+            "target": _TARGET,
+            "client": {**_CLIENT, "default": "everybody"},
+        },
     ),
     ApiCall(
         *("GET", "/client", Role.VIEW, "What holds for a client now", "what_holds", "Holds"),

@@ -426,7 +426,7 @@ def test_where_the_file_cannot_be_used_nobody_is_signed_in(
 
 # -- other sites, and other roles --------------------------------------------------------------------------------------
 
-GRANT = {"scope": "host", "target": "blocked.example", "minutes": 5}
+GRANT = {"scope": "host", "target": "blocked.example", "minutes": 5, "client": "everybody"}
 
 
 @pytest.mark.parametrize(
@@ -552,7 +552,7 @@ def decided(hushlist: Hushlist, url: str, client: str = "10.0.0.7") -> int | Non
 @pytest.mark.parametrize(
     ("client", "passes"),
     [
-        ("", {"10.0.0.7", "10.0.1.7"}),
+        ("everybody", {"10.0.0.7", "10.0.1.7"}),
         ("10.0.0.7", {"10.0.0.7"}),
         ("::ffff:10.0.0.7", {"10.0.0.7"}),
         ("group:kids", {"10.0.1.7"}),
@@ -577,10 +577,33 @@ def test_something_is_allowed_for_a_while_and_that_is_ended(
     assert {one for one in both if decided(hushlist, "http://www.blocked.example/", one) is None} == passes
 
 
+@pytest.mark.parametrize("clients", ["keep", "pseudonym", "drop"])
+def test_an_order_for_a_pseudonym_is_for_whom_it_stands_and_shows_nothing_else(
+    hushlist: Hushlist, use: Callable[..., Path], browser: Browser, tmp_path: Path, clients: str
+) -> None:
+    use(f"log: {{clients: {clients}, folder: '{tmp_path / 'log'}'}}")
+    assert browser.sign_in("anna") == 200
+    decided(hushlist, "http://www.blocked.example/", "10.0.1.7")
+    assert hushlist.runtime.journal is not None
+    privacy = hushlist.runtime.journal.privacy()
+    named = {"keep": "10.0.1.7", "pseudonym": privacy.pseudonym("client", "10.0.1.7"), "drop": "10.0.1.7"}[clients]
+    status, done = browser.call("POST", "/grants", {**GRANT, "client": named})
+    assert status == 200, done
+    both = {"10.0.0.7", "10.0.1.7"}
+    assert {one for one in both if decided(hushlist, "http://www.blocked.example/", one) is None} == {"10.0.1.7"}
+    shown = {"keep": "10.0.1.7", "pseudonym": named, "drop": "somebody"}[clients]
+    answers = [done, *(browser.call("GET", path)[1] for path in ("/grants", "/blocks", "/codes", "/record"))]
+    assert done["result"]["client"] == answers[1]["grants"][0]["client"] == shown
+    assert answers[4]["record"][0]["detail"]["client"] == shown
+    assert ("10.0.1.7" in json.dumps(answers)) is (clients == "keep")
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
         ({"client": "group:nobody"}, "no group"),
+        ({"client": ""}, "expected an address"),
+        ({"client": "client-EKMX5MBZ"}, "nobody of that name"),
         ({"client": "user:"}, "expected an address"),
         ({"client": "somebody"}, "expected an address"),
         ({"target": "h.example/path"}, "a host has no path"),
@@ -603,7 +626,12 @@ def test_what_cannot_be_granted_is_refused_with_the_reason(
 
 @pytest.mark.parametrize(
     ("client", "stopped"),
-    [("", {"10.0.0.7", "10.0.1.7"}), ("10.0.0.7", {"10.0.0.7"}), ("group:kids", {"10.0.1.7"}), ("user:jo", set())],
+    [
+        ("everybody", {"10.0.0.7", "10.0.1.7"}),
+        ("10.0.0.7", {"10.0.0.7"}),
+        ("group:kids", {"10.0.1.7"}),
+        ("user:jo", set()),
+    ],
 )
 @pytest.mark.parametrize(
     ("scope", "target", "url", "minutes"),
@@ -640,7 +668,7 @@ def test_something_is_blocked_for_a_while_or_for_good_and_that_is_undone_twice(
     assert status == 200, done
     assert blocked() == stopped
     (listed,) = browser.call("GET", "/blocks")[1]["blocks"]
-    assert (listed["reason"], listed["client"]) == (f"dinner {MARKUP}", client or None)
+    assert (listed["reason"], listed["client"]) == (f"dinner {MARKUP}", None if client == "everybody" else client)
     assert (listed["until"] is None) is (minutes == 0)
     assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
     assert blocked() == set()
@@ -661,7 +689,8 @@ def test_what_is_for_good_and_for_everybody_is_a_rule(
 ) -> None:
     own = tmp_path / "own.yaml"
     before = own.read_bytes()
-    status, done = manager.call("POST", path, {"scope": scope, "target": target, "minutes": 0, "reason": "why"})
+    order = {"scope": scope, "target": target, "minutes": 0, "client": "everybody", "reason": "why"}
+    status, done = manager.call("POST", path, order)
     assert (status, done["result"]["action"]) == (200, action)
     assert f'action: "{action}", reason: "why"}}  # max, 20'.encode() in own.read_bytes()
     assert manager.call("GET", path)[1] == {path[1:]: []}
@@ -705,7 +734,7 @@ def test_a_quota_is_extended_and_that_is_undone(hushlist: Hushlist, use: Callabl
         return int(browser.call("GET", f"/client?client={client}")[1]["quotas"][0]["limit"])
 
     assert browser.sign_in("anna") == 200
-    for client, changed in (("10.0.1.7", (40, 30)), ("group:kids", (40, 30)), ("", (40, 40))):
+    for client, changed in (("10.0.1.7", (40, 30)), ("group:kids", (40, 30)), ("everybody", (40, 40))):
         body = {"category": "hrn://c.example/ads", "minutes": 10, "client": client}
         status, done = browser.call("POST", "/extensions", body)
         assert status == 200, done

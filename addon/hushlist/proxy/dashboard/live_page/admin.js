@@ -77,7 +77,7 @@ async function act(key, what) {
   };
   try {
     const found = await what();
-    announce(t(key), false, UNDONE.has(key) ? undoing(found.recorded, t(key)) : null);
+    announce(t(key) + orderText(found.result), false, UNDONE.has(key) ? undoing(found.recorded, t(key)) : null);
     return found;
   } catch (error) {
     announce(error.message, true);
@@ -165,11 +165,15 @@ async function signOut() {
 /** What is done so that a button right beside these words undoes it. */
 const UNDONE = new Set(["told_allowed", "told_blocked", "told_minutes", "told_paused", "told_ended", "told_removed"]);
 const lasting = (time) => (time === null ? t("for_good") : moment(time));
+const EVERYBODY = "everybody"; // the interface's word
 const whom = (client) => client ?? t("everybody");
 const SCOPES = {host: "site", url: "page", category: "category"};
 const what = (one) => (one.scope === "everything" ? t("everything") : pair(t(SCOPES[one.scope]), one.target ?? t("own_choice")));
 /** By what something was unblocked, and by whom. */
 const by = (one) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[one.how] ?? one.how, one.by].filter(Boolean).join(", ");
+
+/** What was ordered, for whom, until when; nothing where an answer is about none of that. */
+const orderText = (one) => (one?.scope ? ` ${what(one)}, ${whom(one.client)}, ${lasting(one.until ?? null)}` : "");
 
 async function showGrants() {
   const {grants} = await call("GET", "/grants");
@@ -289,7 +293,7 @@ function fit() {
     element.disabled = element.hidden = !element.dataset.of.split(" ").includes(chosen) || !may(element.dataset.for ?? "view");
   }
   if (chosen === "code" && form.elements.minutes.value === "0") form.elements.minutes.value = "30";
-  form.elements.target.required = chosen !== "code";
+  form.elements.target.required = form.elements.client.required = chosen !== "code";
 }
 
 async function submitAct(event) {
@@ -326,6 +330,7 @@ async function previewRule() {
 async function submitPause(event) {
   event.preventDefault();
   const form = event.target;
+  if (!confirm(`${t("pause_group")}: ${value(form, "group")}, ${span(Number(value(form, "minutes")), "minute")}?`)) return;
   await act("told_paused", () => call("POST", "/pauses", {group: value(form, "group"), minutes: Number(value(form, "minutes"))}));
 }
 
@@ -362,12 +367,13 @@ async function submitHolds(event) {
 /** A decision, a host or a client that somebody chose elsewhere on the page. */
 document.addEventListener("chosen", ({detail}) => {
   if (!session.name) return;
-  const address = /^[0-9a-f.:]+$/.test(detail.client ?? "") ? detail.client : "";
-  const client = detail.user ? `user:${detail.user}` : address;
+  const isPseudonym = (name) => /^(client|user)-[0-9A-Z]{8}$/.test(name);
+  const {client: named = null, user = null} = detail;
+  const client = user ? (isPseudonym(user) ? user : `user:${user}`) : named ?? (detail.isOfAll ? EVERYBODY : "");
   const host = detail.host ?? (detail.url ?? "").replace(/^[a-z+.-]+:\/\//, "").split(/[/?]/, 1)[0].replace(/:[0-9]+$/, "");
   const scope = host ? "host" : "category";
   const target = host || (detail.category ?? "");
-  if (detail.isDone) {
+  if (detail.isDone && client) { // whose it is may not be known: then the form asks
     bid(detail.isStopped ? "allow" : "block", {scope, target, minutes: 30, client, reason: ""});
     return;
   }
@@ -377,18 +383,18 @@ document.addEventListener("chosen", ({detail}) => {
     form.elements.scope.value = scope;
     form.elements.target.value = target;
   } else {
-    byId("holds").elements.client.value = address;
-    byId("holds").elements.user.value = detail.user ?? "";
+    byId("holds").elements.client.value = user ? "" : named ?? "";
+    byId("holds").elements.user.value = user ?? "";
     byId("holds").requestSubmit();
   }
   form.elements.client.value = client;
   Object.assign(form.dataset, {host, url: detail.url ?? "", category: detail.category ?? ""});
   byId("preview").replaceChildren();
   form.scrollIntoView({block: "center"});
-  form.elements[target ? "what" : "target"].focus();
+  form.elements[!target ? "target" : client ? "what" : "client"].focus();
 });
 document.addEventListener("groups", ({detail}) => {
-  byId("whoever").replaceChildren(...detail.map((name) => make("option", {value: `group:${name}`})));
+  byId("whoever").replaceChildren(make("option", {value: EVERYBODY}, t("everybody")), ...detail.map((name) => make("option", {value: `group:${name}`})));
   byId("groups").replaceChildren(...detail.map((name) => make("option", {value: name})));
 });
 byId("act").elements.scope.addEventListener("change", ({target}) => {

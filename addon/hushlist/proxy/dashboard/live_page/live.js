@@ -270,7 +270,7 @@ function counter(id, title, columns) {
     }
     const scope = {host: "host", category: "category"}[key];
     const name = one[key] ?? one.user;
-    const act = kind === "chosen" && name ? oneClick({...one, scope, isStopped: key === "host" || ["block", "warn"].includes(one.action)}, name) : [];
+    const act = kind === "chosen" && name ? oneClick({...one, scope, isOfAll: key !== "client", isStopped: key === "host" || ["block", "warn"].includes(one.action)}, name) : [];
     return make("td", {}, kind === "action" ? chip(one[key]) : bdi(one[key]), ...(act.length ? [" ", ...act] : []));
   };
   const draw = () => {
