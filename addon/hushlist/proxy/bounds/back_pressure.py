@@ -73,13 +73,12 @@ class Course:
         self._handler: Any = None
         #: what writes to who reads it
         self._reader: Connection | None = None
-        self._is_noted = False
+        #: whether it is noted by which connection it comes
+        self.has_begun = False
 
     def begin(self) -> None:
         """Note by which connection it comes, at its first octets."""
-        if self._is_noted:
-            return
-        self._is_noted = True
+        self.has_begun = True
         stream, client = self._stream, self._stream.context.client
         source = stream.flow.server_conn if self._is_answer else client
         end, by = _end_of(stream, source)
@@ -171,6 +170,11 @@ class Course:
 def _size_of(writer: Any) -> int:
     """How many octets wait to be sent."""
     return int(writer.transport.get_write_buffer_size()) if isinstance(writer, StreamWriter) else 0
+
+
+def _takes_more(writer: Any) -> bool:
+    """Whether nothing waits to be sent, as for most that read."""
+    return isinstance(writer, StreamWriter) and not writer.transport.get_write_buffer_size() and not writer.is_closing()
 
 
 def _can_wait(end: Any) -> bool:
@@ -404,11 +408,10 @@ def _stop_stream(handle: Callable[..., _Steps], connection: Any, event: Any) -> 
 
 async def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> None:
     """Wait, behind what was read of a connection, until those have read it who get it."""
-    task = asyncio.current_task()
+    task, client = asyncio.current_task(), handler.client
     source = next((one for one, io in handler.transports.items() if io.handler is task), None)
     if source is None:
         return
-    client = handler.client
     readers: list[Connection] = []
     if client in _multiplexed:
         own, to_client = handler.transports[source].writer, handler.transports.get(client)
@@ -421,13 +424,14 @@ async def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionH
     else:
         readers = [client]
     for reader in readers:
-        io = handler.transports.get(reader)
-        if io is not None and io.writer is not None:
-            try:
-                await io.writer.drain()
-            except OSError as error:
-                if io.handler is not None:
-                    io.handler.cancel(f"Error sending data: {error}")
+        to_reader = handler.transports.get(reader)
+        if to_reader is None or to_reader.writer is None or _takes_more(to_reader.writer):
+            continue
+        try:
+            await to_reader.writer.drain()
+        except OSError as error:
+            if to_reader.handler is not None:
+                to_reader.handler.cancel(f"Error sending data: {error}")
     known = _course_of.get(source)
     course = None if known is None else known()
     if course is not None and not course.has_room:

@@ -96,12 +96,17 @@ class FlowingStream(HttpStream):
 
     def _note(self, event: RequestData | ResponseData) -> None:
         if isinstance(event, ResponseData):
-            course = self._answer_course = self._answer_course or Course(self, is_answer=True)
+            course = self._answer_course
+            if course is None:
+                course = self._answer_course = Course(self, is_answer=True)
         elif self._latest is None:
-            course = self._request_course = self._request_course or Course(self, is_answer=False)
+            course = self._request_course
+            if course is None:
+                course = self._request_course = Course(self, is_answer=False)
         else:
             return
-        course.begin()
+        if not course.has_begun:
+            course.begin()
         if self._paused:
             course.queued += len(event.data)
             self._has_queued = True
@@ -237,9 +242,9 @@ class FlowingStream(HttpStream):
         if isinstance(event, ResponseData):
             self._answered += len(event.data)
             if self._is_too_long(self._answered):
-                yield from self._end("the body exceeds body_size_limit", _BAD_GATEWAY)
-                return
-        yield from super().state_stream_response_body(event)
+                return self._end("the body exceeds body_size_limit", _BAD_GATEWAY)
+        steps: _Steps = super().state_stream_response_body(event)
+        return steps
 
     def send_response(self, already_streamed: bool = False) -> _Steps:
         """Send an answer, or its end, whether or not the request's body has ended."""
