@@ -660,6 +660,36 @@ def test_an_upstream_proxy_is_asked_for_the_host_that_searches_safely(
         asked.shutdown()
 
 
+@pytest.mark.parametrize("strategy", ["eager", "lazy"])
+def test_a_connection_to_a_search_is_led_once_and_keeps_its_name(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, strategy: str
+) -> None:
+    policy = write_policy(tmp_path, **{"safe-search": "strict"})
+    proxy = start(policy=policy, options={"connection_strategy": strategy})
+    name, before = "www.google.com", len(proxy.log)
+    with origin.watch() as arrived, proxy.client(http2=True) as client:
+        for path in ("/maps", "/search?q=x&safe=off", "/imgres"):
+            assert client.get(f"https://{name}{path}").status_code == 200
+    assert [seen.headers["host"] for seen in arrived.requests] == [name] * 3
+    assert arrived.requests[1].target == b"/search?q=x&safe=active&ssui=on"
+    assert arrived.connections == 1
+    proxy.log.wait_for(r"server connect forcesafesearch\.google\.com:443", before)
+    assert f"server connect {name}" not in proxy.log.text(before)
+
+
+def test_a_connection_to_a_search_is_led_where_nothing_is_decrypted(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
+) -> None:
+    policy = write_policy(tmp_path, **{"safe-search": {"youtube": "moderate"}, "decrypt": "never"})
+    proxy = start(policy=policy, scripts=["calling.py"])
+    name, before = "www.youtube.com", len(proxy.log)
+    with tls_over(proxy.tunnel(name, 443), name) as tls:
+        assert is_the_origin_s(tls)
+        assert b"from the origin" in ask(tls, name)
+    proxy.log.wait_for(r"server connect restrictmoderate\.youtube\.com:443", before)
+    assert f"server connect {name}" not in proxy.log.text(before)
+
+
 @pytest.mark.parametrize(("host", "arrives"), [("ads.test", False), ("good.test", True)])
 def test_reverse_tcp_is_decided(start: Callable[..., Proxy], origin: Origin, host: str, arrives: bool) -> None:
     proxy = start(proxy_mode=f"reverse:tcp://{host}:80")

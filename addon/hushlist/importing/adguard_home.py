@@ -30,7 +30,7 @@ from hushlist.lists.patterns import is_sinkhole, read_name
 from hushlist.lists.yaml_nodes import YamlNode, read_document
 from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.rule import Action, each_rule
-from hushlist.policy.safe_search import STRICT, services
+from hushlist.policy.safe_search import STRICT
 
 _NOTHING = YamlNode(0, None)
 #: the rules of AdGuard Home's blocked services
@@ -44,6 +44,8 @@ _ALONE = {
     "allowed_clients": "whom the proxy serves is for mitmproxy's options and the firewall",
     "bogus_nxdomain": "what a name server answers is not changed",
 }
+#: the services that it forces to search safely, by the names that it has for them, too
+_SAFE_SEARCH = ("bing", "duckduckgo", "ecosia", "google", "pixabay", "yandex", "youtube")
 #: the layers, the first of which decides
 _IMPORTANT_ALLOWED, _IMPORTANT, _ALLOWED, _LISTS = "important exceptions", "important", "allowed", "lists"
 
@@ -273,7 +275,7 @@ class _Reader:
         conf = _of(node, "safe_search")
         if not _is_on(_of(conf, "enabled"), without=_is_on(_of(node, "safesearch_enabled"))):
             return {}
-        asked = {service: STRICT for service in services() if _is_on(_of(conf, service), without=not conf.value)}
+        asked = {service: STRICT for service in _SAFE_SEARCH if _is_on(_of(conf, service), without=not conf.value)}
         return {"safe-search": asked} if asked else {}
 
     def _log(self) -> None:

@@ -1,9 +1,10 @@
 """Safe search and restricted modes: how a request is changed so that the service itself filters its results.
 
-Each service has its own way: query parameters, a header, or another host. The client's own settings are removed in
-every spelling.
+Each service has its own ways: another host, query parameters, a header or a cookie. A connection to a host that forces
+safe search holds whatever is asked over it; the others are what the service reads. The client's own settings are
+removed in every spelling.
 
->>> change = rewrite_for_safe_search(b"duckduckgo.com", b"/?%6bp=-2&q=x", {"duckduckgo": "strict"})
+>>> change = rewrite_for_safe_search(b"html.duckduckgo.com", b"/?%6bp=-2&q=x", {"duckduckgo": "strict"})
 >>> change.target
 b'/?q=x&kp=1'
 >>> print(change)
@@ -13,8 +14,8 @@ DuckDuckGo, strict: kp=1 is set in the query (source: duck.co/help/features/safe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -44,14 +45,21 @@ class SafeSearchSetting:
     parameters: Pairs
     #: request headers: name and value
     headers: Pairs
-    #: another host to connect to
+    #: cookies: name and value
+    cookies: Pairs
+    #: another host to connect to; Host header and TLS server name stay, as if a CNAME record led there
     host: bytes | None
 
     def __str__(self) -> str:
-        parts = [f"{_text(b'='.join(pair))} is set in the query" for pair in self.parameters]
+        parts = [f"{_text(host)} is asked instead" for host in (self.host,) if host]
+        parts += [f"{_text(b'='.join(pair))} is set in the query" for pair in self.parameters]
         parts += [f"the header {_text(b': '.join(pair))} is set" for pair in self.headers]
-        parts += [f"{_text(host)} is asked instead" for host in (self.host,) if host]
+        parts += [f"the cookie {_text(b'='.join(pair))} is set" for pair in self.cookies]
         return ", ".join(parts)
+
+    def __bool__(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.host or self.parameters or self.headers or self.cookies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +72,11 @@ class SafeSearchService:
     #: its levels; each service has at least "strict"
     levels: Mapping[str, SafeSearchSetting]
     hosts: frozenset[bytes]
+    #: those of them whose connections are led to another host
+    led: frozenset[bytes]
     #: with a dot in front, subdomains are included
     suffixes: tuple[bytes, ...]
-    #: canonical paths of searches, without a slash at the end; ``None``: every path counts
+    #: canonical paths of searches, without a slash at the end; ``None``: every path counts; a host is led for all
     paths: frozenset[bytes] | None
 
     def nearest(self, level: str) -> str:
@@ -85,36 +95,50 @@ class RequestRewrite:
     service: str
     #: "strict" or "moderate"
     level: str
-    #: headers to set, replacing all of the same name
-    headers: Pairs
+    #: what is changed: parameters that the request has already are not among it
+    way: SafeSearchSetting
     #: the new target, path and query; ``None`` if unchanged
     target: bytes | None
-    #: connect to this host; Host header and TLS server name stay, as if a CNAME record led there
-    host: bytes | None
 
     def __str__(self) -> str:
         service = services()[self.service]
-        return f"{service.title}, {self.level}: {service.levels[self.level]} (source: {service.source})"
+        return f"{service.title}, {self.level}: {self.way} (source: {service.source})"
 
 
 def rewrite_for_safe_search(host: bytes, target: bytes, levels: Mapping[str, str]) -> RequestRewrite | None:
     """The changes that a request needs, or ``None``.
 
     The host is canonical; the target is as sent. A service that is not in ``levels`` is off. The request's headers
-    are not known here, so a header is always set.
+    are not known here, so headers and cookies are always set.
 
-    >>> rewrite_for_safe_search(b"www.google.com", b"/search?q=x&safe=active&ssui=on", {"google": "strict"}) is None
+    >>> rewrite_for_safe_search(b"www.bing.com", b"/search?q=x&adlt=strict", {"bing": "strict"}).way.host
+    b'strict.bing.com'
+    >>> rewrite_for_safe_search(b"bing.com", b"/search?q=x&adlt=strict", {"bing": "strict"}) is None
     True
     """
     service = _service_of(host)
     level = OFF if service is None else service.nearest(levels.get(service.name, OFF))
-    if service is None or level == OFF or not _is_search(service, target):
+    if service is None or level == OFF:
         return None
-    setting = service.levels[level]
-    asked = set_parameters(target, setting.parameters) if setting.parameters else target
-    if asked == target and not setting.headers and setting.host is None:
-        return None
-    return RequestRewrite(service.name, level, setting.headers, None if asked == target else asked, setting.host)
+    way, asked = replace(service.levels[level], host=safe_host(host, levels)), target
+    if not _is_search(service, target):
+        way = replace(way, parameters=(), headers=(), cookies=())
+    if way.parameters:
+        asked = set_parameters(target, way.parameters)
+    if asked == target:
+        way = replace(way, parameters=())
+    return RequestRewrite(service.name, level, way, None if asked == target else asked) if way else None
+
+
+def safe_host(host: bytes, levels: Mapping[str, str]) -> bytes | None:
+    """The host to connect to in place of a canonical one, whatever is asked; ``None`` if there is none.
+
+    >>> safe_host(b"www.youtube.com", {"youtube": "moderate"})
+    b'restrictmoderate.youtube.com'
+    """
+    service = _service_of(host)
+    level = OFF if service is None or host not in service.led else service.nearest(levels.get(service.name, OFF))
+    return None if service is None or level == OFF else service.levels[level].host
 
 
 def may_rewrite(host: bytes, levels: Mapping[str, str]) -> bool:
@@ -164,7 +188,7 @@ def set_parameters(target: bytes, parameters: Pairs) -> bytes:
     wanted = [name + b"=" + value for name, value in parameters]
     names = {name for name, _ in parameters}
     pieces = _SEPARATOR.split(query)  # a parameter, a separator, a parameter, ...
-    given = {place for place in range(0, len(pieces), 2) if _parameter_name(pieces[place]) in names}
+    given = {place for place in range(0, len(pieces), 2) if _name_of(pieces[place]) in names}
     # Every server ends parameters at "&"; without ";", servers cannot disagree.
     if len(given) == len(wanted) and set(wanted) <= set(query.split(b"&")):
         return target
@@ -185,8 +209,8 @@ def _without(pieces: list[bytes], places: set[int]) -> bytes:
     return b"".join(kept)
 
 
-def _parameter_name(parameter: bytes) -> bytes:
-    """The name as a service may read it: unescaped, without surrounding white space, in lower case.
+def _name_of(parameter: bytes) -> bytes:
+    """The name of a parameter or cookie as a service may read it: unescaped, without white space around, in lower case.
 
     Only Chrome's code for Google says that case does not matter. For other services, this may remove a parameter that
     had no effect.
@@ -195,6 +219,22 @@ def _parameter_name(parameter: bytes) -> bytes:
     if b"%" in name:
         name = unescape_percent_u(percent_decode_repeatedly(name))
     return name.replace(b"+", b" ").strip().lower()
+
+
+def set_cookies(lines: Iterable[bytes], cookies: Pairs) -> bytes:
+    """The one Cookie header in place of a request's, with these cookies and all of the client's that have other names.
+
+    >>> set_cookies([b"a=1; content_rating=255", b"Content%5frating=255;b=2"], ((b"content_rating", b"7"),))
+    b'a=1; b=2; content_rating=7'
+
+    A server may end a cookie at a comma, too.
+
+    Spec: RFC 6265, 4.2.1; RFC 2965, 3.3.4
+    """
+    names = {name for name, _ in cookies}
+    sent = (pair.strip() for line in lines for pair in line.split(b";"))
+    kept = [pair for pair in sent if pair and names.isdisjoint(map(_name_of, pair.split(b",")))]
+    return b"; ".join([*kept, *map(b"=".join, cookies)])
 
 
 def read_safe_search(node: YamlNode, report: ProblemReport) -> Mapping[str, str]:
@@ -232,24 +272,27 @@ def _service_name(node: YamlNode, report: ProblemReport) -> str | None:
 def _service(name: str, said: Mapping[str, Any]) -> SafeSearchService:
     """A service of ``safe_search_services.yaml``, which explains the keys."""
     domains = [*said.get("domains", ()), *(f"{name}.{top}" for top in said.get("top-levels", "").split())]
-    hosts = (*said.get("hosts", ()), *domains, *(f"www.{domain}" for domain in domains))
+    domains += [f"www.{domain}" for domain in domains]
+    hosts = (*said.get("hosts", ()), *domains)
+    led = said.get("led", domains or hosts)
     return SafeSearchService(
         name,
         said["title"],
         said["source"],
         {level: _setting(said[level]) for level in (STRICT, MODERATE) if level in said},
         frozenset(map(str.encode, hosts)),
+        frozenset(map(str.encode, led)),
         tuple(map(str.encode, said.get("suffixes", ()))),
         frozenset(map(str.encode, said["paths"])) if "paths" in said else None,
     )
 
 
 def _setting(said: Mapping[str, Any]) -> SafeSearchSetting:
-    parameters, headers = (
+    parameters, headers, cookies = (
         tuple((name.encode(), value.encode()) for name, value in said.get(key, {}).items())
-        for key in ("parameters", "headers")
+        for key in ("parameters", "headers", "cookies")
     )
-    return SafeSearchSetting(parameters, headers, said["host"].encode() if "host" in said else None)
+    return SafeSearchSetting(parameters, headers, cookies, said["host"].encode() if "host" in said else None)
 
 
 @cache

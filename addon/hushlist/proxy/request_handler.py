@@ -14,13 +14,14 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of, printable
-from hushlist.policy.safe_search import rewrite_for_safe_search
+from hushlist.policy.safe_search import rewrite_for_safe_search, safe_host, set_cookies
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.connections.client_connections import end_server, servers_of
 from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import (
     Seen,
     SelfConnections,
+    client_of_connection,
     client_of_flow,
     name_to_ask,
     naming_of,
@@ -54,6 +55,13 @@ class _DecidedRequest(NamedTuple):
     moment: float
 
 
+class _Lead(NamedTuple):
+    """Where a connection to a server would have gone, and the host that it goes to."""
+
+    address: connection.Address
+    host: str
+
+
 class RequestHandler:
     """Decides requests, and carries decisions out.
 
@@ -77,6 +85,8 @@ class RequestHandler:
         self._undecided: WeakSet[http.HTTPFlow] = WeakSet()
         #: by client connection: host -> host to connect to instead
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
+        #: the connections that go elsewhere, to a host of safe search
+        self._leads: WeakKeyDictionary[connection.Server, _Lead] = WeakKeyDictionary()
 
     async def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         """Decide a request, and act. It waits only where somebody has to be asked: then nothing goes on until then.
@@ -197,26 +207,47 @@ class RequestHandler:
             engine.learn(decided.judgement.request, to_bytes(response.headers.get("location", "")))
 
     def lead(self, data: ServerConnectionHookData) -> None:
-        """Connect to the host of a service's safe search.
+        """Connect to the host of a service's safe search, as soon as a client's connection names the service.
 
-        Host header and TLS server name stay, as if a CNAME record led there.
+        So it holds, too, for what is not decrypted. Host header and TLS server name stay, as if a CNAME record led
+        there.
         """
-        address, host = data.server.address, self._host_led_to(data)
+        address = data.server.address
+        host = self._host_led_to(data.client, address[0]) if address else None
         if address and host:
-            data.server.address = (host, address[1])
+            self._leads[data.server] = _Lead(address, host)
+            data.server.address = (host, *address[1:])
 
     def connected(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook ``server_connected``: end a connection that was begun before it had to be led elsewhere."""
-        if self._host_led_to(data):
+        """mitmproxy's hook ``server_connected``: end a connection that was begun before it had to be led elsewhere.
+
+        One that was led gets its address back, by which mitmproxy knows it for the next request.
+        """
+        lead = self._leads.get(data.server)
+        if lead is not None:
+            # mitmproxy lets nobody change the address of an open connection, since that leads it nowhere else
+            object.__setattr__(data.server, "address", lead.address)
+        address = data.server.address
+        wanted = self._host_led_to(data.client, address[0]) if address else None
+        if wanted is not None and (lead is None or lead.host != wanted):
             end_server(data.client, data.server)
 
-    def _host_led_to(self, data: ServerConnectionHookData) -> str | None:
-        address = data.server.address
-        return self._led.get(data.client, {}).get(address[0]) if address else None
+    def _host_led_to(self, client: connection.Client, host: str) -> str | None:
+        """The host of safe search to connect to for a client, in place of another; ``None`` if there is none."""
+        by_request = self._led.get(client, {}).get(host)
+        if by_request is not None:
+            return by_request
+        settings = self._runtime.settings(client_of_connection(client))
+        if not settings.safe_search or settings.mode != "block":
+            return None
+        with suppress(UrlError):
+            safe = safe_host(canonical_host(to_bytes(host)), settings.safe_search)
+            return None if safe is None else safe.decode("ascii")
+        return None
 
     def lead_tunnel(self, flow: http.HTTPFlow) -> None:
         """Ask an upstream proxy for a tunnel to the host of safe search."""
-        host = self._led.get(flow.client_conn, {}).get(flow.request.host)
+        host = self._host_led_to(flow.client_conn, flow.request.host)
         if host:
             flow.request.host = host
 
@@ -265,11 +296,15 @@ class RequestHandler:
                 change = rewrite_for_safe_search(canonical_host(host), data.path, settings.safe_search)
                 if change is None:
                     continue
-                for name, value in change.headers:
-                    _set_header(flow.request.headers, name.decode("ascii"), value.decode("ascii"))
+                way, headers = change.way, flow.request.headers
+                for name, value in way.headers:
+                    _set_header(headers, name.decode("ascii"), value.decode("ascii"))
+                if way.cookies:
+                    sent = map(to_bytes, headers.get_all("cookie"))
+                    _set_header(headers, "Cookie", set_cookies(sent, way.cookies).decode("utf-8", "surrogateescape"))
                 data.path = data.path if change.target is None else change.target
-                if change.host is not None:
-                    self._lead(flow, change.host.decode("ascii"))
+                if way.host is not None:
+                    self._lead(flow, way.host.decode("ascii"))
                 changes.append(str(change))
         if changes:
             flow.metadata[flow_outcome.SAFE_SEARCH] = "; ".join(changes)
@@ -281,7 +316,9 @@ class RequestHandler:
         else:
             self._led.setdefault(flow.client_conn, {})[flow.request.host] = host
             for server in servers_of(flow.client_conn):  # mitmproxy would use one again that was not led
-                if server.connected and server.address and server.address[0] == flow.request.host:
+                is_for_it = server.connected and server.address and server.address[0] == flow.request.host
+                lead = self._leads.get(server)
+                if is_for_it and (lead is None or lead.host != host):
                     end_server(flow.client_conn, server)
 
     def _keep(self, flow: http.HTTPFlow) -> None:

@@ -14,9 +14,12 @@ from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.safe_search import (
     LEVELS,
     RequestRewrite,
+    SafeSearchSetting,
     read_safe_search,
     rewrite_for_safe_search,
+    safe_host,
     services,
+    set_cookies,
     set_parameters,
 )
 from unit.hostile import LONG, octets
@@ -37,23 +40,99 @@ def target_of(host: bytes, target: bytes, level: str = "strict") -> bytes | None
     ("host", "level", "expected"),
     [
         (b"www.google.com", "strict", b"/search?q=x&safe=active&ssui=on"),
+        (b"ipv4.google.com", "strict", b"/search?q=x&safe=active&ssui=on"),
         (b"www.bing.com", "strict", b"/search?q=x&adlt=strict"),
+        (b"cc.bing.com", "strict", b"/search?q=x&adlt=strict"),
         (b"duckduckgo.com", "strict", b"/search?q=x&kp=1"),
         (b"duckduckgo.com", "moderate", b"/search?q=x&kp=-1"),
+        (b"html.duckduckgo.com", "strict", b"/search?q=x&kp=1"),
         (b"uk.search.yahoo.com", "strict", b"/search?q=x&vm=r"),
+        (b"www.qwant.com", "strict", b"/search?q=x&s=2&safesearch=2"),
+        (b"api.qwant.com", "moderate", b"/search?q=x&s=1&safesearch=1"),
+        (b"www.flickr.com", "strict", b"/search?q=x&safe_search=1"),
+        (b"www.flickr.com", "moderate", b"/search?q=x&safe_search=2"),
     ],
 )
 def test_a_search_gets_the_service_s_parameter(host: bytes, level: str, expected: bytes) -> None:
     change = rewrite_for_safe_search(host, b"/search?q=x", dict.fromkeys(services(), level))
     assert change is not None
-    assert (change.level, change.target, change.headers, change.host) == (level, expected, (), None)
+    assert (change.level, change.target, change.way.headers, change.way.cookies) == (level, expected, (), ())
 
 
 @each_row(("level", "value"), [("strict", b"Strict"), ("moderate", b"Moderate")])
 @each_row("host", [b"www.youtube.com", b"youtube.com", b"m.youtube.com", b"youtubei.googleapis.com"])
 def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
-    change = RequestRewrite("youtube", level, ((b"YouTube-Restrict", value),), None, None)
+    way = SafeSearchSetting((), ((b"YouTube-Restrict", value),), (), safe_host(host, {"youtube": level}))
+    change = RequestRewrite("youtube", level, way, None)
     assert rewrite_for_safe_search(host, b"/watch?v=1", {"youtube": level}) == change
+
+
+@each_row("host", [b"vimeo.com", b"www.vimeo.com", b"player.vimeo.com"])
+def test_vimeo_gets_a_cookie(host: bytes) -> None:
+    way = SafeSearchSetting((), (), ((b"content_rating", b"7"),), None)
+    assert rewrite_for_safe_search(host, b"/1", ALL) == RequestRewrite("vimeo", "strict", way, None)
+
+
+@each_row(
+    ("lines", "expected"),
+    [
+        ([], b"r=7"),
+        ([b""], b"r=7"),
+        ([b"r=255"], b"r=7"),
+        ([b"a=1; r=255; b=2"], b"a=1; b=2; r=7"),
+        ([b"a=1", b"r=255;r=254 ;b"], b"a=1; b; r=7"),
+        ([b"R=255; %72=255; %2572=255;+r =255; r"], b"r=7"),
+        ([b"a=1,r=255; ar=1; b=r"], b"ar=1; b=r; r=7"),
+    ],
+)
+def test_a_cookie_takes_the_place_of_the_client_s(lines: list[bytes], expected: bytes) -> None:
+    assert set_cookies(lines, ((b"r", b"7"),)) == expected
+
+
+@each_row(
+    ("host", "level", "asked"),
+    [
+        (b"www.google.com", "strict", b"forcesafesearch.google.com"),
+        (b"www.google.com", "moderate", b"forcesafesearch.google.com"),
+        (b"google.co.uk", "strict", b"forcesafesearch.google.com"),
+        (b"ipv4.google.com", "strict", None),
+        (b"mail.google.com", "strict", None),
+        (b"maps.google.com", "strict", None),
+        (b"www.bing.com", "strict", b"strict.bing.com"),
+        (b"edgeservices.bing.com", "strict", b"strict.bing.com"),
+        (b"bing.com", "strict", None),
+        (b"strict.bing.com", "strict", None),
+        (b"duckduckgo.com", "strict", b"safe.duckduckgo.com"),
+        (b"www.duckduckgo.com", "strict", b"safe.duckduckgo.com"),
+        (b"start.duckduckgo.com", "strict", b"safe.duckduckgo.com"),
+        (b"start.duckduckgo.com", "moderate", None),
+        (b"html.duckduckgo.com", "strict", None),
+        (b"www.youtube.com", "strict", b"restrict.youtube.com"),
+        (b"m.youtube.com", "moderate", b"restrictmoderate.youtube.com"),
+        (b"youtubei.googleapis.com", "strict", b"restrict.youtube.com"),
+        (b"www.youtube-nocookie.com", "strict", b"restrict.youtube.com"),
+        (b"youtube.com", "strict", None),
+        (b"i.ytimg.com", "strict", None),
+        (b"search.brave.com", "strict", b"safe.search.brave.com"),
+        (b"startpage.com", "strict", b"safe.startpage.com"),
+        (b"www.startpage.com", "moderate", b"safe.startpage.com"),
+        (b"api.qwant.com", "strict", b"safeapi.qwant.com"),
+        (b"www.qwant.com", "strict", None),
+        (b"www.google.com", "off", None),
+        (b"search.yahoo.com", "strict", None),
+        (b"other.example", "strict", None),
+    ],
+)
+def test_a_connection_is_led_to_the_host_that_forces_the_level(host: bytes, level: str, asked: bytes | None) -> None:
+    assert safe_host(host, dict.fromkeys(services(), level)) == asked
+    assert safe_host(host, {}) is None
+
+
+@each_row("target", [b"/", b"/maps", b"/search?q=x", b"/complete/search", b"*", b""])
+def test_a_connection_is_led_for_every_path_since_it_may_be_used_again(target: bytes) -> None:
+    change = rewrite_for_safe_search(b"www.google.com", target, ALL)
+    assert change is not None
+    assert change.way.host == b"forcesafesearch.google.com"
 
 
 @each_row(
@@ -69,7 +148,7 @@ def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
 def test_where_that_is_what_is_documented_another_host_is_asked(host: bytes, asked: bytes) -> None:
     change = rewrite_for_safe_search(host, b"/search?q=x", ALL)
     assert change is not None
-    assert (change.host, change.target, change.headers) == (asked, None, ())
+    assert (change.way, change.target) == (SafeSearchSetting((), (), (), asked), None)
     assert rewrite_for_safe_search(asked, b"/search?q=x", ALL) is None
 
 
@@ -122,7 +201,8 @@ def test_a_search_page_counts_in_every_spelling(path: bytes) -> None:
 
 @each_row("path", [b"/maps", b"/complete/search", b"/searching", b"/gen_204", b"/maps/search/x"])
 def test_what_is_no_search_at_google_is_left_alone(path: bytes) -> None:
-    assert rewrite_for_safe_search(b"www.google.com", path + b"?q=x&safe=off", ALL) is None
+    assert target_of(b"www.google.com", path + b"?q=x&safe=off") is None
+    assert rewrite_for_safe_search(b"ipv6.google.com", path + b"?q=x&safe=off", ALL) is None
 
 
 @each_row(
@@ -206,6 +286,8 @@ _TARGETS = st.builds(
 def test_rewriting_twice_is_rewriting_once(host: bytes, target: bytes, level: str) -> None:
     once = target_of(host, target, level)
     assert once is None or (once != target and target_of(host, once, level) is None)
+    change = rewrite_for_safe_search(host, target if once is None else once, dict.fromkeys(services(), level))
+    assert change is None or not change.way.parameters
 
 
 @given(_TARGETS)
@@ -238,18 +320,27 @@ def test_a_level_that_a_service_does_not_have_is_strict() -> None:
 
 def test_a_rewrite_says_what_it_changes_and_by_which_document_but_not_what_was_asked() -> None:
     secret = b"/search?q=secret"
-    assert list(
-        map(str, filter(None, (rewrite_for_safe_search(min(s.hosts), secret, ALL) for s in services().values())))
-    ) == [
-        f"{service.title}, strict: {service.levels['strict']} (source: {service.source})"
-        for service in services().values()
-    ]
-    assert str(rewrite_for_safe_search(b"google.com", secret, ALL)) == (
-        "Google, strict: safe=active is set in the query, ssui=on is set in the query "
-        "(source: chromium.org/developers/design-documents/safesearch)"
-    )
+    for service in services().values():
+        whole = service.levels["strict"]
+        assert str(rewrite_for_safe_search(min(service.led if whole.host else service.hosts), secret, ALL)) == (
+            f"{service.title}, strict: {whole} (source: {service.source})"
+        )
+    source = "(source: chromium.org/developers/design-documents/safesearch)"
+    parameters = "safe=active is set in the query, ssui=on is set in the query"
+    led = "forcesafesearch.google.com is asked instead"
+    for host, target, changes in (
+        (b"google.com", secret, f"{led}, {parameters}"),
+        (b"ipv6.google.com", secret, parameters),
+        (b"google.com", b"/maps", led),
+        (b"google.com", secret + b"&safe=active&ssui=on", led),
+    ):
+        assert str(rewrite_for_safe_search(host, target, ALL)) == f"Google, strict: {changes} {source}"
     assert str(rewrite_for_safe_search(b"www.youtube.com", secret, {"youtube": "moderate"})) == (
-        "YouTube, moderate: the header YouTube-Restrict: Moderate is set (source: support.google.com/a/answer/6214622)"
+        "YouTube, moderate: restrictmoderate.youtube.com is asked instead, the header YouTube-Restrict: Moderate is "
+        "set (source: support.google.com/a/answer/6214622)"
+    )
+    assert str(rewrite_for_safe_search(b"vimeo.com", secret, ALL)) == (
+        "Vimeo, strict: the cookie content_rating=7 is set (source: github.com/serv-inc/safe-search, meta/cookie/vimeo)"
     )
     assert str(rewrite_for_safe_search(b"search.brave.com", secret, ALL)) == (
         "Brave Search, strict: safe.search.brave.com is asked instead (source: search.brave.com/help/safesearch)"
@@ -265,7 +356,11 @@ def test_every_service_is_whole_and_no_host_is_of_two() -> None:
         assert set(service.levels) <= {"strict", "moderate"}
         assert all(re.fullmatch(rb"[a-z0-9-]+(\.[a-z0-9-]+)+", host) for host in service.hosts)
         assert all(suffix.startswith(b".") and suffix[1:] in service.hosts for suffix in service.suffixes)
-        assert all(setting.parameters or setting.headers or setting.host for setting in service.levels.values())
+        assert all(service.levels.values())
+        is_led = any(setting.host for setting in service.levels.values())
+        assert service.led <= service.hosts
+        assert bool(service.led) or not is_led
+        assert is_led or all(safe_host(host, ALL) is None for host in service.hosts)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +397,7 @@ def read(text: str) -> tuple[dict[str, str], list[str]]:
         ("safe-search: strict", ALL),
         ("safe-search: 'off'", dict.fromkeys(services(), "off")),
         ("safe-search: off", dict.fromkeys(services(), "off")),
-        ("safe-search: moderate", ALL | {"duckduckgo": "moderate", "youtube": "moderate"}),
+        ("safe-search: moderate", ALL | dict.fromkeys(("duckduckgo", "youtube", "qwant", "flickr"), "moderate")),
         ("safe-search: [google, bing]", {"google": "strict", "bing": "strict"}),
         ("safe-search: []", {}),
         ("safe-search: {}", {}),

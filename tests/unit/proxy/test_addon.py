@@ -4,9 +4,10 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from mitmproxy import connection, exceptions, http
+from mitmproxy import connection, ctx, exceptions, http
 from mitmproxy import flow as mitmproxy_flow
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
@@ -989,10 +990,13 @@ def test_where_another_host_searches_safely_only_the_connection_goes_there(hushl
     before = flow.request.get_state()
     assert run(hushlist, flow).request.get_state() == before
     assert "safe.search.brave.com" in flow.metadata[SAFE_SEARCH]
+    tagging = tflow.tclient_conn()
+    ctx.master.addons.add(SimpleNamespace(name="proxyauth", authenticated={tagging: ("tag", "")}))
     for client, address, expected in (
         (flow.client_conn, ("search.brave.com", 443), ("safe.search.brave.com", 443)),
         (flow.client_conn, ("other.example", 443), ("other.example", 443)),
-        (tflow.tclient_conn(), ("search.brave.com", 443), ("search.brave.com", 443)),
+        (tflow.tclient_conn(), ("search.brave.com", 443), ("safe.search.brave.com", 443)),
+        (tagging, ("search.brave.com", 443), ("search.brave.com", 443)),
     ):
         server = connection.Server(address=address)
         hushlist.server_connect(ServerConnectionHookData(server, client))

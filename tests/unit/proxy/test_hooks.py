@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from mitmproxy import connection, ctx, http
@@ -150,15 +151,50 @@ def test_another_proxy_is_asked_for_a_tunnel_to_where_a_search_is_safe(hushlist:
         assert tunnel.request.host == expected
 
 
-def test_a_connection_that_was_begun_before_a_search_became_safe_is_ended(hushlist: Hushlist) -> None:
-    search, ended = flow_of("https://search.brave.com/?q=x"), []
-    client = search.client_conn
-    servers = {name: connection.Server(address=(name, 443)) for name in ("search.brave.com", "other.example")}
+def test_a_connection_to_a_search_is_led_before_anything_is_asked_and_used_again(hushlist: Hushlist) -> None:
+    search = flow_of("https://www.google.com/maps")
+    client, ended = search.client_conn, list[object]()
+    servers = [connection.Server(address=("www.google.com", 443)) for _ in range(2)]
+    handler = handler_with(client, servers, ended)
+    for server in servers:
+        hushlist.server_connect(ServerConnectionHookData(server, client))
+        assert server.address == ("forcesafesearch.google.com", 443)
+        server.state = connection.ConnectionState.OPEN
+        hushlist.server_connected(ServerConnectionHookData(server, client))
+        assert server.address == ("www.google.com", 443)  # by which mitmproxy finds it for the next request
+    hushlist.requestheaders(search)
+    assert search.request.host == "www.google.com"
+    assert ended == []
+    assert handler.transports
+
+
+@pytest.mark.parametrize("mode", ["tag", "off"])
+def test_where_nothing_is_changed_no_connection_is_led(context: taddons.context, hushlist: Hushlist, mode: str) -> None:
+    context.configure(hushlist, hushlist_mode=mode)
+    server = connection.Server(address=("www.google.com", 443))
+    hushlist.server_connect(ServerConnectionHookData(server, flow_of("https://www.google.com/").client_conn))
+    assert server.address == ("www.google.com", 443)
+
+
+def handler_with(client: connection.Client, servers: Iterable[connection.Server], ended: list[object]) -> Any:
+    """What mitmproxy has for a client that has connections to servers; ``ended`` are those that are closed."""
     io = SimpleNamespace(writer=SimpleNamespace(close=lambda: None))
-    handler = SimpleNamespace(transports=dict.fromkeys(servers.values(), io), close_connection=ended.append)
+    handler = SimpleNamespace(transports=dict.fromkeys(servers, io), close_connection=ended.append)
     ctx.master.addons.add(SimpleNamespace(name="proxyserver", connections={client.id: handler}))
+    return handler
+
+
+def test_a_connection_that_was_begun_before_a_search_became_safe_is_ended(
+    context: taddons.context, hushlist: Hushlist
+) -> None:
+    search, ended = flow_of("https://search.brave.com/?q=x"), list[object]()
+    client = search.client_conn
+    context.configure(hushlist, hushlist_mode="off")
+    servers = {name: connection.Server(address=(name, 443)) for name in ("search.brave.com", "other.example")}
+    handler_with(client, servers.values(), ended)
     for server in servers.values():
         hushlist.server_connect(ServerConnectionHookData(server, client))
+    context.configure(hushlist, hushlist_mode="block")
     hushlist.requestheaders(search)
     assert ended == []  # none is connected yet
     for server in servers.values():
