@@ -230,6 +230,32 @@ def test_datagrams_to_a_place_that_the_policy_names_pass(network: Tunnelled) -> 
     assert network.arrived(send) == {(UDP, PASSED, 123)}
 
 
+@pytest.mark.parametrize("port", [25, 4711])
+def test_a_server_that_the_policy_names_may_speak_first_and_no_other(network: Tunnelled, port: int) -> None:
+    with network.internet.inside():
+        listening = [socket.create_server((place, port)) for place in (PASSED, ELSEWHERE)]
+    with ExitStack() as stack:
+        passed, other = map(stack.enter_context, listening)
+        client = stack.enter_context(network.connect(PASSED, port))
+        served = stack.enter_context(passed.accept()[0])
+        served.sendall(b"220 ready\r\n")
+        assert client.recv(100) == b"220 ready\r\n"
+        client.sendall(b"QUIT\r\n")
+        client.shutdown(socket.SHUT_WR)
+        assert served.recv(100) == b"QUIT\r\n"
+        assert served.recv(100) == b""
+        served.sendall(b"221 bye\r\n")
+        assert client.recv(100) == b"221 bye\r\n"
+        refused, before = stack.enter_context(network.connect(ELSEWHERE, port)), time.monotonic()
+        with suppress(ConnectionError):
+            assert refused.recv(1) == b""
+        assert time.monotonic() - before < (2 if port == 25 else 8)
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            other.accept()
+    network.log.wait_for(rf"ended a connection .* to {re.escape(ELSEWHERE)}:{port}: .*nobody passes it through")
+
+
 class Tunnel(threading.Thread):
     """A QUIC server in the internet that echoes streams of a protocol of its own."""
 
