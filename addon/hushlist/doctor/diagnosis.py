@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 #: what was looked at
-About = StrEnum("About", "VERSIONS POLICY LISTS FILES CLOCK AUTHORITY PORTS PROXY ROUTER")
+About = StrEnum("About", "VERSIONS POLICY LISTS FILES CLOCK AUTHORITY PORTS PROXY SERVER ROUTER")
 
 
 class Condition(StrEnum):

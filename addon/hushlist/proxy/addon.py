@@ -33,6 +33,7 @@ from hushlist.proxy.connections.open_files import OpenFiles
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balancers
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
+from hushlist.proxy.connections.server_handshakes import ServerHandshakes
 from hushlist.proxy.connections.tunnels import Tunnels
 from hushlist.proxy.connections.turns import Turns
 from hushlist.proxy.dashboard.dashboard_server import (
@@ -139,12 +140,16 @@ class Hushlist:
         self._proxy_protocol, self._turns = ProxyProtocol(), Turns()
         self._own_proxies = OwnProxies(self.runtime, self._proxy_protocol)
         self._script = ScriptWatch(self.runtime, Hushlist)
+        self._handshakes = handshakes = ServerHandshakes(self.runtime)
         # mitmproxy's hooks that one part handles alone; the others are methods below
         self.http_connect = self._tunnels.connect
         self.http_connect_upstream = self._requests.lead_tunnel
         self.tls_clienthello = self._tunnels.client_hello
         self.tls_established_client = pinning.established
         self.tls_failed_client = pinning.failed
+        self.tls_established_server = handshakes.established
+        self.tls_failed_server = self.hushlist_tls_ended = handshakes.failed
+        self.hushlist_unreached = handshakes.unreached
         self.next_layer = self._tunnels.next_layer
         self.hushlist_held = self._tunnels.held
         self.hushlist_begun = self._tunnels.begun
@@ -428,6 +433,7 @@ class Hushlist:
         keep_here(flow, flow.response.headers, self.runtime)
         hide_challenge(flow, self.runtime)
         self._metered.answered(flow)
+        self._handshakes.answered(flow)
         self._stop.answered(flow)
         self._bodies_flow.stream_answer(flow)
 

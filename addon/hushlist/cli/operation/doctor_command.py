@@ -32,6 +32,7 @@ from hushlist.doctor.installation import (
     open_policy,
 )
 from hushlist.doctor.running_proxy import examine_proxy
+from hushlist.doctor.servers import examine_server
 from hushlist.errors import number_of
 from hushlist.policy import shipped_policy
 from hushlist.system.files import open_regular
@@ -57,8 +58,34 @@ def add_to(commands: Commands) -> None:
         metavar="FOLDER",
         help="mitmproxy's folder, with its certificate authority (default: %(default)s)",
     )
+    parser.add_argument(
+        "--server",
+        type=checked(_parse_server),
+        action="append",
+        default=[],
+        metavar="HOST[:PORT]",
+        help="test whether mitmproxy can begin TLS with a server, and who trusts it (default port: 443)",
+    )
     parser.add_argument("--router", action="store_true", help="look at nftables even if this machine forwards nothing")
     parser.add_argument("--json", action="store_true", help="print a JSON object a line, for each thing looked at")
+
+
+def _parse_server(text: str) -> tuple[str, int]:
+    """Host and port of a server.
+
+    >>> _parse_server("bank.example"), _parse_server("[2001:db8::1]:8443")
+    (('bank.example', 443), ('2001:db8::1', 8443))
+
+    Raises:
+        ValueError: it is none.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or (text.startswith("[") and text.endswith("]")) or (":" in host and not host.startswith("[")):
+        host, port = text, "443"
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not port.isascii() or not 0 < int(port) < 1 << 16:
+        raise ValueError("expected HOST or HOST:PORT")
+    return host, int(port)
 
 
 def examine(arguments: argparse.Namespace) -> int:
@@ -96,4 +123,6 @@ def _diagnoses(arguments: argparse.Namespace, path: Path) -> Iterator[Diagnosis]
     yield from examine_authority(confdir, now)
     host, port = arguments.proxy
     yield from examine_proxy(host, port, confdir / "mitmproxy-ca-cert.pem")
+    for server in arguments.server:
+        yield from examine_server(*server)
     yield from examine_router(is_router=arguments.router)

@@ -26,7 +26,7 @@ from hushlist.proxy.bounds import (
     framed_http1,
     printable_log,
 )
-from hushlist.proxy.connections import tunnel_layers
+from hushlist.proxy.connections import server_handshakes, tunnel_layers
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_http.REPLACED,
@@ -44,6 +44,7 @@ _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...
     *bounded_names.WRAPPED,
     *tunnel_layers.WRAPPED,
     *printable_log.WRAPPED,
+    *server_handshakes.WRAPPED,
 )
 
 

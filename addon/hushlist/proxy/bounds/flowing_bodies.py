@@ -82,6 +82,8 @@ class FlowingStream(HttpStream):
     _latest: float | None = None
     _dropped = 0
     _has_ended = False
+    #: what stands in the place of mitmproxy's page for an error
+    page: http.Response | None = None
     #: the ways of both bodies, once something of them has come; and whether octets of them wait here
     _request_course: Course | None = None
     _answer_course: Course | None = None
@@ -331,7 +333,7 @@ class FlowingStream(HttpStream):
         status = _status_of(code)
         assert status is not None
         headers = {"Server": version.MITMPROXY, "Content-Type": "text/html"}
-        answer = http.Response.make(status, _base.format_error(status, why), headers)
+        answer = self.page or http.Response.make(status, _base.format_error(status, why), headers)
         if not self._keeps_connection():
             answer.headers["Connection"] = "close"
         self._drop_rest()

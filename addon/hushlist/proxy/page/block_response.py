@@ -21,6 +21,7 @@ from hushlist.proxy.page.template import Template, security_policy
 logger = logger_of(__name__)
 
 STATUS = 403
+_BAD_GATEWAY = 502
 
 
 class AnswerKind(Enum):
@@ -143,6 +144,17 @@ def block_response(
     template: Template | None = None,
 ) -> http.Response:
     """The response to a stopped request; only a page offers to unblock it."""
+    return _response(STATUS, request, explanation, unblock, template)
+
+
+def unreached_response(request: http.Request, explanation: Explanation, template: Template | None) -> http.Response:
+    """The response in the place of a site that cannot be reached."""
+    return _response(_BAD_GATEWAY, request, explanation, None, template)
+
+
+def _response(
+    status: int, request: http.Request, explanation: Explanation, unblock: Unblock | None, template: Template | None
+) -> http.Response:
     kind = answer_kind_of(request)
     if kind is AnswerKind.PAGE:
         body, headers = page(explanation, request.headers.get("accept-language", ""), unblock, template)
@@ -152,7 +164,7 @@ def block_response(
     # For an image or a script, only these headers say in a browser's developer tools what happened.
     if explanation.reference is not None and _TOKEN.fullmatch(explanation.reference):
         headers["X-Hushlist-Reference"] = explanation.reference
-    response = http.Response.make(STATUS, body, headers | _end(request))
+    response = http.Response.make(status, body, headers | _end(request))
     if request.method.upper() == "HEAD":
         response.raw_content = b""
     return response
@@ -202,5 +214,6 @@ def _body(kind: AnswerKind, explanation: Explanation) -> tuple[str, bytes]:
         case AnswerKind.DATA:
             return "application/json", json.dumps(explanation.as_dict()).encode()
         case AnswerKind.WEBSOCKET | AnswerKind.TUNNEL:
-            return _TEXT, f"Blocked: {explanation.in_english()}\n".encode("utf-8", "backslashreplace")
+            verb = "" if explanation.kind is Verdict.UNREACHED else "Blocked: "
+            return _TEXT, f"{verb}{explanation.in_english()}\n".encode("utf-8", "backslashreplace")
     return _EMPTY.get(kind, _TEXT), b""

@@ -31,6 +31,8 @@ class Verdict(StrEnum):
     WARNED = "warned"
     #: the filter itself failed
     FAILED = "failed"
+    #: the site cannot be reached securely
+    UNREACHED = "unreached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Explanation:
     url: str
     #: the rule's own text, shown unchanged; ``None``: the page explains in the reader's language
     reason: str | None = None
-    #: why the address could not be read, in English
+    #: why the address could not be read, or its site not be reached, in English
     fault: str | None = None
     #: an ``hrn:`` name
     category: str | None = None
@@ -58,13 +60,15 @@ class Explanation:
     text: str | None = None
     #: the quota that decided
     limit: TimeLimit | None = None
+    #: what to write so that the site can be reached
+    remedy: str | None = None
     #: whether Google has advised it, whose terms want that to be told, with doubt
     is_by_google: bool = False
 
     def as_dict(self) -> dict[str, object]:
         """For programs; ``reason`` is in English if the rule has no text of its own."""
         return {
-            "blocked": True,
+            "blocked": self.kind is not Verdict.UNREACHED,
             "kind": self.kind.value,
             "url": self.url,
             "original": self.original,
@@ -72,10 +76,13 @@ class Explanation:
             **{name: getattr(self, name) for name in ("category", "list", "rule", "expression")},
             "until": None if self.until is None else self.until.isoformat(timespec="seconds"),
             "reference": self.reference,
+            **({} if self.remedy is None else {"fault": self.fault, "remedy": self.remedy}),
         }
 
     def in_english(self) -> str:
         """The reason, in a sentence for programs and logs."""
+        if self.kind is Verdict.UNREACHED:
+            return f"The site cannot be reached: {self.reason} ({self.fault}). What helps: {self.remedy}"
         if self.reason is not None:
             return self.reason
         if self.kind is Verdict.FAILED:
@@ -201,7 +208,7 @@ def _advisory(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
 
 def _help(explanation: Explanation, texts: Mapping[str, str]) -> str:
     help_ = texts["help" if explanation.reference is None else "help_reference"]
-    return help_ if explanation.kind is Verdict.FAILED else f"{texts['mistake']} {help_}"
+    return help_ if explanation.kind in (Verdict.FAILED, Verdict.UNREACHED) else f"{texts['mistake']} {help_}"
 
 
 def category_name(category: str | None) -> str | None:
@@ -231,6 +238,7 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
         ("address", explanation.url or None, _code),
         ("original", explanation.original, _code),
         ("fault", explanation.fault, lambda fault: element("span", _shortened(fault), lang="en", dir="ltr")),
+        ("remedy", explanation.remedy, _code),
         ("category", explanation.category, _category),
         ("list", explanation.list, lambda name: element("span", _shortened(name), dir="auto")),
         ("rule", explanation.rule, _code),
