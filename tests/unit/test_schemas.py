@@ -415,6 +415,8 @@ GOOD_POLICIES = [
     "log: {size: 1048576}",
     "log: {size: 1 GiB}",
     "keep-headers: []",
+    "require-patches: on",
+    "require-patches: off",
     "keep-headers: [dav.example, =b.example, 192.0.2.0/24, {file: list.txt}]",
     "dns: {}",
     "dns: {blocked: nxdomain}",
@@ -462,6 +464,7 @@ GOOD_LISTS = [
 ]
 WRONG_POLICIES = [
     "keep-headers: dav.example",
+    "require-patches: some",
     "keep-headers: {hosts: [dav.example]}",
     "keep-headers: ['*.dav.example']",
     "dns: off",

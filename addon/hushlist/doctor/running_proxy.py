@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hushlist.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.system.files import read_regular, reason_of
-from hushlist.system.package_code import OTHER_CODE
+from hushlist.system.package_code import OTHER_CODE, OTHER_MITMPROXY
 
 #: the host of the live page, which the proxy answers itself
 HOST = "hushlist.internal"
@@ -48,8 +48,11 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
         advice = "" if is_ready else "see what the proxy has logged: journalctl -u hushlist"
         yield Diagnosis(About.PROXY, condition, f"at {place}: {reason}", advice)
         for warning in warnings:
-            is_told = warning == OTHER_CODE  # it says itself what to do
-            advice = "" if is_told else "it is tried again; the proxy has logged why: journalctl -u hushlist"
+            advice = "it is tried again; the proxy has logged why: journalctl -u hushlist"
+            if warning == OTHER_CODE:
+                advice = ""  # it says itself what to do
+            elif warning.startswith(OTHER_MITMPROXY):
+                advice = "install the mitmproxy that is tested with this Python, and load no script that changes it"
             yield Diagnosis(About.PROXY, Condition.WARNING, f"at {place}: {warning}", advice)
     elif _is_ours(host, port):
         told = f"Hushlist answers at {place}, but does not show this machine its live page"

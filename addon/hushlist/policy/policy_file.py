@@ -114,6 +114,8 @@ class Policy:
     notify: tuple[Channel, ...] = ()
     #: the language in which they are told
     language: str = "en"
+    #: whether the proxy only starts where all of mitmproxy could be bounded
+    require_patches: bool = False
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints

@@ -98,6 +98,7 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 POLICY_KEYS = (
     *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
     *("store", "log", "block-page", "dns", "keep-headers", "on-failure", "live", "gate", "admin", "notify", "language"),
+    "require-patches",
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
@@ -161,6 +162,7 @@ class _PolicyReader:
             admin=read_admin(fields),
             notify=tuple(channel for channel in channels if channel is not None),
             language=fields.choice("language", LANGUAGES) or "en",
+            require_patches=fields.choice("require-patches", ("on", "off")) == "on",
             unknown_context=unknown_context,
             seals=self._seals,
             popular=popular,

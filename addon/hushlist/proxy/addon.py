@@ -14,13 +14,13 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.utils import human
 
-from hushlist.errors import Lines, did_you_mean, logger_of
+from hushlist.errors import Lines, did_you_mean, logger_of, printable
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
-from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_input import bound_input, not_taken
 from hushlist.proxy.bounds.bounded_streams import close_ports
 from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
 from hushlist.proxy.commands import Commands
@@ -57,9 +57,9 @@ from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.policy_watch import PolicyWatch
 from hushlist.proxy.service.script_watch import ScriptWatch
 from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
-from hushlist.proxy.service.upkeep import Upkeep, date_by_day
+from hushlist.proxy.service.upkeep import Upkeep
 from hushlist.proxy.unblock_handler import UnblockHandler
-from hushlist.system.package_code import loaded_digest
+from hushlist.system.package_code import OTHER_MITMPROXY, loaded_digest
 from hushlist.system.socket_address import parse_socket_address
 from hushlist.url.http_head import HEAD_LIMIT, HeadLimit
 
@@ -228,7 +228,6 @@ class Hushlist:
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
         bound_input()
-        date_by_day()
         loaded_digest()
         ask_the_filter(loader.master.addons, self)
         with suppress(RuntimeError):  # another program loads it before it has an event loop
@@ -281,8 +280,23 @@ class Hushlist:
             except PolicyError as error:
                 # not "from error": mitmproxy prints the chain, which would add nothing
                 raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
+            self._require_patches()
         if "hushlist_learn" in updated and not ctx.options.hushlist_learn:
             self.runtime.redirect_memory.forget()
+
+    def _require_patches(self) -> None:
+        """Say what of mitmproxy could not be patched, before anything is served.
+
+        Raises:
+            OptionsError: the policy has ``require-patches``.
+        """
+        missing, engine = not_taken(), self.runtime.engine
+        if not missing or self._is_running:
+            return
+        told = f"{OTHER_MITMPROXY}: {', '.join(missing)}"
+        if engine is not None and engine.policy.require_patches:
+            raise exceptions.OptionsError(f"{told} (require-patches: on); see hushlist doctor for the one to install")
+        logger.warning("hushlist: %s", printable(told))
 
     def _require_options(self) -> None:
         """Set mitmproxy's options as ``_REQUIRED`` says while the filter is on; restore them afterwards."""

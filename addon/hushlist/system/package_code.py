@@ -17,6 +17,7 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent.parent
 #: by which a program tells a process that it starts which code it has
 VARIABLE = "HUSHLIST_CODE"
+OTHER_MITMPROXY = "this mitmproxy is not as it has to be for all bounds"
 OTHER_CODE = "the package on the disk is another than the one that runs: start the proxy again"
 
 

@@ -352,6 +352,7 @@ def _give_leave(handle: Callable[..., _Steps], connection: Any, event: Any) -> _
 
 
 def _note_multiplexed(begin: Callable[..., None], connection: Any, context: Context, conn: Connection) -> None:
+    """Begin a connection of several streams, and note it, so that each stream can be held back alone."""
     begin(connection, context, conn)
     if isinstance(conn, Client):
         _multiplexed.add(conn)

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from itertools import product
-from typing import Any
-
-from mitmproxy.proxy.layers.http import _http1
+from inspect import getattr_static
+from typing import Any, NamedTuple
 
 from hushlist.proxy.bounds import (
     back_pressure,
@@ -27,6 +25,30 @@ from hushlist.proxy.bounds import (
     printable_log,
 )
 from hushlist.proxy.connections import server_handshakes, tunnel_layers
+from hushlist.proxy.service import upkeep
+
+
+class Patch(NamedTuple):
+    """One name of mitmproxy, or of what it reads protocols by, that stands for something of ours."""
+
+    #: a module or a class, and the name in it
+    owner: Any
+    name: str
+    #: what stands there; where it ``wraps``, it is called with what stood there before
+    ours: Any
+    wraps: bool
+
+    @property
+    def place(self) -> str:
+        """Where it is, as one would import it."""
+        return f"{getattr(self.owner, '__qualname__', None) or self.owner.__name__}.{self.name}"
+
+    @property
+    def why(self) -> str:
+        """The first sentence about it."""
+        told = getattr(self.ours, "__func__", self.ours).__doc__ or ""
+        return " ".join(told.split("\n\n")[0].split())
+
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_http.REPLACED,
@@ -36,6 +58,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_websocket.REPLACED,
     *bounded_dns.REPLACED,
     *bounded_streams.REPLACED,
+    *upkeep.REPLACED,
 )
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,
@@ -46,18 +69,38 @@ _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...
     *printable_log.WRAPPED,
     *server_handshakes.WRAPPED,
 )
+#: all of them, in the order in which they are set; each has to be there in mitmproxy 11 and 12
+PATCHES = (
+    *(Patch(owner, name, ours, wraps=False) for owner, name, ours in _REPLACED),
+    *(Patch(owner, name, ours, wraps=True) for ours, names, owners in _WRAPPED for owner in owners for name in names),
+)
+#: by owner and name, what stands there since ``bound_input``; and what had no such name
+TAKEN: dict[tuple[int, str], tuple[Patch, Any]] = {}
+MISSED: list[Patch] = []
 
 
 def bound_input() -> None:
     """Have mitmproxy keep to the bounds, from the next connection on; once for a process."""
-    if vars(_http1)["ReceiveBuffer"] is bounded_http.BoundedBuffer:
+    if TAKEN:
         return
-    for module, name, bounded in _REPLACED:
-        setattr(module, name, bounded)
-    for bound, names, modules in _WRAPPED:
-        for module, name in product(modules, names):
-            if hasattr(module, name):
-                setattr(module, name, _called_by(bound, getattr(module, name)))
+    for patch in PATCHES:
+        owner, name, ours, wraps = patch
+        if not hasattr(owner, name):
+            MISSED.append(patch)
+            continue
+        setattr(owner, name, _called_by(ours, getattr(owner, name)) if wraps else ours)
+        TAKEN[id(owner), name] = patch, getattr_static(owner, name)
+
+
+def not_taken() -> list[str]:
+    """The names that do not stand for what they have to: they are none of this mitmproxy, or somebody has changed them.
+
+    What is there counts, not what was done: it is looked at each time.
+    """
+    missed = [patch.place for patch in MISSED]
+    return missed + [
+        patch.place for patch, ours in TAKEN.values() if getattr_static(patch.owner, patch.name, None) is not ours
+    ]
 
 
 def _called_by(bound: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:

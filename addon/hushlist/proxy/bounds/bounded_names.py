@@ -39,6 +39,7 @@ def _is_long(host: bytes | str) -> bool:
 
 
 def _is_valid_host(is_valid: Callable[[Any], bool], host: bytes | str) -> bool:
+    """Whether a host is valid; one that is longer than any is not read to its end."""
     return not _is_long(host) and is_valid(host)
 
 
@@ -51,10 +52,11 @@ def _parse_authority(parse: Callable[..., Any], authority: bytes | str, check: b
     return always_str(authority, "utf-8", "surrogateescape"), None
 
 
-_HELLOS = ("parse_client_hello", "dtls_parse_client_hello", "quic_parse_client_hello_from_datagrams")
+_HELLOS, _QUIC_HELLO = ("parse_client_hello", "dtls_parse_client_hello"), "quic_parse_client_hello_from_datagrams"
 #: as in ``bounded_http``
 WRAPPED = (
-    (_parse_hello, _HELLOS, (tls, next_layer, QUIC_LAYERS)),
+    (_parse_hello, _HELLOS, (tls, next_layer)),
+    (_parse_hello, (_QUIC_HELLO,), (next_layer, QUIC_LAYERS)),
     (_is_valid_host, ("is_valid_host",), (check, url)),
     (_parse_authority, ("parse_authority",), (url,)),
 )

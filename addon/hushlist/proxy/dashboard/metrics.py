@@ -17,6 +17,7 @@ from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, troubles
 from hushlist.journal.log_record import Privacy, url_of
 from hushlist.match.rule import Action
 from hushlist.policy.proxy_settings import LoggedQueries
+from hushlist.proxy.bounds.bounded_input import not_taken
 from hushlist.proxy.dashboard.dashboard_data import actions_of, lists_of, log_of
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, Statistics
@@ -46,6 +47,7 @@ _HELP = {
     "log_waiting": "Records that are still to be written into the log.",
     "log_failing": "Whether the log cannot be written.",
     "store_failing": "Whether nothing can be unblocked.",
+    "patches_missing": "Names of mitmproxy, and of what it reads protocols by, that are not as the filter needs them.",
     "start_time_seconds": "When the filter was started.",
     "fleet_proxy_info": "A proxy that shares the store: its version, and digests of its policy and index.",
     "fleet_proxy_seen_timestamp_seconds": "When a proxy that shares the store last gave a sign of life.",
@@ -117,6 +119,7 @@ def _state(runtime: Runtime) -> Iterator[str]:
     yield from _one("log_waiting", log.waiting)
     yield from _one("log_failing", log.fault is not None)
     yield from _one("store_failing", runtime.store_fault is not None)
+    yield from _one("patches_missing", len(not_taken()))
     yield from _fleet(runtime.fleet)
     resident = resident_octets()
     if resident is not None:

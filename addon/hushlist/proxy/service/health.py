@@ -19,8 +19,9 @@ from time import time
 from typing import NamedTuple
 
 from hushlist.errors import logger_of
+from hushlist.proxy.bounds.bounded_input import not_taken
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.package_code import OTHER_CODE
+from hushlist.system.package_code import OTHER_CODE, OTHER_MITMPROXY
 
 logger = logger_of(__name__)
 
@@ -96,6 +97,8 @@ def warnings_of(runtime: Runtime) -> Iterator[str]:
     """What fails although requests are decided; it names no file, list or host, as everybody may read it."""
     if runtime.script_fault is not None:
         yield f"{runtime.script_fault}: what was loaded before stays in force, and mitmproxy could not start"
+    if missing := not_taken():
+        yield f"{OTHER_MITMPROXY}: {', '.join(missing)}"
     if runtime.has_other_code:
         yield OTHER_CODE
     if runtime.journal_fault is not None:

@@ -42,9 +42,12 @@ class _ByDay(datetime):
         return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
 
 
-def date_by_day() -> None:
-    """Have mitmproxy date the certificates that it makes by the day."""
-    setattr(certs, "datetime", SimpleNamespace(**{**vars(datetime_module), "datetime": _ByDay}))  # noqa: B010
+class _Dates(SimpleNamespace):
+    """Python's module of dates, by which mitmproxy dates the certificates that it makes, by the day."""
+
+
+#: as in ``bounded_http``
+REPLACED = ((certs, "datetime", _Dates(**{**vars(datetime_module), "datetime": _ByDay})),)
 
 
 def forget_certificates(store: Any) -> None:

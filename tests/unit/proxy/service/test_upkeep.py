@@ -18,8 +18,9 @@ from mitmproxy.test import taddons
 
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.service import upkeep
-from hushlist.proxy.service.upkeep import INTERVAL, NOTICES, Upkeep, date_by_day, look_for_name_servers
+from hushlist.proxy.service.upkeep import INTERVAL, NOTICES, Upkeep, look_for_name_servers
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -52,7 +53,7 @@ def test_a_certificate_of_a_host_is_made_anew_each_day(
 
 
 def test_a_certificate_does_not_tell_when_its_host_was_first_asked_for(store: CertStore) -> None:
-    date_by_day()
+    bound_input()
     made = [store.get_cert(f"{name}.example", []).cert for name in "ab"]
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     assert {one.notbefore for one in made} <= {today - timedelta(days=days) for days in (2, 3)}
