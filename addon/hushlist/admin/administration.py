@@ -15,6 +15,7 @@ from time import time
 from typing import Any, NamedTuple
 
 from hushlist.admin.admin_store import Account, ActionError, AdminStore, RecordedAction
+from hushlist.admin.held_changes import HeldChanges
 from hushlist.admin.rule_edits import (
     WrittenRule,
     change_list,
@@ -30,7 +31,7 @@ from hushlist.policy.admin import Role
 from hushlist.policy.groups import address_text
 from hushlist.policy.policy_file import Policy
 from hushlist.policy.subscription import SubscribedList
-from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
+from hushlist.system.files import LONGEST_DOCUMENT, read_regular, reason_of
 from hushlist.system.list_store import Version
 from hushlist.unblock import EVERYTHING
 from hushlist.unblock.admin_blocks import AdminBlock
@@ -44,8 +45,6 @@ from hushlist.url.request import canonical_host
 #: how grants of an administrator are told of
 HOW = "administrator"
 _MINUTE = 60.0
-#: lines of each side of a difference that are shown
-_SHOWN = 200
 
 
 class MissingError(ActionError):
@@ -68,6 +67,7 @@ class Administration:
 
     def __init__(self, store: AdminStore, overrides: Overrides) -> None:
         self.store, self.overrides = store, overrides
+        self._held = HeldChanges()
 
     # -- grants --------------------------------------------------------------------------------------------------------
 
@@ -312,16 +312,12 @@ class Administration:
         held, current = own.store.held(), own.store.current()
         if held is None:
             raise MissingError("no version of it is held back")
-        new, old = _lines(held), set() if current is None else _lines(current.path)
-        added, removed = sorted(new - old), sorted(old - new)
+        change = self._held.between(None if current is None else current.path, held)
         return {
             "url": url,
             "digest": held.stem,
             "reasons": list(own.store.state().reasons),
-            "added": len(added),
-            "removed": len(removed),
-            "added_lines": [_text(line) for line in added[:_SHOWN]],
-            "removed_lines": [_text(line) for line in removed[:_SHOWN]],
+            **change._asdict(),
         }
 
     # -- who is signed in ----------------------------------------------------------------------------------------------
@@ -516,19 +512,6 @@ def _locked(own: SubscribedList) -> Iterator[None]:
             yield
     except OSError as error:
         raise ActionError(f"the list cannot be changed: {reason_of(error)}") from error
-
-
-def _lines(path: Path) -> set[bytes]:
-    try:
-        with open_regular(path, LONGEST_WHOLE) as file:
-            stripped = (line.strip() for line in file)
-            return {line for line in stripped if line and line[0] not in b"#!;"}
-    except OSError as error:
-        raise ActionError(f"it cannot be compared here: {reason_of(error)}; 'hushlist diff' can") from error
-
-
-def _text(line: bytes) -> str:
-    return line[:200].decode("utf-8", "backslashreplace")
 
 
 # -- plain data --------------------------------------------------------------------------------------------------------

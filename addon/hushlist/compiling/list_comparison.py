@@ -21,6 +21,7 @@ from typing import NamedTuple
 from hushlist.compiling.ordinary_requests import Effect, effect_of_parts
 from hushlist.jobs.list_chunks import ChunkedList, LoadedChunk, collect_rules, read_lists
 from hushlist.jobs.worker_processes import Workers
+from hushlist.lists.line_differences import COMPARED, differing, differing_lines
 from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
@@ -237,8 +238,6 @@ def _shadowed(part: CollectedPart, path: Path) -> set[tuple[bytes, Action]]:
 
 # -- line by line ------------------------------------------------------------------------------------------------------
 
-#: octets of lines that are compared at once: both versions are read part by part, and a hash tells a line's part
-COMPARED = 1 << 25
 #: of lines that differ, the most that are worth a look of their own; for each, how many of those that both have are
 #: looked at with them, and how many at least
 _MOST, _TIMES, _LEAST = 1 << 16, 4, 1 << 10
@@ -247,13 +246,9 @@ _MOST, _TIMES, _LEAST = 1 << 16, 4, 1 << 10
 def count_changes(old: Path | None, new: Path) -> tuple[int, int]:
     """How many lines are new, and how many are gone; comments, empty lines and repetitions do not count."""
     added = removed = 0
-    for gone, came in _differing(old, new):
-        added, removed = added + sum(map(_says, came)), removed + sum(map(_says, gone))
+    for gone, came in differing_lines(old, new, COMPARED):
+        added, removed = added + len(came), removed + len(gone)
     return added, removed
-
-
-def _says(line: bytes) -> bool:
-    return line[:1] not in (b"", b"#", b"!", b";")
 
 
 def shorten(old: Path, new: Path, folder: Path) -> tuple[Path, Path] | None:
@@ -262,7 +257,7 @@ def shorten(old: Path, new: Path, folder: Path) -> tuple[Path, Path] | None:
     What the short new one loses, it loses of fewer lines than the long one. ``None``: too many lines differ.
     """
     gone, came = set[bytes](), set[bytes]()
-    for was, now in _differing(old, new):
+    for was, now in differing(old, new, COMPARED):
         gone |= was
         came |= now
         if len(gone) + len(came) > _MOST:
@@ -276,17 +271,3 @@ def shorten(old: Path, new: Path, folder: Path) -> tuple[Path, Path] | None:
 def _written(path: Path, lines: Iterable[bytes]) -> Path:
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path
-
-
-def _differing(old: Path | None, new: Path) -> Iterator[tuple[set[bytes], set[bytes]]]:
-    """The lines that are gone, and those that came, for each part of all lines."""
-    parts = 1 + max(path.stat().st_size for path in (old, new) if path is not None) // COMPARED
-    for part in range(parts):
-        before, after = (set[bytes]() if path is None else _lines(path, part, parts) for path in (old, new))
-        yield before - after, after - before
-
-
-def _lines(path: Path, part: int, parts: int) -> set[bytes]:
-    with open_regular(path) as file:
-        lines = map(bytes.strip, file)
-        return set(lines) if parts == 1 else {line for line in lines if hash(line) % parts == part}
