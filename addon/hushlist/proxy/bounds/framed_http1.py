@@ -25,7 +25,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from mitmproxy import flow, http
-from mitmproxy.connection import Connection, ConnectionState
+from mitmproxy.connection import Connection, ConnectionState, Server
 from mitmproxy.net.http import http1, status_codes
 from mitmproxy.net.http.http1.read import get_header_tokens
 from mitmproxy.proxy import commands, events
@@ -373,8 +373,14 @@ def _bound_whole_body(check: Callable[..., _Steps], stream: HttpStream, request:
 def _forget_ended(layer: HttpLayer) -> None:
     used = {stream.context.server for stream in layer.streams.values()} | {layer.context.server, layer.context.client}
     for connection in [one for one in layer.connections if one.state is ConnectionState.CLOSED]:
-        if connection not in used and connection not in layer.waiting_for_establishment:
+        if not _is_opening(connection) and connection not in used and connection not in layer.waiting_for_establishment:
             del layer.connections[connection]
+
+
+def _is_opening(known: Any) -> bool:
+    """Whether a server is being connected to for a tunnel: mitmproxy says of it, too, that it is closed."""
+    has_own = isinstance(known, Server) and known.transport_protocol == "tcp" and known.via is None
+    return has_own and known.peername is None and known.error is None and known.timestamp_end is None
 
 
 def _connect_anew(connect: Callable[..., _Steps], layer: HttpLayer, event: Any, **named: Any) -> _Steps:

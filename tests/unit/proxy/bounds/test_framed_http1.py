@@ -414,7 +414,7 @@ def layer() -> http_layer.HttpLayer:
 
 
 def ended(layer: http_layer.HttpLayer, state: ConnectionState = ConnectionState.CLOSED) -> connection.Server:
-    server = connection.Server(address=("good.example", 80))
+    server = connection.Server(address=("good.example", 80), peername=("192.0.2.7", 80))
     server.state = state
     layer.connections[server] = http_layer.HttpClient(layer.context)
     return server
@@ -422,14 +422,18 @@ def ended(layer: http_layer.HttpLayer, state: ConnectionState = ConnectionState.
 
 def test_a_connection_that_has_ended_is_forgotten_when_the_next_is_made(layer: http_layer.HttpLayer) -> None:
     gone, is_open = ended(layer), ended(layer, ConnectionState.OPEN)
-    waits, used = ended(layer), ended(layer)
+    waits, used, opening = ended(layer), ended(layer), ended(layer)
+    opening.peername = None  # of a tunnel, which is not noted as one that waits
     layer.waiting_for_establishment[waits] = []
     stream = http_layer.HttpStream(layer.context.fork(), 1)
     stream.context.server = used
     layer.streams[1] = stream
     [*layer.get_connection(GetHttpConnection(("other.example", 80), False, None))]
     assert gone not in layer.connections
-    assert {is_open, waits, used} < set(layer.connections)
+    assert {is_open, waits, used, opening} < set(layer.connections)
+    opening.error = "there is nobody"
+    [*layer.get_connection(GetHttpConnection(("other.example", 80), False, None))]
+    assert opening not in layer.connections
 
 
 def test_it_is_forgotten_when_it_ends_and_what_is_left_of_it_is_skipped(layer: http_layer.HttpLayer) -> None:
