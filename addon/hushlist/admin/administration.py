@@ -27,7 +27,7 @@ from hushlist.admin.rule_edits import (
 )
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
-from hushlist.policy.admin import Role
+from hushlist.policy.admin import Role, longest_of
 from hushlist.policy.groups import address_text
 from hushlist.policy.policy_file import Policy
 from hushlist.policy.subscription import SubscribedList
@@ -84,6 +84,7 @@ class Administration:
         """
         if not minutes and not account.role.may(Role.MANAGE):
             raise PermissionError(Role.MANAGE.value)
+        _check_length(policy, account, minutes * _MINUTE)
         whom, canonical = _whom(policy, client), _target(scope, target)
         if not minutes and whom is None and scope != "category":
             return self.add_rule(account, policy, "allow", scope, target, 0, reason)
@@ -173,8 +174,9 @@ class Administration:
 
     # -- requests and codes --------------------------------------------------------------------------------------------
 
-    def approve(self, account: Account, number: int, scope: str, minutes: int) -> Done:
+    def approve(self, account: Account, policy: Policy, number: int, scope: str, minutes: int) -> Done:
         """Grant a request for access to whoever made it; ``UnansweredError`` if it does not wait."""
+        _check_length(policy, account, minutes * _MINUTE)
         grant = self.overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
         plain, undo = {**_plain_grant(grant), "request": number}, {"kind": "grant", "id": grant.id, "made": grant.made}
         return Done(self.store.record(account, "approved a request", plain, Role.APPROVE, undo), plain)
@@ -206,6 +208,7 @@ class Administration:
         self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, hours: int
     ) -> Done:
         """Make a single-use code; only the result has it. An empty target or client is whatever its user has."""
+        _check_length(policy, account, minutes * _MINUTE)
         whom = _whom(policy, client) if client else None
         if whom is not None and whom.startswith("group:"):
             raise ActionError("a code is for a client, a user, or whoever uses it first")
@@ -363,6 +366,8 @@ class Administration:
                 raise MissingError("the grant has ended")
         elif kind == "revoked":
             seconds, whom = _seconds_left(how), _whom_of(how)
+            if seconds is not None:
+                _check_length(policy, account, seconds)
             means = WARNING if how["how"] == WARNING else HOW  # after a click on a warning, only warnings pass
             self.overrides.grant(
                 str(how["scope"]), str(how["target"]), seconds, client=whom, how=means, by=account.name
@@ -428,6 +433,16 @@ def _whom(policy: Policy, client: str) -> str | None:
     except UrlError:
         pass
     raise ActionError(f"{client!r}: expected an address, user:NAME, group:NAME or {EVERYBODY}")
+
+
+def _check_length(policy: Policy, account: Account, seconds: float) -> None:
+    """Raise ``ActionError`` if somebody may not let something through for so long."""
+    longest = longest_of(policy.admin, account.name, account.role)
+    if longest is not None and seconds > longest:
+        raise ActionError(
+            f"{account.name} may let something through for at most {longest // _MINUTE:g} minutes: "
+            "for longer, ask somebody with the role manage"
+        )
 
 
 def _number_of(how: dict[str, object], found: Iterable[Grant | AdminBlock]) -> int | None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hushlist.lists.yaml_nodes import MappingReader
 from hushlist.policy.groups import read_stored_passphrase
+from hushlist.policy.schedule import seconds_of
+
+#: seconds
+DAY = 86400.0
 
 
 class Role(StrEnum):
@@ -36,10 +40,23 @@ class AdminPerson:
     #: as ``hushlist override passphrase`` prints it
     passphrase: str
     role: Role
+    #: seconds for which somebody with the role ``approve`` may let through at most
+    longest: float = DAY
+
+
+def longest_of(people: Iterable[AdminPerson], name: str, role: Role) -> float | None:
+    """For how many seconds somebody may let something through at most; ``None``: for good.
+
+    What is no person of the policy's, such as a token, has a day.
+    """
+    if role.may(Role.MANAGE):
+        return None
+    return next((person.longest for person in people if person.name == name), DAY)
 
 
 #: most people, and most characters of a name
 _MOST, _LONGEST = 1000, 100
+_LONGEST_GRANT = 366 * 86400
 
 
 def read_admin(fields: MappingReader) -> tuple[AdminPerson, ...]:
@@ -58,7 +75,7 @@ def read_admin(fields: MappingReader) -> tuple[AdminPerson, ...]:
 
 def _people(fields: MappingReader) -> Iterator[AdminPerson]:
     for node in fields.items("admin"):
-        own = MappingReader(node, ("name", "passphrase", "role"), fields.report)
+        own = MappingReader(node, ("name", "passphrase", "role", "longest"), fields.report)
         name, stored, role = own.text("name"), read_stored_passphrase(own), own.choice("role", Role)
         for key in ("name", "passphrase", "role"):
             own.require(key, "admin", f"a person has no {key}")
@@ -66,4 +83,16 @@ def _people(fields: MappingReader) -> Iterator[AdminPerson]:
             own.error("name", f"expected 1 to {_LONGEST} characters that can be shown")
             name = None
         if name is not None and stored is not None and role is not None:
-            yield AdminPerson(name, stored, role)
+            yield AdminPerson(name, stored, role, _longest(own, role))
+
+
+def _longest(own: MappingReader, role: Role) -> float:
+    text = own.text("longest")
+    if text is None:
+        return DAY
+    seconds = seconds_of(text)
+    if seconds is None or not 60 <= seconds <= _LONGEST_GRANT:
+        own.error("longest", "expected a time such as 7d or 12h, of a minute to 366 days")
+    elif role is not Role.APPROVE:
+        own.error("longest", "it is for the role approve: view lets nothing through, and manage for good")
+    return float(seconds or DAY)

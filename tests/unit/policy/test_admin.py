@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hushlist.lists.list_source import ProblemReport
-from hushlist.policy.admin import AdminPerson, Role
+from hushlist.policy.admin import DAY, AdminPerson, Role, longest_of
 from hushlist.policy.policy_reader import read_policy
 from unit.rows import each_row
 
@@ -27,9 +27,21 @@ def test_people_have_a_name_a_passphrase_and_a_role(tmp_path: Path) -> None:
     assert errors == []
 
 
+def test_a_person_who_approves_may_have_longer_than_a_day(tmp_path: Path) -> None:
+    text = f"[{{name: a, passphrase: '{STORED}', role: approve, longest: 7d}}, {PERSON.replace('a,', 'b,', 1)}]"
+    people, errors = read(tmp_path, text)
+    assert ([person.longest for person in people], errors) == ([7 * DAY, DAY], [])
+    assert [longest_of(people, name, Role.APPROVE) for name in ("a", "b", "token:a")] == [7 * DAY, DAY, DAY]
+    assert longest_of(people, "a", Role.MANAGE) is None
+
+
 @each_row(
     ("admin", "why"),
     [
+        (f"[{{name: a, passphrase: '{STORED}', role: approve, longest: often}}]", "expected a time such as 7d"),
+        (f"[{{name: a, passphrase: '{STORED}', role: approve, longest: 367d}}]", "expected a time such as 7d"),
+        (f"[{{name: a, passphrase: '{STORED}', role: approve, longest: 1s}}]", "expected a time such as 7d"),
+        (f"[{{name: a, passphrase: '{STORED}', role: view, longest: 1d}}]", "it is for the role approve"),
         ("[]", "expected 1 to 1000 people"),
         ("[{name: a, role: view}]", "a person has no passphrase"),
         (f"[{{passphrase: '{STORED}', role: view}}]", "a person has no name"),
@@ -41,11 +53,11 @@ def test_people_have_a_name_a_passphrase_and_a_role(tmp_path: Path) -> None:
         (f'[{{name: "a\\u202e", passphrase: "{STORED}", role: view}}]', "characters that can be shown"),
         (f"[{PERSON}, {PERSON}]", "more than one person"),
         ("on", "admin"),
-        ("[anna]", "expected a mapping with name, passphrase, role"),
+        ("[anna]", "expected a mapping with name, passphrase, role, longest"),
     ],
 )
 def test_what_is_written_wrongly_is_reported_with_its_line(tmp_path: Path, admin: str, why: str) -> None:
     people, errors = read(tmp_path, admin)
     assert [error for error in errors if why in error and "policy.yaml:2" in error], errors
-    assert people == () or "more than one" in why
+    assert people == () or "more than one" in why or "longest" in admin
     assert "secret" not in "".join(errors)

@@ -817,6 +817,23 @@ def test_requests_for_access_are_answered_once_each(manager: Browser, hushlist: 
     assert decided(hushlist, "http://blocked.example/other") is not None
 
 
+def test_who_approves_lets_through_for_a_day_at_most(browser: Browser, use: Callable[..., Path]) -> None:
+    use()
+    assert browser.sign_in("anna") == 200
+    for path, body in (("/grants", GRANT), ("/codes", {"scope": "host"}), ("/requests/1/approve", {})):
+        status, told = browser.call("POST", path, {**body, "minutes": 24 * 60 + 1})
+        assert (status, "anna may let something through for at most 1440 minutes" in str(told)) == (400, True), path
+    assert browser.recorded() == ["signed in"]
+    assert browser.call("POST", "/grants", {**GRANT, "minutes": 24 * 60})[0] == 200
+    browser.sign_in("max")
+    long = browser.call("POST", "/grants", {**GRANT, "target": "a.example", "minutes": 48 * 60})[1]["result"]
+    browser.sign_in("anna")
+    ended = browser.call("DELETE", f"/grants/{long['id']}")[1]
+    assert browser.call("POST", f"/record/{ended['recorded']}/undo", {})[0] == 400
+    browser.sign_in("max")
+    assert browser.call("POST", f"/record/{ended['recorded']}/undo", {})[0] == 200
+
+
 def test_a_request_is_not_approved_for_what_it_does_not_have(manager: Browser, hushlist: Hushlist) -> None:
     number = ask(hushlist, "blocked.example")
     for scope, status in (("category", 404), ("everything", 400), ("url", 200)):
