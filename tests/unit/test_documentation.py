@@ -118,7 +118,11 @@ PROMISES: dict[str, list[tuple[str, str, int]]] = {
     ],
     "rules/unblocking.md": [
         ("# wrong tries within a quarter", "hushlist.unblock.wrong_tries:MOST_TRIES", 1),
-        ("A # within an hour lock everybody", "hushlist.unblock.wrong_tries:MOST_TRIES_OF_ALL", 1),
+        (
+            "A # within an hour lock everybody from trying a passphrase",
+            "hushlist.unblock.wrong_tries:MOST_TRIES_OF_ALL",
+            1,
+        ),
         ("up to # day.", "hushlist.unblock.wrong_tries:DAY", _DAY),
         ("A client has # that wait", "hushlist.unblock.access_requests:MOST_WAITING_OF_CLIENT", 1),
         ("and makes # a day", "hushlist.unblock.access_requests:MOST_OF_CLIENT", 1),

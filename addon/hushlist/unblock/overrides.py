@@ -390,7 +390,7 @@ class Overrides:
         """
         client, key = _name(client), self.key()
         with self._writing() as (database, now):
-            check_unlocked(database, client, now)
+            check_unlocked(database, client, now, of_all=False)
             found = _find_code(database, hash_code(key, code))
             fault = code_fault(found, (client, *map(_name, names)), wanted, now)
             if found is not None and fault is None:
@@ -401,7 +401,7 @@ class Overrides:
                 return self._add(database, Grant(0, found.scope, target, whose, until, "code", client, now))
             fault = fault or CodeFault.WRONG
             counts = fault not in (CodeFault.CLIENT, CodeFault.UNFIT)
-            refused = count_try(database, client, now) if counts else None
+            refused = count_try(database, client, now, of_all=False) if counts else None
             _record_refusal(database, now, client, f"code: {fault.value}", wanted, refused)
         raise CodeError(fault)
 

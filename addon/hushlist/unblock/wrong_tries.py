@@ -1,7 +1,10 @@
 """Wrong tries limit how often a client, and all clients together, may guess a passphrase or a code.
 
-The functions work within the caller's transaction. The number of rows is limited: at most 100 tries an hour are
-counted, five of them make one lock, and a lock is deleted a day after its end.
+A passphrase that people choose can be guessed from many addresses, so a hundred tries lock everybody. A code has 60
+bits: its wrong tries lock the client alone, else anybody could keep all others from using theirs.
+
+The functions work within the caller's transaction. The number of rows is limited: a lock is deleted a day after its
+end, and where there are many rows, the tries of codes are not counted.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ FIRST_LOCK = 15 * MINUTE
 LONGEST_LOCK = DAY
 #: wrong tries of all clients within an hour: many addresses do not help
 MOST_TRIES_OF_ALL = 100
+#: rows of tries and locks, beyond which wrong tries of codes are not counted: 60 bits need no lock
+MOST_ROWS = 10_000
 
 
 class LockedError(HushlistError):
@@ -38,6 +43,8 @@ class CountedTry(NamedTuple):
     client: str
     #: whether it was the last one: the client, or everybody, is locked now
     last: bool
+    #: the number by which it counts among those of all, if it does
+    of_all: int | None = None
 
 
 def locks(database: SqlConnection, now: float) -> dict[str | None, float]:
@@ -45,7 +52,7 @@ def locks(database: SqlConnection, now: float) -> dict[str | None, float]:
     # A time farther in the future comes from a clock that was set back.
     query = "SELECT client, until FROM locks WHERE until > ? AND until <= ?"
     found: dict[str | None, float] = dict(iter(database.execute(query, (now, now + LONGEST_LOCK))))
-    query = "SELECT at FROM tries WHERE at > ? AND at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?"
+    query = "SELECT at FROM tries WHERE client IS NULL AND at > ? AND at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?"
     for (at,) in database.execute(query, (now - HOUR, now + HOUR, MOST_TRIES_OF_ALL - 1)):
         found[None] = at + HOUR
     return found
@@ -59,16 +66,24 @@ def check_unlocked(database: SqlConnection, client: str, now: float, *, of_all: 
         raise LockedError(client, until)
 
 
-def count_try(database: SqlConnection, client: str, now: float) -> CountedTry:
-    """Count a try as wrong."""
+def count_try(database: SqlConnection, client: str, now: float, *, of_all: bool = True) -> CountedTry:
+    """Count a try as wrong; ``of_all``: also among those of all clients, where it stays whatever the client does."""
     database.execute("DELETE FROM tries WHERE at <= ? OR at > ?", (now - HOUR, now + HOUR))
     database.execute("DELETE FROM locks WHERE until <= ? OR until > ?", (now - DAY, now + LONGEST_LOCK))
-    (number,) = database.execute("INSERT INTO tries (at, client) VALUES (?, ?) RETURNING id", (now, client)).fetchone()
+    if not of_all:
+        query = "SELECT (SELECT count(*) FROM tries) + (SELECT count(*) FROM locks)"
+        (rows,) = database.execute(query).fetchone()
+        if rows >= MOST_ROWS:
+            return CountedTry(0, client, last=False)
+    insert = "INSERT INTO tries (at, client) VALUES (?, ?) RETURNING id"
+    (number,) = database.execute(insert, (now, client)).fetchone()
+    among_all = database.execute(insert, (now, None)).fetchone()[0] if of_all else None
     query = "SELECT count(*) FROM tries WHERE client = ? AND at > ?"
     (wrong,) = database.execute(query, (client, now - WITHIN)).fetchone()
     if wrong >= MOST_TRIES:
         _lock(database, client, now)
-    return CountedTry(number, client, wrong >= MOST_TRIES or None in locks(database, now))
+    is_last = wrong >= MOST_TRIES or (of_all and None in locks(database, now))
+    return CountedTry(number, client, is_last, among_all)
 
 
 def _lock(database: SqlConnection, client: str, now: float) -> None:
@@ -79,22 +94,22 @@ def _lock(database: SqlConnection, client: str, now: float) -> None:
         " ON CONFLICT (client) DO UPDATE SET until = excluded.until, seconds = excluded.seconds",
         (client, now + seconds, seconds),
     )
-    _leave_to_all(database, client)
+    _forget(database, client)
 
 
 def take_back(database: SqlConnection, one: CountedTry) -> None:
     """Undo the count of a try that was right."""
-    database.execute("DELETE FROM tries WHERE id = ?", (one.number,))
+    database.execute("DELETE FROM tries WHERE id = ? OR id = ?", (one.number, one.of_all or one.number))
     forgive(database, one.client)
 
 
 def forgive(database: SqlConnection, client: str) -> None:
     """After a right try, the client's count starts again."""
     database.execute("DELETE FROM locks WHERE client = ?", (client,))
-    _leave_to_all(database, client)
+    _forget(database, client)
 
 
-def _leave_to_all(database: SqlConnection, client: str) -> None:
-    """Count a client's tries only among those of all: otherwise one right code, or the passphrase of one group, would
-    buy any number of guesses at another."""
-    database.execute("UPDATE tries SET client = NULL WHERE client = ?", (client,))
+def _forget(database: SqlConnection, client: str) -> None:
+    """Begin a client's count anew. Among those of all, its tries stay: otherwise one right code, or the passphrase of
+    one group, would buy any number of guesses at another."""
+    database.execute("DELETE FROM tries WHERE client = ?", (client,))

@@ -845,13 +845,27 @@ def few_tries(monkeypatch: pytest.MonkeyPatch) -> int:
 def test_many_addresses_do_not_help(overrides: Overrides, clock: Clock, few_tries: int) -> None:
     right = overrides.make_code("host", 60)
     for number in range(few_tries):
-        guess(overrides, f"2001:db8::{number:x}")
+        assert not overrides.attempt(f"2001:db8::{number:x}", "passphrase", lambda: False, WANTED)
     for client in (PUPIL, "2001:db8::0"):
         assert locked_until(overrides, client, clock.now) == clock.now + HOUR
         with pytest.raises(LockedError):
-            overrides.redeem(right, client, WANTED)
+            overrides.attempt(client, "passphrase", lambda: True, WANTED)
+    assert overrides.redeem(right, PUPIL, WANTED)  # a code cannot be guessed
     clock.now += HOUR
-    assert overrides.redeem(right, PUPIL, WANTED)
+    assert overrides.attempt(PUPIL, "passphrase", lambda: True, WANTED)
+
+
+def test_wrong_codes_keep_nobody_else_out(
+    overrides: Overrides, clock: Clock, few_tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2 * few_tries):
+        guess(overrides, f"2001:db8::{number:x}")
+    assert locked_until(overrides, PUPIL, clock.now) is None
+    assert overrides.attempt(PUPIL, "passphrase", lambda: True, WANTED)
+    monkeypatch.setattr("hushlist.unblock.wrong_tries.MOST_ROWS", 2 * few_tries)
+    for _ in range(10):
+        guess(overrides)  # no row is added
+    assert locked_until(overrides, PUPIL, clock.now) is None
 
 
 def test_knowing_one_passphrase_buys_no_more_guesses_than_all_have(overrides: Overrides, few_tries: int) -> None:
@@ -930,7 +944,7 @@ def rows(overrides: Overrides, table: str) -> int:
 def test_rows_of_guessers_do_not_grow(overrides: Overrides, clock: Clock, few_tries: int) -> None:
     for _ in range(3):
         for number in range(few_tries):
-            guess(overrides, f"client {number // 5}")
+            overrides.attempt(f"client {number // 5}", "passphrase", lambda: False, WANTED)
         assert rows(overrides, "tries") == few_tries
         assert rows(overrides, "locks") == few_tries // 5
         clock.now += 2 * DAY
