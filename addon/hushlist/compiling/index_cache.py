@@ -10,8 +10,9 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
@@ -37,9 +38,12 @@ _LEFT = re.compile(rf"{_WRITING}[a-z0-9_]{{8}}")
 _LOCK = "lock"
 #: index files that are always kept: those used last
 _KEPT = 4
+#: octets of index files that are kept, and how many of those used last are kept however large they are: the one that is
+#: in use while its successor is compiled
+_MOST_OCTETS, _LARGE = 512 << 20, 2
 #: seconds; a process may be about to open a file that was used less long ago
 _IN_USE = 60 * 60.0
-#: seconds from the start of a writer until it has its lock, at most
+#: seconds from the start of a writer until it has its lock, and from an index's use until it is open, at most
 _BEGINNING = 60.0
 
 
@@ -114,16 +118,20 @@ class IndexCache:
     def tidy(self) -> None:
         """Remove indexes that were not used lately, except the last few, and folders that unfinished writers left.
 
-        Only files with our names, of the right type and owned by us are removed. Links are not followed. The folder is
+        Of indexes that were used lately, those go that are too large together, from that which was used first. Only
+        files with our names, of the right type and owned by us are removed. Links are not followed. The folder is
         opened once, so it does not matter if its path changes meanwhile.
         """
         from shutil import rmtree
 
         with suppress(OSError), self._opened() as (place, handle):
             found = sorted(_ours(place if handle is None else handle), reverse=True)
-            kept = [name for _, name, _ in found if _INDEX.fullmatch(name)][:_KEPT]
-            for used, name, is_file in found:
-                if name not in kept and self._is_over(name, time.time() - used, is_file=is_file):
+            indexes = [(name, octets) for _, name, _, octets in found if _INDEX.fullmatch(name)]
+            kept, too_large = {name for name, _ in indexes[:_KEPT]}, _beyond(indexes)
+            for used, name, is_file, _ in found:
+                age = time.time() - used
+                is_over = name not in kept and self._is_over(name, age, is_file=is_file)
+                if is_over or (name in too_large and age > _BEGINNING):
                     with suppress(OSError):  # another process was quicker
                         (os.unlink if is_file else rmtree)(place / name, dir_fd=handle)
 
@@ -155,8 +163,14 @@ class IndexCache:
             os.close(handle)
 
 
-def _ours(folder: Path | int) -> Iterator[tuple[float, str, bool]]:
-    """Time of last use, name, and whether it is a file, for each file and folder that we made."""
+def _beyond(indexes: Sequence[tuple[str, int]]) -> set[str]:
+    """The names of the indexes that are too large together with those before them; each with its size."""
+    names, sizes = [name for name, _ in indexes], accumulate(octets for _, octets in indexes)
+    return {name for name, octets in list(zip(names, sizes, strict=True))[_LARGE:] if octets > _MOST_OCTETS}
+
+
+def _ours(folder: Path | int) -> Iterator[tuple[float, str, bool, int]]:
+    """Time of last use, name, whether it is a file, and size, for each file and folder that we made."""
     with os.scandir(folder) as entries:
         for entry in entries:
             is_file = any(own.fullmatch(entry.name) for own in (_INDEX, _RECORD))
@@ -166,4 +180,4 @@ def _ours(folder: Path | int) -> Iterator[tuple[float, str, bool]]:
                 status = entry.stat(follow_symlinks=False)
                 is_of_kind = S_ISREG(status.st_mode) if is_file else S_ISDIR(status.st_mode)
                 if is_of_kind and (os.name != "posix" or status.st_uid == os.geteuid()):
-                    yield max(status.st_atime, status.st_mtime), entry.name, is_file
+                    yield max(status.st_atime, status.st_mtime), entry.name, is_file, status.st_size

@@ -34,7 +34,7 @@ _BATCH = 256
 #: seconds to wait for more records after the first
 GATHER = 0.1
 #: seconds until a failed write is tried again, at first and at most
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 5.0
 #: seconds between two removals of old records
 _TIDY = 60 * 60.0
 

@@ -51,6 +51,7 @@ from hushlist.proxy.hook_calls import ask_the_filter, begin, end_what_is_open, f
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.connection_lines import ConnectionLines
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.health import HealthPort
 from hushlist.proxy.service.heartbeat import Heartbeat
@@ -130,6 +131,7 @@ class Hushlist:
         self._health = HealthPort(self.runtime)
         self._heartbeat = Heartbeat(self.runtime)
         self._upkeep = Upkeep(self.runtime)
+        self._connection_lines = ConnectionLines(self.runtime)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         #: the host of mitmproxy's own page
@@ -224,6 +226,10 @@ class Hushlist:
             "",
             "ADDRESS:PORT at which /healthz and /readyz answer, for load balancers. Empty: no such port.",
         )
+        loader.add_option(
+            "hushlist_quiet", bool, False, "Leave out mitmproxy's own messages about each connection, but warnings."
+        )
+        self._connection_lines.begin()
         count_reasons_alone(loader.master.addons)
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
@@ -362,6 +368,7 @@ class Hushlist:
         self._close()
 
     def _close(self) -> None:
+        self._connection_lines.end()
         words = summary(self.runtime)
         if words:
             logger.info("hushlist: %s", Lines(words))

@@ -24,7 +24,7 @@ from hushlist.match.rule import Action
 from hushlist.notify.notifier import Notifier
 from hushlist.policy.groups import Client, Group, GroupSettings
 from hushlist.policy.policy_file import Policy
-from hushlist.policy.proxy_settings import FailureCause, LogSettings
+from hushlist.policy.proxy_settings import FailureCause, LoggedClients, LogSettings
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.statistics import Statistics
@@ -126,6 +126,12 @@ class Runtime:
     def zone(self) -> tzinfo:
         """The time zone of the policy, in which times are shown."""
         return UTC if self.engine is None else self.engine.policy.zone
+
+    @property
+    def names_clients(self) -> bool:
+        """Whether messages may name clients: there is no log, or it keeps them."""
+        log = None if self.engine is None else self.engine.policy.log
+        return log is None or log.clients is LoggedClients.KEEP
 
     @property
     def asks_media(self) -> bool:
@@ -230,7 +236,8 @@ class Runtime:
         """The same for a connection without a request that could be logged; a stopped one is reported."""
         if judgement.stops:
             url = judgement.decision.url.decode("ascii", "backslashreplace")
-            logger.info("hushlist: no connection for %s to %s: %s", judgement.client.address, url, judgement.decision)
+            client = judgement.client.address if self.names_clients else "a client"
+            logger.info("hushlist: no connection for %s to %s: %s", client, url, judgement.decision)
         return self.record(judgement, "CONNECT")
 
     # -- state ---------------------------------------------------------------------------------------------------

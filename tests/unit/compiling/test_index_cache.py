@@ -433,6 +433,35 @@ def test_the_last_four_stay_and_what_was_used_within_the_hour(cache: IndexCache)
     assert {*cache.folder.iterdir()} == {*old[:4]}
 
 
+@pytest.mark.parametrize(
+    ("most", "left"),
+    [(700, 6), (300, 3), (250, 2), (50, 2)],  # the last two in any case: the one in use, and the newest
+)
+def test_of_indexes_that_are_too_large_together_those_used_last_stay(
+    cache: IndexCache, monkeypatch: pytest.MonkeyPatch, most: int, left: int
+) -> None:
+    monkeypatch.setattr("hushlist.compiling.index_cache._MOST_OCTETS", most)
+    cache.make()
+    lately = [cache.path(key(number)) for number in range(6)]
+    for number, path in enumerate(lately):
+        path.write_bytes(bytes(100))
+        aged(path, 0.1 + 0.1 * number)
+    cache.tidy()
+    assert {*cache.folder.iterdir()} == {*lately[:left]}
+
+
+def test_however_large_they_are_an_index_stays_that_may_be_about_to_be_opened(
+    cache: IndexCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushlist.compiling.index_cache._MOST_OCTETS", 0)
+    cache.make()
+    new = [cache.path(key(number)) for number in range(6)]
+    for path in new:
+        path.write_bytes(b"index")
+    cache.tidy()
+    assert {*cache.folder.iterdir()} == {*new}
+
+
 def test_an_index_that_is_used_again_stays(policy: Path, cache: IndexCache) -> None:
     index = aged(index_of(policy, cache), 100)
     others = [aged(cache.path(key(20 + number)), 2 + number) for number in range(4)]

@@ -576,7 +576,7 @@ def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
     context.configure(hushlist, hushlist_policy=str(policy))
     own = (
         "hushlist_health, hushlist_learn, hushlist_longest_head, hushlist_longest_message, hushlist_mode, "
-        "hushlist_policy, hushlist_proxy_protocol, hushlist_stream"
+        "hushlist_policy, hushlist_proxy_protocol, hushlist_quiet, hushlist_stream"
     )
     expected = f"there is no option hushlist_polisy; did you mean 'hushlist_policy'? (known: {own})"
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [f"hushlist: {expected}"]
