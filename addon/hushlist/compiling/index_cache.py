@@ -40,7 +40,7 @@ _LOCK = "lock"
 _KEPT = 4
 #: octets of index files that are kept, and how many of those used last are kept however large they are: the one that is
 #: in use while its successor is compiled
-_MOST_OCTETS, _LARGE = 512 << 20, 2
+MOST_OCTETS, _LARGE = 512 << 20, 2
 #: seconds; a process may be about to open a file that was used less long ago
 _IN_USE = 60 * 60.0
 #: seconds from the start of a writer until it has its lock, and from an index's use until it is open, at most
@@ -166,7 +166,7 @@ class IndexCache:
 def _beyond(indexes: Sequence[tuple[str, int]]) -> set[str]:
     """The names of the indexes that are too large together with those before them; each with its size."""
     names, sizes = [name for name, _ in indexes], accumulate(octets for _, octets in indexes)
-    return {name for name, octets in list(zip(names, sizes, strict=True))[_LARGE:] if octets > _MOST_OCTETS}
+    return {name for name, octets in list(zip(names, sizes, strict=True))[_LARGE:] if octets > MOST_OCTETS}
 
 
 def _ours(folder: Path | int) -> Iterator[tuple[float, str, bool, int]]:

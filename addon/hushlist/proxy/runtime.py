@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
@@ -34,6 +35,7 @@ from hushlist.unblock import default_path
 from hushlist.unblock.credentials import Tokens
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
+from hushlist.unblock.store_copy import rescue, set_aside
 from hushlist.unblock.use_minutes import UseMinutes
 from hushlist.url.comparison import RedirectMemory
 from hushlist.url.http_head import Keeps
@@ -107,6 +109,8 @@ class Runtime:
         self.own_ports: tuple[int, ...] = ()
         self.confirmations = Confirmations(lambda service, asked: search_hashes(service, asked, self.own_ports))
         self._no_overrides: str | None = None
+        #: damaged stores that wait for a person
+        self.set_aside: tuple[Path, ...] = ()
         #: a store that was opened for a policy that is not used yet, and perhaps never will be
         self._opened: Overrides | None = None
         self._opening = Lock()
@@ -294,6 +298,8 @@ class Runtime:
                 if known is not None and database == _database_of(known):
                     return known
             try:
+                if database is None:
+                    self._rescue(default_path())
                 with ExitStack() as undo:
                     overrides = undo.enter_context(Overrides(database or default_path(), time))
                     overrides.wait(_FIRST)
@@ -311,6 +317,19 @@ class Runtime:
         if before is not None:
             before.close()
         return overrides
+
+    def _rescue(self, path: Path) -> None:
+        """Set a damaged store aside; what cannot be set aside is told by opening it."""
+        with suppress(OSError, sqlite3.Error):
+            told = rescue(path)
+            if told is not None:
+                logger.warning("hushlist: %s", told)
+        self.look_aside(path)
+
+    def look_aside(self, path: Path) -> None:
+        """See which damaged stores wait for a person."""
+        with suppress(OSError):
+            self.set_aside = tuple(set_aside(path))
 
     def use_overrides(self, overrides: Overrides | None) -> None:
         """Use a store that was opened, in the place of any other."""
@@ -393,6 +412,7 @@ class Runtime:
             f"; passed through: {number_of(len(passed), 'host or network', 'hosts and networks')}" if passed else ""
         )
         status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
+        status += "".join(f"; a damaged store was set aside: {path}" for path in self.set_aside)
         failures = self.failure_policy.status()
         status += f"; {failures}" if failures else ""
         services = {own.service.key: own.service for own in policy.confirmers.values()}

@@ -30,7 +30,7 @@ from hushlist.system.postgres import ChangeListener, DatabaseError, FollowedAnsw
 from hushlist.system.postgres_address import PostgresAddress
 
 #: the application ID in the file's header, "Hush"; another program's database must not be changed
-_APPLICATION = 0x48757368
+APPLICATION = 0x48757368
 _VERSION = 1
 #: seconds that a writer waits for another; transactions take milliseconds
 _PATIENCE = 5.0
@@ -310,7 +310,7 @@ def _check_version(path: Path, package: str, database: sqlite3.Connection) -> No
     if not _number(database, "SELECT count(*) FROM sqlite_master"):
         _write_ahead(database)
         _create(database, package)
-    if _number(database, "PRAGMA application_id") != _APPLICATION:
+    if _number(database, "PRAGMA application_id") != APPLICATION:
         raise StoreError(path, "a database of another program")
     version = _number(database, "PRAGMA user_version")
     if version != _VERSION:
@@ -337,7 +337,7 @@ def _create(database: sqlite3.Connection, package: str) -> None:
         for statement in _statements(package).values():
             database.execute(statement)
         if is_new:
-            database.execute(f"PRAGMA application_id = {_APPLICATION}")
+            database.execute(f"PRAGMA application_id = {APPLICATION}")
             database.execute(f"PRAGMA user_version = {_VERSION}")
 
 

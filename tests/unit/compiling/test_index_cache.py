@@ -440,7 +440,7 @@ def test_the_last_four_stay_and_what_was_used_within_the_hour(cache: IndexCache)
 def test_of_indexes_that_are_too_large_together_those_used_last_stay(
     cache: IndexCache, monkeypatch: pytest.MonkeyPatch, most: int, left: int
 ) -> None:
-    monkeypatch.setattr("hushlist.compiling.index_cache._MOST_OCTETS", most)
+    monkeypatch.setattr("hushlist.compiling.index_cache.MOST_OCTETS", most)
     cache.make()
     lately = [cache.path(key(number)) for number in range(6)]
     for number, path in enumerate(lately):
@@ -453,7 +453,7 @@ def test_of_indexes_that_are_too_large_together_those_used_last_stay(
 def test_however_large_they_are_an_index_stays_that_may_be_about_to_be_opened(
     cache: IndexCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushlist.compiling.index_cache._MOST_OCTETS", 0)
+    monkeypatch.setattr("hushlist.compiling.index_cache.MOST_OCTETS", 0)
     cache.make()
     new = [cache.path(key(number)) for number in range(6)]
     for path in new:

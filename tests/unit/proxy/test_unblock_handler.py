@@ -19,11 +19,13 @@ from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy import runtime, unblock_handler
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import KEY
+from hushlist.proxy.service.health import warnings_of
 from hushlist.proxy.unblock_handler import PATH
 from hushlist.unblock import credentials, default_path
 from hushlist.unblock.credentials import LIFETIME
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
+from hushlist.unblock.store_copy import keep_copy
 from unit.mitmproxied import add_proxy_options, mitmproxied
 
 PASSPHRASE = "open sesame"
@@ -697,15 +699,13 @@ def test_a_store_that_cannot_be_written_is_told_and_opens_nothing(
     assert not pupil.passes("http://games.example/")
 
 
-@pytest.mark.parametrize("damage", ["garbage", "a folder", "a row", "a key", "locked folder"])
+@pytest.mark.parametrize("damage", ["a folder", "a row", "a key", "locked folder"])
 def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
     policy: Path, damage: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     path = default_path()
     path.parent.mkdir(parents=True)
-    if damage == "garbage":
-        path.write_bytes(b"no database" * 1000)
-    elif damage == "a folder":
+    if damage == "a folder":
         path.mkdir()
     elif damage in ("a row", "a key"):
         with Overrides(path, time.time) as before:
@@ -732,6 +732,35 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
         response = Person(hushlist).post(f"http://games.example{PATH}?url=http://games.example/", passphrase=PASSPHRASE)
         assert response is not None
         assert response.status_code == 403
+        hushlist.done()
+        context.master.event_loop.close()
+
+
+def test_a_damaged_store_is_set_aside_and_the_blocks_of_its_copy_hold(
+    policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = default_path()
+    with Overrides(path, time.time) as before:
+        before.block("host", "fine.example", None, by="root")
+        before.grant("host", "games.example", 600, how="admin", by="root")
+        assert keep_copy(path)
+    path.write_bytes(b"no database" * 1000)
+    hushlist = Hushlist()
+    with taddons.context() as context:
+        add_proxy_options(context)
+        context.options.add_option("stream_large_bodies", str | None, None, "")
+        context.master.addons.add(hushlist)
+        context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+        assert not Person(hushlist).passes("http://fine.example/")
+        assert not Person(hushlist).passes("http://games.example/")
+        assert "a damaged store was set aside: " in hushlist.runtime.status()
+        assert [told for told in warnings_of(hushlist.runtime) if "damaged" in told]
+        assert "hold, but no grant and no code" in caplog.text
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+        for aside in hushlist.runtime.set_aside:
+            aside.unlink()
+        hushlist.runtime.look_aside(path)
+        assert "set aside" not in hushlist.runtime.status()
         hushlist.done()
         context.master.event_loop.close()
 

@@ -105,6 +105,8 @@ def warnings_of(runtime: Runtime) -> Iterator[str]:
         yield "the log cannot be written; records wait"
     if runtime.store_fault is not None:
         yield "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept"
+    if runtime.set_aside:
+        yield "a damaged store was set aside: check the blocks of administrators, then remove the .damaged- files"
     for entry in () if runtime.engine is None else runtime.engine.policy.subscribed:
         state = runtime.list_states.get(entry.subscription.url)
         if state is not None and state.faults:

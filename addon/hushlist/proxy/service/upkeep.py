@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import datetime as datetime_module
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +24,7 @@ from hushlist.errors import logger_of
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts, moment_text
 from hushlist.proxy.runtime import Runtime
+from hushlist.unblock.store_copy import keep_copy
 
 logger = logger_of(__name__)
 
@@ -83,7 +85,7 @@ class Upkeep:
         self._told: int | None = None
         #: when that was last renewed which is each day
         self._day: date | None = None
-        self._fault = ""
+        self._fault = self._uncopied = ""
 
     def run(self) -> None:
         """Begin; called in the event loop."""
@@ -96,7 +98,22 @@ class Upkeep:
     async def _watch(self) -> None:
         while True:
             self.look(datetime.now(UTC))
+            overrides = self._runtime.overrides
+            if overrides is not None and isinstance(overrides.place, Path):
+                await asyncio.to_thread(self._copy, overrides.place)
             await asyncio.sleep(INTERVAL)
+
+    def _copy(self, path: Path) -> None:
+        """Keep a good copy of the store; raises nothing."""
+        try:
+            keep_copy(path)
+            fault = ""
+        except Exception as error:  # the store itself goes on
+            fault = f"{error}"
+        if fault and fault != self._uncopied:
+            logger.warning("hushlist: the store cannot be copied, and is tried again: %s", fault)
+        self._uncopied = fault
+        self._runtime.look_aside(path)
 
     def look(self, now: datetime) -> None:
         """Renew what is due; raises nothing."""
