@@ -305,6 +305,7 @@ FAMILIES = (
             "empty labels": has(r"\.\."),
             **_NAMES,
             "a name that is refused": lambda row: row["expected"] is None,
+            "a label that is longer than any of DNS": has(r"[^.]{60}"),
         },
     ),
     Family(
@@ -314,6 +315,7 @@ FAMILIES = (
         kinds={
             **_NAMES,
             "a name that is refused": lambda row: row["expected"] is None,
+            "a label that is longer than any of DNS": has(r"[^.]{60}"),
             "an angle bracket that a mark makes a letter": has("[<>]\xad?\u0338"),
         },
     ),

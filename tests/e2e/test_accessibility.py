@@ -141,12 +141,12 @@ def test_the_live_page_of_who_is_signed_in(browser: Chrome) -> None:
         ("block", "url", "http://fine.test/a"),
         ("code", "host", ""),
     ):
-        fill(browser, what=what, scope=scope, target=target)
+        fill(browser, what=what, scope=scope, target=target, client="" if what == "code" else "everybody")
         browser.execute_script("document.getElementById('act').requestSubmit()")
         wait_until(browser, lambda one: one.find_element(By.ID, "told").text)
     browser.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
     wait_until(browser, lambda one: "policy.yaml:" in one.find_element(By.ID, "holding").text)
-    fill(browser, what="block", scope="host", target="ads.test", minutes="0")
+    fill(browser, what="block", scope="host", target="ads.test", client="everybody", minutes="0")
     browser.find_element(By.ID, "preview-rule").click()
     wait_until(browser, lambda one: one.find_element(By.ID, "preview").text)
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")

@@ -618,7 +618,7 @@ def test_a_badfilter_takes_back_rules_for_hosts_of_the_adblock_lists_of_its_laye
 def test_exceptions_that_were_left_out_are_told_apart_with_what_is_too_broad(compiled: Callable[..., Compiled]) -> None:
     text = (
         "||a.example^\n||b.example/x/\n||tag.example^\n@@||www.a.example/y.js$script,app=z.example\n"
-        "@@||tag.example/x/z^$cookie\n@@||b.example/w$cookie\n@@/(a+)+b/\n@@||a.example^$generichide\n"
+        "@@||tag.example/x/z^$cookie\n@@||b.example/w$cookie\n@@/(a+)\\1b/\n@@||a.example^$generichide\n"
         "@@||a.example/ok^\n||c.example^$script\n@@||...^$cookie\n"
     )
     found = compiled({"a.adblock": text, "b.hosts": "0.0.0.0 d.example\n"})

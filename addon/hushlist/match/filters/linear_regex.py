@@ -116,7 +116,7 @@ def _literal(nodes: Sequence[Any]) -> bytearray:
     return found
 
 
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|.", re.DOTALL)
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?|.", re.DOTALL)
 
 
 def _sent(source: str, *, match_case: bool) -> str:
