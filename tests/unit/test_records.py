@@ -11,39 +11,42 @@ from documentation import ROOT
 
 #: every module with a record that has defaults; by these names the run of mutations finds this test
 MODULES = """
-    hushlist.admin.admin_store
-    hushlist.audit.diff.diff_job hushlist.audit.diff.rule_comparison hushlist.audit.leak.guesses
-    hushlist.audit.leak.leak_job hushlist.audit.replay.audit_report hushlist.audit.replay.auditor
-    hushlist.audit.replay.replay_job hushlist.audit.replay.tally hushlist.audit.sources.recorded_request
-    hushlist.audit.sources.source_formats hushlist.compiling.compile_report hushlist.compiling.gate
-    hushlist.compiling.list_comparison hushlist.compiling.list_fetch hushlist.compiling.list_outcome
+    hushlist.admin.admin_store hushlist.audit.diff.diff_job hushlist.audit.diff.rule_comparison
+    hushlist.audit.leak.guesses hushlist.audit.leak.leak_job hushlist.audit.replay.audit_report
+    hushlist.audit.replay.auditor hushlist.audit.replay.replay_job hushlist.audit.replay.tally
+    hushlist.audit.sources.recorded_request hushlist.audit.sources.source_formats hushlist.cli.init_command
+    hushlist.compiling.compile_report hushlist.compiling.gate hushlist.compiling.list_comparison
+    hushlist.compiling.list_fetch hushlist.compiling.list_outcome hushlist.compiling.ordinary_requests
     hushlist.compiling.policy_compiler hushlist.decide.confirmations hushlist.decide.decision
     hushlist.doctor.diagnosis hushlist.fleet.proxy_records hushlist.importing.e2guardian
-    hushlist.importing.imported_policy hushlist.jobs.line_workers hushlist.journal.log_database
-    hushlist.journal.log_record hushlist.lists.list_source hushlist.lists.rpz hushlist.match.checks
-    hushlist.match.context hushlist.match.filters.linear_regex hushlist.match.filters.network_filter
-    hushlist.match.index hushlist.match.rule hushlist.match.rule_collector hushlist.match.rule_match
-    hushlist.notify.notifier hushlist.policy.gate_limits hushlist.policy.groups hushlist.policy.notify_channels
-    hushlist.policy.pass_through hushlist.policy.policy_file hushlist.policy.proxy_settings
-    hushlist.policy.quotas hushlist.policy.recurrence hushlist.policy.safe_browsing hushlist.policy.schedule
-    hushlist.policy.subscription hushlist.proxy.dashboard.api_description hushlist.proxy.page.access_form
-    hushlist.proxy.page.pages hushlist.publish.hidden_list hushlist.publish.list_history
+    hushlist.importing.imported_policy hushlist.jobs.line_workers hushlist.jobs.list_chunks
+    hushlist.journal.log_database hushlist.journal.log_record hushlist.lists.format_detection
+    hushlist.lists.list_source hushlist.lists.rpz hushlist.match.checks hushlist.match.context
+    hushlist.match.filters.filter_reader hushlist.match.filters.linear_regex hushlist.match.filters.network_filter
+    hushlist.match.index hushlist.match.index_file hushlist.match.rule hushlist.match.rule_collector
+    hushlist.match.rule_match hushlist.notify.notifier hushlist.policy.gate_limits hushlist.policy.groups
+    hushlist.policy.notify_channels hushlist.policy.pass_through hushlist.policy.policy_file
+    hushlist.policy.proxy_settings hushlist.policy.quotas hushlist.policy.recurrence hushlist.policy.safe_browsing
+    hushlist.policy.schedule hushlist.policy.subscription hushlist.proxy.bounds.bounded_websocket
+    hushlist.proxy.dashboard.api_description hushlist.proxy.page.access_form hushlist.proxy.page.pages
+    hushlist.proxy.service.health hushlist.publish.hidden_list hushlist.publish.list_history
     hushlist.publish.list_server hushlist.publish.list_writer hushlist.publish.published_list
     hushlist.publish.safebrowsing_service hushlist.safebrowsing.prefix_list hushlist.safebrowsing.v4_messages
-    hushlist.safebrowsing.v5_messages hushlist.safebrowsing.wire_format hushlist.squid
-    hushlist.system.list_store hushlist.unblock.access_requests hushlist.unblock.credentials
-    hushlist.unblock.grant_events hushlist.url.parts hushlist.url.request hushlist.url.uri_extraction
+    hushlist.safebrowsing.v5_messages hushlist.safebrowsing.wire_format hushlist.squid hushlist.system.list_store
+    hushlist.unblock.access_requests hushlist.unblock.credentials hushlist.unblock.grant_events
+    hushlist.url.http_head hushlist.url.parts hushlist.url.request hushlist.url.uri_extraction
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
     AccessRequest.state AccessRequest.times Explanation.kind Gate.keeps GateLimits.format GateLimits.loses
     GateLimits.popular GateLimits.requests GateLimits.suffixes GroupSettings.decrypt GroupSettings.mode
-    GroupSettings.relayed ImportedList.action Leak.jobs LogSettings.clients LogSettings.days LogSettings.files
-    LogSettings.queries LogSettings.rows LogSettings.size LogSettings.what PassThrough.on_failure
-    Policy.language Policy.live Policy.unknown_context Policy.unparsable Policy.zone Privacy.clients
-    Privacy.queries ProblemReport.first_line Quota.per Quota.zone RecordedRequest.kind RecurringSpans.spans
-    RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate UnblockSettings.codes UnblockSettings.minutes
-    UnblockSettings.scopes _CountedDecision.bar _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
+    GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs LogSettings.clients LogSettings.days
+    LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size LogSettings.what MessageLimit.octets
+    PassThrough.on_failure Policy.language Policy.live Policy.unknown_context Policy.unparsable Policy.zone
+    Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone RecordedRequest.kind
+    RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate UnblockSettings.codes
+    UnblockSettings.minutes UnblockSettings.scopes _CountedDecision.bar _Options.parties _Shape.factor _Shape.ways
+    _ZoneReader.name _ZoneReader.origin
 """
 
 

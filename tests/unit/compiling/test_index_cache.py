@@ -16,6 +16,7 @@ from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.match import index_writer
 from hushlist.policy.policy_file import PolicyError
+from hushlist.system import package_code
 from hushlist.system.files import lock_file
 
 HOUR = 60 * 60
@@ -324,12 +325,17 @@ def test_another_version_of_the_code_compiles_anew(
 def test_the_code_s_digest_is_that_of_every_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "hushlist" / "policy"
     folder.mkdir(parents=True)
-    monkeypatch.setattr(compiling, "__file__", str(folder / "compile.py"))
-    digest_of = compiling._code.__wrapped__
+    monkeypatch.setattr(package_code, "_PACKAGE", folder.parent)
+
+    def digest_of() -> str:
+        package_code.loaded_digest.cache_clear()
+        return compiling._code.__wrapped__()
+
     digests = [digest_of()]
     for name, text in (("compile.py", "a"), ("compile.py", "b"), ("../url.py", "a"), ("../url.py", "")):
         (folder / name).write_text(text)
         digests.append(digest_of())
+    package_code.loaded_digest.cache_clear()
     assert len(set(digests)) == len(digests)
 
 
