@@ -157,6 +157,10 @@ class Firefox:
         """Open a page, and wait until it is there."""
         self._ask("WebDriver:Navigate", url=url)
 
+    def set_timeouts(self, *, script: float, page: float) -> None:
+        """How many seconds a script and a page may take."""
+        self._ask("WebDriver:SetTimeouts", script=int(script * 1000), pageLoad=int(page * 1000))
+
     @property
     def title(self) -> str:
         """The title of the page that is shown, which may be Firefox's own."""

@@ -146,7 +146,7 @@ class FirefoxWindow:
 
     def __enter__(self) -> FirefoxWindow:
         self._driver: Firefox = self._running.__enter__()
-        self._driver._ask("WebDriver:SetTimeouts", script=int(PATIENCE * 3000), pageLoad=int(PATIENCE * 1000))
+        self._driver.set_timeouts(script=PATIENCE * 3, page=PATIENCE)
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -24,8 +24,8 @@ MODULES = """
     hushlist.lists.list_source hushlist.lists.rpz hushlist.match.checks hushlist.match.context
     hushlist.match.filters.filter_reader hushlist.match.filters.linear_regex hushlist.match.filters.network_filter
     hushlist.match.index hushlist.match.index_file hushlist.match.rule hushlist.match.rule_collector
-    hushlist.match.rule_match hushlist.notify.notifier hushlist.policy.gate_limits hushlist.policy.groups
-    hushlist.policy.notify_channels hushlist.policy.pass_through hushlist.policy.policy_file
+    hushlist.match.rule_match hushlist.notify.notifier hushlist.policy.admin hushlist.policy.gate_limits
+    hushlist.policy.groups hushlist.policy.notify_channels hushlist.policy.pass_through hushlist.policy.policy_file
     hushlist.policy.proxy_settings hushlist.policy.quotas hushlist.policy.recurrence hushlist.policy.safe_browsing
     hushlist.policy.schedule hushlist.policy.subscription hushlist.proxy.bounds.bounded_websocket
     hushlist.proxy.dashboard.api_description hushlist.proxy.page.access_form hushlist.proxy.page.pages
@@ -34,7 +34,8 @@ MODULES = """
     hushlist.publish.safebrowsing_service hushlist.safebrowsing.prefix_list hushlist.safebrowsing.v4_messages
     hushlist.safebrowsing.v5_messages hushlist.safebrowsing.wire_format hushlist.squid hushlist.system.list_store
     hushlist.unblock.access_requests hushlist.unblock.credentials hushlist.unblock.grant_events
-    hushlist.url.http_head hushlist.url.parts hushlist.url.request hushlist.url.uri_extraction
+    hushlist.unblock.wrong_tries hushlist.url.http_head hushlist.url.parts hushlist.url.request
+    hushlist.url.uri_extraction
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """

@@ -21,12 +21,12 @@ OTHER_MITMPROXY = "this mitmproxy is not as it has to be for all bounds"
 OTHER_CODE = "the package on the disk is another than the one that runs: start the proxy again"
 
 
-def digest_on_disk() -> str:
-    """A digest of the package's modules, as they are on the disk now."""
+def digest_on_disk(package: Path = _PACKAGE) -> str:
+    """A digest of a package's modules, by default this one's, as they are on the disk now."""
     digest = hashlib.sha256()
-    for path in _modules():
+    for path in _modules(package):
         octets = path.read_bytes()
-        digest.update(b"%b\0%d\0" % (str(path.relative_to(_PACKAGE)).encode(), len(octets)))
+        digest.update(b"%b\0%d\0" % (str(path.relative_to(package)).encode(), len(octets)))
         digest.update(octets)
     return digest.hexdigest()
 
@@ -43,8 +43,8 @@ def is_other_code(environment: Mapping[str, str]) -> bool:
     return bool(told) and told != loaded_digest()
 
 
-def _modules() -> Iterator[Path]:
-    yield from sorted(_PACKAGE.rglob("*.py"))
+def _modules(package: Path) -> Iterator[Path]:
+    yield from sorted(package.rglob("*.py"))
 
 
 class CodeOnDisk:
@@ -66,7 +66,7 @@ class CodeOnDisk:
     @staticmethod
     def _look() -> dict[Path, tuple[int, int]]:
         found = dict[Path, tuple[int, int]]()
-        for path in _modules():
+        for path in _modules(_PACKAGE):
             try:
                 status = path.stat()
             except OSError:  # it is being changed
@@ -81,7 +81,7 @@ def import_rooms(rooms: frozenset[str]) -> list[str]:
     Returns what could not be imported, and why.
     """
     faults = []
-    for path in _modules():
+    for path in _modules(_PACKAGE):
         name = ".".join(("hushlist", *path.relative_to(_PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
         if name.partition(".")[2].partition(".")[0] in rooms and name not in sys.modules:
             try:
