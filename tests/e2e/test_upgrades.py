@@ -162,6 +162,57 @@ def test_elsewhere_the_answer_says_why_not_and_nothing_more_goes_on(
     assert len(switching.heads) == 2
 
 
+def switch(proxy: Proxy, octets: bytes) -> socket.socket:
+    """Switch, and return the connection when the origin has spoken."""
+    connection = proxy.connect()
+    connection.settimeout(PATIENCE)
+    connection.sendall(octets)
+    received = b""
+    while not received.endswith(b"welcome "):
+        received += (chunk := connection.recv(65536))
+        assert chunk, received
+    return connection
+
+
+def goes_on(connection: socket.socket) -> bool:
+    try:
+        connection.sendall(b"a")
+        return connection.recv(2) != b""
+    except OSError:
+        return False
+
+
+def test_what_was_switched_ends_when_a_rule_comes_or_nobody_passes_it_through(
+    behind: Callable[..., Proxy], tmp_path: Path
+) -> None:
+    proxy = behind("pass-through: [passed.test, other.test, kept.test]\n")
+    names = ("passed.test", "other.test", "kept.test")
+    passed, other, kept = (switch(proxy, head_of(host)) for host in names)
+    with passed, other, kept:
+        policy = tmp_path / "policy/policy.yaml"
+        policy.write_text(policy.read_text().replace("passed.test, ", ""))
+        proxy.log.wait_for(r"ended the connection of .* to passed\.test: nobody passes it through now")
+        assert not goes_on(passed)
+        assert goes_on(other)
+        (tmp_path / "policy/own.yaml").write_text("rules:\n  - other.test\n")
+        proxy.log.wait_for(r"no connection for .* to http://other\.test/")
+        assert not goes_on(other)
+        assert goes_on(kept)
+
+
+def test_what_was_switched_while_the_filter_was_off_ends_with_that(
+    behind: Callable[..., Proxy], tmp_path: Path
+) -> None:
+    proxy = behind("pass-through: [passed.test]\ngroups: [{name: own, clients: [127.0.0.1], mode: 'off'}]\n")
+    passed, other = (switch(proxy, head_of(host)) for host in ("passed.test", "other.test"))
+    with passed, other:
+        policy = tmp_path / "policy/policy.yaml"
+        policy.write_text(policy.read_text().replace("mode: 'off'", "mode: block"))
+        proxy.log.wait_for(r"ended the connection of .* to other\.test: nobody passes it through now")
+        assert not goes_on(other)
+        assert goes_on(passed)
+
+
 def test_what_is_blocked_is_blocked_though_it_is_passed_through(
     behind: Callable[..., Proxy], switching: SwitchingOrigin
 ) -> None:

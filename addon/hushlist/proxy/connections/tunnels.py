@@ -129,6 +129,8 @@ class Tunnels:
         self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
         #: servers of client connections that could carry more than one tunnel
         self._shared: WeakSet[connection.Server] = WeakSet()
+        #: by what names clients may switch to another protocol (``upgrade``), and why that would end now
+        self._switching: WeakKeyDictionary[connection.Client, tuple[Request, WhyEnd]] = WeakKeyDictionary()
         self._hints = Hints()
 
     def connect(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
@@ -198,19 +200,16 @@ class Tunnels:
         client = client_of_flow(flow)
         settings = self._runtime.settings(client)
         names = [host.decode("utf-8", "surrogateescape") for host in request_of_flow(flow).hosts]
-        if settings.mode == "off":
-            let_switch(asked)
-            return
-        passed = settings.pass_through
-        for name in names:
-            is_raw = _is_raw(to_bytes(name), asked.port, is_inner=is_inner)
-            if not is_raw and not passed.covers_at(_canonical(name), asked.port):
+        why_read = partial(_why_read, names, asked.port, is_inner)
+        request = request_of_connection(b"tcp", (asked.host, asked.port), names, flow.client_conn.proxy_mode)
+        if settings.mode != "off":
+            if why_read(flow.client_conn, settings) is not None:
                 return
-        address = (asked.host, asked.port)
-        request = request_of_connection(b"tcp", address, names, flow.client_conn.proxy_mode)
-        judgement = await self._judge(request, client)
-        if judgement is None or not judgement.stops:
-            let_switch(asked)
+            judgement = await self._judge(request, client)
+            if judgement is not None and judgement.stops:
+                return
+        self._switching[flow.client_conn] = request, why_read
+        let_switch(asked)
 
     def client_hello(self, data: ClientHelloData) -> Awaitable[None] | None:
         """mitmproxy's hook ``tls_clienthello``."""
@@ -603,16 +602,24 @@ class Tunnels:
 
     async def _raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> None:
         """Decide raw TCP or UDP before mitmproxy connects to a server."""
-        server = flow.server_conn
-        if self._runtime.mode == "off" or not flow.live or server.address is None:
+        server, client = flow.server_conn, flow.client_conn
+        if not flow.live or server.address is None:
             return
+        scheme = b"tcp" if isinstance(flow, tcp.TCPFlow) else b"udp"
+        switched = self._switching.get(client)
         is_blocked = False
         try:
-            scheme = b"tcp" if isinstance(flow, tcp.TCPFlow) else b"udp"
-            client = flow.client_conn
-            request = request_of_connection(scheme, server.address, _inner_name(client, server), client.proxy_mode)
-            judgement = await self._judge(request, client_of_connection(client))
+            if switched is None:
+                names = _inner_name(client, server)
+                request, why_end = request_of_connection(scheme, server.address, names, client.proxy_mode), None
+            else:
+                request, why_end = switched
+            judgement = None
+            if self._runtime.mode != "off":
+                judgement = await self._judge(request, client_of_connection(client))
             if judgement is None:
+                if switched is not None:
+                    self._relayed.note(client, request, None, why_end)
                 return
             is_blocked = judgement.stops
             if is_blocked:
@@ -622,10 +629,10 @@ class Tunnels:
             flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
             if not is_blocked:
                 _lead(server, request)
-                self._relayed.note(client, request, judgement)
+                self._relayed.note(client, request, judgement, why_end)
         except Exception as error:
             if self._lets_pass(error, server, is_blocked=is_blocked):
-                self._note_undecided(flow.client_conn, server)
+                self._note_undecided(client, server)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """Stop connections to refused servers."""
@@ -771,6 +778,17 @@ def _is_raw_beginning(context: Context, said: Said) -> bool | None:
 def _decrypted(why_decrypt: WhyEnd, client: connection.Client, settings: GroupSettings) -> str | None:
     why = why_decrypt(client, settings)
     return None if why is None else f"it would be decrypted now: {why}"
+
+
+def _why_read(
+    names: Sequence[str], port: int, is_inner: bool, _: connection.Client, settings: GroupSettings
+) -> str | None:
+    """Why nobody may switch to a protocol that is not read; ``None`` if policy or options pass all names through."""
+    for name in names:
+        is_raw = _is_raw(to_bytes(name), port, is_inner=is_inner)
+        if not is_raw and not settings.pass_through.covers_at(_canonical(name), port):
+            return "nobody passes it through now"
+    return None
 
 
 def _entry_of(request: Request) -> str:
