@@ -39,12 +39,12 @@ MODULES = """
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
-    AccessRequest.state AccessRequest.times Explanation.kind Gate.keeps GateLimits.format GateLimits.loses
-    GateLimits.popular GateLimits.requests GateLimits.suffixes GroupSettings.decrypt GroupSettings.mode
-    GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs LogSettings.clients LogSettings.days
-    LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size LogSettings.what MessageLimit.octets
-    PassThrough.on_failure Policy.language Policy.live Policy.unknown_context Policy.unparsable Policy.zone
-    Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone RecordedRequest.kind
+    AccessRequest.state AccessRequest.times AdminPerson.longest Explanation.kind Gate.keeps GateLimits.format
+    GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes GroupSettings.decrypt
+    GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs LogSettings.clients
+    LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size LogSettings.what
+    MessageLimit.octets PassThrough.on_failure Policy.language Policy.live Policy.unknown_context Policy.unparsable
+    Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone RecordedRequest.kind
     RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate UnblockSettings.codes
     UnblockSettings.minutes UnblockSettings.scopes _CountedDecision.bar _Options.parties _Shape.factor _Shape.ways
     _ZoneReader.name _ZoneReader.origin
