@@ -409,9 +409,10 @@ def test_safe_search_asks_for_it_and_connects_where_it_is(filtering: Proxy, orig
         ("good.test", b"/search?q=x&safe=off"),
     ]
     log = filtering.log.text()
-    assert "connected to ('safe.search.brave.com', 443) as search.brave.com" in log
-    assert "connected to ('safesearch.pixabay.com', 80) as None" in log
-    assert "connected to ('search.brave.com'" not in log
+    assert "server connect safe.search.brave.com:443" in log
+    assert "connected to ('search.brave.com', 443) as search.brave.com" in log  # by that name it is used again
+    assert "server connect safesearch.pixabay.com:80" in log
+    assert "server connect search.brave.com" not in log
     assert "safe search: Google, strict" in filtering.get("http://call.test/?name=hushlist.explain&on=google").text
 
 
@@ -429,7 +430,7 @@ def test_safe_search_that_begins_holds_on_connections_that_are_open(
         assert [client.get(url).status_code for _ in range(2)] == [200, 200]
     assert len({one.peer for one in arrived.requests[:2]}) == 1
     assert arrived.requests[1].peer not in {one.peer for one in arrived.requests[2:]}
-    assert "connected to ('safe.search.brave.com'" in filtering.log.text(start)
+    assert "server connect safe.search.brave.com" in filtering.log.text(start)
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

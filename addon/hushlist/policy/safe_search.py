@@ -38,7 +38,7 @@ class SafeSearchSetting:
     """How a service is asked for one of its levels.
 
     >>> print(services()["youtube"].levels["moderate"])
-    the header YouTube-Restrict: Moderate is set
+    restrictmoderate.youtube.com is asked instead, the header YouTube-Restrict: Moderate is set
     """
 
     #: query parameters: name and value
