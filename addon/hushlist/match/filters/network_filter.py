@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from hushlist.match.context import KINDS, Context, Telling
@@ -266,14 +267,18 @@ class NetworkFilter:
     methods: Names | None = field(compare=False)
     #: what it means, however it is written: two with the same are equal
     key: str
-    _test: Test | None = field(default=None, compare=False, repr=False)
+    _test: Test | None = field(init=False, default=None, compare=False, repr=False)
     #: what a regular expression, or one with many "^", costs for each octet
-    _weight: int = field(default=0, compare=False, repr=False)
+    _weight: int = field(init=False, default=0, compare=False, repr=False)
     #: what searches for a regular expression, if Python's engine may take long for it
-    _automaton: Automaton | None = field(default=None, compare=False, repr=False)
+    _automaton: Automaton | None = field(init=False, default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.text
+
+    def __reduce__(self) -> tuple[type[NetworkFilter], tuple[object, ...]]:
+        """What another process makes it of; there it makes its test, which cannot be sent."""
+        return NetworkFilter, _written(self)
 
     @property
     def digest(self) -> bytes:
@@ -422,6 +427,9 @@ class NetworkFilter:
         """The longest text that each URL has that it fits, in lower case."""
         return max(_NOT_LITERAL.split(self._literal_pattern), key=len)
 
+
+#: the fields that a filter is made of
+_written = attrgetter(*(own.name for own in fields(NetworkFilter) if own.init))
 
 _FEW_MARKS = 8
 #: what it costs an automaton to look at a state in a new set, in octets that are compared
