@@ -162,17 +162,8 @@ class Automaton:
             return _EVERY - self._folded({own})
         if code is not sre.IN:
             raise ValueError(_OTHER)
-        is_negated, found = False, set[int]()
-        for kind, value in own:
-            if kind is sre.NEGATE:
-                is_negated = True
-            elif kind is sre.LITERAL:
-                found.add(value)
-            elif kind is sre.RANGE:
-                found.update(range(value[0], value[1] + 1))
-            else:
-                found |= _CATEGORIES[value]
-        return _EVERY - self._folded(found) if is_negated else self._folded(found)
+        is_negated, octets = members_of(own)
+        return _EVERY - self._folded(octets) if is_negated else self._folded(octets)
 
     def _folded(self, octets: set[int]) -> frozenset[int]:
         if not self._fold:
@@ -265,3 +256,18 @@ class Automaton:
         if self.looked_at > MOST_LOOKED_AT:
             raise ExhaustedError
         return found
+
+
+def members_of(items: Any) -> tuple[bool, set[int]]:
+    """Whether a class of characters is negated, and the octets that it names."""
+    is_negated, octets = False, set[int]()
+    for kind, value in items:
+        if kind is sre.NEGATE:
+            is_negated = True
+        elif kind is sre.LITERAL:
+            octets.add(value)
+        elif kind is sre.RANGE:
+            octets.update(range(value[0], value[1] + 1))
+        else:
+            octets |= _CATEGORIES[value]
+    return is_negated, octets

@@ -27,7 +27,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Protocol
 from warnings import catch_warnings, simplefilter
 
-from hushlist.match.filters.automaton import Automaton
+from hushlist.match.filters.automaton import Automaton, members_of
 
 #: ways in which all but the unbounded repeats can be read; characters of it
 MOST_WAYS = 1 << 8
@@ -40,12 +40,6 @@ _STEP_OF_AUTOMATON = 64
 #: a step of a search takes as long as a look for literal text in so many octets
 _STEP = 4
 _EVERY = frozenset(range(256))
-_CATEGORIES = {
-    getattr(sre, f"CATEGORY_{name}"): frozenset(n for n in _EVERY if re.fullmatch(form, bytes((n,))))
-    for name, form in {
-        "DIGIT": rb"\d", "NOT_DIGIT": rb"\D", "SPACE": rb"\s", "NOT_SPACE": rb"\S", "WORD": rb"\w", "NOT_WORD": rb"\W",
-    }.items()
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -226,17 +220,8 @@ def _octets_of(code: Any, own: Any) -> frozenset[int]:
         return _EVERY - _folded({own}) if not chr(own).isalpha() else _EVERY
     if code is not sre.IN:
         raise _NotLinearError(_REFUSED)
-    is_negated, found = False, set[int]()
-    for kind, value in own:
-        if kind is sre.NEGATE:
-            is_negated = True
-        elif kind is sre.LITERAL:
-            found.add(value)
-        elif kind is sre.RANGE:
-            found.update(range(value[0], value[1] + 1))
-        else:
-            found |= _CATEGORIES[value]
-    return _EVERY - found if is_negated else _folded(found)
+    is_negated, octets = members_of(own)
+    return _EVERY - octets if is_negated else _folded(octets)
 
 
 def _folded(octets: set[int]) -> frozenset[int]:
