@@ -18,17 +18,28 @@ from functools import cache
 from http.client import HTTPResponse
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Protocol
 
 import httpx
 from mitmproxy.certs import CertStore
 
-from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.origin import LOOPBACK, PATIENCE
 from e2e.preloaded import Forked, start_command, start_mitmdump
 
 CHECKOUT = Path(__file__).parents[2]
 FILTER = CHECKOUT / "addon" / "filter.py"
 SCRIPTS = Path(__file__).parent / "scripts"
 MITMDUMP = Path(sysconfig.get_path("scripts")) / "mitmdump"
+
+
+class HasPorts(Protocol):
+    """An origin on loopback."""
+
+    @property
+    def http_port(self) -> int: ...
+
+    @property
+    def https_port(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -182,7 +193,7 @@ def request_head(target: bytes, *hosts: bytes, method: bytes = b"GET", headers: 
 @contextmanager
 def mitmdump(
     folder: Path,
-    origin: Origin,
+    origin: HasPorts,
     *,
     policy: Path | None = None,
     mode: str | None = None,

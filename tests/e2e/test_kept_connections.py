@@ -9,37 +9,31 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import which
-from typing import cast
 
 import pytest
 
-from e2e.origin import LOOPBACK, PATIENCE, Origin, write_certificate
+from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.plain_origin import PlainHandler, PlainOrigin
 from e2e.proxy import Proxy, mitmdump, read_answer
 
 TIMES = 100
 BODY = b'{"key": "value"}'
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(PlainHandler):
     """Answers with the body's length, obeys ``Connection: close``, and says nothing of it."""
 
-    protocol_version = "HTTP/1.1"
-    server: _Server
+    origin: SilentOrigin
 
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         encoding = self.headers.get("Transfer-Encoding", "")
         body = _chunks(self.rfile) if encoding == "chunked" else self.rfile.read(int(self.headers["Content-Length"]))
         answer = b"%d" % len(body)
         if self.path.startswith("/slow"):
-            origin = self.server.origin
-            origin.begun.set()
-            origin.goes_on.wait(PATIENCE)
+            self.origin.begun.set()
+            self.origin.goes_on.wait(PATIENCE)
         self.send_response(200)
         if self.path.startswith("/closing"):
             self.send_header("Connection", "close")
@@ -58,34 +52,13 @@ def _chunks(reader: object) -> bytes:
     return body
 
 
-class _Server(ThreadingHTTPServer):
-    origin: SilentOrigin
-    daemon_threads = True
-
-
-class SilentOrigin:
+class SilentOrigin(PlainOrigin):
     """An HTTP/1.1 origin, over http and https, that ends a connection without a word where it is told to."""
 
     def __init__(self, folder: Path) -> None:
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(*write_certificate(folder))
+        super().__init__(lambda connection: _Handler(connection, self), folder)
         #: that a slow request has begun, and that it may go on
         self.begun, self.goes_on = threading.Event(), threading.Event()
-        self._servers = [_Server((LOOPBACK, 0), _Handler) for _ in range(2)]
-        for server in self._servers:
-            server.origin = self
-        self._servers[1].socket = tls.wrap_socket(self._servers[1].socket, server_side=True)
-        self.http_port, self.https_port = (server.server_port for server in self._servers)
-
-    def __enter__(self) -> SilentOrigin:
-        for server in self._servers:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +70,7 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SilentOrigin]:
 @pytest.fixture(scope="module")
 def by_silent(tmp_path_factory: pytest.TempPathFactory, silent: SilentOrigin, policy: Path) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp("by_silent")
-    with mitmdump(folder, cast(Origin, silent), policy=policy) as running:
+    with mitmdump(folder, silent, policy=policy) as running:
         yield running
 
 

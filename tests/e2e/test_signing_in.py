@@ -9,17 +9,15 @@ import http.client
 import ssl
 import struct
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from secrets import token_bytes
 from shutil import which
-from typing import cast
 
 import pytest
 
-from e2e.origin import LOOPBACK, PATIENCE, Origin, write_certificate
+from e2e.origin import LOOPBACK, PATIENCE
+from e2e.plain_origin import PlainHandler, PlainOrigin
 from e2e.proxy import Proxy, mitmdump
 
 USER, PASSWORD = "anna", "password"
@@ -66,18 +64,14 @@ def is_right(message: bytes, challenge: bytes) -> bool:
     return hmac.compare_digest(known, response[:16])
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(PlainHandler):
     """Answers who has signed in on this connection; all others are asked to."""
 
-    protocol_version = "HTTP/1.1"
     #: of the connection
     challenge = b""
     is_known = False
 
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         scheme, _, given = self.headers.get("Authorization", "").partition(" ")
         message = base64.b64decode(given)
@@ -99,27 +93,11 @@ class _Handler(BaseHTTPRequestHandler):
     do_PUT = do_GET = do_POST  # noqa: N815
 
 
-class AskingOrigin:
+class AskingOrigin(PlainOrigin):
     """A server, over http and https, that knows whom it serves by their connection."""
 
     def __init__(self, folder: Path) -> None:
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(*write_certificate(folder))
-        self._servers = [ThreadingHTTPServer((LOOPBACK, 0), _Handler) for _ in range(2)]
-        for server in self._servers:
-            server.daemon_threads = True
-        self._servers[1].socket = tls.wrap_socket(self._servers[1].socket, server_side=True)
-        self.http_port, self.https_port = (server.server_port for server in self._servers)
-
-    def __enter__(self) -> AskingOrigin:
-        for server in self._servers:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
+        super().__init__(lambda connection: _Handler(connection, self), folder)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +105,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory, policy: Path) -> Iterator[P
     """A proxy of which each host is such a server."""
     with (
         AskingOrigin(tmp_path_factory.mktemp("asking")) as origin,
-        mitmdump(tmp_path_factory.mktemp("proxy"), cast(Origin, origin), policy=policy) as running,
+        mitmdump(tmp_path_factory.mktemp("proxy"), origin, policy=policy) as running,
     ):
         yield running
 

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 from h2.events import DataReceived, RequestReceived, StreamEnded, TrailersReceived
 
 from e2e.h2_peer import H2Peer
-from e2e.origin import LOOPBACK, PATIENCE, Origin, write_certificate
+from e2e.origin import PATIENCE
+from e2e.plain_origin import PlainOrigin, Serve
 from e2e.proxy import Proxy, mitmdump
-
-Serve = Callable[[socket.socket], None]
-
-
-class PlainOrigin:
-    """An origin that hands each connection to ``serve``. Use as a context manager."""
-
-    def __init__(self, serve: Serve) -> None:
-        self._serve = serve
-        self._listener = socket.create_server((LOOPBACK, 0))
-        self.http_port = self.https_port = self._listener.getsockname()[1]
-
-    def __enter__(self) -> PlainOrigin:
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _listen(self) -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=self._handle, args=(self._listener.accept()[0],), daemon=True).start()
-
-    def _handle(self, connection: socket.socket) -> None:
-        connection.settimeout(PATIENCE)
-        with connection, suppress(OSError):
-            self._serve(connection)
 
 
 @contextmanager
-def serving(folder: Path, policy: Path, serve: Serve, **options: Any) -> Iterator[Proxy]:
+def serving(
+    folder: Path,
+    policy: Path,
+    serve: Serve,
+    *,
+    encrypted: Path | None = None,
+    protocol: str = "http/1.1",
+    **options: Any,
+) -> Iterator[Proxy]:
+    """``encrypted``: a folder for the certificate of an origin over https, which speaks ``protocol``."""
     with (
-        PlainOrigin(serve) as origin,
-        mitmdump(folder, cast(Origin, origin), policy=policy, options=options) as proxy,
+        PlainOrigin(serve, encrypted, [protocol]) as origin,
+        mitmdump(folder, origin, policy=policy, options=options) as proxy,
     ):
         yield proxy
 
@@ -124,15 +105,8 @@ def echo_frames(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("is_http1", [True, False])
 def test_a_call_goes_on_both_ways_at_once(tmp_path: Path, policy: Path, is_http1: bool) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*write_certificate(tmp_path))
-    context.set_alpn_protocols(["http/1.1"] if is_http1 else ["h2"])
-
-    def serve(connection: socket.socket) -> None:
-        with context.wrap_socket(connection, server_side=True) as encrypted:
-            (echo_chunks if is_http1 else echo_frames)(encrypted)
-
-    with serving(tmp_path, policy, serve) as proxy, h2_client(proxy) as peer:
+    serve, protocol = (echo_chunks, "http/1.1") if is_http1 else (echo_frames, "h2")
+    with serving(tmp_path, policy, serve, encrypted=tmp_path, protocol=protocol) as proxy, h2_client(proxy) as peer:
         number = peer.request("good.test", "/call", "POST", has_body=True, more=[("te", "trailers")])
         for round_number in range(1, 6):
             peer.h2.send_data(number, b"ping")

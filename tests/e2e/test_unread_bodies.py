@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 import socket
-import ssl
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from e2e.origin import LOOPBACK, Origin, write_certificate
+from e2e.plain_origin import PlainOrigin
 from e2e.proxy import Proxy, mitmdump, request_head
 from evasion.driver import LONG, send
 from evasion.entries import Entry, fields
@@ -25,42 +22,17 @@ _REQUEST = re.compile(rb"([!-~]+) ([!-~]+) HTTP/1\.[01]\r\n(?:[!-~]+:[^\r\n]*\r\
 _CLOSE = re.compile(rb"\r\nconnection: *close\r\n", re.IGNORECASE)
 
 
-class CarelessOrigin:
+class CarelessOrigin(PlainOrigin):
     """An origin that takes everything it is sent for requests, wherever in it they begin, and reads no body.
 
-    It ends a connection where it is asked to, unless it is ``stubborn``. Use as a context manager.
+    It ends a connection where it is asked to, unless it is ``stubborn``.
     """
 
     def __init__(self, folder: Path, *, stubborn: bool) -> None:
+        super().__init__(self._answer, folder, ["http/1.1"])
         self.is_stubborn = stubborn
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._tls.load_cert_chain(*write_certificate(folder))
-        self._tls.set_alpn_protocols(["http/1.1"])
-        self._listeners = [socket.create_server((LOOPBACK, 0)) for _ in range(2)]
-        self.http_port, self.https_port = (listener.getsockname()[1] for listener in self._listeners)
         #: of every request: method and target
         self.requests: list[tuple[bytes, bytes]] = []
-
-    def __enter__(self) -> CarelessOrigin:
-        for listener in self._listeners:
-            threading.Thread(target=self._listen, args=(listener,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for listener in self._listeners:
-            listener.close()
-
-    def _listen(self, listener: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=self._serve, args=(listener.accept()[0], listener), daemon=True).start()
-
-    def _serve(self, connection: socket.socket, listener: socket.socket) -> None:
-        with suppress(OSError):
-            if listener is self._listeners[1]:
-                connection = self._tls.wrap_socket(connection, server_side=True)
-            with connection:
-                self._answer(connection)
 
     def _answer(self, connection: socket.socket) -> None:
         received = b""
@@ -108,7 +80,7 @@ def filtering(
 ) -> Iterator[Proxy]:
     options = {"stream_large_bodies": "1"} if is_streaming else {}
     folder = tmp_path_factory.mktemp("filtering")
-    with mitmdump(folder, cast(Origin, careless), policy=policy, options=options) as running:
+    with mitmdump(folder, careless, policy=policy, options=options) as running:
         yield running
 
 

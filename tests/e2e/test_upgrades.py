@@ -3,67 +3,49 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.origin import PATIENCE
+from e2e.plain_origin import PlainOrigin
 from e2e.proxy import Answer, Proxy, mitmdump, read_answer
 
 
-class SwitchingOrigin:
+class SwitchingOrigin(PlainOrigin):
     """An HTTP origin that switches to whatever it is asked to, and then says everything twice."""
 
     def __init__(self) -> None:
-        self._listener = socket.create_server((LOOPBACK, 0))
-        self.http_port = self.https_port = self._listener.getsockname()[1]
+        super().__init__(self._switch)
         self.heads: list[bytes] = []
         #: what it was sent behind a switch
         self.said = b""
 
-    def __enter__(self) -> SwitchingOrigin:
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _listen(self) -> None:
-        with suppress(OSError):
+    def _switch(self, connection: socket.socket) -> None:
+        received = b""
+        while True:
+            while b"\r\n\r\n" not in received:
+                received += (chunk := connection.recv(65536))
+                if not chunk:
+                    return
+            head, _, received = received.partition(b"\r\n\r\n")
+            self.heads.append(head)
+            fields = {name.lower(): value for name, _, value in (one.partition(b": ") for one in head.split(b"\r\n"))}
+            while len(received) < int(fields.get(b"content-length", 0)):
+                received += connection.recv(65536)
+            received = received[int(fields.get(b"content-length", 0)) :]
+            if b"upgrade" not in fields:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                continue
+            switched = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\nwelcome "
+            connection.sendall(switched % fields[b"upgrade"])
             while True:
-                threading.Thread(target=self._serve, args=(self._listener.accept()[0],), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with suppress(OSError), connection:
-            received = b""
-            while True:
-                while b"\r\n\r\n" not in received:
-                    received += (chunk := connection.recv(65536))
-                    if not chunk:
-                        return
-                head, _, received = received.partition(b"\r\n\r\n")
-                self.heads.append(head)
-                fields = {
-                    name.lower(): value for name, _, value in (one.partition(b": ") for one in head.split(b"\r\n"))
-                }
-                while len(received) < int(fields.get(b"content-length", 0)):
-                    received += connection.recv(65536)
-                received = received[int(fields.get(b"content-length", 0)) :]
-                if b"upgrade" not in fields:
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                    continue
-                switched = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\nwelcome "
-                connection.sendall(switched % fields[b"upgrade"])
-                while True:
-                    self.said += received
-                    connection.sendall(received * 2)
-                    received = connection.recv(65536)
-                    if not received:
-                        return
+                self.said += received
+                connection.sendall(received * 2)
+                received = connection.recv(65536)
+                if not received:
+                    return
 
 
 @pytest.fixture
@@ -84,7 +66,7 @@ def behind(tmp_path: Path, switching: SwitchingOrigin) -> Iterator[Callable[...,
         policy = folder / "policy.yaml"
         policy.write_text(f"layers: [{{name: own, lists: [own.yaml]}}]\n{more}")
         (home := tmp_path / "mitmdump").mkdir()
-        running.append(mitmdump(home, cast(Origin, switching), policy=policy, options=options))
+        running.append(mitmdump(home, switching, policy=policy, options=options))
         return running[0].__enter__()
 
     yield start
