@@ -27,6 +27,7 @@ from hushlist.admin.rule_edits import (
 )
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
+from hushlist.match.overbroad import breadth_of_order
 from hushlist.policy.admin import Role, longest_of
 from hushlist.policy.groups import address_text
 from hushlist.policy.policy_file import Policy
@@ -35,7 +36,7 @@ from hushlist.system.files import LONGEST_DOCUMENT, read_regular, reason_of
 from hushlist.system.list_store import Version
 from hushlist.unblock import EVERYTHING
 from hushlist.unblock.admin_blocks import AdminBlock
-from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, canonical_target
+from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, canonical_target, narrowness_of_grant
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import Extension, UseMinutes
 from hushlist.url.host import is_address
@@ -109,6 +110,7 @@ class Administration:
             grant = self.overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
         undo = {"kind": "grant", "id": grant.id, "made": grant.made}
         plain = _plain_grant(grant) | ({"reason": shown} if (shown := _one_line(reason)) else {})
+        plain |= _warning(narrowness_of_grant(scope, target))
         return Done(self.store.record(account, what, plain, Role.APPROVE, undo), plain)
 
     def revoke(self, account: Account, number: int) -> Done:
@@ -141,7 +143,7 @@ class Administration:
         seconds, shown = minutes * _MINUTE or None, _one_line(reason) or None
         with usable():
             made = self.overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
-        plain = asdict(made)
+        plain = asdict(made) | _warning(breadth_of_order(scope, canonical))
         undo = {"kind": "block", "id": made.id, "made": made.made}
         return Done(self.store.record(account, "blocked", plain, Role.MANAGE, undo), plain)
 
@@ -178,7 +180,8 @@ class Administration:
         """Grant a request for access to whoever made it; ``UnansweredError`` if it does not wait."""
         _check_length(policy, account, minutes * _MINUTE)
         grant = self.overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
-        plain, undo = {**_plain_grant(grant), "request": number}, {"kind": "grant", "id": grant.id, "made": grant.made}
+        plain = {**_plain_grant(grant), "request": number, **_warning(narrowness_of_grant(grant.scope, grant.target))}
+        undo = {"kind": "grant", "id": grant.id, "made": grant.made}
         return Done(self.store.record(account, "approved a request", plain, Role.APPROVE, undo), plain)
 
     def decline(self, account: Account, number: int, word: str) -> Done:
@@ -250,7 +253,8 @@ class Administration:
             rule["expires"] = str(now.date() + timedelta(days=days - 1))
         comment = f"{_one_line(account.name)}, {now:%Y-%m-%d %H:%M} UTC"
         _change_list(policy, path, lambda text: with_rule(text, rule, comment))
-        plain: dict[str, object] = {**rule, "file": str(path)}
+        broad = _warning(breadth_of_order("url", rule["expression"]))
+        plain: dict[str, object] = {**rule, "file": str(path), **broad}
         undo = {"kind": "rule", "file": str(path), "item": rule_text(rule)}
         return Done(self.store.record(account, "added a rule", plain, Role.MANAGE, undo), plain)
 
@@ -530,6 +534,11 @@ def _locked(own: SubscribedList) -> Iterator[None]:
 
 
 # -- plain data --------------------------------------------------------------------------------------------------------
+
+
+def _warning(why: str | None) -> dict[str, str]:
+    """What whoever gave an order should know of it, beside what was done."""
+    return {} if why is None else {"warning": why}
 
 
 def _plain_grant(grant: Grant) -> dict[str, object]:

@@ -192,6 +192,18 @@ def breadth_test(popular: tuple[bytes, ...]) -> BreadthTest:
     return BreadthTest(popular)
 
 
+def breadth_of_order(scope: str, target: str) -> str | None:
+    """Why what somebody blocks, or makes a rule of, is broad, for people; popular domains may be meant, and are not.
+
+    ``target`` is a canonical host where the scope is ``host``, and an expression where it is ``url``.
+
+    >>> breadth_of_order("host", "com")
+    'it is a public suffix (ICANN section): the rule covers every site below it'
+    """
+    expressions = {"host": f"{target}/", "url": target}
+    return breadth_test(()).of_expression(expressions[scope].encode()) if scope in expressions else None
+
+
 _ALL = "the rule covers every site below it"
 
 

@@ -140,6 +140,18 @@ def covers_host(target: bytes, host: bytes) -> bool:
     return len(target) >= len(public_suffixes().registrable_domain(host))
 
 
+def narrowness_of_grant(scope: str, target: str) -> str | None:
+    """Why a grant for a canonical target covers less than may be meant, for people.
+
+    >>> narrowness_of_grant("host", "co.uk"), narrowness_of_grant("host", "shop.co.uk")
+    ('co.uk is a public suffix: nothing below it is unblocked', None)
+    """
+    found, expression = public_suffixes(), f"{target}/".encode("ascii")
+    if scope == "host" and (found.section_of(expression) or expression in found.wildcards):
+        return f"{target} is a public suffix: nothing below it is unblocked"
+    return None
+
+
 def fits(scope: str, target: str | None, wanted: Mapping[str, str]) -> bool:
     """Whether a grant of a scope and target would cover ``wanted``, which has a target for each scope.
 

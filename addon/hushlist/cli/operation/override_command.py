@@ -34,7 +34,7 @@ from hushlist.cli.common import (
     remark,
     without_end,
 )
-from hushlist.match.public_suffixes import public_suffixes
+from hushlist.match.overbroad import breadth_of_order
 from hushlist.policy.schedule import seconds_of
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import SCOPES, default_path
@@ -42,7 +42,7 @@ from hushlist.unblock.access_requests import AccessRequest, RequestState
 from hushlist.unblock.admin_blocks import AdminBlock
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.unblock.grant_events import GrantEvent
-from hushlist.unblock.grants import FOR_GOOD, Grant, canonical_target
+from hushlist.unblock.grants import FOR_GOOD, Grant, canonical_target, narrowness_of_grant
 from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
 from hushlist.unblock.store import StoreError, is_open_elsewhere
 from hushlist.unblock.use_minutes import UseMinutes
@@ -241,7 +241,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
                 made = _grant_line(grant, zone)
     except ValueError as error:
         return complain(error)
-    _warn_of_suffix(scope, target)
+    _warn_of(target and narrowness_of_grant(scope, target))
     print_line(made)
     say_where(place)
     return GOOD
@@ -270,11 +270,8 @@ def extend(arguments: argparse.Namespace) -> int:
     return GOOD
 
 
-def _warn_of_suffix(scope: str, target: str | None) -> None:
-    """Warn if nothing below a host is unblocked with it, since others have sites there."""
-    found, expression = public_suffixes(), f"{target}/".encode("ascii")
-    if scope == "host" and (found.section_of(expression) or expression in found.wildcards):
-        print_warnings([f"{target} is a public suffix: nothing below it is unblocked"])
+def _warn_of(why: str | None) -> None:
+    print_warnings([why] if why else [])
 
 
 def list_grants(arguments: argparse.Namespace) -> int:
@@ -287,6 +284,8 @@ def list_grants(arguments: argparse.Namespace) -> int:
             print_json(asdict(found) | ({"kind": "block"} if isinstance(found, AdminBlock) else {}))
         else:
             print_line(_grant_line(found, zone))
+        if isinstance(found, AdminBlock) and (why := breadth_of_order(found.scope, found.target)):
+            _warn_of(f"{_BLOCK}{found.id}: {why}")
     if not grants and not blocks:
         remark("nothing is unblocked now; 'hushlist override history' shows what was")
     return GOOD
@@ -343,7 +342,7 @@ def approve(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
-    _warn_of_suffix(grant.scope, grant.target)
+    _warn_of(narrowness_of_grant(grant.scope, grant.target))
     print_line(_grant_line(grant, zone))
     return GOOD
 

@@ -127,6 +127,19 @@ def test_blocks_of_administrators_are_listed_and_ended(run: Run, overrides: Over
     assert overrides.blocks() == []
 
 
+def test_a_block_of_more_than_a_site_is_listed_with_a_warning(run: Run, overrides: Overrides) -> None:
+    for target in ("github.io", "a.test"):
+        overrides.block("host", target, None, by="anna")
+    overrides.block("url", "uk/", None, by="anna")
+    overrides.block("url", "uk/x", None, by="anna")
+    _, out, err = run("list")
+    assert len(out.splitlines()) == 4
+    assert sorted(err.splitlines()) == [
+        "warning: block:1: it is a public suffix (private section): the rule covers every site below it",
+        "warning: block:3: it is a top-level domain: the rule covers every site below it",
+    ]
+
+
 def test_the_list_is_json_on_demand(run: Run) -> None:
     run("grant", "--for", "60s", "--client", "192.0.2.7", "h.example")
     code, out, _ = run("list", "--json")

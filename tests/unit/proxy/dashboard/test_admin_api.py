@@ -682,6 +682,43 @@ def test_something_is_blocked_for_a_while_or_for_good_and_that_is_undone_twice(
     assert own.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/blocks", {"scope": "host", "target": "com", "minutes": 30, "client": "everybody"}),
+        ("/blocks", {"scope": "host", "target": "co.uk", "minutes": 0, "client": "10.0.0.7"}),
+        ("/blocks", {"scope": "url", "target": "http://co.uk/?", "minutes": 30, "client": "everybody"}),
+        ("/blocks", {"scope": "host", "target": "com", "minutes": 0, "client": "everybody"}),
+        ("/grants", {"scope": "host", "target": "github.io", "minutes": 0, "client": "everybody"}),
+        ("/rules", {"scope": "host", "target": "localhost", "action": "block"}),
+        ("/rules", {"scope": "url", "target": "https://com", "action": "allow", "days": 2}),
+    ],
+)
+def test_of_what_covers_more_than_a_site_whoever_orders_it_is_warned_as_in_a_list(
+    manager: Browser, path: str, body: dict[str, Any]
+) -> None:
+    status, done = manager.call("POST", path, body)
+    assert (status, done["result"].get("warning", "").rpartition(": ")[2]) == (
+        200,
+        "the rule covers every site below it",
+    )
+    assert manager.call("GET", "/record")[1]["record"][0]["detail"]["warning"] == done["result"]["warning"]
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    for narrow in ("games.example", "192.0.2.7"):
+        target = f"https://{narrow}" if body["scope"] == "url" else narrow
+        status, done = manager.call("POST", path, {**body, "target": target})
+        assert (status, "warning" in done["result"]) == (200, False)
+
+
+def test_a_grant_that_opens_nothing_below_its_host_says_so(manager: Browser, hushlist: Hushlist) -> None:
+    body = {"scope": "host", "target": "github.io", "minutes": 30, "client": "everybody"}
+    warning = "github.io is a public suffix: nothing below it is unblocked"
+    assert manager.call("POST", "/grants", body)[1]["result"]["warning"] == warning
+    number = ask(hushlist, "github.io")
+    answer = manager.call("POST", f"/requests/{number}/approve", {"minutes": 30})
+    assert answer[1]["result"]["warning"] == warning
+
+
 @pytest.mark.parametrize(("path", "action"), [("/grants", "allow"), ("/blocks", "block")])
 @pytest.mark.parametrize(("scope", "target"), [("host", "new.example"), ("url", "http://new.example/a")])
 def test_what_is_for_good_and_for_everybody_is_a_rule(

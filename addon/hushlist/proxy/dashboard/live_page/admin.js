@@ -172,8 +172,9 @@ const what = (one) => (one.scope === "everything" ? t("everything") : pair(t(SCO
 /** By what something was unblocked, and by whom. */
 const by = (one) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[one.how] ?? one.how, one.by].filter(Boolean).join(", ");
 
-/** What was ordered, for whom, until when; nothing where an answer is about none of that. */
-const orderText = (one) => (one?.scope ? ` ${what(one)}, ${whom(one.client)}, ${lasting(one.until ?? null)}` : "");
+/** What was ordered, for whom, until when, where an answer is about that; and what to know of it, in the interface's words. */
+const orderText = (one) => (one?.scope ? ` ${what(one)}, ${whom(one.client)}, ${lasting(one.until ?? null)}` : "")
+  + (one?.warning ? ` ${t("attention", {why: one.warning})}` : "");
 
 async function showGrants() {
   const {grants} = await call("GET", "/grants");
