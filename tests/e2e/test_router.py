@@ -479,7 +479,7 @@ def test_what_households_need_by_datagrams_goes_past_the_filter(network: Network
     commands = [
         line for line in WALK.splitlines() if line.startswith("nft add element inet hushlist past") and "`" not in line
     ]
-    assert len(commands) == 6
+    assert len(commands) == 8
     try:
         for command in commands:
             network.router.run(*shlex.split(command))
@@ -488,6 +488,7 @@ def test_what_households_need_by_datagrams_goes_past_the_filter(network: Network
             ("52.113.1.1", 3479),
             ("74.125.250.7", 19305),
             ("2603:1063::9", 3481),
+            ("206.247.8.9", 8801),
         ):
 
             def send(address: str = address, port: int = port) -> None:

@@ -31,7 +31,7 @@ rules: []
 """
 
 
-_HOUSEHOLD = "Pass through what devices need without decryption (time, push, calls, checks of the network)?"
+_HOUSEHOLD = "Pass through what devices need without decryption (time, push, calls, messages, checks of the network)?"
 
 
 class _Place(NamedTuple):
@@ -148,7 +148,7 @@ def _lines(place: _Place, subjects: list[str]) -> Iterator[str]:
     if place.is_safe:
         yield "safe-search: strict"
     mark = "" if place.is_household else "# "
-    yield f"{mark}pass-through: household    # time, push, calls and checks of devices, as rules/network.md names them"
+    yield f"{mark}pass-through: household    # time, push, calls and such of devices, as rules/network.md names them"
     yield "unblock: {codes: on}    # a code from 'hushlist override code' opens one page or site for a time"
 
 

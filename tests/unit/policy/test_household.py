@@ -30,29 +30,50 @@ def test_one_word_passes_all_of_it_through() -> None:
     passed, errors = read("household")
     assert errors == []
     assert passed == read("[{needs: household}]")[0]
-    for host, port in (
-        (b"17.253.4.125", 123),
-        (b"time.windows.com", 123),
-        (b"7-courier.push.apple.com", 5223),
-        (b"alt3-mtalk.google.com", 5228),
-        (b"captive.apple.com", 443),
-        (b"17.1.2.3", 16402),
-        (b"52.113.1.1", 3479),
-        (b"[2603:1063::9]", 3481),
-        (b"74.125.250.7", 19305),
-    ):
-        assert passed.covers_at(host, port), host
-    for host, port in (
-        (b"17.1.2.3", 443),
-        (b"17.1.2.3", 3498),
-        (b"52.113.1.1", 443),
-        (b"www.google.com", 443),
-        (b"www.gstatic.com", 443),
-        (b"captive.apple.com", 8443),
-        (b"apple.com", 443),
-        (b"mtalk.google.com", 53),
-    ):
-        assert not passed.covers_at(host, port), host
+
+
+#: what passes by each need: a host that a device asks for, and its port; and what is beside it, and does not
+PASSED = [
+    ("time", b"17.253.4.125", 123, 443),
+    ("time", b"time.windows.com", 123, 443),
+    ("time", b"time.android.com", 123, 80),
+    ("time", b"[2001:4860:4806:4::]", 123, 443),
+    ("push", b"7-courier.push.apple.com", 5223, 5222),
+    ("push", b"7-courier.push.apple.com", 2197, 80),
+    ("push", b"alt3-mtalk.google.com", 5228, 53),
+    ("push", b"db5p.wns.windows.com", 443, 80),
+    ("checks", b"captive.apple.com", 443, 8443),
+    ("checks", b"captive.apple.com", 80, 8080),
+    ("calls", b"17.1.2.3", 16402, 16403),
+    ("calls", b"17.1.2.3", 3478, 3498),
+    ("calls", b"52.113.1.1", 3479, 443),
+    ("calls", b"[2603:1063::9]", 3481, 3482),
+    ("calls", b"74.125.250.7", 19305, 443),
+    ("calls", b"[2001:4860:4864:6::81]", 3478, 443),
+    ("calls", b"206.247.8.9", 8801, 443),
+    ("calls", b"170.114.52.2", 3479, 8811),
+    ("messages", b"g.whatsapp.net", 443, 80),
+    ("messages", b"e16.whatsapp.net", 5222, 5223),
+]
+#: hosts behind which there is more
+LARGE = ["www.google.com", "www.gstatic.com", "android.apis.google.com", "apple.com", "www.apple.com", "whatsapp.net"]
+LARGE += ["web.whatsapp.com", "zoom.us", "www.xbox.com", "www.playstation.com", "ctest.cdn.nintendo.net", "34.1.2.3"]
+
+
+@each_row(("need", "host", "port", "other"), PASSED)
+def test_it_is_passed_through_on_its_ports_alone(need: str, host: bytes, port: int, other: int) -> None:
+    for text in ("household", f"[{{needs: {need}}}]"):
+        passed, _ = read(text)
+        assert passed.covers_at(host, port)
+        assert not passed.covers_at(host, other)
+    for name in set(needs()) - {HOUSEHOLD, need}:
+        assert not read(f"[{{needs: {name}}}]")[0].covers_at(host, port), name
+
+
+@each_row("host", LARGE)
+def test_a_large_server_is_not(host: str) -> None:
+    passed, _ = read("household")
+    assert not [port for port in range(1, 65536) if passed.covers_at(host.encode(), port)]
 
 
 @each_row("need", [name for name in needs() if name != HOUSEHOLD])
@@ -69,7 +90,7 @@ def test_a_part_is_among_other_hosts(need: str) -> None:
 @each_row(
     ("text", "error"),
     [
-        ("[{needs: games}]", "expected one of household, time, push, checks, calls"),
+        ("[{needs: games}]", "expected one of household, time, push, checks, calls, messages"),
         ("[{needs: push, file: a.txt}]", "an entry is a file, or names what needs"),
         ("houses", "expected a list of hosts, or a mapping with hosts, failed-handshakes, or household, not text"),
     ],
@@ -100,7 +121,11 @@ def test_no_server_has_more_behind_it() -> None:
 def test_the_page_names_every_server_port_and_source() -> None:
     def named() -> Iterator[str]:
         for said in SAID.values():
-            yield from (host for host in said["hosts"] if not re.fullmatch(r"alt\d-mtalk.*|mtalk4.*|.*/(32|128)", host))
+            yield from (
+                host
+                for host in said["hosts"]
+                if not re.fullmatch(r"alt\d-mtalk.*|mtalk4.*|e\d+\.whatsapp.*|.*/(32|128)", host)
+            )
             yield from (str(port).replace("-", " to ") for port in said["ports"])
 
     rows = "\n".join(line for line in PAGE.partition("### What households need")[2].splitlines() if line[:1] == "|")
