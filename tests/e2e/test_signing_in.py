@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import http.client
+import socket
 import ssl
 import struct
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 
 from e2e.origin import LOOPBACK, PATIENCE
 from e2e.plain_origin import PlainHandler, PlainOrigin
-from e2e.proxy import Proxy, mitmdump
+from e2e.proxy import Proxy, mitmdump, read_answer
 
 USER, PASSWORD = "anna", "password"
 #: MD4 of the password in UTF-16, which Python has no more
@@ -179,9 +180,48 @@ def test_a_program_signs_in_with_a_body_in_each_step(asking: Proxy, scheme: str,
 
 
 @SCHEMES
-def test_no_connection_is_kept_behind_a_body_that_may_be_taken_for_a_request(asking: Proxy, scheme: str) -> None:
+@pytest.mark.parametrize("body", [b"GET /secret/ HTTP/1.1\r\nHost: path.test\r\n\r\n", b"{ /x?", b" /x?"])
+def test_no_connection_is_kept_behind_a_body_that_may_be_taken_for_a_request(
+    asking: Proxy, scheme: str, body: bytes
+) -> None:
     with Program(asking, scheme) as program:
-        assert program.sign_in(b"GET /secret/ HTTP/1.1\r\nHost: path.test\r\n\r\n")[0] == 401
+        assert program.sign_in(body)[0] == 401
+
+
+class OddOrigin(PlainOrigin):
+    """A server that reads no body, and takes any word of a line for a method, or nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(self._answer)
+        #: the targets of each connection
+        self.targets: list[list[bytes]] = []
+
+    def _answer(self, connection: socket.socket) -> None:
+        targets: list[bytes] = []
+        self.targets.append(targets)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+            while b"\r\n\r\n" in received:
+                head, _, received = received.partition(b"\r\n\r\n")
+                targets.append(head.split(b"\r\n")[0].split(b" ")[1])
+                connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+                if b"connection: close" in head.lower():
+                    connection.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.parametrize("body", [b'{"key": "value"}', b"{", b"{ /secret/?", b" /secret/?", b'{"key":1} '])
+def test_no_body_begins_the_next_request(tmp_path: Path, policy: Path, body: bytes) -> None:
+    head = (
+        b"POST http://path.test/%d HTTP/1.1\r\nHost: path.test\r\nAuthorization: NTLM T\r\nContent-Length: %d\r\n\r\n"
+    )
+    with OddOrigin() as origin, mitmdump(tmp_path, origin, policy=policy) as proxy, proxy.connect() as connection:
+        for number in range(2):
+            connection.sendall(head % (number, len(body)) + body)
+            assert read_answer(connection).status == 401
+    found = [target for targets in origin.targets for target in targets]
+    assert found in ([b"/0", b"/1"], [b"/0", b'"value"}POST'])  # what is no path is nowhere
+    assert len(origin.targets) == (1 if body in (b'{"key": "value"}', b"{") else 2)
 
 
 def test_nobody_signs_in_on_another_connection(asking: Proxy) -> None:

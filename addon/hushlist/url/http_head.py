@@ -258,7 +258,8 @@ _HAS_BODY = "it has a body, which its method does not have"
 _MAY_BE_REQUEST = "a line of its body may be taken for another request: send it by POST"
 _TOO_LONG = f"its body has more than {LONGEST_WHOLE_BODY:,} octets: send it by POST"
 # White space as any server has it: lines end by LF, and to some by CR. Spec: RFC 9112, 3; RFC 9110, 5.6.2
-_BLANK = rb"[\x00-\x09\x0b\x0c\x0e-\x20\x7f\x85\xa0]"
+_BLANKS = rb"\x00-\x09\x0b\x0c\x0e-\x20\x7f\x85\xa0"
+_BLANK = rb"[%b]" % _BLANKS
 _METHOD_OF_LINE = re.compile(rb"[\r\n]%b*+[!#$%%&'*+.^_`|~0-9A-Za-z-]++%b" % (_BLANK, _BLANK))
 _VERSION_OF_LINE = re.compile(rb"[Hh][Tt][Tt][Pp]/[0-9.]*+%b*+(?:[\r\n]|\Z)" % _BLANK)
 
@@ -275,6 +276,26 @@ def may_be_request(body: bytes) -> bool:
     programs write it, and what is in a string ends by a quotation mark.
     """
     return bool(_METHOD_OF_LINE.search(b"\n" + body) or _VERSION_OF_LINE.search(body))
+
+
+#: what no server takes for a request's target: how a value of JSON begins, or a whole one with what follows there
+_VALUE = rb'(?:["\[\]{}]|(?:true|false|null|-?[0-9.]++)[,}\]\r\n])'
+#: of a line: something behind a word or at the beginning, and behind white space, that may be a target
+_WORD = rb"[^\r\n%b]" % _BLANKS
+_TARGET_OF_LINE = re.compile(rb"[\r\n](?:%b++%b++|%b*+)%b++(?!%b)" % (_BLANK, _WORD, _WORD, _BLANK, _VALUE))
+
+
+@lru_cache(1)
+def may_join_request(body: bytes) -> bool:
+    """Whether a server that takes a body for the beginning of the next request may read another target in it than that
+    which follows: whatever it takes for a method, also nothing, and wherever its lines end.
+
+    >>> may_join_request(b'{"key": "value", "n": [1, true]}'), may_join_request(b"a=1&b=c+d"), may_join_request(b"\\n")
+    (False, False, False)
+    >>> may_join_request(b"{ /x?"), may_join_request(b" /x?"), may_join_request(b'{"key":1} '), may_join_request(b"{ 1")
+    (True, True, True, True)
+    """
+    return bool(_TARGET_OF_LINE.search(b"\n" + body)) or may_be_request(body)
 
 
 def fault_of_body(head: HttpHead) -> str | None:

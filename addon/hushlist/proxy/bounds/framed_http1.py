@@ -53,7 +53,7 @@ from mitmproxy.utils import human
 
 from hushlist.errors import printable
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
-from hushlist.url.http_head import LONGEST_WHOLE_BODY, may_be_request, tells_body
+from hushlist.url.http_head import LONGEST_WHOLE_BODY, may_join_request, tells_body
 
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 _LENGTH, _ENCODING, _CONNECTION = "content-length", "transfer-encoding", "connection"
@@ -214,11 +214,11 @@ def _signs_in(request: http.Request) -> bool:
 
 def _keeps_origin(request: http.Request) -> bool:
     """Whether the origin's connection goes on behind a body: a sign-in needs it, and not even an origin that takes all
-    of the body for the next request finds one in it. What follows is what comes next from the client, and decided."""
+    of the body for the next request, or for its beginning, finds another target than one that is decided."""
     content = request.raw_content
     if content is None or not _signs_in(request) or request.method.upper() in _USUALLY_WITHOUT:
         return False
-    return not may_be_request(content)
+    return not may_join_request(content)
 
 
 def as_answered(request: http.Request, response: http.Response) -> http.Response:

@@ -115,6 +115,8 @@ NTLM = {"authorization": "NTLM TlRMTVNTUAABAAAA"}
         ({"authorization": "Basic YTpi"}, b"a=1", True, False),
         ({"authorization": "NTLMX"}, b"a=1", True, False),
         (NTLM, b"GET / HTTP/1.1\r\n\r\n", True, True),
+        (NTLM, b"{ /x?", True, True),
+        (NTLM, b" /x?", True, True),
         (NTLM, None, True, False),
         (NTLM, b"a" * LONGEST_WHOLE_BODY, False, True),
         (NTLM, b"a" * (LONGEST_WHOLE_BODY + 1), False, False),
