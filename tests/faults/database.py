@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
+from itertools import count, cycle, product
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin
@@ -55,8 +56,13 @@ class Relay:
         self._target = port
         self._server = socket.create_server((LOOPBACK, 0))
         self.port: int = self._server.getsockname()[1]
-        #: seconds that each answer takes
-        self.delay = 0.0
+        #: seconds that each answer takes, and each question
+        self.delay = self.delay_of_questions = 0.0
+        #: it is not set while octets stand still on the way
+        self.flows = threading.Event()
+        self.flows.set()
+        #: octets of answers after which a connection is cut; ``None``: none is
+        self.cut_behind: int | None = None
         self.is_open = True
         self._connections: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -70,6 +76,7 @@ class Relay:
 
     def end(self) -> None:
         """The end of the relay."""
+        self.flows.set()
         self.close()
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
@@ -102,11 +109,17 @@ class Relay:
 
     def _pump(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
         source.settimeout(None)
+        passed = 0
         with suppress(OSError):
             while octets := source.recv(1 << 16):
-                if is_answer and self.delay:
-                    time.sleep(self.delay)
+                if delay := self.delay if is_answer else self.delay_of_questions:
+                    time.sleep(delay)
+                self.flows.wait()
+                if is_answer and self.cut_behind is not None and passed + len(octets) > self.cut_behind:
+                    target.sendall(octets[: max(0, self.cut_behind - passed)])
+                    break
                 target.sendall(octets)
+                passed += len(octets)
         for one in (source, target):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -127,6 +140,9 @@ class Outcome(NamedTuple):
     #: seconds that the code's form waited, and after which all was as before
     waited: float
     back: float
+    #: seconds that requests waited more than before, and the longest that any has waited
+    later: float
+    longest: float
 
 
 class Site:
@@ -286,6 +302,42 @@ def _slow(site: Site) -> Iterator[None]:
 
 
 @contextmanager
+def _very_slow(site: Site) -> Iterator[None]:
+    """Two seconds for whatever is sent, there and back."""
+    site.relays[0].delay = site.relays[0].delay_of_questions = 2 * site.delay
+    try:
+        yield
+    finally:
+        site.relays[0].delay = site.relays[0].delay_of_questions = 0.0
+
+
+@contextmanager
+def _still(site: Site) -> Iterator[None]:
+    """Nothing gets through for a minute, and nobody is told; then all that was sent arrives."""
+    begun = time.monotonic()
+    site.relays[0].flows.clear()
+    try:
+        yield
+        time.sleep(max(0.0, _STILL - (time.monotonic() - begun)))
+    finally:
+        site.relays[0].flows.set()
+
+
+def _cut_behind(octets: int) -> Callable[[Site], AbstractContextManager[None]]:
+    """Each connection is cut in the middle of an answer, those that there are with the next one."""
+
+    @contextmanager
+    def inject(site: Site) -> Iterator[None]:
+        site.relays[0].cut_behind = octets
+        try:
+            yield
+        finally:
+            site.relays[0].cut_behind = None
+
+    return inject
+
+
+@contextmanager
 def _full(site: Site) -> Iterator[None]:
     """Every row that is written finds the disk full, as PostgreSQL says it (SQLSTATE 53100)."""
     tables = [str(name) for (name,) in site.servers[0].execute(_TABLES, name=site.name)]
@@ -391,6 +443,10 @@ DATABASE_FAULTS = (
     DatabaseFault("the database is restarted", _restarted, TAKEN_ONCE),
     DatabaseFault("the database is cut off", _cut_off),
     DatabaseFault("the database needs a second an answer", _slow, TAKEN_ONCE),
+    DatabaseFault("the database needs four seconds an answer", _very_slow, TAKEN_ONCE),
+    DatabaseFault("the line stands still for a minute", _still),
+    DatabaseFault("each connection is cut, before it is made", _cut_behind(50)),
+    DatabaseFault("each connection is cut, in a question", _cut_behind(1500)),
     DatabaseFault("the database is full", _full),
     DatabaseFault("the database is read-only", _read_only),
     DatabaseFault("the database has another address", _failed_over, TAKEN_ONCE),
@@ -399,8 +455,13 @@ DATABASE_FAULTS = (
 )
 PROMOTED = DatabaseFault("the database is killed, a standby promoted", _promoted)
 APART = DatabaseFault("a machine is cut off from the others", _apart, TAKEN_ONCE)
-#: requests of each kind at each proxy
+#: requests of each kind at each proxy, at least, and their answers
 _REQUESTS = 5
+_SITES = (("ads.test", 403), ("good.test", 200), ("granted.test", 200))
+#: seconds that the line stands still
+_STILL = 60.0
+#: seconds that requests may wait more than before, and the longest that any may wait, on a busy machine
+LATER_AT_MOST, LONGEST_AT_MOST = 0.02, 1.0
 
 
 def try_fault(fault: DatabaseFault, site: Site) -> Outcome:
@@ -411,25 +472,17 @@ def try_fault(fault: DatabaseFault, site: Site) -> Outcome:
     """
     word = uuid4().hex
     host, code = site.new_code()
-    with fault.inject(site):
-        answers = [
-            site.get(at, name, f"{word}/{number}-{at}")
-            for at in range(len(site.proxies))
-            for number in range(_REQUESTS)
-            for name in ("ads.test", "good.test", "granted.test")
-        ]
+    before, _ = _browse(site, f"{word}/before")
+    with fault.inject(site), ThreadPoolExecutor(1) as thread:
         begun = time.monotonic()
-        during = site.enter(host, code)
+        entering = thread.submit(site.enter, host, code)
+        times, answers = _browse(site, word, lambda: entering.done())
+        during = entering.result()
         waited = time.monotonic() - begun
-        begun = time.monotonic()
-    goes_on = answers == [403, 200, 200] * (len(answers) // 3)
+    begun = time.monotonic()
+    goes_on = all(answer == status for answer, (_, status) in zip(answers.values(), cycle(_SITES)))
     taken = during.count(303)
-    expected = {
-        f"http://{name}/{word}/{number}-{at}"
-        for at in range(len(site.proxies))
-        for number in range(_REQUESTS)
-        for name in ("ads.test", "good.test", "granted.test")
-    }
+    expected = answers.keys()
     if not taken:
         after = list[int]()
 
@@ -451,12 +504,40 @@ def try_fault(fault: DatabaseFault, site: Site) -> Outcome:
         sum(number > 1 for number in logged.values()),
         waited,
         time.monotonic() - begun,
+        quickest(times) - quickest(before),
+        max(times),
     )
+
+
+def quickest(times: list[float]) -> float:
+    """The seconds after which a tenth is done: a busy machine delays some, and what waits for a database delays all."""
+    return sorted(times)[len(times) // 10]
+
+
+def _browse(site: Site, word: str, is_over: Callable[[], bool] = lambda: True) -> tuple[list[float], dict[str, int]]:
+    """Ask both proxies for all sites, some times, and then until something is over: the seconds that each request took,
+    and the status of the answer to each address."""
+    times, answers = list[float](), dict[str, int]()
+    for number in count():
+        if number >= _REQUESTS and is_over():
+            return times, answers
+        for at, (name, _) in product(range(len(site.proxies)), _SITES):
+            begun = time.monotonic()
+            answers[f"http://{name}/{word}/{number}-{at}"] = site.get(at, name, f"{word}/{number}-{at}")
+            times.append(time.monotonic() - begun)
+        if number >= _REQUESTS:
+            time.sleep(0.2)
+    raise AssertionError
 
 
 def expected_of(fault: DatabaseFault, outcome: Outcome) -> Outcome:
     """What has to be seen."""
-    return Outcome(0, True, fault.code, outcome.requests, 0, 0, outcome.waited, outcome.back)
+    return outcome._replace(leaks=0, goes_on=True, code=fault.code, missing=0, doubled=0)
+
+
+def is_prompt(outcome: Outcome) -> bool:
+    """Whether no request waited for the database."""
+    return outcome.later <= LATER_AT_MOST and outcome.longest <= LONGEST_AT_MOST
 
 
 @contextmanager
@@ -511,14 +592,15 @@ def main() -> int:
         head = (
             f"{'injected':<42} {'leaks':>5} {'granted':<8} {'a code at both':<26} {'form':>6} {'records':>7} lost twice"
         )
-        print(f"{head} {'back':>6}", file=sys.stderr)
+        print(f"{head} {'back':>6} {'later':>6} {'longest':>7}", file=sys.stderr)
         for fault, site in _sites(folder):
             seen = try_fault(fault, site)
-            wrong += seen != expected_of(fault, seen)
+            wrong += seen != expected_of(fault, seen) or not is_prompt(seen)
             granted = "goes on" if seen.goes_on else "ENDS"
             row = f"{fault.name:<42} {seen.leaks:>5} {granted:<8} {seen.code:<26} {seen.waited:>4.1f} s"
             print(
-                f"{row} {seen.requests:>7} {seen.missing:>4} {seen.doubled:>5} {seen.back:>4.1f} s",
+                f"{row} {seen.requests:>7} {seen.missing:>4} {seen.doubled:>5} {seen.back:>4.1f} s"
+                f" {1000 * seen.later:>3.0f} ms {1000 * seen.longest:>4.0f} ms",
                 file=sys.stderr,
                 flush=True,
             )

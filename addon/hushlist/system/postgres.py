@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import count
+from math import inf
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: seconds until a connection counts as failed, until an answer does, and that a writer waits for another
+#: seconds until a connection counts as failed, until an answer or a whole transaction does, and that a writer waits for
+#: another
 _CONNECT, ANSWER, _LOCK = 5, 20.0, 10
 #: seconds in which a server that is there acknowledges octets, and in which a writer goes on, or loses its lock
 _LOST, _IDLE = 5, 5
@@ -90,18 +92,16 @@ class _Translating:
             cursor.executemany(_translated(query).encode(), rows)
 
 
-def _limited(steps: Generator[Any, Any, _T], is_left: Callable[[], bool]) -> Generator[Any, Any, _T]:
-    """psycopg's way to an answer, given up after some time, or when it is left: a server that was cut off never
-    answers."""
+def _limited(steps: Generator[Any, Any, _T], end: float, is_left: Callable[[], bool]) -> Generator[Any, Any, _T]:
+    """psycopg's way to an answer, given up at some time, or when it is left: what was cut off never answers."""
     import psycopg
 
-    end = monotonic() + ANSWER
     try:
         wanted = next(steps)
         while True:
             ready = yield wanted
             if monotonic() > end:
-                raise psycopg.OperationalError(f"it gave no answer for {ANSWER:g} seconds")
+                raise psycopg.OperationalError(f"it was not done after {ANSWER:g} seconds")
             if is_left():
                 raise psycopg.OperationalError("it gave no answer, and is left")
             wanted = steps.send(ready)
@@ -120,9 +120,12 @@ def _connection_class() -> type[psycopg.Connection[Any]]:
     class Connection(psycopg.Connection[Any]):
         #: whether nobody waits for its answers any more
         is_left = False
+        #: when its transaction has to be done
+        end = inf
 
         def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-            return super().wait(_limited(gen, lambda: self.is_left), *args, **kwargs)
+            end = min(self.end, monotonic() + ANSWER)
+            return super().wait(_limited(gen, end, lambda: self.is_left), *args, **kwargs)
 
     return Connection
 
@@ -212,7 +215,10 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[SqlConnection]:
-        """One that reads a single state, or one that writes; undone after an exception."""
+        """One that reads a single state, or one that writes; undone after an exception.
+
+        It has to be done as soon as a single answer: on a slow line, a writer would keep out all others of its channel.
+        """
         begin, end = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "COMMIT"
         if writes:
             # each query sees what was written before the lock was free, whatever the server's default is
@@ -221,7 +227,7 @@ class PostgresDatabase:
             # what has changed nothing has no number
             told = f"SELECT pg_notify('hushlist_{self._channel}', '')"
             end = f"{told} WHERE pg_current_xact_id_if_assigned() IS NOT NULL; COMMIT"
-        with self._held(begin) as raw:
+        with self._held(begin, ANSWER) as raw:
             yield _Translating(raw)
             raw.execute(end.encode())
 
@@ -247,14 +253,14 @@ class PostgresDatabase:
             raw.is_left = True  # type: ignore[attr-defined]  # a subclass, which is made when there is an address
 
     @contextmanager
-    def _held(self, begin: str) -> Iterator[psycopg.Connection[Any]]:
+    def _held(self, begin: str, seconds: float = inf) -> Iterator[psycopg.Connection[Any]]:
         with self._lock:
             if self._raw is None and monotonic() - self._failed < _PAUSE:
                 raise DatabaseError(self._why)
             if self._raw is None:
                 self._open()
             with _said():
-                raw = self._begun(begin.encode())
+                raw = self._begun(begin.encode(), seconds)
                 try:
                     yield raw
                 finally:
@@ -271,17 +277,24 @@ class PostgresDatabase:
         self._raw.add_notify_handler(self._note)
         self._changes += 1
 
-    def _begun(self, begin: bytes) -> psycopg.Connection[Any]:
+    def _begun(self, begin: bytes, seconds: float) -> psycopg.Connection[Any]:
         import psycopg
 
-        assert self._raw is not None
+        raw = self._bounded(seconds)
         try:
-            self._raw.execute(begin)
+            raw.execute(begin)
         except psycopg.Error:
-            if self._undo(self._raw):
+            if self._undo(raw):
                 raise
             self._open()  # the server was restarted since, and nothing was asked yet
-            self._raw.execute(begin)
+            raw = self._bounded(seconds)
+            raw.execute(begin)
+        return raw
+
+    def _bounded(self, seconds: float) -> psycopg.Connection[Any]:
+        """The connection, which gives up what is not done after so many seconds."""
+        assert self._raw is not None
+        self._raw.end = monotonic() + seconds  # type: ignore[attr-defined]  # a subclass, made when there is an address
         return self._raw
 
     def _note(self, notify: psycopg.Notify) -> None:
@@ -294,6 +307,7 @@ class PostgresDatabase:
         import psycopg
         from psycopg.pq import TransactionStatus
 
+        raw.end = inf  # type: ignore[attr-defined]
         status = raw.info.transaction_status
         if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             with suppress(psycopg.Error):

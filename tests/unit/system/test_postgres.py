@@ -186,10 +186,38 @@ def test_an_answer_that_does_not_come_is_given_up(database: PostgresAddress, mon
     with closing(PostgresDatabase(database, "unblock")) as opened:
         opened.changes()
         monkeypatch.setattr(module, "ANSWER", 0.2)
-        with pytest.raises(DatabaseError, match=r"no answer for 0\.2 seconds"), opened.asking() as connection:
+        with pytest.raises(DatabaseError, match=r"not done after 0\.2 seconds"), opened.asking() as connection:
             connection.execute("SELECT pg_sleep(600)")
         monkeypatch.undo()
         opened.changes()
+
+
+@GROUP
+def test_who_writes_on_a_slow_line_keeps_others_out_for_so_long_only(
+    database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        closing(PostgresDatabase(database, "unblock")) as opened,
+        closing(PostgresDatabase(database, "unblock")) as other,
+    ):
+        other.changes()
+        opened.changes()
+        monkeypatch.setattr(module, "ANSWER", 1.0)
+        begun = time.monotonic()
+
+        def write() -> None:
+            with opened.transaction(writes=True) as writing:
+                for _ in range(20):  # none of which takes long
+                    writing.execute("SELECT pg_sleep(0.2)")
+
+        with pytest.raises(DatabaseError, match="it was not done after 1 seconds"):
+            write()
+        assert time.monotonic() - begun < 3
+        monkeypatch.undo()
+        with other.transaction(writes=True) as connection:
+            connection.execute("SELECT 1")
+        with opened.asking() as connection:
+            connection.execute("SELECT pg_sleep(1.1)")
 
 
 @GROUP
