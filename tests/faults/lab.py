@@ -6,7 +6,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 
@@ -29,7 +29,11 @@ _LIST = "".join(["rules:\n- ads.test/\n", *(f"- other{number}.test/\n" for numbe
 class Lab:
     """One choice of ``on-failure``, with a folder, an origin and, where it was started, a proxy."""
 
-    def __init__(self, folder: Path, origin: Origin, choice: str) -> None:
+    def __init__(
+        self, folder: Path, origin: Origin, choice: str = "closed", settings: Mapping[str, object] | None = None
+    ) -> None:
+        """``settings`` are more keys of the policy, or others."""
+        self._settings = settings or {}
         self.folder, self.origin, self.choice = folder, origin, choice
         self.list, self.policy = folder / "rules.yaml", folder / "policy.yaml"
         self.script = folder / "script" / "filter.py"
@@ -72,6 +76,7 @@ class Lab:
             "unblock": "on",
             "log": {"folder": "log", "what": "all"},
             "layers": [{"name": "lists", "lists": ["rules.yaml"]}],
+            **self._settings,
         }
         replace(self.policy, yaml.safe_dump(policy, sort_keys=False))
 

@@ -99,7 +99,7 @@ PROMISES: dict[str, list[tuple[str, str, int]]] = {
         ("from `64 KiB` to `# GiB`", "hushlist.policy.proxy_settings:_MOST_SIZE", _GIB),
         ("a thread and # records", "hushlist.journal.log_writer:MOST_WAITING", 1),
     ],
-    "rules/fleet.md": [("no answer after # seconds counts", "hushlist.system.postgres:ANSWER", 1)],
+    "rules/fleet.md": [("not done after # seconds counts", "hushlist.system.postgres:ANSWER", 1)],
     "rules/network.md": [("is good for # seconds", "hushlist.proxy.connections.dns_queries:TTL", 1)],
     "rules/quotas.md": [
         ("gets at most # requests a minute", "hushlist.decide.quota_meter:MOST_BACKGROUND", 1),
