@@ -271,6 +271,19 @@ def stop(process: subprocess.Popen[str] | Forked, log: Log) -> None:
         log.close()
 
 
+def end_cleanly(proxy: Proxy, *signals: signal.Signals) -> str:
+    """End a proxy by signals: what it prints, in which nothing has failed."""
+    before, begun = len(proxy.log), time.monotonic()
+    for number in signals:
+        proxy.process.send_signal(number)
+    assert proxy.process.wait(PATIENCE) == 0
+    assert time.monotonic() - begun < 15
+    proxy.log.close()
+    text = proxy.log.text(before)
+    assert not re.search("Traceback|Exception|Error|destroyed|never awaited|panicked", text), text
+    return text
+
+
 def run_mitmdump(
     folder: Path,
     *arguments: str,

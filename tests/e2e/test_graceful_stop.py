@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -21,8 +22,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from e2e.origin import LOOPBACK, PATIENCE, Origin
-from e2e.policies import simple_policy
-from e2e.proxy import Proxy, read_answer, request_head
+from e2e.policies import replace, simple_policy
+from e2e.proxy import Proxy, end_cleanly, eventually, read_answer, request_head
 
 #: the type of a frame; spec: RFC 9113, 6.8
 GOAWAY = 7
@@ -235,6 +236,36 @@ class TestStop:
             proxy.process.send_signal(second)
             proxy.process.wait(PATIENCE)
             assert time.monotonic() - start < 9
+
+    @pytest.mark.parametrize("signals", [2 * [signal.SIGTERM], 4 * [signal.SIGTERM], [signal.SIGINT]], ids=len)
+    def test_whatever_is_open_it_ends_without_a_traceback(
+        self, tmp_path: Path, start: Callable[..., Proxy], slow: SlowOrigin, signals: list[signal.Signals]
+    ) -> None:
+        """Tunnels that are passed through, TLS, a WebSocket, an upload, a download and HTTP/2, all in use."""
+        policy = simple_policy(tmp_path / "policy", "ads.test/")
+        replace(policy, f"{policy.read_text()}pass-through: ['={LOOPBACK}']\n")
+        slow.go_on.set()
+        proxy = start(policy=policy, options={"upstream_proxy": slow.port})
+        with ExitStack() as opened, ThreadPoolExecutor(1) as threads:
+            chat = threads.submit(chat_until_it_ends, proxy)
+            passed = opened.enter_context(proxy.tunnel(LOOPBACK, slow.port))
+            passed.sendall(b"not TLS")
+            assert passed.recv(1)
+            download, upload, silent = (opened.enter_context(proxy.connect()) for _ in range(3))
+            download.sendall(slow.head)
+            assert download.recv(1)
+            head = b"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 999\r\n\r\n"
+            upload.sendall(head % (b"http://fine.test/", b"fine.test") + b"some")
+            decrypted = proxy.tls().wrap_socket(proxy.tunnel("fine.test", 443), server_hostname="fine.test")
+            opened.enter_context(decrypted)
+            decrypted.sendall(head % (b"/", b"fine.test") + b"some")
+            client = opened.enter_context(MultiplexingClient(proxy))
+            client.ask("POST")
+            assert client.answers(client.ask("GET"))
+            assert eventually(lambda: len(re.findall("server connect fine.test", proxy.log.text())) == 4)
+            assert "hushlist: 7 requests decided" in end_cleanly(proxy, *signals)
+            assert silent.recv(1) == b""
+            assert chat.result(PATIENCE) > 0
 
     def test_clients_that_keep_their_connections_lose_no_request(
         self, own: Callable[..., Proxy], origin: Origin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import socket
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -22,7 +23,7 @@ from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
 
 from e2e.origin import LOOPBACK, Origin
 from e2e.policies import simple_policy
-from e2e.proxy import PATIENCE, Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, end_cleanly, mitmdump
 
 #: seconds after which a request that is perhaps cut off is given up
 CUT = 3.0
@@ -174,6 +175,24 @@ def test_an_allowed_request_and_upload_arrive(reverse: Proxy, quic_origin: QuicO
         ("3", b"/page", 0),
         ("3", b"/upload", SIZE),
     ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_connection_that_is_open_does_not_make_a_traceback_of_the_end(
+    tmp_path: Path, quic_origin: QuicOrigin, policy: Path, number: signal.Signals
+) -> None:
+    target = f"reverse:http3://{LOOPBACK}:{quic_origin.https_port}"
+
+    async def ask_and_end(proxy: Proxy) -> None:
+        async with connected(proxy) as client:
+            pseudo = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"good.test"), (b":path", b"/")]
+            client.send(pseudo, b"")
+            await asyncio.wait_for(client.is_over.wait(), PATIENCE)
+            await asyncio.to_thread(end_cleanly, proxy, number)
+
+    options = {"keep_host_header": "true"}
+    with mitmdump(tmp_path, quic_origin, policy=policy, proxy_mode=target, options=options) as running:
+        asyncio.run(ask_and_end(running))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import struct
 import time
@@ -18,7 +19,7 @@ import pytest
 from e2e.look_ups import Client, lost_when_ports_are_used_again
 from e2e.origin import LOOPBACK, PATIENCE, Origin, free_ports
 from e2e.policies import replace, sha256, write_list
-from e2e.proxy import Proxy, mitmdump
+from e2e.proxy import Proxy, end_cleanly, eventually, mitmdump
 from e2e.resolver import (
     AAAA,
     ANY,
@@ -265,6 +266,23 @@ def test_a_name_server_that_is_not_there_makes_every_question_fail_at_once(tmp_p
                 connection.send(query((b"good.test", kind), number=number + kind))
             assert {read_reply(connection.recv(65535)).code for _ in (A, AAAA)} == {SERVFAIL}
         assert ask_tcp(running.port, query((b"good.test", A)))[0].code == SERVFAIL
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_questions_that_wait_do_not_make_a_traceback_of_the_end(
+    tmp_path: Path, origin: Origin, resolver: Resolver, number: signal.Signals
+) -> None:
+    resolver.delays = {b"never.test": inf}
+    with (
+        start(tmp_path, origin, resolver, "reverse:dns://127.0.0.1:{port}") as own,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as by_udp,
+        socket.create_connection((LOOPBACK, own.port), PATIENCE) as by_tcp,
+    ):
+        message, before = query((b"never.test", A)), len(resolver.asked)
+        by_udp.sendto(message, (LOOPBACK, own.port))
+        by_tcp.sendall(len(message).to_bytes(2) + message)
+        assert eventually(lambda: len(resolver.asked) >= before + 2)
+        end_cleanly(own, number)
 
 
 @pytest.mark.parametrize("class_", [3, 4, 254, 255])

@@ -26,7 +26,7 @@ from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit,
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
-from hushlist.proxy.connections.client_connections import end_tunnelled, refuse_forged, until_read
+from hushlist.proxy.connections.client_connections import end_all, end_tunnelled, refuse_forged, until_read
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.open_files import OpenFiles
@@ -363,6 +363,8 @@ class Hushlist:
 
     async def _done(self) -> None:
         await end_tunnelled()
+        ctx.options.update(server=False)
+        await end_all()
         if (closing := close_ports()) is not None:
             await closing
         self._close()

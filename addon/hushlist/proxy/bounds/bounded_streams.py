@@ -75,7 +75,7 @@ class Port:
         """The datagram that begins the next connection; meanwhile, the port counts as silent."""
         _SILENT[self] = None
         if len(_SILENT) > MOST_PORTS:
-            next(iter(_SILENT)).stream.close()
+            next(iter(_SILENT)).end()
         try:
             return await self.read()
         finally:
@@ -84,7 +84,11 @@ class Port:
     def close(self) -> None:
         """Hear nothing more; mitmproxy_rs does so for a minute."""
         _PORTS.pop(self, None)
-        self.stream.close()
+        self.end()
+
+    def end(self) -> None:
+        """Have whoever reads from it hear that it is over."""
+        _ended(self.stream.close)
 
     async def pause(self) -> None:
         """Drop what comes for a while, unless nothing has come for as long."""
@@ -110,7 +114,7 @@ def close_ports() -> Awaitable[None] | None:
     """Close all, and wait for it, as the program ends: Python crashes if mitmproxy_rs tells it of anything behind its
     last moment."""
     for port in list(_PORTS):
-        port.stream.close()
+        port.end()
     return _until_closed() if _PORTS else None
 
 
@@ -219,7 +223,7 @@ class TunnelledStream:
 
 
 def _ended(end: Callable[[], object]) -> None:
-    with suppress(OSError):  # the tunnel has ended
+    with suppress(OSError):  # the tunnel, or the server, has ended
         end()
 
 
@@ -244,7 +248,9 @@ class PortHandler(ProxyConnectionHandler):
     async def handle_client(self) -> None:
         """Serve it to its end."""
         if self._port is None:
-            await super().handle_client()
+            # only the end of the event loop cancels it, and asyncio prints a traceback then, before Python 3.12
+            with suppress(asyncio.CancelledError):
+                await super().handle_client()
             return
         port = self._port
         _PORTS[port] = None

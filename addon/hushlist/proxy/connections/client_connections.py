@@ -29,6 +29,8 @@ _PAST_KERNEL = ("wireguard", "tun")
 _TUNNELS = (*_PAST_KERNEL, "local")
 #: seconds for the ends of connections to go through a tunnel, before it ends itself
 _LAST_WORDS = 0.3
+#: seconds for all connections to end as the program does, and between two looks
+_LONGEST_END, _LOOK = 1.0, 0.01
 #: octets of the filter's own answers that wait for a client to read them, from which on none of its further requests is
 #: looked at
 MOST_UNREAD = 1 << 20
@@ -62,6 +64,19 @@ async def end_tunnelled() -> None:
         end_connection(client)
     if within:
         await asyncio.sleep(_LAST_WORDS)
+
+
+async def end_all() -> None:
+    """End each connection, as the program does, and wait a moment until all have ended: what is in the midst of
+    something is not cut off by the end of the event loop."""
+    ends = monotonic() + _LONGEST_END
+    while (handlers := all_connections()) and monotonic() < ends:
+        for handler in handlers:
+            if not is_gone(handler.client):
+                end_connection(handler.client)
+        if all(handler.client.transport_protocol == "udp" for handler in handlers):
+            return  # their port ends them
+        await asyncio.sleep(_LOOK)
 
 
 def handler_of(client: connection.Client) -> Any:

@@ -76,8 +76,10 @@ class GracefulStop:
                     self._signals.append(number)
 
     def close(self) -> None:
-        """Give the signals back."""
+        """Give the signals back, unless the program ends: one that comes meanwhile would cut off what it writes."""
         self._runtime.is_stopping = True
+        if ctx.master.should_exit.is_set():
+            return
         for number in self._signals:
             with suppress(RuntimeError):
                 ctx.master.event_loop.remove_signal_handler(number)

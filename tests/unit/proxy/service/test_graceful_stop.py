@@ -43,7 +43,7 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
 
         monkeypatch.setattr(graceful_stop, "end_tunnelled", end_tunnelled)
         options = SimpleNamespace(update=lambda **changes: steps.append(changes), mode=modes)
-        master = SimpleNamespace(shutdown=ended.set, event_loop=loop)
+        master = SimpleNamespace(shutdown=ended.set, should_exit=ended, event_loop=loop)
         monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(options=options, master=master))
         own = SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop)
         monkeypatch.setattr(graceful_stop, "asyncio", own)
@@ -53,6 +53,8 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
         stop.stop()
         await asyncio.wait_for(ended.wait(), 60)
         stop.close()
+        # a third signal while it writes what it has does not cut that off
+        assert loop.remove_signal_handler(signal.SIGTERM)
 
     asyncio.run(stopped())
     assert steps == [notice, change, "tunnels"]
@@ -134,6 +136,21 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(graceful_stop.signal, "getsignal", handlers.get)
     GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False))).run(is_balanced=False)
     assert taken == [signal.SIGTERM]
+
+
+def test_signals_are_given_back_where_the_filter_is_taken_out_of_a_program_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def given_back() -> bool:
+        loop = asyncio.get_running_loop()
+        master = SimpleNamespace(should_exit=asyncio.Event(), event_loop=loop)
+        monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(master=master))
+        stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
+        stop.run(is_balanced=False)
+        stop.close()
+        return not loop.remove_signal_handler(signal.SIGTERM)
+
+    assert asyncio.run(given_back())
 
 
 class Program:
