@@ -12,7 +12,7 @@ from hushlist.decide.decision import STOPPING, Decision, decide_unread
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.journal.log_database import LogFilters, LogPlace, newest_records
-from hushlist.journal.log_record import Privacy, time_text, who
+from hushlist.journal.log_record import Privacy, shown_record, time_text, who
 from hushlist.lists.patterns import parse_expression
 from hushlist.policy.groups import Client, address_text
 from hushlist.policy.recurrence import Schedule
@@ -98,7 +98,7 @@ def _spellings(key: str, name: str, privacy: Privacy) -> tuple[str, ...]:
     return tuple(filter(None, (name, who(key, name, privacy))))
 
 
-def preview(place: LogPlace, covered: Previewed, action: str, now: datetime) -> dict[str, object]:
+def preview(place: LogPlace, covered: Previewed, action: str, privacy: Privacy, now: datetime) -> dict[str, object]:
     """What would have been covered in the last week, by what was done with it: the newest records of the log.
 
     ``changed``: how many of these ``action`` (``allow`` or ``block``) would have changed.
@@ -111,7 +111,8 @@ def preview(place: LogPlace, covered: Previewed, action: str, now: datetime) -> 
         if (not covered.page or _is_below(str(one.get("url", "")), covered.page))
         and (covered.group is None or one.get("group") == covered.group)
     ]
-    addresses = Counter((str(one.get("url", "")), str(one.get("action", ""))) for one in fitting)
+    shown = (shown_record(one, privacy) for one in fitting)
+    addresses = Counter((str(one.get("url", "")), str(one.get("action", ""))) for one in shown)
     return {
         "requests": len(fitting),
         "changed": sum((one.get("action") in STOPPING) is (action == "allow") for one in fitting),

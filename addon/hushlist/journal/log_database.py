@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hushlist.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
-from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
+from hushlist.journal.log_record import LogEntry, LogFields, Privacy, host_of_record, logged_name, time_text
 from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private, open_regular
 from hushlist.system.postgres import DatabaseError, PostgresDatabase, SqlResult
@@ -305,6 +305,17 @@ def top_values(folder: LogPlace, by: str, filters: LogFilters, number: int) -> l
     names = (counted_value(fields, by) for fields in _newest_first(folder) if filters.fits(fields))
     counts = Counter(name for name in names if name is not None)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+def shown_values(counts: Iterable[tuple[str, int]], by: str, privacy: Privacy) -> list[tuple[str, int]]:
+    """What ``top_values`` gives, as it may be shown, the most frequent first."""
+    if by != "client":
+        return list(counts)
+    shown = Counter[str]()
+    for name, number in counts:
+        shown[logged_name("client", name, privacy) or ""] += number
+    del shown[""]
+    return shown.most_common()
 
 
 def sampled_records(folder: LogPlace, since: str, most: int) -> list[LogFields]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from hushlist.decide.decision import STOPPING, Decision, original_url
 from hushlist.errors import UrlError, to_json
+from hushlist.journal.log_identifiers import is_pseudonym
 from hushlist.match.rule import Action
 from hushlist.policy.groups import address_text
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
@@ -139,6 +140,29 @@ def who(kind: str, name: str | None, privacy: Privacy) -> str | None:
     if name is None or privacy.clients is LoggedClients.DROP:
         return None
     return name if privacy.clients is LoggedClients.KEEP else privacy.pseudonym(kind, name)
+
+
+def logged_name(kind: str, name: str, privacy: Privacy) -> str | None:
+    """A ``client`` or ``user`` of a record as it may be shown: it may be older than the setting."""
+    is_kept = privacy.clients is LoggedClients.PSEUDONYM and is_pseudonym(name)
+    return name if is_kept else who(kind, name, privacy)
+
+
+def shown_record(fields: LogFields, privacy: Privacy) -> LogFields:
+    """A record as it may be shown, which may have been written when more was kept.
+
+    >>> nothing = Privacy(LoggedQueries.DROP, LoggedClients.DROP)
+    >>> shown_record({"client": "10.0.0.7", "url": "http://h.example/?q"}, nothing)
+    {'url': 'http://h.example/'}
+    """
+    shown = dict(fields)
+    for kind in ("client", "user"):
+        if kind in shown:
+            shown[kind] = logged_name(kind, str(shown[kind]), privacy)
+    for name in ("url", "original", "expression"):
+        if isinstance(text := shown.get(name), str):
+            shown[name] = _without_query(text, privacy)
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 _HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")

@@ -114,6 +114,8 @@ class UnblockSettings:
     minutes: tuple[int, ...] = (15, 60)
     #: whether a person can ask for access, which somebody else then grants or declines
     ask: bool = False
+    #: whether those who answer see the asker's address and user, whatever the log may have
+    names_asker: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,7 @@ def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | 
         return UnblockSettings() if fields else None
     passphrase = read_stored_passphrase(fields)
     given: dict[str, Any] = {"passphrase": passphrase, "codes": fields.choice("codes", SWITCH) != "off"}
-    given["ask"] = fields.choice("ask", SWITCH) == "on"
+    given["ask"], given["names_asker"] = _asking(fields, report)
     if "scopes" in fields:
         expected = f"expected some of {', '.join(SCOPES)}"
         scopes = list(fields.items("scopes"))
@@ -297,6 +299,15 @@ def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | 
     if passphrase is None and not given["codes"] and not given["ask"] and "passphrase" not in fields:
         report.error(node.line, "unblock", "it takes neither a passphrase nor codes, and nobody can ask")
     return UnblockSettings(**given)
+
+
+def _asking(fields: MappingReader, report: ProblemReport) -> tuple[bool, bool]:
+    """The value of ``ask``: ``on``, ``off``, or a mapping, which turns it on; and whether it shows who asks."""
+    node = fields.node("ask")
+    asking = False if node is None else read_switch(node, "ask", ("name",), report)
+    if isinstance(asking, bool):
+        return asking, False
+    return True, asking.choice("name", ("logged", "shown")) == "shown"
 
 
 def read_stored_passphrase(fields: MappingReader) -> str | None:

@@ -13,14 +13,15 @@ from urllib.parse import parse_qs, urlencode
 
 from mitmproxy import http
 
+from hushlist.admin.masked_clients import shown_request
 from hushlist.decide.decision import Judgement
-from hushlist.errors import UrlError, logger_of, printable, without_user
-from hushlist.journal.log_record import Privacy, who
+from hushlist.errors import UrlError, logger_of, printable
+from hushlist.journal.log_record import Privacy
 from hushlist.match.rule import Action
 from hushlist.notify.notifier import Notice
 from hushlist.policy.groups import address_text
-from hushlist.policy.proxy_settings import LoggedQueries
-from hushlist.proxy.dashboard.dashboard_data import privacy_of
+from hushlist.policy.proxy_settings import LoggedClients
+from hushlist.proxy.dashboard.dashboard_data import clients_shown, privacy_of
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import client_of_flow
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
@@ -63,7 +64,8 @@ def access_offer(runtime: Runtime, judgement: Judgement, address: bytes, message
     query = urlencode({"url": url, "token": runtime.tokens.make(name, url, _ANSWER)})
     asked = _asked(runtime, judgement)
     state, word = (None, None) if asked is None else (asked.state, asked.word)
-    return AccessOffer(token, f"{ANSWER_PATH}?{query}", state, word, message)
+    seen = LoggedClients.KEEP if unblocking.names_asker else clients_shown(runtime)
+    return AccessOffer(token, f"{ANSWER_PATH}?{query}", seen, state, word, message)
 
 
 def _asked(runtime: Runtime, judgement: Judgement) -> AccessRequest | None:
@@ -95,6 +97,7 @@ def file_access_request(
         reason,
         asked=0.0,
         until=0.0,
+        is_named=stopped.settings.unblocking.names_asker,
     )
     filed = overrides.ask(wanted)
     if filed.times == 1:
@@ -151,25 +154,6 @@ def requests_of(runtime: Runtime, privacy: Privacy) -> list[dict[str, object]]:
     except StoreError:  # the live page shows that fault elsewhere
         found = []
     return [shown_request(one, privacy) for one in found]
-
-
-def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
-    """A request in plain types, with what the log may say of who asks and for which URL."""
-    url = str(without_user(found.url))
-    return {
-        "id": found.id,
-        "client": who("client", found.address, privacy),
-        "user": who("user", found.user, privacy),
-        "group": found.group,
-        "host": found.host,
-        "url": url if privacy.queries is LoggedQueries.KEEP else url.partition("?")[0],
-        "category": found.category,
-        "reason": found.reason,
-        "asked": found.asked,
-        "until": found.until,
-        "times": found.times,
-        "state": found.state.value,
-    }
 
 
 def notice_of(found: AccessRequest, privacy: Privacy, language: str) -> Notice:

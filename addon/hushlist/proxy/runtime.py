@@ -12,6 +12,7 @@ from threading import Lock, Thread
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
+from hushlist.admin.masked_clients import shown_by
 from hushlist.compiling.prefix_service import search_hashes
 from hushlist.decide.confirmations import LONGEST_WAIT, Confirmations
 from hushlist.decide.decision import Decision, Judgement
@@ -340,6 +341,12 @@ class Runtime:
         self._opened = None if self._opened is overrides else self._opened
         if before is not None:
             _close_soon(before)
+
+    def note_shown(self, overrides: Overrides | None, policy: Policy) -> None:
+        """Note in a store what its commands may show; waits for it, and raises nothing: it is noted again soon."""
+        if overrides is not None:
+            with suppress(StoreError):
+                overrides.note_shown(*shown_by(policy))
 
     def open_quotas(self, policy: Policy) -> None:
         """Count from the first policy on that has quotas, going on from what its store has; may wait for that.

@@ -13,6 +13,7 @@ from typing import Any
 
 from hushlist.errors import HushlistError
 from hushlist.system.postgres import SqlConnection
+from hushlist.unblock.store import text_of
 
 #: requests of one client that may wait, and that it may make within a day
 MOST_WAITING_OF_CLIENT = 5
@@ -77,6 +78,8 @@ class AccessRequest:
     #: who answered, and with which words
     by: str | None = None
     word: str | None = None
+    #: whether the page has said that who answers sees who asks, whatever the log may have of clients
+    is_named: bool = False
 
     @property
     def user(self) -> str | None:
@@ -103,9 +106,10 @@ class AccessRequest:
         return self.state in (RequestState.WAITING, RequestState.EXPIRED)
 
 
-_COLUMNS = ", ".join({"group": "in_group"}.get(field.name, field.name) for field in fields(AccessRequest))
+_NAMES = [field.name for field in fields(AccessRequest) if field.name != "is_named"]
+_COLUMNS = ", ".join({"group": "in_group"}.get(name, name) for name in _NAMES)
 _SELECT = f"SELECT {_COLUMNS} FROM access_requests"  # noqa: S608 - names of columns
-_MARKS = ", ".join("?" * (len(fields(AccessRequest)) - 1))
+_MARKS = ", ".join("?" * (len(_NAMES) - 1))
 _ADDED = _COLUMNS.removeprefix("id, ")
 _INSERT = f"INSERT INTO access_requests ({_ADDED}) VALUES ({_MARKS}) RETURNING id"  # noqa: S608
 _WAITS = "state = 'waiting' AND until > ? AND until <= ?"
@@ -141,13 +145,28 @@ def file_request(database: SqlConnection, wanted: AccessRequest) -> AccessReques
     _bound(database, f"client = ? AND {_WAITS}", (wanted.client, *span), MOST_WAITING_OF_CLIENT)
     _bound(database, "client = ? AND asked > ?", (wanted.client, now - _DAY), MOST_OF_CLIENT)
     _bound(database, _WAITS, span, MOST_WAITING)
-    (number,) = database.execute(_INSERT, astuple(wanted)[1:]).fetchone()
+    (number,) = database.execute(_INSERT, astuple(wanted)[1 : len(_NAMES)]).fetchone()
+    if wanted.is_named:
+        _note_named(database, number)
     database.execute(
         f"DELETE FROM access_requests WHERE NOT ({_WAITS}) AND id <="  # noqa: S608
         " (SELECT id FROM access_requests ORDER BY id DESC LIMIT 1 OFFSET ?)",
         (*span, MOST_KEPT),
     )
     return replace(wanted, id=number)
+
+
+def _named(database: SqlConnection) -> set[int]:
+    """The requests whose pages have said that who answers sees who asks."""
+    row = database.execute("SELECT value FROM keys WHERE name = 'named'").fetchone()
+    return set() if row is None else set(map(int, text_of(row[0]).split()))
+
+
+def _note_named(database: SqlConnection, number: int) -> None:
+    (oldest,) = database.execute("SELECT min(id) FROM access_requests").fetchone()
+    named = " ".join(str(one) for one in sorted({*_named(database), number}) if one >= oldest)
+    query = "INSERT INTO keys VALUES ('named', ?) ON CONFLICT (name) DO UPDATE SET value = ?"
+    database.execute(query, (named, named))
 
 
 def _bound(database: SqlConnection, which: str, values: tuple[object, ...], most: int) -> None:
@@ -189,8 +208,10 @@ def answer_request(
 def kept_requests(database: SqlConnection, now: float, *, waiting: bool) -> Iterator[AccessRequest]:
     """The requests that are kept, or those of them that wait; the newest first."""
     which = " WHERE state = 'waiting'" if waiting else ""
-    for row in database.execute(f"{_SELECT}{which} ORDER BY id DESC"):
+    rows, named = database.execute(f"{_SELECT}{which} ORDER BY id DESC").fetchall(), _named(database)
+    for row in rows:
         found = _of_row(row).at(now)
+        found = replace(found, is_named=found.id in named)
         if not waiting or found.state is RequestState.WAITING:
             yield found
 

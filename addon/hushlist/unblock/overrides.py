@@ -47,7 +47,7 @@ from hushlist.unblock.credentials import (
 )
 from hushlist.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
-from hushlist.unblock.store import SAME_CLIENT, StoreError, open_store, rows_of
+from hushlist.unblock.store import SAME_CLIENT, StoreError, open_store, rows_of, text_of
 from hushlist.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
 #: seconds after which ``covering`` checks for changes by another process
@@ -456,7 +456,7 @@ class Overrides:
         next_week = (date.fromisoformat(monday) + timedelta(days=7)).isoformat()
         with self._store.reading() as database:
             row = database.execute("SELECT value FROM keys WHERE name = 'week'").fetchone()
-        if row is not None and monday <= _text(row[0]) <= next_week:
+        if row is not None and monday <= text_of(row[0]) <= next_week:
             return False
         with self._store.writing() as database:
             query = (
@@ -464,6 +464,24 @@ class Overrides:
                 " WHERE keys.value < ? OR keys.value > ?"
             )
             return database.execute(query, (monday, monday, monday, next_week)).rowcount == 1 and row is not None
+
+    # -- what is shown -------------------------------------------------------------------------------------------------
+
+    def note_shown(self, queries: str, clients: str) -> None:
+        """Note what the log of the proxies' policy keeps, for commands that know no policy."""
+        said = f"{queries} {clients}"
+        if self.shown() == (queries, clients):
+            return
+        with self._store.writing() as database:
+            query = "INSERT INTO keys VALUES ('shown', ?) ON CONFLICT (name) DO UPDATE SET value = ?"
+            database.execute(query, (said, said))
+
+    def shown(self) -> tuple[str, str]:
+        """What was noted last; everything is kept where no proxy has noted it."""
+        with self._store.reading() as database:
+            row = database.execute("SELECT value FROM keys WHERE name = 'shown'").fetchone()
+        queries, _, clients = ("keep keep" if row is None else text_of(row[0])).partition(" ")
+        return queries, clients
 
     # -- tokens --------------------------------------------------------------------------------------------------------
 
@@ -515,11 +533,6 @@ class Overrides:
 def _find_code(database: SqlConnection, hashed: bytes) -> Code | None:
     row = database.execute(f"{_CODE} WHERE hash = ?", (hashed,)).fetchone()
     return None if row is None else Code(*row)
-
-
-def _text(value: str | bytes) -> str:
-    """A text of the keys: PostgreSQL gives octets."""
-    return value if isinstance(value, str) else bytes(value).decode()
 
 
 def _key(database: SqlConnection) -> bytes | None:

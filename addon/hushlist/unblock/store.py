@@ -225,6 +225,11 @@ class PostgresStore:
 Store = SqliteStore | PostgresStore
 
 
+def text_of(value: str | bytes) -> str:
+    """A text of the table of keys: PostgreSQL gives octets."""
+    return value if isinstance(value, str) else bytes(value).decode()
+
+
 def open_store(place: Path | PostgresAddress, channel: str = "unblock", package: str = "hushlist.unblock") -> Store:
     """The store at a path or an address; ``package`` has the tables of a file, and ``channel`` tells who reads it.
 

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -26,6 +26,7 @@ from hushlist.cli.common import (
     print_line,
     remark,
 )
+from hushlist.cli.operation.override_command import privacy_of_store
 from hushlist.errors import printable
 from hushlist.journal.log_database import (
     COUNTED,
@@ -35,13 +36,15 @@ from hushlist.journal.log_database import (
     follow,
     has_log,
     newest_records,
+    shown_values,
     top_values,
 )
 from hushlist.journal.log_identifiers import parse_reference, pseudonyms, read_key
-from hushlist.journal.log_record import LOST, LogFields, time_text
+from hushlist.journal.log_record import LOST, LogFields, shown_record, time_text
 from hushlist.match.rule import Action
 from hushlist.policy.groups import address_text
 from hushlist.system.files import state_folder
+from hushlist.unblock import default_path
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_host
@@ -194,6 +197,7 @@ def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
     try:
         folder = arguments.folder or (policy and policy.log and policy.log.place) or state_folder()
         if has_log(folder):
+            arguments.privacy = privacy_of_store((policy and policy.store) or default_path(), policy)
             code = answer(folder, arguments)
             if code == _NOTHING:
                 remark(f"{folder}: {_NO_RECORD}")
@@ -232,6 +236,7 @@ def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace
 def show_top(folder: LogPlace, arguments: argparse.Namespace) -> int:
     """Print the most frequent values, with counts."""
     counts = top_values(folder, arguments.by, _filters(arguments), arguments.number)
+    counts = shown_values(counts, arguments.by, arguments.privacy)
     width = max((len(str(number)) for _, number in counts), default=0)
     for name, number in counts:
         if arguments.json:
@@ -243,7 +248,7 @@ def show_top(folder: LogPlace, arguments: argparse.Namespace) -> int:
 
 def show_reference(folder: LogPlace, arguments: argparse.Namespace) -> int:
     """Print everything about one decision."""
-    found = find_records(folder, arguments.reference)
+    found = [shown_record(fields, arguments.privacy) for fields in find_records(folder, arguments.reference)]
     if arguments.json:
         _print_records(found, arguments)
     else:
@@ -257,7 +262,8 @@ def show_reference(folder: LogPlace, arguments: argparse.Namespace) -> int:
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def _print_records(records: list[LogFields], arguments: argparse.Namespace) -> None:
+def _print_records(found: Iterable[LogFields], arguments: argparse.Namespace) -> None:
+    records = [shown_record(fields, arguments.privacy) for fields in found]
     if arguments.json:
         for fields in records:
             print_json(fields)

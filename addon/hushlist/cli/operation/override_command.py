@@ -10,13 +10,14 @@ import getpass
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
+from hushlist.admin.masked_clients import SOMEBODY, masked_item, privacy_beside, shown_client, shown_request
 from hushlist.cli.command_options import clock_of, parse_client, policy_of
 from hushlist.cli.common import (
     GOOD,
@@ -34,8 +35,12 @@ from hushlist.cli.common import (
     remark,
     without_end,
 )
+from hushlist.journal.log_record import Privacy
 from hushlist.match.overbroad import breadth_of_order
+from hushlist.policy.policy_file import Policy
+from hushlist.policy.proxy_settings import LoggedClients
 from hushlist.policy.schedule import seconds_of
+from hushlist.system.files import state_folder
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import SCOPES, default_path
 from hushlist.unblock.access_requests import AccessRequest, RequestState
@@ -226,6 +231,26 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
     return Overrides(store_of(arguments, default_path), time.time)
 
 
+def privacy_of_store(place: Path | PostgresAddress, policy: Policy | None) -> Privacy:
+    """What may be shown of a place's clients, by what its proxies have noted there and by a policy.
+
+    Where the place cannot be asked and no policy tells, no client has a name.
+    """
+    if isinstance(place, Path) and not place.exists():
+        return privacy_beside(None, policy, place.parent)
+    try:
+        with Overrides(place, time.time) as overrides:
+            return _privacy(overrides, policy)
+    except StoreError as error:
+        remark(f"what may be shown of clients is not known: {error}")
+        return privacy_beside(None, policy, state_folder()) if policy else Privacy(clients=LoggedClients.DROP)
+
+
+def _privacy(overrides: Overrides, policy: Policy | None) -> Privacy:
+    place = overrides.place
+    return privacy_beside(overrides, policy, place.parent if isinstance(place, Path) else state_folder())
+
+
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     """Make a grant and print it; by code, or without a target, make a code and print that."""
     scope, seconds, client = arguments.scope, arguments.seconds, arguments.client
@@ -238,7 +263,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
                 made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=acting_user())
             else:
                 grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=acting_user())
-                made = _grant_line(grant, zone)
+                made = _grant_line(grant, zone, _privacy(overrides, policy_of(arguments)))
     except ValueError as error:
         return complain(error)
     _warn_of(target and narrowness_of_grant(scope, target))
@@ -265,7 +290,8 @@ def extend(arguments: argparse.Namespace) -> int:
             found = counted.extend(category, minutes, client=arguments.client, by=acting_user())
     except ValueError as error:
         return complain(error)
-    print_line(f"{found.minutes} more minutes of {found.category}  for {found.client or 'everybody'}")
+    whom = _whom(found.client, privacy_of_store(store, policy_of(arguments)))
+    print_line(f"{found.minutes} more minutes of {found.category}  for {whom}")
     say_where(store)
     return GOOD
 
@@ -278,12 +304,15 @@ def list_grants(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grants, blocks = overrides.active(time.time()), overrides.blocks()
+        privacy = _privacy(overrides, policy_of(arguments))
     every: list[Grant | AdminBlock] = [*grants, *blocks]
     for found in every:
         if arguments.json:
-            print_json(asdict(found) | ({"kind": "block"} if isinstance(found, AdminBlock) else {}))
+            print_json(
+                masked_item(asdict(found), privacy) | ({"kind": "block"} if isinstance(found, AdminBlock) else {})
+            )
         else:
-            print_line(_grant_line(found, zone))
+            print_line(_grant_line(found, zone, privacy))
         if isinstance(found, AdminBlock) and (why := breadth_of_order(found.scope, found.target)):
             _warn_of(f"{_BLOCK}{found.id}: {why}")
     if not grants and not blocks:
@@ -316,8 +345,9 @@ def history(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         events = overrides.history(max(0, arguments.limit))
+        privacy = _privacy(overrides, policy_of(arguments))
     for event in events:
-        print_line(_event_line(event, zone))
+        print_line(_event_line(event, zone, privacy))
     if not events:
         remark("nothing was unblocked so far")
     return GOOD
@@ -327,11 +357,13 @@ def list_requests(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         found = overrides.requests(waiting=not arguments.all)
+        privacy = _privacy(overrides, policy_of(arguments))
     for one in found:
+        shown = shown_request(one, privacy)
         if arguments.json:
-            print_json(asdict(one))
+            print_json({**shown, "decided": one.decided, "by": one.by, "word": one.word})
         else:
-            print_line(_request_line(one, zone))
+            print_line(_request_line(one, shown, zone))
     if not found:
         remark("nobody waits for an answer; people can ask where the policy says 'unblock: {ask: on}'")
     return GOOD
@@ -342,8 +374,9 @@ def approve(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
+        privacy = _privacy(overrides, policy_of(arguments))
     _warn_of(narrowness_of_grant(grant.scope, grant.target))
-    print_line(_grant_line(grant, zone))
+    print_line(_grant_line(grant, zone, privacy))
     return GOOD
 
 
@@ -381,25 +414,33 @@ def acting_user() -> str:
         return _HOW
 
 
-def _grant_line(found: Grant | AdminBlock, zone: tzinfo | None) -> str:
+def _whom(client: str | None, privacy: Privacy) -> str:
+    return "everybody" if client is None else shown_client(client, privacy)
+
+
+def _grant_line(found: Grant | AdminBlock, zone: tzinfo | None, privacy: Privacy) -> str:
     is_good = found.until is None or found.until >= FOR_GOOD
     until = "for good" if is_good or found.until is None else f"until {local_moment(found.until, zone)}"
     number = f"{_BLOCK}{found.id}" if isinstance(found, AdminBlock) else str(found.id)
-    return f"{number}  {found.scope} {found.target}  for {found.client or 'everybody'}  {until}"
+    target = masked_item(asdict(found), privacy)["target"]
+    return f"{number}  {found.scope} {target}  for {_whom(found.client, privacy)}  {until}"
 
 
-def _request_line(found: AccessRequest, zone: tzinfo | None) -> str:
+def _request_line(found: AccessRequest, shown: Mapping[str, object], zone: tzinfo | None) -> str:
+    user = None if shown["user"] is None else f"user:{shown['user']}"
+    asker = user or shown["client"] or SOMEBODY
     times = f" ({found.times} times)" if found.times > 1 else ""
     reason = f": {found.reason}" if found.reason else ""
     state = "" if found.state is RequestState.WAITING else f"  {found.state}{f' by {found.by}' if found.by else ''}"
-    return f"{found.id}  {local_moment(found.asked, zone)}  {found.client} asks for {found.url}{times}{reason}{state}"
+    return f"{found.id}  {local_moment(found.asked, zone)}  {asker} asks for {shown['url']}{times}{reason}{state}"
 
 
-def _event_line(event: GrantEvent, zone: tzinfo | None) -> str:
+def _event_line(event: GrantEvent, zone: tzinfo | None, privacy: Privacy) -> str:
+    shown = masked_item(asdict(event), privacy)
     number = "" if event.id is None else f" {event.id}"
-    target = "" if event.scope is None else f"  {event.scope} {event.target or 'of its choice'}"
-    client = event.client or "everybody"
-    return f"{local_moment(event.at, zone)}  {event.what}{number}{target}  for {client}  ({event.how}; {event.by})"
+    target = "" if event.scope is None else f"  {event.scope} {shown['target'] or 'of its choice'}"
+    client = shown["client"] or "everybody"
+    return f"{local_moment(event.at, zone)}  {event.what}{number}{target}  for {client}  ({event.how}; {shown['by']})"
 
 
 def local_moment(seconds: float, zone: tzinfo | None) -> str:

@@ -37,6 +37,7 @@ from hushlist.admin.admin_store import (
     default_path,
 )
 from hushlist.admin.administration import Administration, Done, MissingError, usable
+from hushlist.admin.masked_clients import masked, named_by
 from hushlist.admin.what_holds import preview, previewed, what_holds
 from hushlist.decide.engine import Engine
 from hushlist.errors import logger_of, printable
@@ -47,7 +48,6 @@ from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.api_description import BASE, ApiCall, InputError, call_of, checked, openapi, whole_numbers
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
-from hushlist.proxy.dashboard.masked_clients import masked, named_by
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.access_requests import UnansweredError
@@ -169,7 +169,8 @@ class AdminApi:
         privacy = privacy_of(self._runtime)
         if is_pseudonym(values.get("client", "")):
             self._runtime.statistics.count()
-            values = values | {"client": named_by(values["client"], self._runtime.statistics.clients.top(), privacy)}
+            askers = [(asker.address, asker.user) for asker, _ in self._runtime.statistics.clients.top()]
+            values = values | {"client": named_by(values["client"], askers, privacy)}
         if call.does in ("preview", "what_holds"):
             return masked(self._look(call.does, engine, values), privacy)
         function = getattr(does, call.does)
@@ -205,8 +206,9 @@ class AdminApi:
         if self._runtime.journal is None:
             raise ActionError("the policy keeps no log, so nothing tells what was asked for")
         with usable():
-            covered = previewed(values["scope"], values["target"], values["client"], privacy_of(self._runtime))
-        return preview(self._runtime.journal.place, covered, values["action"], now)
+            privacy = privacy_of(self._runtime)
+            covered = previewed(values["scope"], values["target"], values["client"], privacy)
+        return preview(self._runtime.journal.place, covered, values["action"], privacy, now)
 
     def _administration(self) -> Administration:
         """All that can be done; ``StoreError`` if a file cannot be used, which is opened when it is first needed."""

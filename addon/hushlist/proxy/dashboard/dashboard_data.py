@@ -134,6 +134,12 @@ def privacy_of(runtime: Runtime) -> Privacy:
     return Privacy(settings.queries, clients)
 
 
+def clients_shown(runtime: Runtime) -> LoggedClients:
+    """What the policy says of clients; as ``privacy_of``, which may have no pseudonyms, but at once."""
+    settings = None if runtime.engine is None else runtime.engine.policy.log
+    return LoggedClients.KEEP if settings is None else settings.clients
+
+
 def recent(noted: Iterable[NotedDecision], privacy: Privacy) -> list[dict[str, object]]:
     """Decisions in the form of the log, with their duration in µs."""
     return [_spelled(one, privacy) for one in noted]

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from hushlist.decide.decision import STOPPING
 from hushlist.errors import printable
-from hushlist.journal.log_database import LogFilters, counts_over_time, top_values
+from hushlist.journal.log_database import LogFilters, counts_over_time, shown_values, top_values
 from hushlist.journal.log_record import time_text
 from hushlist.policy.proxy_settings import LoggedClients
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
@@ -62,7 +62,7 @@ def history(runtime: Runtime, span: str, now: datetime) -> History | str:
     if counted is None:
         return "no_database"
     stopped = {
-        by: _stopped(runtime, by, since)
+        by: shown_values(_stopped(runtime, by, since), by, journal.privacy())
         for by in _COUNTED
         if by != "client" or engine.policy.log.clients is not LoggedClients.DROP
     }

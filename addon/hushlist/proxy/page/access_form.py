@@ -11,11 +11,20 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
+from hushlist.policy.proxy_settings import LoggedClients
 from hushlist.proxy.page.elements import element
 from hushlist.unblock.access_requests import LONGEST_REASON, RequestState
 
 #: it has no "</", so that it ends where its element does
 _SCRIPT = files("hushlist.proxy.page").joinpath("waiting_page.js").read_text(encoding="utf-8")
+
+
+#: what the page says of what those who answer see
+_SEEN = {
+    LoggedClients.KEEP: "ask_seen",
+    LoggedClients.PSEUDONYM: "ask_seen_pseudonym",
+    LoggedClients.DROP: "ask_seen_nobody",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,8 @@ class AccessOffer:
     token: str
     #: where a page that waits hears of the answer: a path on the page's own origin
     answer: str
+    #: how those who answer see who asks
+    seen: LoggedClients
     #: what became of the last request, if there is one to tell of
     state: RequestState | None = None
     #: what the person who declined it said
@@ -61,7 +72,7 @@ def access_section(offered: AccessOffer, action: str, texts: Mapping[str, str]) 
         element("input", type="hidden", name="token", value=offered.token),
         element("input", type="hidden", name="ask", value="on"),
         element("div", element("label", texts["ask_reason"], for_="reason"), _reason(), class_="field"),
-        element("p", texts["ask_seen"], class_="note", id="ask-seen"),
+        element("p", texts[_SEEN[offered.seen]], class_="note", id="ask-seen"),
         element("button", texts["ask"], type="submit", aria_describedby="ask-seen"),
         method="post",
         action=action,

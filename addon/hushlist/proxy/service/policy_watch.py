@@ -249,6 +249,8 @@ class PolicyWatch:
         """Return once a list is to be fetched, or at the end."""
         while not is_over.wait(DUE_INTERVAL):
             self._note_states()
+            if (engine := self._runtime.engine) is not None:
+                self._runtime.note_shown(self._runtime.overrides, engine.policy)
             send_weekly_summary(self._runtime, datetime.now(UTC))
             if self._is_due():
                 return
@@ -291,6 +293,7 @@ class PolicyWatch:
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
         overrides = runtime.open_overrides(policy.store)
+        runtime.note_shown(overrides, policy)
         if runtime.use_minutes is None:  # what is in use stays so until the policy is used
             runtime.open_quotas(policy)
         engine = Engine(policy, index, runtime.redirect_memory, overrides, runtime.confirmations)

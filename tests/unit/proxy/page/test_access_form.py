@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import pytest
 
+from hushlist.policy.proxy_settings import LoggedClients
 from hushlist.proxy.languages import TEXTS
 from hushlist.proxy.page.access_form import AccessOffer, access_section
 from hushlist.proxy.page.pages import Explanation, Unblock, page
@@ -50,7 +51,9 @@ section class=ask
     ],
 )
 def test_it_has_these_elements(state: RequestState | None, more: dict[str, str], expected: str) -> None:
-    section = access_section(AccessOffer("ask token", "/answer", state, **more), "/unblock", TEXTS["en"])
+    section = access_section(
+        AccessOffer("ask token", "/answer", LoggedClients.KEEP, state, **more), "/unblock", TEXTS["en"]
+    )
     assert outline(section, TEXTS["en"]).partition("script | ")[0] == expected
 
 
@@ -63,7 +66,7 @@ def shown(offered: AccessOffer, language: str = "en", **more: bool) -> tuple[str
 
 @each_row("language", TEXTS)
 def test_somebody_who_has_not_asked_gets_a_form_that_needs_no_script(language: str) -> None:
-    text, policy = shown(AccessOffer("ask token", "/answer"), language)
+    text, policy = shown(AccessOffer("ask token", "/answer", LoggedClients.KEEP), language)
     assert TEXTS[language]["ask"] in text
     assert '<input type="hidden" name="token" value="ask token">' in text
     assert 'name="reason"' in text
@@ -74,7 +77,7 @@ def test_somebody_who_has_not_asked_gets_a_form_that_needs_no_script(language: s
 
 
 def test_a_page_that_waits_runs_one_script_in_a_sandbox_without_an_origin() -> None:
-    text, policy = shown(AccessOffer("t", "/answer?a&b", RequestState.WAITING))
+    text, policy = shown(AccessOffer("t", "/answer?a&b", LoggedClients.KEEP, RequestState.WAITING))
     (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
     digest = b64encode(sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'; connect-src 'self'" in policy
@@ -86,20 +89,20 @@ def test_a_page_that_waits_runs_one_script_in_a_sandbox_without_an_origin() -> N
 
 
 def test_a_declined_request_shows_the_word_and_no_form() -> None:
-    text, policy = shown(AccessOffer("t", "/answer", RequestState.DECLINED, "after dinner"))
+    text, policy = shown(AccessOffer("t", "/answer", LoggedClients.KEEP, RequestState.DECLINED, "after dinner"))
     assert "Your request was declined." in text
     assert '<p class="word" dir="auto">after dinner</p>' in text
     assert 'name="reason"' not in text
     assert "<script" not in text + policy
-    assert 'class="word"' not in shown(AccessOffer("t", "/answer", RequestState.DECLINED))[0]
+    assert 'class="word"' not in shown(AccessOffer("t", "/answer", LoggedClients.KEEP, RequestState.DECLINED))[0]
 
 
 @pytest.mark.parametrize(
     ("offered", "key"),
     [
-        (AccessOffer("t", "/answer", RequestState.EXPIRED), "ask_expired"),
-        (AccessOffer("t", "/answer", message="ask_often"), "ask_often"),
-        (AccessOffer("t", "/answer", message="expired"), "expired"),
+        (AccessOffer("t", "/answer", LoggedClients.KEEP, RequestState.EXPIRED), "ask_expired"),
+        (AccessOffer("t", "/answer", LoggedClients.KEEP, message="ask_often"), "ask_often"),
+        (AccessOffer("t", "/answer", LoggedClients.KEEP, message="expired"), "expired"),
     ],
 )
 def test_what_went_wrong_is_said_before_the_form_and_in_the_title(offered: AccessOffer, key: str) -> None:
@@ -111,14 +114,14 @@ def test_what_went_wrong_is_said_before_the_form_and_in_the_title(offered: Acces
 
 @pytest.mark.parametrize("is_both", [False, True])
 def test_codes_stand_beside_it_where_they_are_taken(is_both: bool) -> None:
-    text, _ = shown(AccessOffer("t", "/answer"), code=is_both)
+    text, _ = shown(AccessOffer("t", "/answer", LoggedClients.KEEP), code=is_both)
     assert text.count("<form") == 1 + is_both
     assert ('name="code"' in text) is is_both
 
 
 @each_row("state", [None, *RequestState])
 def test_no_text_becomes_markup(state: RequestState | None) -> None:
-    plain, _ = shown(AccessOffer("t", "/a", state, "word", "failed"))
+    plain, _ = shown(AccessOffer("t", "/a", LoggedClients.KEEP, state, "word", "failed"))
     text, policy = shown(AccessOffer(HOSTILE, HOSTILE, state, HOSTILE, "failed"))
     tags = re.compile("<[a-z/!][^>]*")
     assert [tag.split()[0] for tag in tags.findall(text)] == [tag.split()[0] for tag in tags.findall(plain)]

@@ -488,7 +488,11 @@ class Fetching:
         state = SimpleNamespace(is_due=lambda now: bool(left) and now > 0)
         own = SimpleNamespace(subscription=SimpleNamespace(url="https://h.example/list"), store=self)
         engine = SimpleNamespace(policy=SimpleNamespace(subscribed=[own]), index=SimpleNamespace(is_as_opened=True))
-        self.state, self.runtime = (lambda: state), SimpleNamespace(engine=engine, own_ports=(), list_states={})
+        self.state, self.runtime = (
+            (lambda: state),
+            SimpleNamespace(engine=engine, own_ports=(), list_states={}, overrides=None),
+        )
+        self.runtime.note_shown = lambda overrides, policy: None
 
         class Compiler:
             is_stopped = True
