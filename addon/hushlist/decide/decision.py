@@ -13,7 +13,7 @@ asked are collected (reading 12 of ``addon/README.md``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -296,6 +296,40 @@ _MOST_CATEGORIES = 1 << 12
 _Said = tuple[Action | None, ScheduledAction | None, datetime | None]
 
 
+class _Moment(NamedTuple):
+    """What is said at a moment. No cache of an effective policy knows that itself: it is gone with its last user."""
+
+    #: in UTC
+    now: datetime
+    #: schedule -> when it changes next
+    changes: Mapping[str, datetime | None]
+
+    def change(self, schedule: Schedule | None) -> datetime | None:
+        return None if schedule is None else self.changes[schedule.name]
+
+    def of(self, timed: ScheduledAction | None) -> _Said:
+        """What is said: for the group, or else for everybody."""
+        until: datetime | None = None
+        for one in () if timed is None else timed.chain():
+            until = _first(until, self.change(one.during))
+            if (action := one.at(self.now)) is not None:
+                return action, one, until
+        return None, None, until
+
+    def of_category(self, categories: Mapping[str, ScheduledAction], category: str) -> _Said:
+        """What is said of a category or its nearest superordinate that has an action.
+
+        It may end early: a nearer superordinate without an action now may get one before this one's ends.
+        """
+        until: datetime | None = None
+        for name in parse_hrn(category).levels():
+            action, timed, changes = self.of(categories.get(name))
+            until = _first(until, changes)
+            if action is not None:
+                return action, timed, until
+        return None, None, until
+
+
 class EffectivePolicy:
     """The policy for one group at one moment."""
 
@@ -305,20 +339,21 @@ class EffectivePolicy:
         # In UTC: Python compares moments of one time zone by the clock's time, which repeats when summer time ends.
         self._now = now.astimezone(UTC)
         # schedule -> when it changes next; computed once, since that takes as long as hundreds of decisions
-        self._changes = {schedule.name: schedule.next_change(now) for schedule in _schedules(group)}
+        changes = {schedule.name: schedule.next_change(now) for schedule in _schedules(group)}
+        said = _Moment(self._now, changes)
         asked = [use for use in group.layers if use.during is None or use.during.is_on(now)]
         #: layer that counts now -> until when
-        self._layers = {use.name: self._change(use.during) for use in asked}
+        self._layers = {use.name: said.change(use.during) for use in asked}
         self.layers = (*self._layers, DEFAULT_LAYER)
-        self._default = self._default_match(group.settings.default)
+        self._default = _default_match(said, group.settings.default)
         #: categories that have a quota, or are blocked for somebody
         self._kept = blocks.categories.union(quota.category for quota in group.settings.quotas)
         #: category -> what is said of it now
-        self._nearest = BoundedCache(self._timed, _MOST_CATEGORIES)
+        self._nearest = BoundedCache(partial(said.of_category, group.settings.categories), _MOST_CATEGORIES)
         #: whether it is the same at every moment, past moments included
-        self.is_timeless = not self._changes
+        self.is_timeless = not changes
         #: the first moment at which it changes, or ``None``
-        self.until = _first(*self._changes.values())
+        self.until = _first(*changes.values())
         #: the decision if no rule fits
         self.nothing = self.decide(())
 
@@ -334,9 +369,6 @@ class EffectivePolicy:
         if winner is None or winner.rule.terms.action not in FINAL or _is_exception(winner):
             return False
         return self.layers.index(winner.rule.terms.layer) < self.layers.index(layer)
-
-    def _change(self, schedule: Schedule | None) -> datetime | None:
-        return None if schedule is None else self._changes[schedule.name]
 
     def decide(self, matches: Iterable[Match]) -> Decision:
         """The decision that the matches lead to."""
@@ -381,37 +413,15 @@ class EffectivePolicy:
     def _keeps(self, category: str) -> bool:
         return bool(self._kept) and any(name in self._kept for name in parse_hrn(category).levels())
 
-    def _timed(self, category: str) -> _Said:
-        """What is said now of a category or its nearest superordinate that has an action.
 
-        It may end early: a nearer superordinate without an action now may get one before this one's ends.
-        """
-        said = self.group.settings.categories
-        until: datetime | None = None
-        for name in parse_hrn(category).levels():
-            action, timed, changes = self._said(said.get(name))
-            until = _first(until, changes)
-            if action is not None:
-                return action, timed, until
-        return None, None, until
-
-    def _said(self, timed: ScheduledAction | None) -> _Said:
-        """What is said now: for the group, or else for everybody."""
-        until: datetime | None = None
-        for one in () if timed is None else timed.chain():
-            until = _first(until, self._change(one.during))
-            if (action := one.at(self._now)) is not None:
-                return action, one, until
-        return None, None, until
-
-    def _default_match(self, given: ScheduledAction | None) -> Match | None:
-        action, timed, until = self._said(given)
-        if timed is None or action is None or action is Action.PASS:
-            return None
-        during = "" if timed.during is None else f" (schedule {timed.during.name})"
-        reason = f"Only what is allowed passes{during}"
-        terms = Terms(action, "policy", timed.source, reason=reason, layer=DEFAULT_LAYER)
-        return Match(Rule(Anything(), terms, timed.line), b"*", _LEAST, until=until)
+def _default_match(said: _Moment, given: ScheduledAction | None) -> Match | None:
+    action, timed, until = said.of(given)
+    if timed is None or action is None or action is Action.PASS:
+        return None
+    during = "" if timed.during is None else f" (schedule {timed.during.name})"
+    reason = f"Only what is allowed passes{during}"
+    terms = Terms(action, "policy", timed.source, reason=reason, layer=DEFAULT_LAYER)
+    return Match(Rule(Anything(), terms, timed.line), b"*", _LEAST, until=until)
 
 
 def _may_allow(match: Match) -> bool:

@@ -112,7 +112,7 @@ class KnownHosts:
         hosts = self._known.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
             view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
-            known = BoundedCache(partial(self._know, view), MOST_KNOWN)
+            known = BoundedCache(partial(know, self._index, view, may_redirect=self._may_redirect), MOST_KNOWN)
             hosts = self._known[group.name] = GroupHosts(view, known, next(self._opaque_parts(view), None))
         return hosts
 
@@ -125,34 +125,33 @@ class KnownHosts:
             if rule.terms.layer in view.layers and isinstance(rule.pattern, Check) and rule.pattern.needs_request:
                 yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
 
-    def _know(self, view: EffectivePolicy, host: bytes) -> KnownHost:
-        """What the rules say about a host; ``UrlError`` if it is not valid."""
-        canonical, index = canonical_host(host), self._index
-        found = index.on_host(canonical)
-        alone: Decision | None = view.nothing
-        if found.matches:
-            alone = None if any(map(may_change, found.matches)) else view.decide(found.matches)
-        is_named = found.bits & FILTERED != 0
-        has_filters = index.has_general_filters or is_named
-        tunnelled = tunnelled_ipv4(canonical)
-        decision = None if found.suffixes or has_filters or index.has_uris or tunnelled else alone
-        if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
-            decision = None
-        return KnownHost(
-            view,
-            canonical,
-            is_name=host == canonical and is_plain_name(host),
-            host=found,
-            alone=alone,
-            decision=decision,
-            has_filters=has_filters,
-            is_named=is_named,
-            is_stopped=bool(found.matches) and stops(found.matches),
-            has_only_filters=not (
-                found.suffixes or index.has_uris or index.has_urls or self._may_redirect or tunnelled
-            ),
-            tunnelled=tunnelled,
-        )
+
+def know(index: Index, view: EffectivePolicy, host: bytes, *, may_redirect: bool) -> KnownHost:
+    """What the rules say about a host; ``UrlError`` if it is not valid."""
+    canonical = canonical_host(host)
+    found = index.on_host(canonical)
+    alone: Decision | None = view.nothing
+    if found.matches:
+        alone = None if any(map(may_change, found.matches)) else view.decide(found.matches)
+    is_named = found.bits & FILTERED != 0
+    has_filters = index.has_general_filters or is_named
+    tunnelled = tunnelled_ipv4(canonical)
+    decision = None if found.suffixes or has_filters or index.has_uris or tunnelled else alone
+    if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
+        decision = None
+    return KnownHost(
+        view,
+        canonical,
+        is_name=host == canonical and is_plain_name(host),
+        host=found,
+        alone=alone,
+        decision=decision,
+        has_filters=has_filters,
+        is_named=is_named,
+        is_stopped=bool(found.matches) and stops(found.matches),
+        has_only_filters=not (found.suffixes or index.has_uris or index.has_urls or may_redirect or tunnelled),
+        tunnelled=tunnelled,
+    )
 
 
 def stops(matches: Iterable[Match]) -> bool:

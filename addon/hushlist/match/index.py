@@ -122,13 +122,48 @@ def find_checks(checks: Iterable[Rule], asked: CheckedRequest) -> Iterator[Match
             yield Match(rule, evidence, (_WHOLE_REQUEST, 0))
 
 
+class RowTerms:
+    """Reads the terms of rows, and keeps some. It knows no index, so that an index is gone with its last user."""
+
+    def __init__(self, read: Read, sections: Sequence[FileSection], source: str) -> None:
+        """``sections``: "parts", "offsets" and "terms"; the others are as those of ``IndexFile``."""
+        self._read, self._sections, self._source = read, sections, source
+        self._known: dict[tuple[int, int], tuple[bool, Terms]] = {}
+
+    def of(self, row: TableRow) -> tuple[bool, Terms]:
+        """Whether the row's rule is in the clear, and its terms."""
+        known = self._known.get((row.part, row.terms))
+        if known is None:
+            known = self.read(row)
+            if len(self._known) >= MOST_TERMS:
+                self._known.clear()
+            self._known[row.part, row.terms] = known
+        return known
+
+    def read(self, row: TableRow) -> tuple[bool, Terms]:
+        """The same, read anew."""
+        parts, offsets, terms = self._sections
+        try:
+            (first,) = NUMBER.unpack(self._within(parts, row.part * NUMBER.size, NUMBER.size))
+            both = self._within(offsets, (first + row.terms) * OFFSET.size, 2 * OFFSET.size)
+            (start,), (end,) = OFFSET.iter_unpack(both)
+            return decode_terms(self._within(terms, start, end - start))
+        except (StructError, ValueError, TypeError, RecursionError) as error:
+            raise IndexFileError(self._source, "the terms of a rule cannot be read") from error
+
+    def _within(self, section: FileSection, start: int, length: int) -> bytes:
+        """Octets of a section, from an offset in it; ``ValueError`` if they are outside of it."""
+        if not 0 <= start <= start + length <= section.length:
+            raise ValueError(f"{length} octets at {start} of {section.length}")
+        return self._read(section.offset + start, length)
+
+
 class Index(IndexFile):
     """Finds the rules that fit a request."""
 
     def __init__(self, octets: mmap | bytes, read: Read | None = None, source: str = "index") -> None:
         """The parameters are those of ``IndexFile``."""
         super().__init__(octets, read, source)
-        self._terms: dict[tuple[int, int], tuple[bool, Terms]] = {}
         #: of each key of sealed hashes that ``unseal`` got: its function, its fingerprint, its tables
         self._seals: tuple[tuple[Callable[[bytes], bytes], str, list[IndexTable]], ...] = ()
         #: host and folder -> the matches of the folder and of those above it
@@ -146,10 +181,12 @@ class Index(IndexFile):
             uris = {hash_key(name): table for name, table in tables.items() if name.startswith(URI_TABLE)}
             rungs = (name.removeprefix(URL_TABLE).lstrip() for name in tables if name.startswith(URL_TABLE))
             self._urls = [(rung, RUNGS[rung], tables[f"{URL_TABLE} {rung}"]) for rung in rungs]
-            self._sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
+            sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
             own = self.directory.sections["filter"]
         except (LookupError, ValueError) as error:
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
+        self._terms = RowTerms(self._read, sections, source)
+        self._terms_of = self._terms.of
         self._uri_kinds = tuple(dict.fromkeys(key.kind for key in uris))
         self._uri_plans = plan_strings(self._uri_kinds)
         #: the places and kinds of the strings that are compared as they were sent, too
@@ -459,7 +496,7 @@ class Index(IndexFile):
         rows = (TableRow(b"", part, 0, own) for part, number in self._terms_by_part() for own in range(number))
         actions: dict[str, set[Action]] = {}
         for row in rows:
-            terms = self._read_terms(row)[1]
+            terms = self._terms.read(row)[1]
             if terms.category is not None:
                 actions.setdefault(terms.category, set()).add(terms.action)
         return actions
@@ -468,29 +505,3 @@ class Index(IndexFile):
         """Parts, and how many terms each has."""
         firsts = [first for (first,) in NUMBER.iter_unpack(self.section("parts"))]
         return enumerate(end - first for first, end in pairwise(firsts))
-
-    def _terms_of(self, row: TableRow) -> tuple[bool, Terms]:
-        """Whether the row's rule is in the clear, and its terms."""
-        known = self._terms.get((row.part, row.terms))
-        if known is None:
-            known = self._read_terms(row)
-            if len(self._terms) >= MOST_TERMS:
-                self._terms.clear()
-            self._terms[row.part, row.terms] = known
-        return known
-
-    def _read_terms(self, row: TableRow) -> tuple[bool, Terms]:
-        parts, offsets, terms = self._sections
-        try:
-            (first,) = NUMBER.unpack(self._within(parts, row.part * NUMBER.size, NUMBER.size))
-            both = self._within(offsets, (first + row.terms) * OFFSET.size, 2 * OFFSET.size)
-            (start,), (end,) = OFFSET.iter_unpack(both)
-            return decode_terms(self._within(terms, start, end - start))
-        except (StructError, ValueError, TypeError, RecursionError) as error:
-            raise IndexFileError(self.source, "the terms of a rule cannot be read") from error
-
-    def _within(self, section: FileSection, start: int, length: int) -> bytes:
-        """Octets of a section, from an offset in it; ``ValueError`` if they are outside of it."""
-        if not 0 <= start <= start + length <= section.length:
-            raise ValueError(f"{length} octets at {start} of {section.length}")
-        return self._read(section.offset + start, length)

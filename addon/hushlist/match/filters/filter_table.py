@@ -290,8 +290,8 @@ class FilterTable:
         self._filters: dict[int, StoredFilter] = {}
         #: of pages, and of hosts: a name -> by what its filters are found
         families = FILTERS, EXCEPTIONS
-        self._pages = [lru_cache(_MOST_NAMES)(partial(self._keys_of_page, family)) for family in families]
-        self._hosts = [lru_cache(_MOST_NAMES)(partial(self._keys_of_host, family)) for family in families]
+        self._pages = [lru_cache(_MOST_NAMES)(partial(_keys_of_page, self._names[family])) for family in families]
+        self._hosts = [lru_cache(_MOST_NAMES)(partial(_keys_of_host, self._names[family])) for family in families]
 
     def of_host(self, host: bytes) -> list[StoredFilter]:
         """The filters for whole hosts that fit; a host has few words, and each few filters of a list."""
@@ -326,19 +326,6 @@ class FilterTable:
             pairs = zip(words, words[1:], strict=False)  # noqa: RUF007  pairwise takes longer: it makes each tuple anew
             keys |= {*pairs} if self._pairs is None else self._pairs.intersection(pairs)
         return keys
-
-    def _keys_of_page(self, family: int, page: bytes) -> frozenset[_Key]:
-        known, names = self._names[family], [_PAGE + own.encode() for own in names_of(page.decode("ascii", "replace"))]
-        return frozenset(names if known is None else known.intersection(names))
-
-    def _keys_of_host(self, family: int, host: bytes) -> _HostKeys:
-        known, names, by_words = self._names[family], list[bytes](), False
-        while host:
-            if known is None or _HOST + host in known:
-                names.append(_HOST + host)
-            by_words = by_words or known is None or _BY_WORDS + host in known
-            host = host.partition(b".")[2]
-        return _HostKeys(frozenset(names), by_words)
 
     def _fitting(self, family: int, asked: Asked, keys: _Keys, bit: int = 0) -> list[StoredFilter]:
         """Of the filters that are found so, those that fit, and have a bit.
@@ -403,6 +390,21 @@ class FilterTable:
     def _stored(self, place: int, length: int) -> StoredFilter:
         own = self._filters[place] = StoredFilter(bytes(self._texts[place : place + length]), self._source)
         return own
+
+
+def _keys_of_page(known: set[_Key] | None, page: bytes) -> frozenset[_Key]:
+    names = [_PAGE + own.encode() for own in names_of(page.decode("ascii", "replace"))]
+    return frozenset(names if known is None else known.intersection(names))
+
+
+def _keys_of_host(known: set[_Key] | None, host: bytes) -> _HostKeys:
+    names, by_words = list[bytes](), False
+    while host:
+        if known is None or _HOST + host in known:
+            names.append(_HOST + host)
+        by_words = by_words or known is None or _BY_WORDS + host in known
+        host = host.partition(b".")[2]
+    return _HostKeys(frozenset(names), by_words)
 
 
 _place = itemgetter(2)
