@@ -18,14 +18,15 @@ from asyncio import StreamWriter
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
+from weakref import WeakSet, WeakValueDictionary
 
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.stream import QuicStream
 from h2.config import H2Configuration
+from h2.events import DataReceived, StreamEnded, StreamReset
 from h2.events import Event as H2Event
-from h2.events import StreamEnded, StreamReset
 from h2.exceptions import ProtocolError
 from mitmproxy.connection import Client, Connection
 from mitmproxy.proxy import commands, events
@@ -54,14 +55,14 @@ MOST_NOTED = 1 << 9
 
 _Steps = Generator[Any, Any, Any]
 
-#: the course that an HTTP/1 connection is read for
-_course_of: WeakKeyDictionary[Connection, ReferenceType[Course]] = WeakKeyDictionary()
+#: the course that an HTTP/1 connection is read for, by the connection's ``id``
+_course_of: WeakValueDictionary[str, Course] = WeakValueDictionary()
 #: clients with several requests at once
 _multiplexed: WeakSet[Connection] = WeakSet()
 
 
 class Course:
-    """The way of one body: of a request, or of its answer."""
+    """The way of one body: of a request, or of its answer. It is made at the first octets."""
 
     def __init__(self, stream: HttpStream, *, is_answer: bool) -> None:
         self._stream, self._is_answer = stream, is_answer
@@ -73,12 +74,9 @@ class Course:
         self._handler: Any = None
         #: what writes to who reads it
         self._reader: Connection | None = None
-        #: whether it is noted by which connection it comes
-        self.has_begun = False
+        self._note_source()
 
-    def begin(self) -> None:
-        """Note by which connection it comes, at its first octets."""
-        self.has_begun = True
+    def _note_source(self) -> None:
         stream, client = self._stream, self._stream.context.client
         source = stream.flow.server_conn if self._is_answer else client
         end, by = _end_of(stream, source)
@@ -90,7 +88,7 @@ class Course:
             if quic is not None:
                 quic.courses[_number(end, stream.stream_id)] = self
         else:
-            _course_of[by] = ref(self)
+            _course_of[by.id] = self
 
     def waiting(self) -> int:
         """How many octets wait."""
@@ -303,14 +301,30 @@ class FlowingH2(BufferedH2Connection):
                     self._read_of = {own: read for own, read in self._read_of.items() if own in self.streams}
 
     def receive_data(self, data: bytes) -> list[H2Event]:
-        """Read what has come; the peer may take more."""
-        found: list[H2Event] = super().receive_data(data)
+        """Read what has come, what comes in a row of a stream at once; the peer may take more."""
+        found = _in_one(super().receive_data(data))
         for event in found:
             if isinstance(event, StreamEnded | StreamReset):
                 self._read_of.pop(event.stream_id, None)
         for course in list(self.stalled):
             course.look()
         return found
+
+
+def _in_one(found: list[H2Event]) -> list[H2Event]:
+    """Events of HTTP/2, with one for the data that follow each other: the rest of the way is as long for each."""
+    joined: list[H2Event] = []
+    for row_number, row in groupby(found, lambda event: event.stream_id if isinstance(event, DataReceived) else None):
+        events_of_row = list(row)
+        if row_number is not None and len(events_of_row) > 1:
+            first, last = events_of_row[0], events_of_row[-1]
+            first.data = b"".join(own.data for own in events_of_row)
+            first.flow_controlled_length = sum(own.flow_controlled_length for own in events_of_row)
+            first.stream_ended = last.stream_ended
+            joined.append(first)
+        else:
+            joined += events_of_row
+    return joined
 
 
 class WhenRoom(commands.RequestWakeup):
@@ -330,25 +344,27 @@ async def _wake_when_room(
     await wake(handler, request)
 
 
-def _withhold(handle: Callable[..., _Steps], connection: Http2Connection, event: Any) -> _Steps:
-    """Read an event of HTTP/2; wait for room if what has come of a stream is withheld."""
-    own: Any = connection.h2_conn
+def _withhold(handle: Callable[..., _Steps], connection: Any, event: Any) -> _Steps:
+    """Handle an event of HTTP/2: wait for room where what has come of a stream is withheld, then give leave."""
+    if isinstance(event, events.DataReceived):
+        return _read_and_wait(handle(connection, event), connection.h2_conn)
+    if isinstance(event, events.Wakeup) and isinstance(event.command, WhenRoom):
+        return _give_leave(connection, event.command.number)
+    return handle(connection, event)
+
+
+def _read_and_wait(steps: _Steps, own: FlowingH2) -> _Steps:
     before = len(own.withheld)
-    is_over = yield from handle(connection, event)
-    if len(own.withheld) > before:
-        number = next(reversed(own.withheld))
-        yield WhenRoom(own.courses[number], number)
-    return is_over
+    yield from steps
+    for number in list(own.withheld)[before:]:
+        if (course := own.courses.get(number)) is not None:
+            yield WhenRoom(course, number)
 
 
-def _give_leave(handle: Callable[..., _Steps], connection: Any, event: Any) -> _Steps:
-    """Give leave to send more of a stream, since there is room."""
-    if not (isinstance(event, events.Wakeup) and isinstance(event.command, WhenRoom)):
-        yield from handle(connection, event)
-    else:
-        connection.h2_conn.release(event.command.number)
-        if octets := connection.h2_conn.data_to_send():
-            yield commands.SendData(connection.conn, octets)
+def _give_leave(connection: Any, number: int) -> _Steps:
+    connection.h2_conn.release(number)
+    if octets := connection.h2_conn.data_to_send():
+        yield commands.SendData(connection.conn, octets)
 
 
 def _note_multiplexed(begin: Callable[..., None], connection: Any, context: Context, conn: Connection) -> None:
@@ -407,12 +423,33 @@ def _stop_stream(handle: Callable[..., _Steps], connection: Any, event: Any) -> 
 # -- what is read ------------------------------------------------------------------------------------------------------
 
 
-async def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> None:
-    """Wait, behind what was read of a connection, until those have read it who get it."""
-    task, client = asyncio.current_task(), handler.client
-    source = next((one for one, io in handler.transports.items() if io.handler is task), None)
+class _Nothing:
+    """What waits for nothing."""
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())
+
+
+_NOTHING = _Nothing()
+
+
+def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> Any:
+    """Wait, behind what was read of a connection, until those have read it who get it; mostly nothing waits."""
+    task, source, waits = asyncio.current_task(), None, False
+    for own, io in handler.transports.items():
+        if io.handler is task:
+            source = own
+        waits = waits or not (io.writer is None or _takes_more(io.writer))
     if source is None:
-        return
+        return _NOTHING
+    course = _course_of.get(source.id)
+    if not waits and (course is None or course.has_room):
+        return _NOTHING
+    return _until_read(handler, source, course)
+
+
+async def _until_read(handler: ConnectionHandler, source: Connection, course: Course | None) -> None:
+    client = handler.client
     readers: list[Connection] = []
     if client in _multiplexed:
         own, to_client = handler.transports[source].writer, handler.transports.get(client)
@@ -433,8 +470,6 @@ async def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionH
         except OSError as error:
             if to_reader.handler is not None:
                 to_reader.handler.cancel(f"Error sending data: {error}")
-    known = _course_of.get(source)
-    course = None if known is None else known()
     if course is not None and not course.has_room:
         await course.until_room()
 
@@ -444,7 +479,6 @@ WRAPPED = (
     (_drain_readers, ("drain_writers",), (ConnectionHandler,)),
     (_wake_when_room, ("wakeup",), (ConnectionHandler,)),
     (_note_multiplexed, ("__init__",), (Http2Connection, Http3Connection)),
-    (_withhold, ("handle_h2_event",), (Http2Connection,)),
-    (_give_leave, ("_handle_event",), (Http2Server, Http2Client)),
+    (_withhold, ("_handle_event",), (Http2Server, Http2Client)),
     (_stop_stream, ("_handle_event",), (Http3Server, Http3Client)),
 )

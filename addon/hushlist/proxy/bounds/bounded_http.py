@@ -178,8 +178,11 @@ def _pass_on_any_end(
         event = RequestEndOfMessage(event.stream_id)
     elif isinstance(event, ResponseProtocolError):
         event = ResponseEndOfMessage(event.stream_id)
-    if not isinstance(event, RequestTrailers):
-        yield from pass_on(stream, event)
+    return _no_steps() if isinstance(event, RequestTrailers) else pass_on(stream, event)
+
+
+def _no_steps() -> Generator[Any, Any, None]:
+    yield from ()
 
 
 #: what stands in the place of what mitmproxy reads with; and what is called in the place of functions of it, which it

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from functools import cached_property
 from http import HTTPStatus
+from math import inf
 from time import monotonic
 from typing import Any
 from weakref import WeakSet
@@ -72,10 +74,11 @@ def await_form(answered: http.HTTPFlow) -> None:
 class FlowingStream(HttpStream):
     """A request and its answer."""
 
-    #: octets of the body of the request, and of the answer, that have come while they are streamed
+    #: octets of the body of the request, and of the answer, that have come
     _came = _answered = 0
-    #: how many may, by mitmproxy's ``body_size_limit``; 0: any number
-    _most: int | None = None
+    #: up to how many octets what comes of it goes on as it is, once it is streamed
+    _request_flows: float = -1
+    _answer_flows: float = -1
     #: whether the client has all of its answer, though its body has not ended
     _is_answered = False
     #: until when a body is dropped behind its answer, and how much of it was
@@ -89,29 +92,34 @@ class FlowingStream(HttpStream):
     _answer_course: Course | None = None
     _has_queued = False
 
-    def handle_event(self, event: Any) -> _Steps:
-        """Handle an event; note what comes of a body while addons are asked, or an origin is connected to."""
-        if isinstance(event, (RequestData, ResponseData)) and self.child_layer is None:
-            self._note(event)
+    def handle_event(self, event: Any) -> Any:
+        """Handle an event; note what comes of a body while addons are asked, or an origin is connected to.
+
+        What is streamed as it is goes on at once: all else takes longer than to read and to send it.
+        """
+        if self.child_layer is None:
+            if isinstance(event, ResponseData):
+                self._answered += len(event.data)
+                if self._answer_course is None:
+                    self._answer_course = Course(self, is_answer=True)
+                if self._paused:
+                    self._queue(self._answer_course, event)
+                elif self._answered <= self._answer_flows and self.server_state == self.state_stream_response_body:
+                    return (SendHttp(event, self.context.client),)
+            elif isinstance(event, RequestData) and self._latest is None:
+                self._came += len(event.data)
+                if self._request_course is None:
+                    self._request_course = Course(self, is_answer=False)
+                if self._paused:
+                    self._queue(self._request_course, event)
+                elif self._came <= self._request_flows and self.client_state == self.state_stream_request_body:
+                    return (SendHttp(event, self.context.server),)
         steps = super().handle_event(event)
         return self._and_go_on(steps) if self._has_queued else steps
 
-    def _note(self, event: RequestData | ResponseData) -> None:
-        if isinstance(event, ResponseData):
-            course = self._answer_course
-            if course is None:
-                course = self._answer_course = Course(self, is_answer=True)
-        elif self._latest is None:
-            course = self._request_course
-            if course is None:
-                course = self._request_course = Course(self, is_answer=False)
-        else:
-            return
-        if not course.has_begun:
-            course.begin()
-        if self._paused:
-            course.queued += len(event.data)
-            self._has_queued = True
+    def _queue(self, course: Course, event: RequestData | ResponseData) -> None:
+        course.queued += len(event.data)
+        self._has_queued = True
 
     def _and_go_on(self, steps: _Steps) -> _Steps:
         yield from steps
@@ -169,6 +177,7 @@ class FlowingStream(HttpStream):
             yield from self._send_another_body()
         else:
             yield from _without_log(super().start_request_stream())
+            self._request_flows = self._flow_of(self.flow.request, self._stated_length)
 
     def _answer_before_end(self) -> _Steps:
         answer = self.flow.response
@@ -202,9 +211,7 @@ class FlowingStream(HttpStream):
         """
         if isinstance(event, RequestTrailers):
             return
-        if isinstance(event, RequestData):
-            self._came += len(event.data)
-        if self._is_too_long(self._came):
+        if self._came > self._most:
             yield from self._end("the body exceeds body_size_limit", _TOO_LARGE)
         elif self._is_of_wrong_length(has_ended=isinstance(event, RequestEndOfMessage)):
             yield from self._end("the body is not as long as its head says", _BAD_REQUEST)
@@ -214,14 +221,26 @@ class FlowingStream(HttpStream):
                     yield command
 
     def _is_of_wrong_length(self, *, has_ended: bool) -> bool:
-        request = self.flow.request
-        length = request.headers.get("content-length") if request.stream is True else None
-        return length is not None and (self._came > int(length) or (has_ended and self._came < int(length)))
+        length = self._stated_length if self.flow.request.stream is True else None
+        return length is not None and (self._came > length or (has_ended and self._came < length))
 
-    def _is_too_long(self, octets: int) -> bool:
-        if self._most is None:
-            self._most = human.parse_size(self.context.options.body_size_limit) or 0
-        return bool(self._most) and octets > self._most
+    @property
+    def _stated_length(self) -> int | None:
+        length = self.flow.request.headers.get("content-length")
+        return None if length is None else int(length)
+
+    @cached_property
+    def _most(self) -> float:
+        """How many octets a streamed body may have, by mitmproxy's ``body_size_limit``."""
+        return human.parse_size(self.context.options.body_size_limit) or inf
+
+    def _flow_of(self, message: http.Message, length: int | None = None) -> float:
+        """Up to how many octets a body goes on as it is; none where an addon changes it, or mitmproxy keeps it, too."""
+        options = self.context.options
+        is_kept = "store_streamed_bodies" in options and options.store_streamed_bodies
+        if message.stream is not True or is_kept:
+            return -1
+        return self._most if length is None else min(length, self._most)
 
     def check_body_size(self, request: bool) -> _Steps:
         """Whether a body that is read whole is too long, or is streamed from now on; a form has a bound of its own."""
@@ -238,13 +257,13 @@ class FlowingStream(HttpStream):
     def start_response_stream(self) -> _Steps:
         """Begin to send an answer whose body has not ended."""
         yield from _without_log(super().start_response_stream())
+        assert self.flow.response is not None
+        self._answer_flows = self._flow_of(self.flow.response)
 
     def state_stream_response_body(self, event: Any) -> _Steps:
         """Send what has come of an answer's body."""
-        if isinstance(event, ResponseData):
-            self._answered += len(event.data)
-            if self._is_too_long(self._answered):
-                return self._end("the body exceeds body_size_limit", _BAD_GATEWAY)
+        if self._answered > self._most:
+            return self._end("the body exceeds body_size_limit", _BAD_GATEWAY)
         steps: _Steps = super().state_stream_response_body(event)
         return steps
 

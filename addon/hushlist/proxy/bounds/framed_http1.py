@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import replace
 from http import HTTPStatus
 from logging import INFO
@@ -73,18 +73,22 @@ class FramedClient(Http1Client):
     """Asks an origin: it is told where a body ends, and its connection ends behind one."""
 
     #: whether the connection may become one for another protocol, and whether it ends behind the answer
-    _may_switch = _ends = False
+    _may_switch = _ends = _is_chunked = False
 
-    def send(self, event: Any) -> _Steps:
-        """Send a part of a request; no empty part, which would end a body of chunks, and nothing behind the body."""
-        if isinstance(event, RequestTrailers) or (isinstance(event, RequestData) and not event.data):
-            return
+    def send(self, event: Any) -> Any:
+        """Send a part of a request; nothing behind the body."""
+        if isinstance(event, RequestData):
+            assert self.stream_id == event.stream_id
+            return _sent_part(self.conn, event.data, is_chunked=self._is_chunked)
+        if isinstance(event, RequestTrailers):
+            return ()
         if isinstance(event, RequestHeaders):
             self._may_switch = _may_switch(event.request)
             self._ends = not event.end_stream and not _keeps_origin(event.request)
             sent = as_sent(event.request, has_body=not event.end_stream, may_switch=self._may_switch)
+            self._is_chunked = _is_in_chunks(sent)
             event = replace(event, request=sent)
-        yield from super().send(event)
+        return super().send(event)
 
     def read_headers(self, event: Any) -> _Steps:
         """Read a response's head: that the origin ends its connection is for the proxy alone. So is that it has
@@ -138,15 +142,20 @@ class FramedServer(Http1Server):
         super().__init__(context)
         self._waiting: deque[bytes] = deque()
         self._waits = 0
+        self._is_chunked = False
 
     def _handle_event(self, event: Any) -> _Steps:
-        if isinstance(event, events.DataReceived) and self.state == self.wait and self._can_wait():
-            self._waiting.append(event.data)
-            self._waits += len(event.data)
-            if self._waits > MOST_WAITING:
-                _full.setdefault(self.conn, asyncio.Event())
-        else:
-            yield from super()._handle_event(event)
+        if self.state == self.wait and isinstance(event, events.DataReceived) and self._can_wait():
+            return self._let_wait(event.data)
+        steps: _Steps = super()._handle_event(event)
+        return steps
+
+    def _let_wait(self, data: bytes) -> _Steps:
+        self._waiting.append(data)
+        self._waits += len(data)
+        if self._waits > MOST_WAITING:
+            _full.setdefault(self.conn, asyncio.Event())
+        yield from ()
 
     def _can_wait(self) -> bool:
         """Whether nothing else waits with it: over HTTP/2, the client's leave to send it the answer would."""
@@ -163,13 +172,29 @@ class FramedServer(Http1Server):
         if self._waits <= MOST_WAITING and (full := _full.pop(self.conn, None)) is not None:
             full.set()
 
-    def send(self, event: Any) -> _Steps:
-        """Send a part of a response; no empty part, which would end a body of chunks, and nothing behind the body."""
-        if isinstance(event, ResponseTrailers) or (isinstance(event, ResponseData) and not event.data):
-            return
-        if isinstance(event, ResponseHeaders) and self.request is not None:
-            event = replace(event, response=as_answered(self.request, event.response))
-        yield from super().send(event)
+    def send(self, event: Any) -> Any:
+        """Send a part of a response; nothing behind the body."""
+        if isinstance(event, ResponseData):
+            assert self.stream_id == event.stream_id
+            return _sent_part(self.conn, event.data, is_chunked=self._is_chunked)
+        if isinstance(event, ResponseTrailers):
+            return ()
+        if isinstance(event, ResponseHeaders):
+            if self.request is not None:
+                event = replace(event, response=as_answered(self.request, event.response))
+            self._is_chunked = _is_in_chunks(event.response)
+        return super().send(event)
+
+
+def _is_in_chunks(message: http.Message) -> bool:
+    return _CHUNKED in message.headers.get(_ENCODING, "").lower()
+
+
+def _sent_part(to: Connection, data: bytes, *, is_chunked: bool) -> Iterable[commands.Command]:
+    """What sends a part of a body; no empty part, which would end a body of chunks."""
+    if not data:
+        return ()
+    return (commands.SendData(to, b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data),)
 
 
 def _error_of_origin(stream_id: int, why: str) -> ResponseProtocolError:
@@ -314,9 +339,13 @@ def _relay_behind_switch(end: Callable[..., _Steps], stream: HttpStream) -> _Ste
 _full: WeakKeyDictionary[Connection, asyncio.Event] = WeakKeyDictionary()
 
 
-async def _read_no_more(drain: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> None:
+def _read_no_more(drain: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> Awaitable[None]:
     """Wait, behind what was read of a connection, until more may be read of it."""
-    await drain(handler)
+    return _until_not_full(drain(handler), handler) if _full else drain(handler)
+
+
+async def _until_not_full(drained: Awaitable[None], handler: ConnectionHandler) -> None:
+    await drained
     full, io = _full.get(handler.client), handler.transports.get(handler.client)
     if full is not None and io is not None and io.handler is asyncio.current_task():
         await full.wait()
@@ -392,12 +421,17 @@ def _connect_anew(connect: Callable[..., _Steps], layer: HttpLayer, event: Any, 
 
 def _handle_known(handle: Callable[..., _Steps], layer: HttpLayer, event: Any) -> _Steps:
     """Handle an event, unless it comes from a connection that is forgotten."""
-    is_known = True
-    if isinstance(event, events.ConnectionEvent) and event.connection.state is ConnectionState.CLOSED:
-        is_known = event.connection in layer.connections or event.connection is layer.context.server
-    if is_known:
+    is_end = isinstance(event, events.ConnectionClosed)
+    if is_end or (isinstance(event, events.ConnectionEvent) and event.connection.state is ConnectionState.CLOSED):
+        return _handle_ended(handle, layer, event, is_end=is_end)
+    return handle(layer, event)
+
+
+def _handle_ended(handle: Callable[..., _Steps], layer: HttpLayer, event: Any, *, is_end: bool) -> _Steps:
+    is_closed = event.connection.state is ConnectionState.CLOSED
+    if not is_closed or event.connection in layer.connections or event.connection is layer.context.server:
         yield from handle(layer, event)
-    if isinstance(event, events.ConnectionClosed):
+    if is_end:
         _forget_ended(layer)
 
 
