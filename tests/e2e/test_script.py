@@ -16,7 +16,7 @@ import pytest
 from e2e.origin import Origin
 from e2e.policies import replace, simple_policy
 from e2e.proxy import CHECKOUT, FILTER, Proxy, eventually, mitmdump
-from hushlist.proxy.service.script_watch import STAYS
+from hushlist.proxy.service.script_watch import BROKEN, STAYS
 from hushlist.system.package_code import OTHER_CODE
 
 PLAIN = "from hushlist.proxy.addon import Hushlist\n\naddons = [Hushlist()]\n"
@@ -192,6 +192,12 @@ def test_the_package_is_changed_under_load(
         assert still_decides(proxy, origin)
         warnings = proxy.get("http://hushlist.internal/readyz").json().get("warnings", [])
         assert OTHER_CODE in warnings
+        if kind == "replaced":
+            script.write_text(PLAIN.replace("Hushlist\n", "Hushlist, New\n", 1))  # which the new package may have
+            proxy.log.wait_for("if the package was replaced, too, start mitmproxy again")
+            answer = proxy.get("http://hushlist.internal/readyz").json()
+            assert answer["reason"].endswith(f"is not used: {OTHER_CODE}")
+            assert f"{BROKEN}: {STAYS}" in answer["warnings"]
         assert load.goes_on()
     assert load.others == set()
     assert "ads.test" not in str(arrived.requests)

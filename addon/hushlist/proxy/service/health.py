@@ -85,7 +85,8 @@ def why_unready(runtime: Runtime) -> str:
     if runtime.engine is None:
         return runtime.without_policy()
     if runtime.problem is not None:
-        return "the last change of the policy or its lists is not used: it has mistakes"
+        why = OTHER_CODE if runtime.has_other_code else "it has mistakes"
+        return f"the last change of the policy or its lists is not used: {why}"
     for own in runtime.engine.policy.subscribed:
         most, state = own.subscription.max_age, runtime.list_states.get(own.subscription.url)
         if most is not None and state is not None and time() - state.checked > most:
@@ -96,7 +97,8 @@ def why_unready(runtime: Runtime) -> str:
 def warnings_of(runtime: Runtime) -> Iterator[str]:
     """What fails although requests are decided; it names no file, list or host, as everybody may read it."""
     if runtime.script_fault is not None:
-        yield f"{runtime.script_fault}: what was loaded before stays in force, and mitmproxy could not start"
+        could_start = "" if runtime.has_other_code else ", and mitmproxy could not start"  # it may need the new package
+        yield f"{runtime.script_fault}: what was loaded before stays in force{could_start}"
     if missing := not_taken():
         yield f"{OTHER_MITMPROXY}: {', '.join(missing)}"
     if runtime.has_other_code:

@@ -157,7 +157,9 @@ class ScriptWatch:
             self._fail(GONE, f"{path}: {reason_of(error)}: {STAYS}; mend that, since mitmproxy cannot start so")
         except _ScriptError as error:
             self._may_pass = error.may_pass
-            self._fail(BROKEN, f"{path}: {error}: {STAYS}; correct the file, since mitmproxy cannot start with it")
+            newer = "if the package was replaced, too, start mitmproxy again; otherwise " if error.may_pass else ""
+            advice = f"{newer}correct the file, since mitmproxy cannot start with it"
+            self._fail(BROKEN, f"{path}: {error}: {STAYS}; {advice}")
         else:
             self._fault = self._runtime.script_fault = None
         return hushlist
