@@ -9,6 +9,8 @@ it has seen; the origin's own log is the judge of what passes. The exit code is 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import json
 import logging
@@ -18,14 +20,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
 import traceback
+import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -41,7 +47,7 @@ from e2e.test_quotas import NOON, policy_of
 from e2e.test_subscriptions import make_due
 from e2e.test_unblock import form_of
 from faults.lab import DECIDES, Lab
-from faults.table import NotHereError
+from faults.table import NOT_USED, NotHereError
 from hushlist.journal.log_database import LogFilters, newest_records
 from hushlist.journal.log_files import read_newest_first
 from hushlist.unblock.overrides import Overrides
@@ -598,6 +604,86 @@ def _truncated(folder: Path, origin: Origin) -> str:
     return _rotated(folder, origin, "copytruncate", "flock", "{}/decisions.lock")
 
 
+# -- the package is updated --------------------------------------------------------------------------------------------
+
+
+def _wheel(folder: Path, version: str) -> Path:
+    """A wheel of this checkout's package that says it is a version; another version has other code, too."""
+    package, path = FILTER.parent / "hushlist", folder / f"hushlist-{version}-py3-none-any.whl"
+    about, record = f"hushlist-{version}.dist-info", list[str]()
+    with zipfile.ZipFile(path, "w") as wheel:
+
+        def add(name: str, octets: bytes) -> None:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(octets).digest()).rstrip(b"=").decode()
+            record.append(f"{name},sha256={digest},{len(octets)}\n")
+            wheel.writestr(name, octets)
+
+        for file in sorted(package.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                more = f"\n#: of version {version}\n".encode() if file.suffix == ".py" else b""
+                add(str(file.relative_to(package.parent)), file.read_bytes() + more)
+        add(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: hushlist\nVersion: {version}\n".encode())
+        add(f"{about}/WHEEL", b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "".join(record) + f"{about}/RECORD,,\n")
+    return path
+
+
+def _updated_under_load(folder: Path, origin: Origin) -> str:
+    """By pip, while clients ask for all that reads files of the package; the next start has the new version."""
+    lab, place = Lab(folder, origin), folder / "installed"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    python = place / "bin" / "python"
+    (packages,) = place.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", "--upgrade"]
+    own = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    subprocess.run([*install, str(_wheel(folder, "90.1"))], check=True, capture_output=True, env=own)
+    lab.command = (str(python),)
+    over, asked = threading.Event(), Counter[str]()
+    languages = sorted(path.stem for path in (FILTER.parent / "hushlist").rglob("texts/*.json"))
+    pages = [("http://ads.test/", 403), ("http://good.test/", 200), ("http://hushlist.internal/", 200)]
+    pages += [(f"http://hushlist.internal/{path}", 200) for path in ("setup", "metrics", "history", "healthz")]
+
+    def ask() -> list[tuple[str, str]]:
+        wrong = list[tuple[str, str]]()
+        while not over.is_set():
+            for language, (url, expected) in product(languages, pages):
+                if over.is_set():
+                    break
+                try:
+                    seen = str(lab.proxy.get(url, {"Accept-Language": language}).status_code)
+                except httpx.TransportError as error:
+                    seen = repr(error)
+                asked[url] += 1
+                if seen != str(expected):
+                    wrong.append((f"{url} {language}", seen))
+        return wrong
+
+    with lab.running() as proxy, ThreadPoolExecutor(2) as threads:
+        assert proxy is not None, lab.said
+        start = len(lab.proxy.log)
+        asking = [threads.submit(ask) for _ in range(2)]
+        try:
+            wait_until(lambda: sum(asked.values()) > 20)
+            subprocess.run([*install, str(_wheel(folder, "90.2"))], check=True, capture_output=True, env=own)
+            lab.wait_for("the package on the disk is gone, or is another", start)
+            lab.list.write_bytes(lab.list.read_bytes() + b"- new.test/\n")
+            lab.wait_for(NOT_USED, start)
+            enough = sum(asked.values()) + 2 * len(languages) * len(pages)
+            wait_until(lambda: sum(asked.values()) > enough, 2 * PATIENCE)
+        finally:
+            over.set()
+        wrong = asking[0].result() + asking[1].result()
+        assert not wrong, wrong
+        assert (lab.seen(), status(lab, "new.test")) == (DECIDES, 200)
+        assert "Traceback" not in lab.proxy.log.text(start)
+    with lab.running() as proxy:
+        assert proxy is not None, lab.said
+        assert (lab.seen(), status(lab, "new.test")) == (DECIDES, 403)
+        assert "the package on the disk is" not in lab.proxy.log.text()
+    return f"{sum(asked.values())} answers under load, none lost or wrong; the next start has the change"
+
+
 @contextmanager
 def _environment(own: dict[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in own}
@@ -623,6 +709,7 @@ TRIALS = (
     Trial("two proxies have one store, and one is killed", _two_on_one_store),
     Trial("logrotate renames the log", _renamed),
     Trial("logrotate copies and truncates the log", _truncated),
+    Trial("pip updates the package under load", _updated_under_load),
 )
 
 

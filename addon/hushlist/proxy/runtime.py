@@ -272,9 +272,9 @@ class Runtime:
 
     def _open_journal(self, settings: LogSettings | None) -> None:
         """Write the log as the policy says; a log that cannot be written is reported, and requests go on."""
-        if self.journal is not None:
-            self.journal.close()
-        self.journal = None
+        before, self.journal = self.journal, None
+        if before is not None:
+            _close_soon(before)
         if settings is not None:
             try:
                 self.journal = LogWriter(settings)
@@ -378,7 +378,9 @@ class Runtime:
             self._minutes.close()
             self.quotas = self._minutes = None
         self.notifier.close()
-        self._open_journal(None)
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
         for overrides in (self.overrides, self._opened):
             if overrides is not None:
                 overrides.close()
@@ -434,7 +436,7 @@ def _database_of(overrides: Overrides) -> PostgresAddress | None:
     return overrides.place if isinstance(overrides.place, PostgresAddress) else None
 
 
-def _close_soon(store: Overrides | UseMinutes) -> None:
-    """Close a store in a thread: it may wait for its database."""
+def _close_soon(store: Overrides | UseMinutes | LogWriter) -> None:
+    """Close a store, or a log, in a thread: it may wait for its database, or for the disk."""
     with suppress(RuntimeError):  # the machine has no thread left: it stays open
         Thread(target=store.close, name="hushlist: close a store", daemon=True).start()
