@@ -28,6 +28,7 @@ MODULES = """
     hushlist.policy.groups hushlist.policy.notify_channels hushlist.policy.pass_through hushlist.policy.policy_file
     hushlist.policy.proxy_settings hushlist.policy.quotas hushlist.policy.recurrence hushlist.policy.safe_browsing
     hushlist.policy.schedule hushlist.policy.subscription hushlist.proxy.bounds.bounded_websocket
+    hushlist.proxy.bounds.object_patches
     hushlist.proxy.dashboard.api_description hushlist.proxy.page.access_form hushlist.proxy.page.pages
     hushlist.proxy.service.health hushlist.publish.hidden_list hushlist.publish.list_history
     hushlist.publish.list_server hushlist.publish.list_writer hushlist.publish.published_list

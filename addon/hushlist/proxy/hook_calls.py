@@ -26,6 +26,7 @@ from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.errors import logger_of
+from hushlist.proxy.bounds.object_patches import put_on
 from hushlist.proxy.connections.client_connections import all_connections, end_connection
 
 logger = logger_of(__name__)
@@ -90,7 +91,7 @@ def ask_the_filter(addons: AddonManager, filter_: object) -> None:
     calls = _calls_of(addons)
     if calls is None:
         calls = HookCalls(addons)
-        setattr(addons, _NAME, calls.trigger_event)
+        put_on(addons, _NAME, calls.trigger_event)
     calls.filter = filter_
 
 

@@ -31,6 +31,7 @@ from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 
 from hushlist.proxy.bounds.back_pressure import FlowingH2
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
+from hushlist.proxy.bounds.object_patches import put_on
 from hushlist.url.http_head import HEAD_LIMIT, LONGEST_HEADERS
 
 #: octets that wait to be read as HTTP/1, by default: four times what a head may have
@@ -147,7 +148,7 @@ def _read_few_folds(read_headers: Callable[..., http.Headers], lines: list[bytes
 def _begin_with_final_heads(begin: Callable[..., None], client: _http1.Http1Client, context: Context) -> None:
     """Begin to read an origin: no head but the final one."""
     begin(client, context)
-    client.buf = FinalHeads()
+    put_on(client, "buf", FinalHeads())
 
 
 _METHOD_AND_VERSION = re.compile(rb"[A-Z]{3,}+.*?HTTP/", re.IGNORECASE)

@@ -72,7 +72,7 @@ def await_form(answered: http.HTTPFlow) -> None:
 
 
 class FlowingStream(HttpStream):
-    """A request and its answer."""
+    """A request and its answer, whose bodies go on while they arrive, as fast as they are read."""
 
     #: octets of the body of the request, and of the answer, that have come
     _came = _answered = 0

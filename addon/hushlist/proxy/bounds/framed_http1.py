@@ -53,6 +53,7 @@ from mitmproxy.utils import human
 
 from hushlist.errors import printable
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
+from hushlist.proxy.bounds.object_patches import put_on
 from hushlist.url.http_head import LONGEST_WHOLE_BODY, may_join_request, tells_body
 
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
@@ -330,7 +331,7 @@ def _relay_behind_switch(end: Callable[..., _Steps], stream: HttpStream) -> _Ste
         return
     stream.flow.live = False
     stream.child_layer = TCPLayer(stream.context)
-    setattr(stream, "_handle_event", stream.passthrough)  # noqa: B010
+    put_on(stream, "_handle_event", stream.passthrough)
     yield from stream.child_layer.handle_event(events.Start())
     yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
 

@@ -20,6 +20,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from hushlist.errors import logger_of
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
+from hushlist.proxy.bounds.object_patches import put_on
 
 logger = logger_of(__name__)
 
@@ -151,7 +152,7 @@ def announce_end(client: connection.Client, latest: float) -> None:
     handler = handler_of(client)
     for own in () if handler is None else _layers(handler.layer):
         if isinstance(own, Http2Server) and own.conn is client and "data_to_send" not in vars(own.h2_conn):
-            setattr(own.h2_conn, "data_to_send", _GoAway(own.h2_conn, latest).data_to_send)  # noqa: B010
+            put_on(own.h2_conn, "data_to_send", _GoAway(own.h2_conn, latest).data_to_send)
 
 
 class _GoAway:
@@ -222,6 +223,6 @@ def end_connection(client: connection.Client) -> None:
         else:
             handler.close_connection(client)
         return
-    handler.layer = _Silent(handler.layer.context)
+    put_on(handler, "layer", _Silent(handler.layer.context))
     for other in set(handler.transports) - {client}:
         handler.close_connection(other)

@@ -25,6 +25,7 @@ from hushlist.match.rule import Action, Anything
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import NameAnswers
 from hushlist.proxy import flow_outcome
+from hushlist.proxy.bounds.object_patches import put_on
 from hushlist.proxy.connections.alternative_services import read_service_record
 from hushlist.proxy.flow_request import client_of_flow, hosts_of_name, naming_of, request_of_question
 from hushlist.proxy.hook_calls import begin
@@ -202,7 +203,7 @@ def ask_filter_first(addons: addonmanager.AddonManager) -> None:
     resolver = addons.get("dnsresolver")
     if resolver in addons.chain:
         # no addon around it: mitmproxy looks for every hook in every addon, which is slow where attributes are computed
-        resolver.dns_request = partial(ask_name_server, resolver)
+        put_on(resolver, "dns_request", partial(ask_name_server, resolver))
         addons.chain = [*(addon for addon in addons.chain if addon is not resolver), resolver]
 
 

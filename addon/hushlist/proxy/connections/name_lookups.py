@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from mitmproxy import connection
 
 from hushlist.policy.groups import address_text
+from hushlist.proxy.bounds.object_patches import put_on, take_off
 
 #: names that are looked up at once, and of one client: others wait for their turn
 MOST_LOOKUPS, MOST_OF_CLIENT = 128, 16
@@ -38,12 +39,12 @@ class NameLookups:
     def run(self) -> None:
         """Begin; called in the event loop."""
         self._loop = asyncio.get_running_loop()
-        setattr(self._loop, "getaddrinfo", self.look_up)  # noqa: B010
+        put_on(self._loop, "getaddrinfo", self.look_up)
 
     def close(self) -> None:
         """Leave it to the event loop again."""
         if self._loop is not None and vars(self._loop).get("getaddrinfo") == self.look_up:
-            del vars(self._loop)["getaddrinfo"]
+            take_off(self._loop, "getaddrinfo")
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def note(self, client: connection.Client) -> None:

@@ -19,6 +19,7 @@ from mitmproxy.proxy.layers import TCPLayer
 from mitmproxy.proxy.layers.http import HttpStream
 from mitmproxy.proxy.layers.modes import DestinationKnown, Socks5Proxy
 
+from hushlist.proxy.bounds.object_patches import put_on
 from hushlist.proxy.hook_calls import BegunCoroutine
 
 
@@ -270,7 +271,7 @@ def _ask_before_answer(
         asked = SocksRequest(asking.context, is_refused=False)
         yield HushlistSocksHook(asked)
         if asked.is_refused:
-            asking._handle_event = asking.done
+            put_on(asking, "_handle_event", asking.done)
             return "refused by hushlist"
     return (yield from finish(asking))
 

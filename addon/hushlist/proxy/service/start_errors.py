@@ -13,6 +13,8 @@ from collections.abc import Mapping
 
 from mitmproxy.addonmanager import AddonManager
 
+from hushlist.proxy.bounds.object_patches import filter_log_of
+
 #: the ``extra`` of a message that is a reason not to start
 ENDS_THE_START: Mapping[str, object] = {"ends_the_start": True}
 #: loggers of the filter, and of the library by which it asks a database
@@ -22,8 +24,8 @@ _OURS = ("hushlist", "psycopg")
 def count_reasons_alone(addons: AddonManager) -> None:
     """Have mitmproxy's check at the start leave out the filter's other errors."""
     check = addons.get("errorcheck")
-    if check is not None and _ends_the_start not in check.logger.filters:
-        check.logger.addFilter(_ends_the_start)
+    if check is not None:
+        filter_log_of(check, "logger", _ends_the_start)
 
 
 def _ends_the_start(record: logging.LogRecord) -> bool:

@@ -49,7 +49,7 @@ class _Dates(SimpleNamespace):
 
 
 #: as in ``bounded_http``
-REPLACED = ((certs, "datetime", _Dates(**{**vars(datetime_module), "datetime": _ByDay})),)
+REPLACED = ((certs, "datetime", _Dates(**{**vars(datetime_module), "__doc__": _Dates.__doc__, "datetime": _ByDay})),)
 
 
 def forget_certificates(store: Any) -> None:

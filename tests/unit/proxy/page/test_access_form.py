@@ -122,7 +122,7 @@ def test_codes_stand_beside_it_where_they_are_taken(is_both: bool) -> None:
 @each_row("state", [None, *RequestState])
 def test_no_text_becomes_markup(state: RequestState | None) -> None:
     plain, _ = shown(AccessOffer("t", "/a", LoggedClients.KEEP, state, "word", "failed"))
-    text, policy = shown(AccessOffer(HOSTILE, HOSTILE, state, HOSTILE, "failed"))
+    text, policy = shown(AccessOffer(HOSTILE, HOSTILE, LoggedClients.KEEP, state, HOSTILE, "failed"))
     tags = re.compile("<[a-z/!][^>]*")
     assert [tag.split()[0] for tag in tags.findall(text)] == [tag.split()[0] for tag in tags.findall(plain)]
     assert "alert(1)" not in policy
