@@ -17,6 +17,17 @@ def differing_lines(old: Path | None, new: Path, at_once: int) -> Iterator[tuple
         yield list(filter(_says, gone)), list(filter(_says, came))
 
 
+def share_kept(old: Path, new: Path) -> float:
+    """The share of the lines of a version that another one has, too; 1 if it has none.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    gone = sum(len(gone) for gone, _ in differing_lines(old, new, COMPARED))
+    total = sum(len(came) for _, came in differing_lines(None, old, COMPARED))
+    return 1 - gone / total if total else 1.0
+
+
 def _says(line: bytes) -> bool:
     return line[:1] not in (b"", b"#", b"!", b";")
 

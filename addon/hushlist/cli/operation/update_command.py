@@ -6,7 +6,9 @@ import argparse
 import shlex
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from hushlist.cli.common import (
@@ -24,6 +26,7 @@ from hushlist.cli.common import (
     shown_progress,
 )
 from hushlist.errors import Problem, SourceError, number_of, right_aligned
+from hushlist.lists.line_differences import share_kept
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy import shipped_policy
 from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
@@ -254,6 +257,28 @@ def _span(seconds: float) -> str:
     return f"{minutes // 1440}d" if minutes >= 1440 else f"{minutes // 60}h" if minutes >= 60 else f"{minutes}m"
 
 
+#: seconds between two versions of a list that is new each day, at most
+_NEARLY_DAILY = 2 * 86400.0
+
+
+def _is_new_each_day(store: ListStore, versions: tuple[Version, ...]) -> bool:
+    """Whether each version that is kept had few lines of the one before, and the one that is held back has, too.
+
+    A list that was good until now, and lost most of itself once, is no such list.
+    """
+    held, times = store.held(), [version.since for version in versions]
+    if held is None or len(versions) < 2 or any(new - old > _NEARLY_DAILY for new, old in pairwise(times)):
+        return False
+    paths = [held, *(version.path for version in versions)]
+    with suppress(OSError):
+        return all(share_kept(old, new) < _FEW_KEPT for new, old in pairwise(paths))
+    return False
+
+
+#: of the lines of a version, the share that the next one has where lists are new each day
+_FEW_KEPT = 0.5
+
+
 def _troubles(own: _List, state: ListState, versions: tuple[Version, ...], command: str) -> Iterator[str]:
     if own.subscribed is not None and not versions:
         yield f"there is no copy of it yet: run '{command}'"
@@ -261,5 +286,5 @@ def _troubles(own: _List, state: ListState, versions: tuple[Version, ...], comma
         yield f"failed {number_of(state.faults, 'time', 'times')}: {state.fault}"
     if state.held:
         yield f"held back: {'; '.join(state.reasons)}"
-        if any(reason.startswith("it loses ") for reason in state.reasons):
+        if any(reason.startswith("it loses ") for reason in state.reasons) and _is_new_each_day(own.store, versions):
             yield "if each version has other rules, as of a list that is new each day, write gate: {rolling: true}"
