@@ -150,7 +150,7 @@ def _named_column(record: Sequence[str]) -> int | None:
 
 
 def _commented_column(comment: str, number: int, separator: str) -> int | None:
-    """The same for a comment: each of its fields is a name, and a record has the field."""
+    """The place of the column that a comment names: each of its fields is a name, and a record has the field."""
     names = _fields(comment.strip("# \t"), separator)
     column = _named_column(names)
     is_header = column is not None and column < number and (len(names) > 1 or number == 1)

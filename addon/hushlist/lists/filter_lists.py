@@ -124,7 +124,7 @@ def read_adblock(
 
 
 def read_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
-    """The same, where a host or a line of a hosts file means that host, as for uBlock Origin.
+    """The rules of an Adblock list in which a host, or a line of a hosts file, means that host, as for uBlock Origin.
 
     >>> from hushlist.match.rule import each_rule
     >>> rules = read_adblock_hosts(b"||a.example^\\nb.example\\n0 c.example", ListDefaults(), ProblemReport("f"))

@@ -141,7 +141,7 @@ class RowTerms:
         return known
 
     def read(self, row: TableRow) -> tuple[bool, Terms]:
-        """The same, read anew."""
+        """What ``of`` gives, read anew."""
         parts, offsets, terms = self._sections
         try:
             (first,) = NUMBER.unpack(self._within(parts, row.part * NUMBER.size, NUMBER.size))

@@ -297,7 +297,7 @@ def _without_index(path: bytes) -> bytes:
 
 
 def remove_every_index(parts: Parts) -> Parts:
-    """The same for variant P, whose (6) has removed what is empty behind it, and again if another one is then the last
+    """A (8) of variant P, whose (6) has removed what is empty behind an index; again if another one is then the last
     (reading 33)."""
     is_http = parts.scheme == b"http" and is_hierarchical(parts)
     return parts._replace(path=_without_indexes(parts.path)) if is_http else parts

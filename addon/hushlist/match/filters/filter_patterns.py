@@ -173,7 +173,7 @@ _DOT = ord(".")
 
 
 def regex_test(source: str, *, match_case: bool) -> tuple[Test, int, Automaton | None]:
-    """The same for a regular expression; how often it may look at each octet, and the automaton that it needs."""
+    """The test of a regular expression; how often it may look at each octet, and the automaton that it needs."""
     expression, _, weight = linear_regex(source, match_case=match_case)
     search, automaton = expression.search, expression if isinstance(expression, Automaton) else None
     return lambda text, _start, _end: search(text.plain) is not None, weight, automaton

@@ -212,7 +212,7 @@ class _Options:
             raise ValueError(_unusable(name))
 
     def add_of_names(self, name: str, value: str | None, *, is_not: bool, is_exception: bool) -> None:
-        """The same in a list for name servers."""
+        """Take in an option of a filter in a list for name servers."""
         if name in ("important", "badfilter") and value is None and not is_not:
             self.add(name, value, is_not=False, is_exception=is_exception)
         elif name == "denyallow" and value and not is_not:
