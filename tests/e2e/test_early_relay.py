@@ -208,6 +208,51 @@ def test_either_side_may_end_first_and_much_flows_both_ways(
         until(lambda: answers == [b"thanks"])
 
 
+def lead_on(accepted: socket.socket) -> None:
+    """As another proxy that is asked by CONNECT: each side may end before the other."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += accepted.recv(1)
+    with socket.create_connection((LOOPBACK, int(head.split()[1].rpartition(b":")[2]))) as led:
+        accepted.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        back = threading.Thread(target=_pump, args=(led, accepted), daemon=True)
+        back.start()
+        _pump(accepted, led)
+        back.join(PATIENCE)
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while chunk := source.recv(1 << 16):
+            target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
+
+
+def greet_and_hash(accepted: socket.socket) -> None:
+    accepted.sendall(GREETING)
+    hash_all(accepted)
+
+
+def test_each_side_may_end_first_behind_another_proxy(start: Callable[..., Proxy], tmp_path: Path) -> None:
+    sent = bytes(range(256)) * (1 << 12)
+    with serving(lead_on) as other, serving(hash_all) as server, serving(greet_and_hash) as greeting:
+        proxy = start(
+            policy=policy_of(tmp_path / "own", "chat.test"),
+            proxy_mode=f"upstream:http://{LOOPBACK}:{other.port}",
+            options={**OTHERS, "upstream_proxy": other.port},
+        )
+        for octets in (sent, b"hello"):
+            with proxy.tunnel("chat.test", server.port) as connection:
+                connection.sendall(octets)
+                connection.shutdown(socket.SHUT_WR)
+                assert read_all(connection) == hashlib.sha256(octets).hexdigest().encode()
+        with proxy.tunnel("chat.test", greeting.port) as connection:
+            assert connection.recv(100) == GREETING  # after a second
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+            assert read_all(connection) == hashlib.sha256(sent).hexdigest().encode()
+
+
 def until(is_so: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not is_so():

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any
 
 from mitmproxy import connection
-from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy import commands, events, layer, tunnel
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import TCPLayer
 from mitmproxy.proxy.layers.http import HttpStream
@@ -120,7 +120,7 @@ class LaterAsked(layer.NextLayer):
 class OneSideEnds(commands.Command):
     """Ends one side of a connection in a tunnel, where mitmproxy would end both: it passes on what it does not know."""
 
-    def __init__(self, end: commands.Command) -> None:
+    def __init__(self, end: commands.CloseConnection) -> None:
         self.end = end
 
 
@@ -171,7 +171,7 @@ class EarlyRelay(layer.Layer):
         self._is_apart = not own.tls and own.via is None
         self._server = connection.Server(address=own.address) if self._is_apart else own
         is_tunnel = any(isinstance(above, HttpStream) for above in context.layers)
-        self._keeps_sides = self._is_apart and is_tunnel and context.client.alpn != b"h2"
+        self._keeps_sides = not own.tls and is_tunnel and context.client.alpn != b"h2"
         self._wakeup: commands.RequestWakeup | None = None
         self._held: list[events.Event] = []
         self._is_opened = self._is_greeted = False
@@ -234,8 +234,10 @@ class EarlyRelay(layer.Layer):
         if is_of_server and self._is_apart and not isinstance(self._child, TCPLayer):
             return  # of the connection that was closed
         for command in self._child.handle_event(event):
-            is_half = isinstance(command, commands.CloseTcpConnection) and command.half_close
-            yield OneSideEnds(command) if is_half and self._keeps_sides else command
+            if self._keeps_sides and isinstance(command, commands.CloseTcpConnection) and command.half_close:
+                yield OneSideEnds(command)
+            else:
+                yield command
 
     def _end(self) -> layer.CommandGenerator[None]:
         self._child = Refused(self.context)
@@ -284,9 +286,21 @@ def _end_one_side(
         yield command.end if isinstance(command, OneSideEnds) else command
 
 
+def _end_one_side_upstream(
+    handle: Callable[..., layer.CommandGenerator[None]], through: tunnel.TunnelLayer, command: commands.Command
+) -> layer.CommandGenerator[None]:
+    """End one side of what is relayed through another proxy."""
+    if not isinstance(command, OneSideEnds) or command.end.connection != through.conn:
+        yield from handle(through, command)
+        return
+    for led in handle(through, command.end):
+        yield OneSideEnds(led) if isinstance(led, commands.CloseConnection) else led
+
+
 #: as in ``bounds.bounded_http``
 WRAPPED = (
     (_ask_at_start, ("_handle_event",), (layer.NextLayer,)),
     (_ask_before_answer, ("finish_start",), (DestinationKnown,)),
     (_end_one_side, ("passthrough",), (HttpStream,)),
+    (_end_one_side_upstream, ("_handle_command",), (tunnel.TunnelLayer,)),
 )
