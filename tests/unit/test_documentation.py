@@ -74,6 +74,12 @@ PROMISES: dict[str, list[tuple[str, str, int]]] = {
         ("no more than # updates at one time", "hushlist.publish.list_server:MOST_OF_CALLER", 1),
         ("still served for # seconds", "hushlist.proxy.service.graceful_stop:NOTICE", 1),
         ("ends within # days |", "hushlist.doctor.installation:_NOTICE", 1),
+        ("the rules say of them | # hosts", "hushlist.decide.known_hosts:MOST_KNOWN", 1),
+        ("were looked for | # names", "hushlist.match.filters.filter_table:MOST_NAMES", 1),
+        ("names, # filters", "hushlist.match.filters.filter_table:MOST_KNOWN", 1),
+        ("live page | # decisions", "hushlist.proxy.statistics:MOST_RECENT", 1),
+        ("list and category | # of each", "hushlist.proxy.statistics:MOST_NAMES", 1),
+        ("where it is written | # records", "hushlist.journal.log_writer:MOST_WAITING", 1),
     ],
     "rules/groups.md": [("at most # schedules in a row", "hushlist.policy.schedule:_DEEPEST", 1)],
     "rules/lists.md": [

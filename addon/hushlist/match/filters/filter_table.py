@@ -64,7 +64,7 @@ _COLUMNS = 4
 MOST_WORDS = 1 << 17
 #: words that are kept with their filters, and these filters; pages and hosts with their keys
 MOST_KNOWN = 1 << 15
-_MOST_NAMES = 1 << 14
+MOST_NAMES = 1 << 12
 #: what it takes to compare a filter, to read one and each of its octets, and to look up the words of a URL, in octets
 #: that are compared
 _COMPARING, _READING, _READING_OCTET, _WORDS = 1 << 12, 1 << 13, 1 << 7, 100
@@ -290,8 +290,8 @@ class FilterTable:
         self._filters: dict[int, StoredFilter] = {}
         #: of pages, and of hosts: a name -> by what its filters are found
         families = FILTERS, EXCEPTIONS
-        self._pages = [lru_cache(_MOST_NAMES)(partial(_keys_of_page, self._names[family])) for family in families]
-        self._hosts = [lru_cache(_MOST_NAMES)(partial(_keys_of_host, self._names[family])) for family in families]
+        self._pages = [lru_cache(MOST_NAMES)(partial(_keys_of_page, self._names[family])) for family in families]
+        self._hosts = [lru_cache(MOST_NAMES)(partial(_keys_of_host, self._names[family])) for family in families]
 
     def of_host(self, host: bytes) -> list[StoredFilter]:
         """The filters for whole hosts that fit; a host has few words, and each few filters of a list."""
@@ -394,7 +394,7 @@ class FilterTable:
 
 def _keys_of_page(known: set[_Key] | None, page: bytes) -> frozenset[_Key]:
     names = [_PAGE + own.encode() for own in names_of(page.decode("ascii", "replace"))]
-    return frozenset(names if known is None else known.intersection(names))
+    return frozenset(names if known is None else known.intersection(names)) or _NO_KEYS
 
 
 def _keys_of_host(known: set[_Key] | None, host: bytes) -> _HostKeys:
@@ -404,8 +404,10 @@ def _keys_of_host(known: set[_Key] | None, host: bytes) -> _HostKeys:
             names.append(_HOST + host)
         by_words = by_words or known is None or _BY_WORDS + host in known
         host = host.partition(b".")[2]
-    return _HostKeys(frozenset(names), by_words)
+    return _HostKeys(frozenset(names), by_words) if names or by_words else _NO_HOSTS
 
 
 _place = itemgetter(2)
-_NO_HOSTS = _HostKeys(frozenset(), by_words=False)
+#: of most names; an empty set of Python's takes 216 octets
+_NO_KEYS: frozenset[_Key] = frozenset()
+_NO_HOSTS = _HostKeys(_NO_KEYS, by_words=False)

@@ -205,13 +205,7 @@ class PolicyWatch:
         last = monotonic()
         while True:
             await _in_thread(partial(self._wait_for_fault, last + RETRY))
-            engine = self._runtime.engine
-            if engine is not None and not engine.index.is_as_opened:
-                what = f"{engine.index.source}: somebody has changed it while it was in use; it is compiled anew"
-                problem = printable(what)
-                self._runtime.give_up(problem)
-                logger.error("hushlist: %s", problem)
-                self.reload()
+            self._look_at_index()
             if monotonic() - last < RETRY:
                 continue
             last = monotonic()
@@ -219,6 +213,16 @@ class PolicyWatch:
                 logger.warning("hushlist: %s:\n%s", self._runtime.without_policy(), Lines(self._runtime.problem))
             if self._may_pass or await asyncio.to_thread(self._opens_store):
                 self.reload()
+
+    def _look_at_index(self) -> None:
+        """Compile an index anew that was changed in use. Who waits keeps no engine: another one may replace it."""
+        engine = self._runtime.engine
+        if engine is not None and not engine.index.is_as_opened:
+            what = f"{engine.index.source}: somebody has changed it while it was in use; it is compiled anew"
+            problem = printable(what)
+            self._runtime.give_up(problem)
+            logger.error("hushlist: %s", problem)
+            self.reload()
 
     def _opens_store(self) -> bool:
         """Whether a store can be used now that could not before; its engine has to know it."""
