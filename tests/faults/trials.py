@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import sysconfig
@@ -29,7 +30,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -604,6 +605,45 @@ def _truncated(folder: Path, origin: Origin) -> str:
     return _rotated(folder, origin, "copytruncate", "flock", "{}/decisions.lock")
 
 
+# -- another machine ---------------------------------------------------------------------------------------------------
+
+
+def _moved(folder: Path, origin: Origin) -> str:
+    """The folders that the page names are all that another machine needs, also after the power was cut."""
+    old, new = Lab(folder / "old", origin), folder / "new"
+    with old.running(), Overrides(old.store, time.time) as overrides:
+        overrides.grant("host", "other1.test", 3600.0, how="x", by="x")
+        overrides.block("host", "bad.test", None, by="x")
+        code = overrides.make_code("host", 3600.0)
+        _wait_for_both(old)
+        old.proxy.get("http://good.test/before")
+        wait_until(lambda: _lines(old.log, "/before"))
+        with closing(sqlite3.connect(old.store)) as source, closing(sqlite3.connect(folder / "backup")) as copy:
+            source.backup(copy)
+        old.proxy.process.kill()  # while the store is open: what was written last is in -wal
+        old.proxy.process.wait(PATIENCE)
+        assert old.store.with_name(f"{old.store.name}-wal").stat().st_size
+        moved = Lab(new, origin)
+        shutil.copytree(old.state, moved.state)
+    for name in ("policy.yaml", "rules.yaml"):
+        shutil.copy(old.folder / name, new / name)
+    shutil.copytree(old.log, moved.log)
+    shutil.rmtree(old.folder)
+    for _ in ("the folders", "a copy by SQLite"):
+        with moved.running() as proxy:
+            assert proxy is not None, moved.said
+            _wait_for_both(moved)
+            assert moved.seen() == DECIDES
+            assert _lines(moved.log, "/before")
+            with Overrides(moved.store, time.time) as overrides:
+                assert [block.target for block in overrides.blocks()] == ["bad.test"]
+                overrides.redeem(code, "192.0.2.1", {"host": "other2.test"})
+        for path in moved.store.parent.glob(f"{moved.store.name}*"):
+            path.unlink()
+        shutil.copy(folder / "backup", moved.store)
+    return "unblocks, blocks, a code and the log are there, by copied folders and by SQLite's copy"
+
+
 # -- the package is updated --------------------------------------------------------------------------------------------
 
 
@@ -638,7 +678,7 @@ def _updated_under_load(folder: Path, origin: Origin) -> str:
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", "--upgrade"]
     own = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     subprocess.run([*install, str(_wheel(folder, "90.1"))], check=True, capture_output=True, env=own)
-    lab.command = (str(python),)
+    lab.command = ("env", "-u", "PYTHONPATH", str(python))
     over, asked = threading.Event(), Counter[str]()
     languages = sorted(path.stem for path in (FILTER.parent / "hushlist").rglob("texts/*.json"))
     pages = [("http://ads.test/", 403), ("http://good.test/", 200), ("http://hushlist.internal/", 200)]
@@ -710,6 +750,7 @@ TRIALS = (
     Trial("logrotate renames the log", _renamed),
     Trial("logrotate copies and truncates the log", _truncated),
     Trial("pip updates the package under load", _updated_under_load),
+    Trial("all is copied to another machine", _moved),
 )
 
 

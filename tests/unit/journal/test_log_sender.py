@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hushlist
-from hushlist.journal import log_sender
+from hushlist.journal import log_sender, log_writer
 from hushlist.journal.log_database import (
     COUNTED,
     LogFilters,
@@ -30,11 +30,12 @@ from hushlist.journal.log_database import (
 )
 from hushlist.journal.log_record import LogFields, to_line
 from hushlist.journal.log_sender import SPOOL, DatabaseSender, Spool
-from hushlist.policy.proxy_settings import LogSettings
+from hushlist.journal.log_writer import LogWriter
+from hushlist.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
 from postgres import GROUP, Server
 from unit.clock import Clock
-from unit.journal.samples import EVE
+from unit.journal.samples import EVE, record
 from unit.journal.test_log_database import _FILTERS, _RECORDS, keep
 
 pytestmark = GROUP
@@ -237,6 +238,36 @@ def test_the_spool_is_bounded_and_says_so(tmp_path: Path) -> None:
     assert 100_000 < sum(path.stat().st_size for path in (tmp_path / SPOOL).iterdir()) <= 1 << 17
     own.close(60)
     assert [*(tmp_path / SPOOL).iterdir()]
+
+
+def test_what_fits_neither_on_the_disk_nor_into_memory_is_counted_in_the_database(
+    tmp_path: Path, postgres: Server, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_writer, "MOST_WAITING", 50)
+    name = database.url.rpartition("/")[2]
+    settings = LogSettings(to=database, what=LoggedRequests.ALL, size=1 << 16, files=1, folder=tmp_path)
+    journal = LogWriter(settings, state=tmp_path, clock=Clock(EVE))
+    try:
+        postgres.execute(
+            f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+        )
+        for number in range(1000):
+            journal.write(record(number=number))
+            if number % 40 == 0:
+                journal.flush(0.1)
+        assert journal.waiting <= 2 * 50
+        assert sum(path.stat().st_size for path in (tmp_path / SPOOL).iterdir()) <= 1 << 16
+        assert "octets wait for the database already" in (journal.fault or "")
+    finally:
+        postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    assert journal.flush(60)
+    assert journal.close(60)
+    found = newest_records(database, LogFilters(), 10_000)
+    lost = sum(int(str(one["lost"])) for one in found if one["action"] == "lost")
+    written = [one["reference"] for one in found if one["action"] != "lost"]
+    assert lost > 0
+    assert (lost + len(written), len(set(written))) == (1000, len(written))
 
 
 @pytest.mark.parametrize(("ahead", "oldest"), [(0, 30), (-5, 35), (4000, 30)])

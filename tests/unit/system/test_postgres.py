@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import Barrier, Event
@@ -17,13 +18,23 @@ from typing import cast
 import pytest
 
 import hushlist
+from e2e.proxy import CHECKOUT
+from hushlist.admin.admin_store import AdminStore
+from hushlist.fleet.proxy_records import ProxyRecord, ProxyRecords
+from hushlist.journal.log_writer import LogWriter
+from hushlist.policy.admin import Role
+from hushlist.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.system import postgres as module
 from hushlist.system.postgres import ChangeListener, DatabaseError, PostgresDatabase, SqlConnection, migrate
 from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
+from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.credentials import CodeError, CodeFault
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import SqliteStore, StoreError, open_store
+from hushlist.unblock.use_minutes import UseMinutes
+from hushlist.unblock.wrong_tries import LockedError
 from postgres import GROUP, PASSWORD, Server
+from unit.journal.samples import record
 from unit.rows import each_row
 
 PUPIL = "192.0.2.7"
@@ -514,3 +525,68 @@ def test_a_user_that_owns_no_table_will_do(postgres: Server, database: PostgresA
     assert len(newest_records(address, LogFilters(), 10)) == 3
     postgres.execute("DROP OWNED BY proxies", name=name)
     postgres.execute("DROP ROLE proxies")
+
+
+# -- a user of the proxies' own ----------------------------------------------------------------------------------------
+
+_GRANTS = re.findall(r"^GRANT .*;$", (CHECKOUT / "rules" / "fleet.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@GROUP
+def test_the_documented_rights_are_enough_for_all_that_proxies_do(postgres: Server, tmp_path: Path) -> None:
+    """Of a user that owns no table; another one has migrated."""
+    with postgres.database() as name:
+        owner = postgres.address(name)
+        login = f"postgresql://proxies:secret@{postgres.at}:{postgres.port}/{name}"
+        place = parse_postgres_address(login)
+        assert len(_GRANTS) == 3
+        postgres.execute("CREATE ROLE proxies LOGIN PASSWORD 'secret'")
+        try:
+            postgres.execute(*_GRANTS, name=name)
+            _use_all(place, tmp_path)
+            with closing(PostgresDatabase(owner, "unblock")) as opened, opened.asking() as connection:
+                (number,) = connection.execute("SELECT count(*) FROM decisions").fetchone()
+                assert number == 1
+        finally:
+            postgres.execute("DROP OWNED BY proxies CASCADE", name=name)
+            postgres.execute("DROP ROLE proxies")
+
+
+def _use_all(place: PostgresAddress, folder: Path) -> None:
+    """Write to each table, as proxies do."""
+    with Overrides(place, time.time) as overrides:
+        code = overrides.make_code("host", 60.0)
+        wanted = {"host": "games.example"}
+        overrides.redeem(code, PUPIL, wanted)
+        for _ in range(20):  # until the client is locked
+            with suppress(CodeError, LockedError):
+                overrides.redeem("wrong", PUPIL, wanted)
+        assert overrides.attempt("192.0.2.8", "passphrase", lambda: True, wanted)
+        overrides.end_block(overrides.block("host", "bad.example", None, by="x").id, by="x")
+        overrides.revoke(overrides.active(time.time())[0].id, by="x")
+        tokens = overrides.tokens()
+        tokens.check(tokens.make("a", "b", "c"), "a", "b", "c")
+        asked = AccessRequest(0, PUPIL, PUPIL, "pupils", "games.example", "http://games.example/", None, "x", 0.0, 0.0)
+        overrides.approve(overrides.ask(asked).id, "host", 60.0, by="x")
+        overrides.begin_week("2026-11-23")
+    minutes = UseMinutes(place, time.time)
+    minutes.note(PUPIL, "hrn://c.example/games", int(time.time() // 60))
+    minutes.exchange()
+    minutes.shorten(minutes.extend("hrn://c.example/games", 5, by="x"), by="x")
+    minutes.close()
+    with AdminStore(place, time.time) as admins:
+        token = admins.make_bearer("a program", Role.VIEW, 60.0, by="x")
+        account = admins.bearer(token, PUPIL)
+        assert account is not None
+        admins.record(admins.begin(account, "test", {}), "test", {})
+        assert not admins.try_sign_in("eve", PUPIL, "", lambda: False, is_near=False)
+        admins.know_device("eve", PUPIL, "")
+        assert admins.revoke_bearer("a program")
+    with closing(ProxyRecords(place, time.time)) as proxies:
+        proxies.beat(ProxyRecord("one:8080", time.time()))
+        assert [one.name for one in proxies.all()] == ["one:8080"]
+        proxies.leave("one:8080")
+    journal = LogWriter(LogSettings(to=place, what=LoggedRequests.ALL, folder=folder), state=folder)
+    journal.write(record(moment=time.time()))
+    assert journal.flush(60), journal.fault
+    assert journal.close(60)

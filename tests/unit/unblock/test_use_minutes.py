@@ -19,7 +19,7 @@ from hushlist.unblock import use_minutes
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
 from hushlist.unblock.use_minutes import KEPT, LONGEST_EXTENSION, UseMinutes
-from postgres import IN_FILE
+from postgres import GROUP, IN_FILE, Server
 
 GAMES = "hrn://c.example/fun/games"
 DAY = 1440
@@ -105,6 +105,46 @@ def test_a_file_that_was_removed_is_made_again(made: Made, file: Path) -> None:
     with closing(sqlite3.connect(file)) as database:
         assert database.execute("SELECT minute FROM use_minutes").fetchall() == [(NOW + 1,)]
     assert used(minutes) == 2
+
+
+@GROUP
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
+def test_while_the_database_is_away_each_proxy_counts_and_then_each_minute_counts_once(
+    made: Made, place: PostgresAddress, postgres: Server
+) -> None:
+    name = place.url.rpartition("/")[2]
+    one, two, later = made(), made(), made()
+    one.note("user:jo", GAMES, NOW - 2)
+    one.exchange()
+    two.exchange()
+    try:
+        postgres.execute(
+            f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+        )
+        for minute in (NOW - 1, NOW):
+            one.note("user:jo", GAMES, minute)
+        two.note("user:jo", GAMES, NOW)
+        for proxy in (one, two, later):
+            with pytest.raises(StoreError):
+                proxy.exchange()
+        assert [used(one), used(two), used(later)] == [3, 2, 0]
+    finally:
+        postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    for proxy in (one, two, later, one, two):
+        wait_for_exchange(proxy)
+    assert [used(one), used(two), used(later)] == [3, 3, 3]
+
+
+def wait_for_exchange(minutes: UseMinutes) -> None:
+    """After a failed connection, none is tried for a second."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return minutes.exchange()
+        except StoreError:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 @IN_FILE
