@@ -437,6 +437,21 @@ def _log_is_file(lab: Lab) -> Iterator[None]:
     lab.log.unlink()
 
 
+def _damaged(place: Callable[[Lab], Path]) -> Callable[[Lab], AbstractContextManager[None]]:
+    """A file of SQLite is none any more, before a proxy runs."""
+
+    @contextmanager
+    def inject(lab: Lab) -> Iterator[None]:
+        path = place(lab)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_bytes(b"no database" * 1000)
+        yield
+        (aside,) = path.parent.glob(f"{path.name}.damaged-*Z")
+        aside.unlink()
+
+    return inject
+
+
 @contextmanager
 def _log_disk_full(lab: Lab) -> Iterator[None]:
     """The log is on a disk that is full, before a proxy runs."""
@@ -540,6 +555,15 @@ FAULTS = (
     Fault("start: all can write to the cache", _cache_of_all, says="other users can write there", at_start=True),
     Fault("start: the index is damaged", _index_corrupt, at_start=True),
     Fault("start: the folder for state is a file", _state_is_file, says="nothing can be unblocked", at_start=True),
+    *(
+        Fault(f"start: {name} is damaged", _damaged(place), says="and was set aside as", at_start=True)
+        for name, place in (
+            ("the store", lambda lab: lab.store),
+            ("the administrators' store", lambda lab: lab.store.with_name("admin.sqlite")),
+            ("what the proxies say of themselves", lambda lab: lab.store.with_name("fleet.sqlite")),
+            ("the log's database", lambda lab: lab.log / "decisions.sqlite"),
+        )
+    ),
     Fault("start: the log's folder is a file", _log_is_file, says="the log cannot be written", at_start=True),
     Fault("start: the log's disk is full", _log_disk_full, says="the log cannot be written", at_start=True),
     Fault("start: the database is away", _log_database_away, says="the log cannot be sent", at_start=True),

@@ -17,26 +17,25 @@ MODULES = """
     hushlist.audit.sources.recorded_request hushlist.audit.sources.source_formats hushlist.cli.init_command
     hushlist.compiling.compile_report hushlist.compiling.gate hushlist.compiling.list_comparison
     hushlist.compiling.list_fetch hushlist.compiling.list_outcome hushlist.compiling.ordinary_requests
-    hushlist.compiling.policy_compiler hushlist.decide.confirmations hushlist.decide.decision
-    hushlist.doctor.diagnosis hushlist.fleet.proxy_records hushlist.importing.e2guardian
-    hushlist.importing.imported_policy hushlist.jobs.line_workers hushlist.jobs.list_chunks
-    hushlist.journal.log_database hushlist.journal.log_record hushlist.lists.format_detection
-    hushlist.lists.list_source hushlist.lists.rpz hushlist.match.checks hushlist.match.context
-    hushlist.match.filters.filter_reader hushlist.match.filters.linear_regex hushlist.match.filters.network_filter
-    hushlist.match.index hushlist.match.index_file hushlist.match.rule hushlist.match.rule_collector
-    hushlist.match.rule_match hushlist.notify.notifier hushlist.policy.admin hushlist.policy.gate_limits
-    hushlist.policy.groups hushlist.policy.notify_channels hushlist.policy.pass_through hushlist.policy.policy_file
-    hushlist.policy.proxy_settings hushlist.policy.quotas hushlist.policy.recurrence hushlist.policy.safe_browsing
-    hushlist.policy.schedule hushlist.policy.subscription hushlist.proxy.bounds.bounded_websocket
-    hushlist.proxy.bounds.object_patches
+    hushlist.compiling.policy_compiler hushlist.decide.confirmations hushlist.decide.decision hushlist.doctor.diagnosis
+    hushlist.fleet.proxy_records hushlist.importing.e2guardian hushlist.importing.imported_policy
+    hushlist.jobs.line_workers hushlist.jobs.list_chunks hushlist.journal.log_database hushlist.journal.log_record
+    hushlist.lists.format_detection hushlist.lists.list_source hushlist.lists.rpz hushlist.match.checks
+    hushlist.match.context hushlist.match.filters.filter_reader hushlist.match.filters.linear_regex
+    hushlist.match.filters.network_filter hushlist.match.index hushlist.match.index_file hushlist.match.rule
+    hushlist.match.rule_collector hushlist.match.rule_match hushlist.notify.notifier hushlist.policy.admin
+    hushlist.policy.gate_limits hushlist.policy.groups hushlist.policy.notify_channels hushlist.policy.pass_through
+    hushlist.policy.policy_file hushlist.policy.proxy_settings hushlist.policy.quotas hushlist.policy.recurrence
+    hushlist.policy.safe_browsing hushlist.policy.schedule hushlist.policy.subscription
+    hushlist.proxy.bounds.bounded_websocket hushlist.proxy.bounds.object_patches
     hushlist.proxy.dashboard.api_description hushlist.proxy.page.access_form hushlist.proxy.page.pages
     hushlist.proxy.service.health hushlist.publish.hidden_list hushlist.publish.list_history
     hushlist.publish.list_server hushlist.publish.list_writer hushlist.publish.published_list
     hushlist.publish.safebrowsing_service hushlist.safebrowsing.prefix_list hushlist.safebrowsing.v4_messages
-    hushlist.safebrowsing.v5_messages hushlist.safebrowsing.wire_format hushlist.squid hushlist.system.list_store
-    hushlist.unblock.access_requests hushlist.unblock.credentials hushlist.unblock.grant_events
-    hushlist.unblock.wrong_tries hushlist.url.http_head hushlist.url.parts hushlist.url.request
-    hushlist.url.uri_extraction
+    hushlist.safebrowsing.v5_messages hushlist.safebrowsing.wire_format hushlist.squid hushlist.system.kept_databases
+    hushlist.system.list_store hushlist.unblock.access_requests hushlist.unblock.credentials
+    hushlist.unblock.grant_events hushlist.unblock.wrong_tries hushlist.url.http_head hushlist.url.parts
+    hushlist.url.request hushlist.url.uri_extraction
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """

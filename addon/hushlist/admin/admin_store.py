@@ -16,9 +16,10 @@ from typing import NamedTuple
 from hushlist.errors import HushlistError
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.files import state_folder
+from hushlist.system.kept_databases import DatabaseKind
 from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.store import keep_newest, open_store
+from hushlist.unblock.store import APPLICATION, keep_newest, open_store
 from hushlist.unblock.wrong_tries import HOUR, LockedError, check_unlocked, count_try, take_back
 
 #: seconds that a session lasts
@@ -36,6 +37,15 @@ BEARER = "hushlist_"
 MOST_SESSIONS = 20
 MOST_BEARERS = 1000
 MOST_RECORDED = 10_000
+#: what becomes of a damaged file: who was signed out or lost a token since is in no copy, so nobody is signed in
+ADMINISTRATION = DatabaseKind(
+    anew="without a good copy, the record of what was done is lost; sign in, and make tokens of programs anew",
+    restored="the record of {made} is there; sign in, and make tokens of programs anew",
+    copied_for="SELECT count(*), max(id), max(at), count(undone) FROM record",
+    not_given_back=("sessions", "bearers"),
+    tables=frozenset({"sessions", "bearers", "record"}),
+    application=APPLICATION,
+)
 
 
 class Account(NamedTuple):

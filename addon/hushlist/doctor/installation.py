@@ -18,9 +18,13 @@ from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
 from hushlist.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.errors import SourceError, number_of
+from hushlist.journal.log_identifiers import read_key
 from hushlist.policy.policy_file import Policy
+from hushlist.policy.proxy_settings import LoggedClients
 from hushlist.policy.recurrence import Schedule
+from hushlist.system.authority_file import NAME, fault_of_authority
 from hushlist.system.files import cache_folder, check_private, read_private, reason_of, state_folder
+from hushlist.system.kept_databases import SET_ASIDE, databases, set_aside, why_damaged
 
 _LONGEST = 1 << 16
 _DAY = 86400.0
@@ -142,6 +146,34 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
         yield Diagnosis(About.FILES, Condition.GOOD, told)
 
 
+def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
+    """Files that have to stay: whether one is damaged, or was."""
+    try:
+        state = state_folder()
+    except RuntimeError:
+        return  # the folder for state is a finding already
+    log = None if policy.log is None else policy.log.folder
+    folders, good = [state, *([] if log is None else [log])], list[str]()
+    for path in databases(folders):
+        why = why_damaged(path)
+        if why is None:
+            good.append(path.name)
+        else:
+            advice = "start the proxy anew: it sets the file aside, and takes its last good copy where there is one"
+            yield Diagnosis(About.FILES, Condition.WRONG, f"{path} is damaged: {why}", advice)
+    for path in set_aside(folders):
+        advice = "look through what holds (administrators' blocks, tokens), and then remove it, with -wal and -shm"
+        yield Diagnosis(About.FILES, Condition.WARNING, f"{SET_ASIDE}: {path}", advice)
+    if policy.log is not None and policy.log.clients is LoggedClients.PSEUDONYM:
+        try:
+            read_key(state)
+        except (OSError, ValueError) as error:
+            advice = "put it back from a copy, or remove it: then clients get new names from the next start on"
+            yield Diagnosis(About.FILES, Condition.WRONG, f"the key of pseudonyms: {error}", advice)
+    if good:
+        yield Diagnosis(About.FILES, Condition.GOOD, f"whole: {', '.join(good)}")
+
+
 def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
     try:
         folder = find()
@@ -165,7 +197,12 @@ def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
     """The certificate authority in mitmproxy's folder, which devices trust."""
     from cryptography import x509
 
-    path = folder / "mitmproxy-ca.pem"
+    path = folder / NAME
+    damage = fault_of_authority(folder)
+    if damage is not None and (not path.exists() or os.access(path, os.R_OK)):
+        what, _, advice = damage.partition(". ")
+        yield Diagnosis(About.AUTHORITY, Condition.WRONG, what, advice)
+        return
     if not path.exists():
         advice = "start the proxy once; if it has run, name its folder: --confdir"
         yield Diagnosis(About.AUTHORITY, Condition.WARNING, f"{path}: there is none yet", advice)

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushlist.system.files import state_folder
+from hushlist.system.kept_databases import DatabaseKind
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.store import open_store
+from hushlist.unblock.store import APPLICATION, open_store
 
 #: seconds between two signs of life
 BEAT = 30.0
@@ -63,6 +64,10 @@ class ProxyRecord(NamedTuple):
     #: why it is not ready for traffic, and what last went wrong; empty if nothing
     unready: str = ""
     fault: str = ""
+
+
+#: what becomes of a damaged file
+FLEET = DatabaseKind(anew="each proxy writes anew what it is", tables=frozenset({"proxies"}), application=APPLICATION)
 
 
 def default_path() -> Path:

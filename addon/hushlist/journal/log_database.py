@@ -17,17 +17,21 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import BinaryIO
 
+from hushlist.errors import logger_of
 from hushlist.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.journal.log_record import LogEntry, LogFields, Privacy, host_of_record, logged_name, time_text
 from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private, open_regular
+from hushlist.system.kept_databases import BESIDE, DatabaseKind, remove_aside, rescue
 from hushlist.system.postgres import DatabaseError, PostgresDatabase, SqlResult
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.url.hrn import Hrn
+
+logger = logger_of(__name__)
 
 _VERSION = 1
 #: seconds to wait for a lock
@@ -47,10 +51,8 @@ _SCHEMA = f"""
 # cost the last batch, but damages nothing.
 _FIRST = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"
 _ALWAYS = "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = FAST;"
-#: other files of the database
-_BESIDE = ("", "-wal", "-shm", "-journal")
-#: the name that a file gets if SQLite cannot read it
-BROKEN = ".broken"
+#: what becomes of a damaged file
+LOG = DatabaseKind(anew="a new one is begun, and the files of lines beside it have what is newest")
 
 
 def insert_into(*more: str) -> str:
@@ -73,6 +75,8 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         #: identity of the file that it is connected to
         self._inode = 0
+        #: whether its pages have been looked at
+        self._is_checked = False
         #: rows since the last check of their number
         self._written = 0
 
@@ -89,17 +93,14 @@ class Database:
             self.tidy(moment)
 
     def tidy(self, moment: float) -> None:
-        """Remove rows that are too old or too many, or the file if the settings want none; and an old broken file.
+        """Remove rows that are too old or too many, or the file if the settings want none; and what was set aside then.
 
         ``moment`` is in seconds since 1970.
         """
         kept_since = moment - self._settings.days * _SECONDS_A_DAY
-        broken = self._path.with_name(DATABASE + BROKEN)
-        with suppress(FileNotFoundError):
-            if not self._settings.rows or broken.stat().st_mtime < kept_since:
-                broken.unlink()
+        remove_aside(self._path, kept_since if self._settings.rows else inf)
         if not self._settings.rows:
-            for ending in _BESIDE:
+            for ending in ("", *BESIDE):
                 self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
             return
         if not self._path.exists():
@@ -135,13 +136,21 @@ class Database:
             # may have set it aside since, and begun a new one.
             if type(error) is sqlite3.DatabaseError and self._inode == _inode(self._path):
                 with suppress(OSError):
-                    self._path.replace(self._path.with_name(DATABASE + BROKEN))
-                    for ending in _BESIDE[1:]:
-                        self._path.with_name(DATABASE + ending).unlink(missing_ok=True)
+                    self._set_aside(str(error))
             raise
+
+    def _set_aside(self, why: str | None = None) -> None:
+        """Begin a new file in the place of a damaged one; of those that were set aside before, none is kept."""
+        told = rescue(self._path, LOG, why=why)
+        if told is not None:
+            logger.warning("hushlist: %s", told)
+            remove_aside(self._path, inf, kept=1)
 
     def _connect(self) -> None:
         make_private(self._path.parent)
+        if not self._is_checked:
+            self._set_aside()
+            self._is_checked = True
         # SQLite would use the umask, which may let others read it; the files beside it get its permissions
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE))
         self._connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)

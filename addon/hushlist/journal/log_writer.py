@@ -165,7 +165,9 @@ class LogWriter:
         thread can be started.
         """
         state = state or state_folder()
-        folder = settings.folder or state
+        self.folder = folder = settings.folder or state
+        #: why pseudonyms hold until the next start only, if so
+        self.key_fault: str | None = None
         #: where questions find the records
         self.place: LogPlace = settings.to or folder
         self._settings, self._state, self._clock = settings, state, clock
@@ -296,15 +298,15 @@ class LogWriter:
         with self._privacy_lock:
             if self._privacy is None:
                 settings = self._settings
-                key = _key(self._state) if settings.clients is LoggedClients.PSEUDONYM else b""
+                key = self._key() if settings.clients is LoggedClients.PSEUDONYM else b""
                 self._privacy = Privacy(settings.queries, settings.clients, pseudonyms(key))
             return self._privacy
 
-
-def _key(state: Path) -> bytes:
-    """The stored key; after a failure, one for this process alone, since names must not be logged instead."""
-    try:
-        return keep_key(state)
-    except (OSError, ValueError) as error:
-        logger.error("hushlist: pseudonyms hold until the next start only: %s", error)  # noqa: TRY400
-        return new_key()
+    def _key(self) -> bytes:
+        """The stored key; after a failure, one for this process alone, since names must not be logged instead."""
+        try:
+            return keep_key(self._state)
+        except (OSError, ValueError) as error:
+            self.key_fault = str(error)
+            logger.error("hushlist: pseudonyms hold until the next start only: %s", error)  # noqa: TRY400
+            return new_key()

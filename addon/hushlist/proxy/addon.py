@@ -60,6 +60,7 @@ from hushlist.proxy.service.script_watch import ScriptWatch
 from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
 from hushlist.proxy.service.upkeep import Upkeep
 from hushlist.proxy.unblock_handler import UnblockHandler
+from hushlist.system.authority_file import fault_of_authority
 from hushlist.system.package_code import OTHER_MITMPROXY, loaded_digest
 from hushlist.system.socket_address import parse_socket_address
 from hushlist.url.http_head import HEAD_LIMIT, HeadLimit
@@ -265,6 +266,7 @@ class Hushlist:
     def _configure(self, updated: set[str]) -> None:
         if not self._is_running:
             _refuse_unknown()
+            _check_authority()
         if updated & {"hushlist_mode", *_REQUIRED}:
             self._require_options()
         for option in updated & _LIMITS.keys():
@@ -510,6 +512,19 @@ def _refuse_unknown() -> None:
         if name.startswith(_OURS):
             why = f"there is no option {name}{did_you_mean(name, own)}"
             raise exceptions.OptionsError(f"{why} (known: {', '.join(own)})")
+
+
+def _check_authority() -> None:
+    """Check that the authority which devices trust is whole, before mitmproxy makes another or fails by it.
+
+    Raises:
+        OptionsError: it is not.
+    """
+    if "confdir" in ctx.options:
+        passphrase = ctx.options.cert_passphrase if "cert_passphrase" in ctx.options else None
+        fault = fault_of_authority(Path(ctx.options.confdir).expanduser(), passphrase or "")
+        if fault is not None:
+            raise exceptions.OptionsError(f"confdir cannot be used: {fault}")
 
 
 def _own_ports() -> Iterator[int]:

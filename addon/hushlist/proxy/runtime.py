@@ -12,6 +12,7 @@ from threading import Lock, Thread
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
+from hushlist.admin import admin_store
 from hushlist.admin.masked_clients import shown_by
 from hushlist.compiling.prefix_service import search_hashes
 from hushlist.decide.confirmations import LONGEST_WAIT, Confirmations
@@ -19,6 +20,7 @@ from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
 from hushlist.decide.quota_meter import QuotaMeter, QuotaUse
 from hushlist.errors import Lines, logger_of, number_of, printable
+from hushlist.fleet import proxy_records
 from hushlist.fleet.proxy_records import ProxyRecord
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
@@ -30,13 +32,13 @@ from hushlist.policy.proxy_settings import FailureCause, LoggedClients, LogSetti
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.statistics import Statistics
+from hushlist.system.kept_databases import DatabaseKind, rescue, set_aside
 from hushlist.system.list_store import ListState
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import default_path
 from hushlist.unblock.credentials import Tokens
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import StoreError
-from hushlist.unblock.store_copy import rescue, set_aside
+from hushlist.unblock.store import UNBLOCKS, StoreError
 from hushlist.unblock.use_minutes import UseMinutes
 from hushlist.url.comparison import RedirectMemory
 from hushlist.url.http_head import Keeps
@@ -102,6 +104,8 @@ class Runtime:
         self.script_fault: str | None = None
         #: whether the package on the disk is another than the one that runs
         self.has_other_code = False
+        #: whether the authority, which devices trust, is another one than before
+        self.has_other_authority = False
         #: whether the program ends
         self.is_stopping = False
         #: what the proxies that share a store last said of themselves, this one among them
@@ -110,7 +114,7 @@ class Runtime:
         self.own_ports: tuple[int, ...] = ()
         self.confirmations = Confirmations(lambda service, asked: search_hashes(service, asked, self.own_ports))
         self._no_overrides: str | None = None
-        #: damaged stores that wait for a person
+        #: damaged files that wait for a person
         self.set_aside: tuple[Path, ...] = ()
         #: a store that was opened for a policy that is not used yet, and perhaps never will be
         self._opened: Overrides | None = None
@@ -300,7 +304,7 @@ class Runtime:
                     return known
             try:
                 if database is None:
-                    self._rescue(default_path())
+                    self._rescue()
                 with ExitStack() as undo:
                     overrides = undo.enter_context(Overrides(database or default_path(), time))
                     overrides.wait(_FIRST)
@@ -319,18 +323,21 @@ class Runtime:
             before.close()
         return overrides
 
-    def _rescue(self, path: Path) -> None:
-        """Set a damaged store aside; what cannot be set aside is told by opening it."""
-        with suppress(OSError, sqlite3.Error):
-            told = rescue(path)
-            if told is not None:
-                logger.warning("hushlist: %s", told)
-        self.look_aside(path)
+    def _rescue(self) -> None:
+        """Set damaged files of this machine aside; what cannot be set aside is told by opening it."""
+        for path, kind in kept_files():
+            with suppress(OSError, sqlite3.Error):
+                told = rescue(path, kind)
+                if told is not None:
+                    logger.warning("hushlist: %s", told)
+        self.look_aside()
 
-    def look_aside(self, path: Path) -> None:
-        """See which damaged stores wait for a person."""
-        with suppress(OSError):
-            self.set_aside = tuple(set_aside(path))
+    def look_aside(self) -> None:
+        """See which damaged files wait for a person."""
+        folders = {path.parent for path, _ in kept_files()}
+        if self.journal is not None:
+            folders.add(self.journal.folder)
+        self.set_aside = tuple(set_aside(folders))
 
     def use_overrides(self, overrides: Overrides | None) -> None:
         """Use a store that was opened, in the place of any other."""
@@ -420,8 +427,10 @@ class Runtime:
         status += (
             f"; passed through: {number_of(len(passed), 'host or network', 'hosts and networks')}" if passed else ""
         )
+        key_fault = None if self.journal is None else self.journal.key_fault
+        status += "" if key_fault is None else f"; pseudonyms hold until the next start only: {key_fault}"
         status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
-        status += "".join(f"; a damaged store was set aside: {path}" for path in self.set_aside)
+        status += "".join(f"; a damaged file was set aside: {path}" for path in self.set_aside)
         failures = self.failure_policy.status()
         status += f"; {failures}" if failures else ""
         services = {own.service.key: own.service for own in policy.confirmers.values()}
@@ -429,6 +438,16 @@ class Runtime:
         status += "".join(f"; nothing is confirmed by {fault}" for fault in faults)
         status = "\n".join((printable(status), *map(str, policy.held_back)))
         return status if self.problem is None else f"{status}; the last change is not used:\n{Lines(self.problem)}"
+
+
+def kept_files() -> list[tuple[Path, DatabaseKind]]:
+    """The files of this machine that have to stay, and what becomes of each when it is damaged.
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
+    places = (default_path(), admin_store.default_path(), proxy_records.default_path())
+    return list(zip(places, (UNBLOCKS, admin_store.ADMINISTRATION, proxy_records.FLEET), strict=True))
 
 
 def _database_of(overrides: Overrides) -> PostgresAddress | None:

@@ -26,11 +26,21 @@ from weakref import finalize
 
 from hushlist.errors import HushlistError
 from hushlist.system.files import check_closed, make_private, reason_of
+from hushlist.system.kept_databases import DatabaseKind
 from hushlist.system.postgres import ChangeListener, DatabaseError, FollowedAnswer, PostgresDatabase, SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
 
 #: the application ID in the file's header, "Hush"; another program's database must not be changed
 APPLICATION = 0x48757368
+#: what becomes of a damaged file: what was unblocked or used since is in no copy, so grants and codes do not come back
+UNBLOCKS = DatabaseKind(
+    anew="it has no good copy, and all blocks of administrators are lost",
+    restored="the blocks of {made} hold, but no grant and no code",
+    copied_for="SELECT * FROM admin_blocks ORDER BY id",
+    not_given_back=("grants", "codes"),
+    tables=frozenset({"grants", "admin_blocks", "codes"}),
+    application=APPLICATION,
+)
 _VERSION = 1
 #: seconds that a writer waits for another; transactions take milliseconds
 _PATIENCE = 5.0

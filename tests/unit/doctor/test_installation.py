@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +26,7 @@ from hushlist.doctor.installation import (
     examine_authority,
     examine_clock,
     examine_files,
+    examine_kept,
     examine_lists,
     examine_schedules,
     examine_versions,
@@ -205,6 +208,32 @@ class TestFiles:
         policy = policy_of(tmp_path, PLAIN)
         monkeypatch.setattr(installation.os, "geteuid", lambda: 0)
         assert any("root asks" in what for _, _, what in self.look(policy))
+
+
+class TestKept:
+    @pytest.fixture(autouse=True)
+    def _state(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        (tmp_path / "state" / "hushlist").mkdir(parents=True)
+
+    def test_damaged_files_and_those_that_were_set_aside_are_found_in_state_and_log(self, tmp_path: Path) -> None:
+        policy = policy_of(tmp_path, f"{PLAIN}log: {{folder: log, clients: pseudonym}}\n")
+        state, log = tmp_path / "state" / "hushlist", tmp_path / "log"
+        assert wrong(examine_kept(policy)) == []
+        log.mkdir()
+        with closing(sqlite3.connect(state / "overrides.sqlite")) as good:
+            good.execute("CREATE TABLE grants (id)")
+        assert [one.what for one in examine_kept(policy)] == ["whole: overrides.sqlite"]
+        for path in (state / "admin.sqlite", log / "decisions.sqlite"):
+            path.write_bytes(b"no database" * 1000)
+        (state / "overrides.sqlite.damaged-20261128T090000.000000Z").touch()
+        (state / "pseudonyms.key").write_bytes(b"short")
+        found = wrong(examine_kept(policy))
+        assert [condition for _, condition, _ in found] == [
+            *(Condition.WRONG, Condition.WRONG, Condition.WARNING, Condition.WRONG),
+        ]
+        words = "admin.sqlite is damaged", "decisions.sqlite is damaged", "set aside: ", "the key of pseudonyms: "
+        assert sorted(what for _, _, what in found if not any(word in what for word in words)) == []
 
 
 def write_authority(folder: Path, start: datetime, end: datetime) -> Path:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from hushlist.journal import log_files
 from hushlist.journal.log_database import (
-    BROKEN,
     COUNTED,
     Database,
     LogFilters,
@@ -28,6 +27,7 @@ from hushlist.journal.log_database import (
 from hushlist.journal.log_files import CURRENT, DATABASE, LineFiles
 from hushlist.journal.log_record import LogFields, host_of_record, lost_record, to_line
 from hushlist.policy.proxy_settings import LogSettings
+from hushlist.system.kept_databases import set_aside
 from hushlist.url.hrn import parse_hrn
 from unit.journal.samples import EVE
 from unit.rows import each_row
@@ -142,10 +142,25 @@ def test_rows_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
 def test_a_broken_database_is_kept_as_long_as_its_records_would_be(
     tmp_path: Path, days: int, rows: int, stays: bool
 ) -> None:
-    broken = tmp_path / f"{DATABASE}{BROKEN}"
+    broken = tmp_path / f"{DATABASE}.damaged-20261128T090000.000000Z"
     broken.touch()
     Database(tmp_path, LogSettings(days=7, rows=rows)).tidy(broken.stat().st_mtime + days * 86400)
     assert broken.exists() is stays
+
+
+def test_a_file_that_is_damaged_within_is_noticed_before_the_first_record(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keep(tmp_path, [{"reference": str(number)} for number in range(500)])
+    path = tmp_path / DATABASE
+    octets = bytearray(path.read_bytes())
+    octets[3 * 4096 : 3 * 4096 + 64] = b"\xa5" * 64
+    path.write_bytes(octets)
+    keep(tmp_path, [{"reference": "new"}])
+    assert newest_records(tmp_path, LogFilters(), 1000) == [{"reference": "new"}]
+    (aside,) = set_aside([tmp_path])
+    assert aside.read_bytes() == octets
+    assert f"{path} is damaged (" in caplog.text
 
 
 def test_a_reference_that_sqlite_does_not_have_is_looked_for_in_the_lines(tmp_path: Path) -> None:
@@ -225,7 +240,7 @@ def test_a_file_that_another_process_has_begun_in_place_of_a_broken_one_stays(tm
 
     with pytest.raises(sqlite3.DatabaseError), one._connected():
         set_aside()
-    assert [path.name for path in tmp_path.glob(f"{DATABASE}.broken")] == []
+    assert [path.name for path in tmp_path.glob(f"{DATABASE}.damaged-*")] == []
     other.close()
     assert len(newest_records(tmp_path, LogFilters(), 9)) == 1
 

@@ -29,6 +29,7 @@ from hushlist.journal.log_identifiers import keep_key
 from hushlist.journal.log_record import Privacy, to_line
 from hushlist.journal.log_writer import LogWriter
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
+from hushlist.system.kept_databases import set_aside
 from unit.journal.samples import EVE, fill, lines_of, record
 
 DAY = 24 * 60 * 60
@@ -223,7 +224,8 @@ def test_a_damaged_database_is_put_aside(folder: Path, journal: LogWriter) -> No
     journal.write(record())
     assert journal.flush(30)
     assert rows_of(folder) == [record().reference]
-    assert (folder / f"{DATABASE}.broken").read_bytes().startswith(b"no database")
+    (aside,) = set_aside([folder])
+    assert aside.read_bytes().startswith(b"no database")
 
 
 @pytest.mark.slow

@@ -21,11 +21,11 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import KEY
 from hushlist.proxy.service.health import warnings_of
 from hushlist.proxy.unblock_handler import PATH
+from hushlist.system.kept_databases import keep_copy
 from hushlist.unblock import credentials, default_path
 from hushlist.unblock.credentials import LIFETIME
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import StoreError
-from hushlist.unblock.store_copy import keep_copy
+from hushlist.unblock.store import UNBLOCKS, StoreError
 from unit.mitmproxied import add_proxy_options, mitmproxied
 
 PASSPHRASE = "open sesame"
@@ -743,7 +743,7 @@ def test_a_damaged_store_is_set_aside_and_the_blocks_of_its_copy_hold(
     with Overrides(path, time.time) as before:
         before.block("host", "fine.example", None, by="root")
         before.grant("host", "games.example", 600, how="admin", by="root")
-        assert keep_copy(path)
+        assert keep_copy(path, UNBLOCKS)
     path.write_bytes(b"no database" * 1000)
     hushlist = Hushlist()
     with taddons.context() as context:
@@ -753,13 +753,13 @@ def test_a_damaged_store_is_set_aside_and_the_blocks_of_its_copy_hold(
         context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
         assert not Person(hushlist).passes("http://fine.example/")
         assert not Person(hushlist).passes("http://games.example/")
-        assert "a damaged store was set aside: " in hushlist.runtime.status()
+        assert "a damaged file was set aside: " in hushlist.runtime.status()
         assert [told for told in warnings_of(hushlist.runtime) if "damaged" in told]
         assert "hold, but no grant and no code" in caplog.text
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
         for aside in hushlist.runtime.set_aside:
             aside.unlink()
-        hushlist.runtime.look_aside(path)
+        hushlist.runtime.look_aside()
         assert "set aside" not in hushlist.runtime.status()
         hushlist.done()
         context.master.event_loop.close()

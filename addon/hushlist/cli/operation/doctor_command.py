@@ -26,6 +26,7 @@ from hushlist.doctor.installation import (
     examine_authority,
     examine_clock,
     examine_files,
+    examine_kept,
     examine_lists,
     examine_schedules,
     examine_versions,
@@ -118,6 +119,7 @@ def _diagnoses(arguments: argparse.Namespace, path: Path) -> Iterator[Diagnosis]
     if engine is not None:
         yield from examine_lists(engine.policy, path, time.time())
         yield from examine_files(engine.policy, time.time())
+        yield from examine_kept(engine.policy)
         yield from examine_schedules(engine.policy, now)
         yield from examine_clock(engine.policy, now)
     yield from examine_authority(confdir, now)

@@ -21,6 +21,8 @@ from typing import NamedTuple
 from hushlist.errors import logger_of
 from hushlist.proxy.bounds.bounded_input import not_taken
 from hushlist.proxy.runtime import Runtime
+from hushlist.system.authority_file import OTHER_AUTHORITY
+from hushlist.system.kept_databases import SET_ASIDE
 from hushlist.system.package_code import OTHER_CODE, OTHER_MITMPROXY
 
 logger = logger_of(__name__)
@@ -105,10 +107,15 @@ def warnings_of(runtime: Runtime) -> Iterator[str]:
         yield OTHER_CODE
     if runtime.journal_fault is not None:
         yield "the log cannot be written; records wait"
+    if runtime.journal is not None and runtime.journal.key_fault is not None:
+        yield "the key of pseudonyms cannot be read: put it back from a copy, or remove it for new names"
     if runtime.store_fault is not None:
         yield "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept"
+    if runtime.has_other_authority:
+        yield OTHER_AUTHORITY
     if runtime.set_aside:
-        yield "a damaged store was set aside: check the blocks of administrators, then remove the .damaged- files"
+        names = ", ".join(sorted({path.name.partition(".damaged-")[0] for path in runtime.set_aside}))
+        yield f"{SET_ASIDE}: {names}; check what holds, then remove the .damaged- files"
     for entry in () if runtime.engine is None else runtime.engine.policy.subscribed:
         state = runtime.list_states.get(entry.subscription.url)
         if state is not None and state.faults:

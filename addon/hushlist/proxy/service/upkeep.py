@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as datetime_module
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,8 +24,10 @@ from mitmproxy.net import tls
 from hushlist.errors import logger_of
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts, moment_text
-from hushlist.proxy.runtime import Runtime
-from hushlist.unblock.store_copy import keep_copy
+from hushlist.proxy.runtime import Runtime, kept_files
+from hushlist.system.authority_file import is_other_authority, known_authority
+from hushlist.system.files import state_folder
+from hushlist.system.kept_databases import keep_copy
 
 logger = logger_of(__name__)
 
@@ -86,6 +89,8 @@ class Upkeep:
         #: when that was last renewed which is each day
         self._day: date | None = None
         self._fault = self._uncopied = ""
+        #: the certificate of mitmproxy's authority
+        self._authority: bytes | None = None
 
     def run(self) -> None:
         """Begin; called in the event loop."""
@@ -98,22 +103,41 @@ class Upkeep:
     async def _watch(self) -> None:
         while True:
             self.look(datetime.now(UTC))
-            overrides = self._runtime.overrides
-            if overrides is not None and isinstance(overrides.place, Path):
-                await asyncio.to_thread(self._copy, overrides.place)
+            await asyncio.to_thread(self._copy)
             await asyncio.sleep(INTERVAL)
 
-    def _copy(self, path: Path) -> None:
-        """Keep a good copy of the store; raises nothing."""
+    def _copy(self) -> None:
+        """Keep good copies of what has to stay, where it is on this machine; raises nothing."""
+        overrides = self._runtime.overrides
+        is_here = overrides is not None and isinstance(overrides.place, Path)
         try:
-            keep_copy(path)
+            for path, kind in kept_files() if is_here else ():
+                if kind.copied_for:
+                    keep_copy(path, kind)
             fault = ""
         except Exception as error:  # the store itself goes on
             fault = f"{error}"
         if fault and fault != self._uncopied:
             logger.warning("hushlist: the store cannot be copied, and is tried again: %s", fault)
         self._uncopied = fault
-        self._runtime.look_aside(path)
+        with suppress(RuntimeError, OSError):  # the user has no home, or the folder for state cannot be used
+            self._runtime.look_aside()
+            self._compare_authority(state_folder())
+
+    def _compare_authority(self, state: Path) -> None:
+        """Tell if the authority is another one than at the last start; ``OSError`` if it cannot be compared."""
+        if self._authority is None:
+            return
+        folder = Path(ctx.options.confdir).expanduser()
+        known = known_authority(state, folder)
+        is_other = is_other_authority(known, self._authority)
+        if is_other and not self._runtime.has_other_authority:
+            text = (
+                "hushlist: the authority in %s is another one than before, and devices do not trust it: put the one "
+                "before back from a copy, or install the new one on every device, and then remove %s"
+            )
+            logger.warning(text, folder, known)
+        self._runtime.has_other_authority = is_other
 
     def look(self, now: datetime) -> None:
         """Renew what is due; raises nothing."""
@@ -122,6 +146,7 @@ class Upkeep:
             store, is_new_day = getattr(certificates, "certstore", None), now.date() != self._day
             if store is not None:
                 self._tell(store.default_ca.notafter, now)
+                self._authority = store.default_ca.to_pem()
                 if is_new_day:
                     forget_certificates(store)
                     renew_revocations(store)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import mitmproxy_rs
@@ -20,7 +21,9 @@ from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.service import upkeep
+from hushlist.proxy.service.health import warnings_of
 from hushlist.proxy.service.upkeep import INTERVAL, NOTICES, Upkeep, look_for_name_servers
+from hushlist.system.authority_file import OTHER_AUTHORITY
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -100,6 +103,34 @@ def test_a_new_authority_is_told_of_again(look: Callable[[float], None], notices
     assert len(notices) == 2
 
 
+def test_another_authority_than_at_the_last_start_is_told_once_until_it_is_accepted(
+    context: taddons.context,
+    hushlist: Hushlist,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    store: CertStore,
+    tmp_path: Path,
+) -> None:
+    tls = TlsConfig()
+    monkeypatch.setattr(context.master.addons, "get", {"tlsconfig": tls}.get)
+    if "confdir" not in context.options:
+        context.options.add_option("confdir", str, str(tmp_path), "")
+
+    def told(own: CertStore) -> list[str]:
+        tls.certstore, watch = own, Upkeep(hushlist.runtime)
+        caplog.clear()
+        for _ in range(2):
+            watch.look(datetime.now(UTC))
+            watch._copy()
+        return [text for text in caplog.messages if "another one than before" in text]
+
+    assert (told(store), hushlist.runtime.has_other_authority) == ([], False)
+    (text,) = told(other := CertStore.from_store(tmp_path / "other", "mitmproxy", 2048))
+    assert OTHER_AUTHORITY in list(warnings_of(hushlist.runtime))
+    Path(text.rpartition("then remove ")[2]).unlink()
+    assert (told(other), hushlist.runtime.has_other_authority) == ([], False)
+
+
 def test_the_list_of_what_is_revoked_is_made_anew_each_day(
     look: Callable[[float], None], store: CertStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +181,8 @@ def test_it_looks_at_once_and_each_minute_until_it_is_closed(
         await asyncio.sleep(0)
         return [task.get_name() for task in asyncio.all_tasks()]
 
-    monkeypatch.setattr(upkeep, "asyncio", SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop))
+    own_asyncio = {"sleep": sleep, "get_running_loop": asyncio.get_running_loop, "to_thread": asyncio.to_thread}
+    monkeypatch.setattr(upkeep, "asyncio", SimpleNamespace(**own_asyncio))
     assert "hushlist: upkeep" not in asyncio.run(some_minutes())
     assert pauses == [INTERVAL] * len(pauses)
     assert len(looks) - len(pauses) in (0, 1)

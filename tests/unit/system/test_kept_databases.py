@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from math import inf
 from pathlib import Path
 
 import pytest
 
+from hushlist.admin.admin_store import ADMINISTRATION, Account, AdminStore
+from hushlist.policy.admin import Role
+from hushlist.system import kept_databases
+from hushlist.system.kept_databases import copy_of, remove_aside, set_aside, why_damaged
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store_copy import copy_of, keep_copy, rescue, set_aside, why_damaged
+from hushlist.unblock.store import UNBLOCKS
+
+
+def rescue(path: Path) -> str | None:
+    return kept_databases.rescue(path, UNBLOCKS)
+
+
+def keep_copy(path: Path) -> bool:
+    return kept_databases.keep_copy(path, UNBLOCKS)
 
 
 @pytest.fixture
@@ -48,7 +62,7 @@ def test_the_copy_takes_the_place_without_what_lets_pass(path: Path, damage: Cal
     damage(path)
     damaged = path.read_bytes()
     told = rescue(path)
-    (aside,) = set_aside(path)
+    (aside,) = set_aside([path.parent])
     assert told is not None
     assert aside.name in told
     assert aside.read_bytes() == damaged
@@ -72,7 +86,7 @@ def test_of_several_that_start_at_once_one_sets_aside(path: Path) -> None:
     no_database(path)
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(rescue, [path] * 8))
-    assert len([own for own in told if own]) == len(set_aside(path)) == 1
+    assert len([own for own in told if own]) == len(set_aside([path.parent])) == 1
     assert why_damaged(path) is None
 
 
@@ -84,7 +98,7 @@ def test_what_is_good_or_not_ours_or_newer_stays(path: Path, tmp_path: Path) -> 
         database.execute("PRAGMA user_version = 2")
     for own in (path, other, tmp_path / "missing", tmp_path):
         assert rescue(own) is None
-        assert set_aside(own) == []
+        assert set_aside([tmp_path]) == []
 
 
 def test_it_is_copied_when_blocks_have_changed_and_never_when_damaged(path: Path) -> None:
@@ -119,3 +133,37 @@ def test_a_store_in_use_is_copied_by_sqlite(tmp_path: Path) -> None:
             source.backup(target)
     with Overrides(copy, time.time) as moved:
         assert [block.target for block in moved.blocks()] == ["games.example"]
+
+
+def test_what_was_set_aside_is_removed_by_age_but_the_newest(path: Path) -> None:
+    for _ in range(3):
+        no_database(path)
+        assert rescue(path)
+    first, second, last = set_aside([path.parent])
+    os.utime(second, (0, 0))
+    remove_aside(path, 1.0)
+    assert set_aside([path.parent]) == [first, last]
+    remove_aside(path, inf, kept=1)
+    assert set_aside([path.parent]) == [last]
+
+
+def test_what_sqlite_has_refused_is_set_aside_though_its_pages_look_whole(path: Path) -> None:
+    assert "so it was said" in str(kept_databases.rescue(path, UNBLOCKS, why="so it was said"))
+    with Overrides(path, time.time) as overrides:
+        assert [block.target for block in overrides.blocks()] == ["games.example"]
+
+
+def test_of_the_administrators_store_the_record_comes_back_and_nobody_is_signed_in(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "admin.sqlite"
+    with AdminStore(path, time.time) as store:
+        store.record(Account("max", Role.MANAGE, "127.0.0.1"), "blocked", {"target": "games.example"})
+        bearer = store.make_bearer("program", Role.VIEW, 600, by="max")
+        assert kept_databases.keep_copy(path, ADMINISTRATION)
+        assert not kept_databases.keep_copy(path, ADMINISTRATION)
+        store.mark_undone(1, "max")
+        assert kept_databases.keep_copy(path, ADMINISTRATION)
+    no_database(path)
+    assert "is there; sign in" in str(kept_databases.rescue(path, ADMINISTRATION))
+    with AdminStore(path, time.time) as store:
+        assert [(own.what, own.undone_by) for own in store.recorded()] == [("blocked", "max")]
+        assert store.bearer(bearer, "127.0.0.1") is None
