@@ -20,14 +20,14 @@ from pathlib import Path
 from dask import bag
 from dask.distributed import Client
 
-from hushlist.audit.replay.audit_report import AuditReport
-from hushlist.audit.replay.auditor import ReplayMoment
-from hushlist.audit.replay.partition import audit_partition, merge_reports
-from hushlist.audit.replay.report_details import add_details
-from hushlist.audit.replay.report_text import report_text
-from hushlist.audit.report_codec import encode
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.policy.groups import NOBODY
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.policy.groups import NOBODY
+from hushlist.tools.audit.replay.audit_report import AuditReport
+from hushlist.tools.audit.replay.auditor import ReplayMoment
+from hushlist.tools.audit.replay.partition import audit_partition, merge_reports
+from hushlist.tools.audit.replay.report_details import add_details
+from hushlist.tools.audit.replay.report_text import report_text
+from hushlist.tools.audit.report_codec import encode
 
 
 def audit_file(log: str, policy: Path, moment: ReplayMoment) -> AuditReport:

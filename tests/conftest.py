@@ -23,7 +23,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling
 
-from hushlist.system.postgres_address import PostgresAddress
+from hushlist.extensions.databases.postgres_address import PostgresAddress
 from postgres import GROUP, Server, running
 
 # Always the same examples, here and in CI, so more of them would find nothing new; ``HYPOTHESIS_PROFILE`` names another

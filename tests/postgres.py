@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 
-from hushlist.system.postgres import migrate
-from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
+from hushlist.extensions.databases.postgres import migrate
+from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
 
 #: tests that use the server share it: pytest-xdist runs them in one process
 GROUP = pytest.mark.xdist_group("postgres")

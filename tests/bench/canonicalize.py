@@ -28,12 +28,12 @@ from typing import Any
 from hot_path import requests
 from timing import processor
 
-from hushlist.errors import UrlError
-from hushlist.url import iri, normalization, path_interpretations
-from hushlist.url.comparison import PROFILES
-from hushlist.url.hashed_uri import parse_hashed_uri
-from hushlist.url.hrn import parse_hrn
-from hushlist.url.rfc3986 import resolve
+from hushlist.core.errors import UrlError
+from hushlist.core.url import iri, normalization, path_interpretations
+from hushlist.core.url.comparison import PROFILES
+from hushlist.core.url.hashed_uri import parse_hashed_uri
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.rfc3986 import resolve
 
 Function = Callable[[Any], object]
 

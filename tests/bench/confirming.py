@@ -25,15 +25,15 @@ from timing import seconds
 sys.path.insert(0, str(ROOT / "addon"))
 sys.path.insert(0, str(ROOT / "tests"))
 
-from hushlist.compiling.prefix_service import search_hashes
-from hushlist.decide.confirmations import Confirmations, Question
-from hushlist.decide.engine import Engine
-from hushlist.match.expressions import full_hash
-from hushlist.match.index_writer import index_of
-from hushlist.match.rule import ExpressionHash, Rule, Terms
-from hushlist.policy.policy_file import Layer, Policy
-from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
-from unit.compiling.prefix_server import PrefixServer
+from hushlist.core.decide.engine import Engine
+from hushlist.core.match.expressions import full_hash
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.rule import ExpressionHash, Rule, Terms
+from hushlist.core.policy.policy_file import Layer, Policy
+from hushlist.extensions.safe_browsing.confirmations import Confirmations, Question
+from hushlist.extensions.safe_browsing.prefix_service import search_hashes
+from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
+from unit.core.compile.prefix_server import PrefixServer
 
 #: questions that are measured, and runs of decisions
 _ASKED, _RUNS = 300, 9

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from unit.publish.list_clients import follow, service_of
+from unit.tools.publish.list_clients import follow, service_of
 
 
 def main() -> None:

@@ -81,9 +81,9 @@ def compile_policy(policy: Path) -> Path:
 
 def settle(policy: Path) -> Path:
     """The policy, compiled when no file has changed for a minute: only then does the next start read no list."""
-    from hushlist.compiling.stat_cache import state_of
-    from hushlist.lists.list_source import ProblemReport
-    from hushlist.policy.policy_reader import read_policy
+    from hushlist.core.compile.stat_cache import state_of
+    from hushlist.core.lists.list_source import ProblemReport
+    from hushlist.core.policy.policy_reader import read_policy
 
     while state_of(read_policy(policy, ProblemReport(str(policy)))) is None:
         time.sleep(1)
@@ -93,7 +93,7 @@ def settle(policy: Path) -> Path:
 def load(policy: Path) -> Decide:
     """What decides one URL by the policy."""
     os.environ.update(environment(policy))
-    from hushlist.compiling.stat_cache import load_engine
+    from hushlist.core.compile.stat_cache import load_engine
 
     return load_engine(policy).decide_url
 
@@ -101,9 +101,9 @@ def load(policy: Path) -> Decide:
 def decrypted_hosts(policy: Path, hosts: Iterable[str]) -> tuple[set[str], set[str]]:
     """The hosts whose TLS ``decrypt: where-needed`` decrypts: to show that they are blocked, and to look inside."""
     os.environ.update(environment(policy))
-    from hushlist.audit.replay.decryption import TlsUse, tls_host
-    from hushlist.compiling.stat_cache import load_engine
-    from hushlist.policy.groups import NOBODY
+    from hushlist.core.compile.stat_cache import load_engine
+    from hushlist.core.policy.groups import NOBODY
+    from hushlist.tools.audit.replay.decryption import TlsUse, tls_host
 
     engine = load_engine(policy)
     uses = {host: tls_host(engine, ((host.encode(),), 443), None, NOBODY).use for host in hosts}
@@ -113,7 +113,7 @@ def decrypted_hosts(policy: Path, hosts: Iterable[str]) -> tuple[set[str], set[s
 
 def hashed_uri(url: bytes, algorithm: str, variant: str, *, is_flagged: bool) -> str:
     """The hashed URI of a URL, with the flags of what it has, or with none."""
-    from hushlist.url.hashed_uri import HashKey, hash_uri
+    from hushlist.core.url.hashed_uri import HashKey, hash_uri
 
     return str(hash_uri(url, HashKey(algorithm, variant, is_flagged, is_flagged)))
 
@@ -121,9 +121,9 @@ def hashed_uri(url: bytes, algorithm: str, variant: str, *, is_flagged: bool) ->
 def time_requests(policy: Path) -> float:
     """Seconds of processor time for one decision, where each request is new."""
     os.environ.update(environment(policy))
-    from hushlist.compiling.stat_cache import load_engine
-    from hushlist.errors import UrlError
-    from hushlist.url.request import request_of
+    from hushlist.core.compile.stat_cache import load_engine
+    from hushlist.core.errors import UrlError
+    from hushlist.core.url.request import request_of
 
     requests = []
     for url in urls():
@@ -138,8 +138,8 @@ def time_requests(policy: Path) -> float:
 def time_filters(policy: Path, asked: Iterable[tuple[bytes, bytes, str]]) -> float:
     """Seconds of processor time for one decision, where each request is new: URL, page and type."""
     decide = load(policy)
-    from hushlist.policy.groups import NOBODY
-    from hushlist.url.request import Told
+    from hushlist.core.policy.groups import NOBODY
+    from hushlist.core.url.request import Told
 
     rows = [(url, None, NOBODY, Told(page, kind, b"GET")) for url, page, kind in asked]
     start = time.process_time()
@@ -167,8 +167,8 @@ WORST_UNITS = (
 def time_longest(policy: Path) -> float:
     """Seconds of processor time for the longest decision of a target of 64 KiB, by one host and by four."""
     os.environ.update(environment(policy))
-    from hushlist.compiling.stat_cache import load_engine
-    from hushlist.url.request import LONGEST_TARGET, Request
+    from hushlist.core.compile.stat_cache import load_engine
+    from hushlist.core.url.request import LONGEST_TARGET, Request
 
     engine, longest = load_engine(policy), 0.0
     four = tuple(b"a.b.c.d.x%d.example" % number for number in range(4))
@@ -194,7 +194,7 @@ def index_file(policy: Path) -> Path:
 
 def time_to_open(index: Path) -> float:
     """Seconds to open an index, when everything is imported."""
-    from hushlist.match.index import Index
+    from hushlist.core.match.index import Index
 
     start = time.perf_counter()
     opened = Index.open(index)
@@ -205,7 +205,7 @@ def time_to_open(index: Path) -> float:
 
 def hot_octets_a_rule(index: Path) -> float:
     """Octets of the part of an index that every look-up reads, for one rule."""
-    from hushlist.match.index import Index
+    from hushlist.core.match.index import Index
 
     opened = Index.open(index)
     return opened.hot_octets / len(opened)

@@ -24,16 +24,16 @@ import data
 import timing
 import zstandard
 
-from hushlist.match.expressions import full_hash
-from hushlist.publish.list_history import ListHistory
-from hushlist.publish.published_list import PublishedList
-from hushlist.publish.safebrowsing_service import ApiRequest, SafeBrowsingService
-from hushlist.safebrowsing.list_updates import update_of_v5, update_to_v4
-from hushlist.safebrowsing.prefix_list import PrefixList
-from hushlist.safebrowsing.rice_coding import V5_PARAMETERS, RiceCoded, rice_decode
-from hushlist.safebrowsing.v4_messages import ThreatListDescriptor
-from hushlist.safebrowsing.v5_messages import HashList
-from hushlist.safebrowsing.wire_format import decode_message, encode_message
+from hushlist.core.match.expressions import full_hash
+from hushlist.extensions.safe_browsing.list_updates import update_of_v5, update_to_v4
+from hushlist.extensions.safe_browsing.prefix_list import PrefixList
+from hushlist.extensions.safe_browsing.rice_coding import V5_PARAMETERS, RiceCoded, rice_decode
+from hushlist.extensions.safe_browsing.v4_messages import ThreatListDescriptor
+from hushlist.extensions.safe_browsing.v5_messages import HashList
+from hushlist.extensions.safe_browsing.wire_format import decode_message, encode_message
+from hushlist.tools.publish.list_history import ListHistory
+from hushlist.tools.publish.published_list import PublishedList
+from hushlist.tools.publish.safebrowsing_service import ApiRequest, SafeBrowsingService
 
 
 def published(names: list[str]) -> PublishedList:

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from hushlist.audit.sources.browser_files import read_har
-from hushlist.audit.sources.line_sources import read_lines, read_request
-from hushlist.audit.sources.recorded_request import RecordedRequest
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.decide.decision import Decision
-from hushlist.decide.engine import Engine
-from hushlist.errors import UrlError
-from hushlist.match.context import context_of, host_of_page
-from hushlist.match.rule import Action
-from hushlist.url.request import WEB, Told, canonical_host, request_of
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import UrlError
+from hushlist.core.match.context import context_of, host_of_page
+from hushlist.core.match.rule import Action
+from hushlist.core.url.request import WEB, Told, canonical_host, request_of
+from hushlist.tools.audit.sources.browser_files import read_har
+from hushlist.tools.audit.sources.line_sources import read_lines, read_request
+from hushlist.tools.audit.sources.recorded_request import RecordedRequest
 from shared import SHARED
 
 LISTS = {

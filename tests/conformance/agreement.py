@@ -17,13 +17,13 @@ from functools import cache
 from conformance import test_addresses as addresses
 from conformance import test_rfc3986_normalization as rfc3986_rows
 from conformance.vectors import Row, rows
-from hushlist.errors import UrlError
-from hushlist.url import host as hosts
-from hushlist.url import iri, normalization, rfc3986
-from hushlist.url.hashed_uri import HashKey, hashed_string, matching_strings
-from hushlist.url.iri import SCHEME
-from hushlist.url.parts import split_generic, to_bytes
-from hushlist.url.safebrowsing import canonicalize, remove_tab_cr_lf, strip_spaces
+from hushlist.core.errors import UrlError
+from hushlist.core.url import host as hosts
+from hushlist.core.url import iri, normalization, rfc3986
+from hushlist.core.url.hashed_uri import HashKey, hashed_string, matching_strings
+from hushlist.core.url.iri import SCHEME
+from hushlist.core.url.parts import split_generic, to_bytes
+from hushlist.core.url.safebrowsing import canonicalize, remove_tab_cr_lf, strip_spaces
 
 Predicate = Callable[[Row], bool]
 Repair = Callable[[Row, bytes], bytes]

@@ -25,10 +25,10 @@ from conformance.adblock_judge import (
     recorded,
 )
 from conformance.readme import section, table
-from hushlist.match.context import KINDS, context_of
-from hushlist.match.filters.filter_reader import parse_filter, split_options
-from hushlist.match.filters.network_filter import Asked as FilterAsked
-from hushlist.url.request import request_of
+from hushlist.core.match.context import KINDS, context_of
+from hushlist.core.url.request import request_of
+from hushlist.extensions.adblock.filter_reader import parse_filter, split_options
+from hushlist.extensions.adblock.network_filter import Asked as FilterAsked
 from unit.rows import each_row
 
 pytest.importorskip("adblock", reason="the package adblock (adblock-rust) is not installed")

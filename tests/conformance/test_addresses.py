@@ -5,9 +5,9 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address
 
 from conformance.vectors import Row, needs, rows
-from hushlist.errors import UrlError
-from hushlist.url.host import parse_address, parse_ipv6
-from hushlist.url.safebrowsing import SAFEBROWSING
+from hushlist.core.errors import UrlError
+from hushlist.core.url.host import parse_address, parse_ipv6
+from hushlist.core.url.safebrowsing import SAFEBROWSING
 from unit.rows import each_row
 
 

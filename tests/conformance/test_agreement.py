@@ -9,9 +9,9 @@ import pytest
 from conformance.agreement import FAMILIES, Family, absolute, canonical, cleaned
 from conformance.readme import section, table
 from conformance.vectors import Row, needs
-from hushlist.errors import UrlError
-from hushlist.url.parts import to_bytes
-from hushlist.url.request import Request, canonical_forms, request_of
+from hushlist.core.errors import UrlError
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import Request, canonical_forms, request_of
 from unit.rows import each_row
 
 pytestmark = [needs(file) for file in sorted({family.file for family in FAMILIES})]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.vectors import Row, by_input, needs, rows
-from hushlist.url.hashed_uri import HashKey, hash_uri, hashed_string
-from hushlist.url.parts import split_generic
+from hushlist.core.url.hashed_uri import HashKey, hash_uri, hashed_string
+from hushlist.core.url.parts import split_generic
 
 
 @needs("feather_hashed_uri")

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from hushlist.url.iri import SCHEME, SYNTAX
-from hushlist.url.rfc3986 import remove_dot_segments, resolve
+from hushlist.core.url.iri import SCHEME, SYNTAX
+from hushlist.core.url.rfc3986 import remove_dot_segments, resolve
 
 SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[3] / "shared")
 VECTORS = SHARED / "vectors" / "rfc3986_normalization.json"

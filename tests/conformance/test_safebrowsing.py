@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from conformance.vectors import Row, by_input, needs, octets, rows
-from hushlist.errors import UrlError
-from hushlist.match.expressions import expressions, full_hash, host_suffixes, path_prefixes
-from hushlist.match.index_writer import index_of
-from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
-from hushlist.url.normalization import percent_decode_repeatedly
-from hushlist.url.parts import Parts
-from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize
+from hushlist.core.errors import UrlError
+from hushlist.core.match.expressions import expressions, full_hash, host_suffixes, path_prefixes
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.core.url.normalization import percent_decode_repeatedly
+from hushlist.core.url.parts import Parts
+from hushlist.core.url.safebrowsing import SAFEBROWSING, canonicalize
 from unit.rows import each_row
 
 
@@ -127,7 +127,7 @@ def test_prefixes_are_found_whatever_their_lengths(row: Row, monkeypatch: pytest
         def digest(self) -> bytes:
             return self[:-1].ljust(32, b"\0")
 
-    monkeypatch.setattr("hushlist.match.index.sha256", Text)
+    monkeypatch.setattr("hushlist.core.match.index.sha256", Text)
     prefixes = row["input"]["prefixes"]
     index = index_of(Rule(ExpressionHash(prefix.encode()), Terms(Action.BLOCK, "", ""), 1) for prefix in prefixes)
     for query in row["input"]["queries"]:

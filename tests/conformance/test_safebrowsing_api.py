@@ -10,12 +10,18 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from hushlist.errors import MessageError
-from hushlist.safebrowsing import list_updates, v4_messages, v5_messages
-from hushlist.safebrowsing.list_updates import indices_of_v4, prefixes_of_v4, update_of_v4, update_of_v5
-from hushlist.safebrowsing.prefix_list import PrefixList, PrefixUpdate, checksum_of
-from hushlist.safebrowsing.rice_coding import V4_PARAMETERS, V5_PARAMETERS, RiceCoded, rice_decode, rice_encode
-from hushlist.safebrowsing.v4_messages import (
+from hushlist.core.errors import MessageError
+from hushlist.extensions.safe_browsing import list_updates, v4_messages, v5_messages
+from hushlist.extensions.safe_browsing.list_updates import indices_of_v4, prefixes_of_v4, update_of_v4, update_of_v5
+from hushlist.extensions.safe_browsing.prefix_list import PrefixList, PrefixUpdate, checksum_of
+from hushlist.extensions.safe_browsing.rice_coding import (
+    V4_PARAMETERS,
+    V5_PARAMETERS,
+    RiceCoded,
+    rice_decode,
+    rice_encode,
+)
+from hushlist.extensions.safe_browsing.v4_messages import (
     FetchThreatListUpdatesRequest,
     FindFullHashesRequest,
     FindFullHashesResponse,
@@ -24,14 +30,14 @@ from hushlist.safebrowsing.v4_messages import (
     RiceDeltaEncoding,
     ThreatEntrySet,
 )
-from hushlist.safebrowsing.v5_messages import (
+from hushlist.extensions.safe_browsing.v5_messages import (
     BatchGetHashListsRequest,
     BatchGetHashListsResponse,
     HashList,
     SearchHashesRequest,
     SearchHashesResponse,
 )
-from hushlist.safebrowsing.wire_format import (
+from hushlist.extensions.safe_browsing.wire_format import (
     decode_message,
     encode_message,
     message_of_json,

@@ -10,19 +10,24 @@ import pytest
 
 from conformance.vectors import Row, needs
 from conformance.vectors import rows as document
-from hushlist.compiling.prefix_service import full_hashes_of_v4, full_hashes_of_v5, search_hashes, updated
-from hushlist.decide.confirmations import Confirmations, FullHashes, Question, Threat
-from hushlist.errors import FetchError, MessageError
-from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
-from hushlist.safebrowsing import prefix_list
-from hushlist.safebrowsing.v4_messages import (
+from hushlist.core.errors import FetchError, MessageError
+from hushlist.extensions.safe_browsing import prefix_list
+from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes, Question, Threat
+from hushlist.extensions.safe_browsing.prefix_service import (
+    full_hashes_of_v4,
+    full_hashes_of_v5,
+    search_hashes,
+    updated,
+)
+from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
+from hushlist.extensions.safe_browsing.v4_messages import (
     FetchThreatListUpdatesRequest,
     FindFullHashesRequest,
     FindFullHashesResponse,
 )
-from hushlist.safebrowsing.v5_messages import SearchHashesResponse
-from hushlist.safebrowsing.wire_format import decode_message, message_of_json
-from unit.compiling.prefix_server import PrefixServer
+from hushlist.extensions.safe_browsing.v5_messages import SearchHashesResponse
+from hushlist.extensions.safe_browsing.wire_format import decode_message, message_of_json
+from unit.core.compile.prefix_server import PrefixServer
 
 FOLDER = "safebrowsing_api/"
 

@@ -132,7 +132,7 @@ def test_every_result_is_that_the_sentence_holds_or_a_settled_reading() -> None:
 
 
 def test_every_deviation_of_the_package_quotes_its_settled_reading_and_is_the_result_of_a_sentence() -> None:
-    sources = [path.read_text("utf-8") for path in (TESTS.parent / "addon" / "hushlist" / "url").glob("*.py")]
+    sources = [path.read_text("utf-8") for path in (TESTS.parent / "addon" / "hushlist" / "core" / "url").glob("*.py")]
     quoted = {number for source in sources for number in deviations(source)}
     assert quoted
     assert quoted <= {number for row in IMPLEMENTED for number in results(row)}

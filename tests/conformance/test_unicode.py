@@ -7,7 +7,7 @@ import unicodedata
 from hashlib import sha256
 from itertools import chain
 
-from hushlist.url.host import _NEWLY_NORMALIZED, to_ascii
+from hushlist.core.url.host import _NEWLY_NORMALIZED, to_ascii
 from unit.rows import each_row
 
 #: of the code points that Unicode 14 orders or composes

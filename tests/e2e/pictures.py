@@ -20,7 +20,7 @@ from documentation import ROOT, blocks
 from e2e.browser import chromium, wait_for_words
 from e2e.origin import Origin
 from e2e.proxy import mitmdump
-from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.extensions.dashboard.dashboard_server import HOST
 
 PICTURES = ROOT / "examples" / "pictures"
 ADS = "0.0.0.0 ads.example\n0.0.0.0 pixel.tracker.example\n0.0.0.0 banners.example\n"

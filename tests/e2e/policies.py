@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from hushlist.unblock.credentials import hash_passphrase
+from hushlist.extensions.unblock.credentials import hash_passphrase
 
 Rule = str | dict[str, str]
 

@@ -308,8 +308,8 @@ if __name__ == "__main__":
 
     sys.path[0] = str(Path(__file__).parents[2] / "addon")  # as mitmproxy does for the script there
     import hushlist.proxy.addon  # noqa: F401
-    from hushlist.compiling import background_compiler, policy_compiler
-    from hushlist.match.public_suffixes import public_suffixes
+    from hushlist.core.compile import background_compiler, policy_compiler
+    from hushlist.core.match.public_suffixes import public_suffixes
 
     public_suffixes()
     policy_compiler._code()

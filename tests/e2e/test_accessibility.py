@@ -18,7 +18,7 @@ from e2e.policies import stored, write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
 from e2e.test_administration import PASSPHRASE, fill, forget, sign_in
 from e2e.test_asking import Asker
-from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.proxy.languages import TEXTS
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 

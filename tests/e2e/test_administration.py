@@ -17,7 +17,7 @@ from e2e.origin import LOOPBACK, Origin
 from e2e.policies import stored, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, mitmdump, read_answer
 from e2e.test_asking import Asker
-from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.extensions.dashboard.dashboard_server import HOST
 
 pytestmark = [
     pytest.mark.xdist_group("chromium"),

@@ -25,7 +25,7 @@ from e2e.origin import Origin
 from e2e.policies import replace
 from e2e.proxy import PATIENCE, Proxy, mitmdump
 from hushlist.cli import main
-from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.extensions.dashboard.dashboard_server import HOST
 
 RULES = "rules:\n  - {expression: games.test/, reason: Not in the lesson}\n  - other.test/\n  - last.test/\n"
 POLICY = "unblock: {ask: on, codes: off}\nlayers:\n  - {name: lists, lists: [rules.yaml]}\n"

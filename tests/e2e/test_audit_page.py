@@ -14,7 +14,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from e2e.browser import BROWSER, DRIVER, profile
 from hushlist.cli import main
-from hushlist.match.expressions import full_hash
+from hushlist.core.match.expressions import full_hash
 
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),

@@ -17,8 +17,8 @@ from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_policy
 from e2e.proxy import Proxy
-from hushlist.match.context import context_of
-from hushlist.url.request import Request
+from hushlist.core.match.context import context_of
+from hushlist.core.url.request import Request
 
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),

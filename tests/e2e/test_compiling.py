@@ -64,7 +64,7 @@ def slow_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slo
     slow = SlowPython(tmp_path / "slow", tmp_path / "waits")
     (code / "sitecustomize.py").write_text(
         "import os, sys, time\n"
-        f"if 'hushlist.compiling.background_compiler' in sys.orig_argv and os.path.exists({str(slow.flag)!r}):\n"
+        f"if 'hushlist.core.compile.background_compiler' in sys.orig_argv and os.path.exists({str(slow.flag)!r}):\n"
         f"    open({str(slow.waits)!r}, 'w').close()\n"
         f"    while os.path.exists({str(slow.waits)!r}):\n        time.sleep(0.05)\n"
     )

@@ -18,7 +18,7 @@ from documentation import without_times
 from e2e.preloaded import start_mitmdump
 from e2e.proxy import CHECKOUT, MITMDUMP, running
 from hushlist import cli
-from hushlist.compiling.stat_cache import load_engine
+from hushlist.core.compile.stat_cache import load_engine
 
 EXAMPLES = CHECKOUT / "examples"
 

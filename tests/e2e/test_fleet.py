@@ -24,7 +24,7 @@ from e2e.origin import LOOPBACK, PATIENCE, Origin, free_ports
 from e2e.policies import stored, write_list, write_policy
 from e2e.preloaded import start_hushlist
 from e2e.proxy import Answer, Proxy, mitmdump, read_answer, request_head
-from hushlist.system.postgres_address import PostgresAddress
+from hushlist.extensions.databases.postgres_address import PostgresAddress
 from postgres import GROUP
 
 pytestmark = [

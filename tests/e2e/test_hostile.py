@@ -22,10 +22,10 @@ from e2e.origin import LOOPBACK, Origin
 from e2e.policies import simple_policy, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
 from e2e.test_tunnels import tls_over
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.proxy.dashboard.dashboard_server import HOST
-from hushlist.url.http_head import Naming, request_of_head
-from hushlist.url.request import MOST_HOSTS, Request, canonical_forms
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.url.http_head import Naming, request_of_head
+from hushlist.core.url.request import MOST_HOSTS, Request, canonical_forms
+from hushlist.extensions.dashboard.dashboard_server import HOST
 
 #: ip(7): the range of ports for one socket; the kernel may give it one that is in use towards another address
 IP_LOCAL_PORT_RANGE = 51

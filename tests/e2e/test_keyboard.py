@@ -9,7 +9,7 @@ from e2e.browser import wait_for_words, wait_until
 from e2e.proxy import Proxy
 from e2e.test_administration import PASSPHRASE, browser, folder, forget, page, pytestmark
 from e2e.test_asking import Asker
-from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.extensions.dashboard.dashboard_server import HOST
 
 __all__ = ["browser", "folder", "page", "pytestmark"]
 

@@ -18,8 +18,8 @@ from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
-from hushlist.proxy.dashboard.dashboard_server import HOST
-from hushlist.unblock.credentials import hash_passphrase
+from hushlist.extensions.dashboard.dashboard_server import HOST
+from hushlist.extensions.unblock.credentials import hash_passphrase
 
 pytestmark = pytest.mark.xdist_group("chromium")
 needs_browser = pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with chromedriver on PATH")

@@ -35,10 +35,10 @@ from e2e.origin import LOOPBACK, Origin
 from e2e.proxy import CHECKOUT, PATIENCE, Answer, Proxy, mitmdump, request_head
 from e2e.tables import EXAM_PORT, ROLES, ROWS, TABLES, ZONES, Role, Row
 from hushlist import cli
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.lists.list_formats import FORMATS
-from hushlist.policy.groups import Client
-from hushlist.unblock.overrides import Overrides
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.policy.groups import Client
+from hushlist.extensions.unblock.overrides import Overrides
 from unit.rows import each_row
 
 EXAMPLES = CHECKOUT / "examples"

@@ -20,9 +20,9 @@ from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_relayed_connections import is_open, relayed
-from hushlist.unblock import default_path
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.use_minutes import UseMinutes
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.overrides import Overrides
 
 #: near the true time, since old minutes are forgotten
 NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)

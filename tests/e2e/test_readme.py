@@ -31,12 +31,12 @@ from documentation import (
 )
 from e2e.proxy import MITMDUMP, Proxy, running
 from hushlist.cli import main
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.yaml_rules import read_yaml
-from hushlist.match.seal import SealKey
-from hushlist.policy.policy_file import PolicyError
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.lists.yaml_rules import read_yaml
+from hushlist.core.match.seal import SealKey
+from hushlist.core.policy.policy_file import PolicyError
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.page.template import load_template
 

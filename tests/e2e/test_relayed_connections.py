@@ -16,7 +16,7 @@ from e2e.origin import LOOPBACK, Origin, free_ports
 from e2e.policies import replace, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_tunnels import is_the_origin_s, records, tls_over
-from hushlist.unblock.overrides import Overrides
+from hushlist.extensions.unblock.overrides import Overrides
 
 DAY, NIGHT = "2026-11-16T20:59%2B00:00", "2026-11-16T21:00%2B00:00"
 #: octets of a download: many times what all buffers on its way hold

@@ -22,8 +22,8 @@ from e2e.origin import PATIENCE, Origin
 from e2e.proxy import LOOPBACK, Proxy, eventually, read_answer, request_head
 from e2e.test_subscriptions import make_due
 from e2e.test_tunnels import is_the_origin_s, tls_over
-from hushlist.match.expressions import full_hash
-from unit.compiling.prefix_server import PrefixServer
+from hushlist.core.match.expressions import full_hash
+from unit.core.compile.prefix_server import PrefixServer
 
 Start = Callable[..., Proxy]
 SECRET = "AIzaSyNobodyMaySeeThis"

@@ -16,8 +16,8 @@ import pytest
 from e2e.origin import Origin
 from e2e.policies import replace, simple_policy
 from e2e.proxy import CHECKOUT, FILTER, Proxy, eventually, mitmdump
+from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.proxy.service.script_watch import BROKEN, STAYS
-from hushlist.system.package_code import OTHER_CODE
 
 PLAIN = "from hushlist.proxy.addon import Hushlist\n\naddons = [Hushlist()]\n"
 LARGER = """

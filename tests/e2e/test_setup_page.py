@@ -12,7 +12,7 @@ from e2e.browser import BROWSER, DRIVER, chromium, profile, wait_for_words
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump, request_head
-from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.extensions.dashboard.dashboard_server import HOST
 
 pytestmark = pytest.mark.xdist_group("chromium")
 needs_browser = pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with chromedriver on PATH")

@@ -18,8 +18,8 @@ from e2e.policies import replace, write_list
 from e2e.proxy import PATIENCE, Proxy, mitmdump
 from e2e.test_quotas import GAMES, NOON, at
 from e2e.test_streaming import read_head
-from hushlist.unblock import default_path
-from hushlist.unblock.overrides import Overrides
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.overrides import Overrides
 
 _PART = b"4\r\npart\r\n"
 _PAUSE = 0.02

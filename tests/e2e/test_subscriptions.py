@@ -12,10 +12,10 @@ import pytest
 
 from e2e.policies import write_policy
 from e2e.proxy import Proxy, eventually, run_mitmdump
-from hushlist.compiling.threat_list_update import server_store
-from hushlist.policy.policy_reader import subscribed_lists
-from hushlist.policy.subscription import SubscribedList
-from unit.compiling.https_origin import HttpsOrigin, Page
+from hushlist.core.policy.policy_reader import subscribed_lists
+from hushlist.extensions.safe_browsing.threat_list_update import server_store
+from hushlist.extensions.subscriptions.subscription import SubscribedList
+from unit.core.compile.https_origin import HttpsOrigin, Page
 
 Start = Callable[..., Proxy]
 HTML = b"<!DOCTYPE html>\n<html><body>Sorry</body></html>\n"

@@ -26,7 +26,7 @@ from e2e.browser import chromium, wait_until
 from e2e.origin import Origin
 from e2e.policies import replace, stored
 from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
-from hushlist.unblock.overrides import Overrides
+from hushlist.extensions.unblock.overrides import Overrides
 
 Start = Callable[..., Proxy]
 

@@ -12,11 +12,11 @@ from mitmproxy.net.http.http1 import read_request_head
 from mitmproxy.test import tflow
 
 from evasion.corpus import ENTRIES, NEIGHBOURS, write_corpus_policy
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.decide.decision import STOPPING
-from hushlist.decide.engine import Engine
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.decision import STOPPING
+from hushlist.core.decide.engine import Engine
 from hushlist.proxy.flow_request import request_of_flow
-from hushlist.squid import AccessList, Redirector, SquidHelper
+from hushlist.tools.squid.helper import AccessList, Redirector, SquidHelper
 from unit.hostile import as_squid_escapes, octets
 
 _EXTRAS = b" 192.0.2.7/- - GET myip=192.0.2.1 myport=3128"

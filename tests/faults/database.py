@@ -37,9 +37,9 @@ from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.policies import replace, write_list
 from e2e.proxy import Proxy, mitmdump
 from e2e.test_unblock import form_of
-from hushlist.journal.log_database import LogFilters, newest_records
-from hushlist.system.postgres import DatabaseError, PostgresDatabase
-from hushlist.unblock.overrides import Overrides
+from hushlist.extensions.databases.postgres import DatabaseError, PostgresDatabase
+from hushlist.extensions.journal.log_database import LogFilters, newest_records
+from hushlist.extensions.unblock.overrides import Overrides
 from postgres import Server, running
 
 #: what becomes of a code that is entered at both proxies at once

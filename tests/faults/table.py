@@ -18,8 +18,8 @@ from pathlib import Path
 from e2e.policies import replace
 from e2e.proxy import PATIENCE, request_head
 from faults.lab import DECIDES, ENDS, PASSES, REFUSES, UNANSWERED, Lab
+from hushlist.core.system.files import LONGEST_DOCUMENT
 from hushlist.proxy.service.script_watch import STAYS
-from hushlist.system.files import LONGEST_DOCUMENT
 
 try:
     import resource
@@ -294,7 +294,7 @@ def _killer(policy: Path) -> Iterator[None]:
             for process in {*Path("/proc").glob("[0-9]*")} - others:
                 try:
                     words = (process / "cmdline").read_bytes().split(b"\0")
-                    if b"hushlist.compiling.background_compiler" in words and own in words:
+                    if b"hushlist.core.compile.background_compiler" in words and own in words:
                         os.kill(int(process.name), signal.SIGKILL)
                 except OSError:
                     continue

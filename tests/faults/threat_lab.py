@@ -15,10 +15,10 @@ from e2e.origin import Origin
 from e2e.policies import write_list
 from e2e.proxy import Proxy, mitmdump
 from e2e.test_subscriptions import make_due
-from hushlist.compiling.list_outcome import ListUpdate
-from hushlist.compiling.list_update import update_lists
-from unit.compiling.https_origin import write_chain
-from unit.compiling.prefix_server import PrefixServer
+from hushlist.extensions.subscriptions.list_outcome import ListUpdate
+from hushlist.extensions.subscriptions.list_update import update_lists
+from unit.core.compile.https_origin import write_chain
+from unit.core.compile.prefix_server import PrefixServer
 
 #: what ``no-answer`` may say
 CHOICES = ("pass", "block")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from faults.threat_lab import BLOCKED, CHOICES, PASSES, ThreatLab, ThreatServer
-from hushlist.compiling.list_outcome import Outcome
+from hushlist.extensions.subscriptions.list_outcome import Outcome
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,10 @@ from e2e.test_subscriptions import make_due
 from e2e.test_unblock import form_of
 from faults.lab import DECIDES, Lab
 from faults.table import NOT_USED, NotHereError
-from hushlist.journal.log_database import LogFilters, newest_records
-from hushlist.journal.log_files import read_newest_first
-from hushlist.unblock.overrides import Overrides
-from unit.compiling.https_origin import Handler, HttpsOrigin, Page
+from hushlist.extensions.journal.log_database import LogFilters, newest_records
+from hushlist.extensions.journal.log_files import read_newest_first
+from hushlist.extensions.unblock.overrides import Overrides
+from unit.core.compile.https_origin import Handler, HttpsOrigin, Page
 
 #: seconds within which what failed is tried again, as the pages say, and some more
 AGAIN = 60 + PATIENCE
@@ -109,7 +109,7 @@ def _as_commands(lab: Lab) -> Lab:
     return lab
 
 
-_COMPILER = "hushlist.compiling.background_compiler"
+_COMPILER = "hushlist.core.compile.background_compiler"
 
 
 def _compiling_is_killed(folder: Path, origin: Origin) -> str:
@@ -280,7 +280,7 @@ _ON_DISK = {"log": {"folder": "disk/log", "what": "all"}}
 
 def _write(lab: Lab, *writes: str) -> None:
     """Change the store by its methods, as a program that sees the proxy's disk: SQLite follows no path of /proc."""
-    script = "import sys, time, pathlib; from hushlist.unblock.overrides import Overrides"
+    script = "import sys, time, pathlib; from hushlist.extensions.unblock.overrides import Overrides"
     script += "; store = Overrides(pathlib.Path(sys.argv[1]), time.time); "
     inside = ["nsenter", f"--target={lab.proxy.process.pid}", "--mount"]
     command = [*inside, sys.executable, "-c", script + "; ".join(f"store.{write}" for write in writes), str(lab.store)]

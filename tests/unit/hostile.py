@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from hushlist.decide.decision import Decision, Judgement
-from hushlist.decide.engine import Engine
-from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.yaml_rules import read_yaml
-from hushlist.match.index_writer import index_of
-from hushlist.match.rule import Action, Rule
-from hushlist.policy.groups import NOBODY, GroupSettings
-from hushlist.policy.policy_file import Layer, Policy
-from hushlist.url.request import Request
+from hushlist.core.decide.decision import Decision, Judgement
+from hushlist.core.decide.engine import Engine
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.lists.yaml_rules import read_yaml
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.rule import Action, Rule
+from hushlist.core.policy.groups import NOBODY, GroupSettings
+from hushlist.core.policy.policy_file import Layer, Policy
+from hushlist.core.url.request import Request
 
 #: octets; as long as most servers let a request's target be
 LONG = 64 * 1024

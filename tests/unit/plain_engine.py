@@ -8,21 +8,21 @@ from datetime import UTC, datetime
 from functools import cache
 from ipaddress import IPv6Address, ip_address
 
-from hushlist.decide.decision import Decision, decide, strictest
-from hushlist.errors import Excess, UrlError
-from hushlist.match.checks import Check, CheckedRequest
-from hushlist.match.index import find_checks
-from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
-from hushlist.match.rule_match import Match
-from hushlist.policy.groups import NOBODY, Client, Group
-from hushlist.policy.policy_file import Policy
-from hushlist.policy.recurrence import Schedule
-from hushlist.unblock.grants import Grant
-from hushlist.url.comparison import RedirectMemory, slash_twin
-from hushlist.url.hashed_uri import HashedUri
-from hushlist.url.parts import Parts
-from hushlist.url.request import MOST_HOSTS, Request, canonical_forms, number_of_names, request_of, target_forms
-from unit.match.plain_index import PlainIndex
+from hushlist.core.decide.decision import Decision, decide, strictest
+from hushlist.core.errors import Excess, UrlError
+from hushlist.core.match.checks import Check, CheckedRequest
+from hushlist.core.match.index import find_checks
+from hushlist.core.match.rule import Action, Anything, ExpressionHash, Rule, Terms
+from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.groups import NOBODY, Client, Group
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.recurrence import Schedule
+from hushlist.core.url.comparison import RedirectMemory, slash_twin
+from hushlist.core.url.hashed_uri import HashedUri
+from hushlist.core.url.parts import Parts
+from hushlist.core.url.request import MOST_HOSTS, Request, canonical_forms, number_of_names, request_of, target_forms
+from hushlist.extensions.unblock.grants import Grant
+from unit.core.match.plain_index import PlainIndex
 
 #: action, URL, matches, winner, fault, group, grant
 Told = tuple[Action, bytes, tuple[Match, ...], Match | None, str | None, str, Grant | None]
@@ -140,7 +140,7 @@ def covering(
 
 
 class PlainEngine:
-    """Decides as ``hushlist.decide.engine.Engine`` is to decide."""
+    """Decides as ``hushlist.core.decide.engine.Engine`` is to decide."""
 
     def __init__(
         self,

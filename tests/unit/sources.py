@@ -19,7 +19,7 @@ MODULES = {
 
 
 def part_of(module: str) -> str:
-    """``hushlist.url.parts`` -> ``url``."""
+    """``hushlist.core.url.parts`` -> ``url``."""
     return module.split(".")[1] if "." in module else ""
 
 

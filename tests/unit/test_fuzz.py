@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hushlist.match.index_file import IndexFileError
+from hushlist.core.match.index_file import IndexFileError
 from unit.hostile import octets
 from unit.parsers import PARSERS
 from unit.parsers.index import index_answers, index_samples

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.errors import Problem
-from hushlist.lists.list_formats import FORMATS
-from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.match.rule import Action, Expression, Rule, Terms
-from hushlist.match.rule_match import Match
-from hushlist.policy.policy_file import PolicyError
+from hushlist.core.compile.index_cache import IndexCache
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.errors import Problem
+from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.match.rule import Action, Expression, Rule, Terms
+from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.policy_file import PolicyError
 from unit.rows import each_row
 
 INCLUDES = [

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.admin.admin_store import AdminStore
-from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.decide.decision import Decision
-from hushlist.journal.log_database import LogFilters, follow, newest_records
-from hushlist.journal.log_record import LogRecord
-from hushlist.journal.log_sender import Spool
-from hushlist.journal.log_writer import LogWriter
-from hushlist.match.rule import Action
-from hushlist.policy.admin import Role
-from hushlist.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import StoreError
+from hushlist.core.compile.index_cache import IndexCache
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.decide.decision import Decision
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
+from hushlist.extensions.dashboard.admin_keys import Role
+from hushlist.extensions.dashboard.admin_store import AdminStore
+from hushlist.extensions.journal.log_database import LogFilters, follow, newest_records
+from hushlist.extensions.journal.log_record import LogRecord
+from hushlist.extensions.journal.log_sender import Spool
+from hushlist.extensions.journal.log_writer import LogWriter
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.store import StoreError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 

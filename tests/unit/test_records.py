@@ -11,31 +11,38 @@ from documentation import ROOT
 
 #: every module with a record that has defaults; by these names the run of mutations finds this test
 MODULES = """
-    hushlist.admin.admin_store hushlist.audit.diff.diff_job hushlist.audit.diff.rule_comparison
-    hushlist.audit.leak.guesses hushlist.audit.leak.leak_job hushlist.audit.replay.audit_report
-    hushlist.audit.replay.auditor hushlist.audit.replay.replay_job hushlist.audit.replay.tally
-    hushlist.audit.sources.recorded_request hushlist.audit.sources.source_formats hushlist.cli.init_command
-    hushlist.compiling.compile_report hushlist.compiling.gate hushlist.compiling.list_comparison
-    hushlist.compiling.list_fetch hushlist.compiling.list_outcome hushlist.compiling.ordinary_requests
-    hushlist.compiling.policy_compiler hushlist.decide.confirmations hushlist.decide.decision hushlist.doctor.diagnosis
-    hushlist.fleet.proxy_records hushlist.importing.e2guardian hushlist.importing.imported_policy
-    hushlist.jobs.line_workers hushlist.jobs.list_chunks hushlist.journal.log_database hushlist.journal.log_record
-    hushlist.lists.format_detection hushlist.lists.list_source hushlist.lists.rpz hushlist.match.checks
-    hushlist.match.context hushlist.match.filters.filter_reader hushlist.match.filters.linear_regex
-    hushlist.match.filters.network_filter hushlist.match.index hushlist.match.index_file hushlist.match.rule
-    hushlist.match.rule_collector hushlist.match.rule_match hushlist.notify.notifier hushlist.policy.admin
-    hushlist.policy.gate_limits hushlist.policy.groups hushlist.policy.notify_channels hushlist.policy.pass_through
-    hushlist.policy.policy_file hushlist.policy.proxy_settings hushlist.policy.quotas hushlist.policy.recurrence
-    hushlist.policy.safe_browsing hushlist.policy.schedule hushlist.policy.subscription
-    hushlist.proxy.bounds.bounded_websocket hushlist.proxy.bounds.object_patches
-    hushlist.proxy.dashboard.api_description hushlist.proxy.page.access_form hushlist.proxy.page.pages
-    hushlist.proxy.service.health hushlist.publish.hidden_list hushlist.publish.list_history
-    hushlist.publish.list_server hushlist.publish.list_writer hushlist.publish.published_list
-    hushlist.publish.safebrowsing_service hushlist.safebrowsing.prefix_list hushlist.safebrowsing.v4_messages
-    hushlist.safebrowsing.v5_messages hushlist.safebrowsing.wire_format hushlist.squid hushlist.system.kept_databases
-    hushlist.system.list_store hushlist.unblock.access_requests hushlist.unblock.credentials
-    hushlist.unblock.grant_events hushlist.unblock.wrong_tries hushlist.url.http_head hushlist.url.parts
-    hushlist.url.request hushlist.url.uri_extraction
+    hushlist.cli.init_command hushlist.core.compile.compile_report hushlist.core.compile.list_chunks
+    hushlist.core.compile.policy_compiler hushlist.core.decide.decision hushlist.core.lists.format_detection
+    hushlist.core.lists.list_source hushlist.core.match.checks hushlist.core.match.context hushlist.core.match.index
+    hushlist.core.match.index_file hushlist.core.match.rule hushlist.core.match.rule_collector
+    hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
+    hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
+    hushlist.core.policy.schedule hushlist.core.url.http_head hushlist.core.url.parts hushlist.core.url.request
+    hushlist.extensions.adblock.filter_reader hushlist.extensions.adblock.linear_regex
+    hushlist.extensions.adblock.network_filter hushlist.extensions.bounds.bounded_websocket
+    hushlist.extensions.dashboard.admin_keys hushlist.extensions.dashboard.admin_store
+    hushlist.extensions.dashboard.api_description hushlist.extensions.fleet.proxy_records
+    hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database hushlist.extensions.journal.log_record
+    hushlist.extensions.notify.notifier hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
+    hushlist.extensions.safe_browsing.confirmations hushlist.extensions.safe_browsing.prefix_list
+    hushlist.extensions.safe_browsing.threat_lists hushlist.extensions.safe_browsing.v4_messages
+    hushlist.extensions.safe_browsing.v5_messages hushlist.extensions.safe_browsing.wire_format
+    hushlist.extensions.subscriptions.gate hushlist.extensions.subscriptions.gate_limits
+    hushlist.extensions.subscriptions.list_comparison hushlist.extensions.subscriptions.list_fetch
+    hushlist.extensions.subscriptions.list_outcome hushlist.extensions.subscriptions.list_store
+    hushlist.extensions.subscriptions.ordinary_requests hushlist.extensions.subscriptions.subscription
+    hushlist.extensions.unblock.access_requests hushlist.extensions.unblock.credentials
+    hushlist.extensions.unblock.grant_events hushlist.extensions.unblock.wrong_tries hushlist.proxy.page.access_form
+    hushlist.proxy.page.pages hushlist.proxy.service.health hushlist.tools.audit.diff.diff_job
+    hushlist.tools.audit.diff.rule_comparison hushlist.tools.audit.leak.guesses hushlist.tools.audit.leak.leak_job
+    hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor
+    hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally
+    hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
+    hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
+    hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
+    hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
+    hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
+    hushlist.tools.squid.line_workers
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """

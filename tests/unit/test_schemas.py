@@ -18,12 +18,12 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from documentation import PAGES, REFERENCE, ROOT, RULES, blocks, is_list, joined, rows, whole
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.errors import SourceError
-from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.yaml_rules import read_yaml
-from hushlist.policy.catalogue import read_catalogue
-from hushlist.policy.policy_file import PolicyError
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.errors import SourceError
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.lists.yaml_rules import read_yaml
+from hushlist.core.policy.policy_file import PolicyError
+from hushlist.extensions.subscriptions.catalogue import read_catalogue
 from unit.rows import each_row
 
 SCHEMAS = {

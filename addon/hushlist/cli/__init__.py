@@ -15,7 +15,7 @@ from importlib import import_module
 
 from hushlist import __version__
 from hushlist.cli.common import BAD, Parser, complain, complain_of
-from hushlist.errors import HushlistError, SourceError
+from hushlist.core.errors import HushlistError, SourceError
 
 #: module of this package -> its commands, in the order of the help: what people need first is on top. Only the
 #: requested command's module is imported, so that canonicalizing a URL costs neither a database nor a policy.

@@ -10,15 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hushlist.audit.replay.audit_report import AuditReport, read_report
-from hushlist.audit.replay.auditor import ReplayMoment
-from hushlist.audit.replay.partition import merge_reports, report_of
-from hushlist.audit.replay.replay_job import ReplayWork
-from hushlist.audit.replay.report_details import add_details
-from hushlist.audit.replay.report_page import report_page
-from hushlist.audit.replay.report_text import Title, report_text
-from hushlist.audit.report_codec import encode
-from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.cli.command_options import (
     add_as_recorded,
     add_jobs,
@@ -42,10 +33,19 @@ from hushlist.cli.common import (
     print_line,
     shown_progress,
 )
-from hushlist.policy import shipped_policy
-from hushlist.policy.groups import Client
-from hushlist.publish.key_table import KeyEntry, read_key_table, revealed
-from hushlist.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
+from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.groups import Client
+from hushlist.core.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
+from hushlist.tools.audit.replay.audit_report import AuditReport, read_report
+from hushlist.tools.audit.replay.auditor import ReplayMoment
+from hushlist.tools.audit.replay.partition import merge_reports, report_of
+from hushlist.tools.audit.replay.replay_job import ReplayWork
+from hushlist.tools.audit.replay.report_details import add_details
+from hushlist.tools.audit.replay.report_page import report_page
+from hushlist.tools.audit.replay.report_text import Title, report_text
+from hushlist.tools.audit.report_codec import encode
+from hushlist.tools.audit.sources.source_formats import FORMATS
+from hushlist.tools.publish.key_table import KeyEntry, read_key_table, revealed
 
 #: columns, if the output is not a terminal
 _WIDTH = 100

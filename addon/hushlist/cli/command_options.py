@@ -10,23 +10,23 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from hushlist.cli.common import checked, parse_number, print_warnings, remark
-from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.decide.engine import Engine
-from hushlist.errors import Problem, SourceError
-from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
-from hushlist.lists.list_source import ListDefaults, ProblemReport, read_seal_key
-from hushlist.match.context import KINDS, host_of_page
-from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
-from hushlist.match.seal import SealKey
-from hushlist.policy import shipped_policy
-from hushlist.policy.groups import Client, address_text
-from hushlist.policy.policy_file import ListFile, Policy, list_files
-from hushlist.policy.policy_reader import policy_at
-from hushlist.policy.recurrence import parse_moment
-from hushlist.url.hashed_uri import VARIANTS
-from hushlist.url.parts import to_bytes
-from hushlist.url.request import Told
+from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import Problem, SourceError
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_seal_key
+from hushlist.core.match.context import KINDS, host_of_page
+from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
+from hushlist.core.match.seal import SealKey
+from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.groups import Client, address_text
+from hushlist.core.policy.policy_file import ListFile, Policy, list_files
+from hushlist.core.policy.policy_reader import policy_at
+from hushlist.core.policy.recurrence import parse_moment
+from hushlist.core.url.hashed_uri import VARIANTS
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import Told
 
 
 def _address(text: str) -> str:
@@ -140,7 +140,7 @@ def add_popular(parser: argparse.ArgumentParser, why: str) -> None:
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    from hushlist.jobs.worker_processes import default_jobs
+    from hushlist.core.compile.worker_processes import default_jobs
 
     parser.add_argument(
         "--jobs", type=parse_number, default=default_jobs(), metavar="N", help="processes (default: one a core)"
@@ -221,7 +221,7 @@ def popular_domains(path: Path | None) -> tuple[bytes, ...]:
     """A file's canonical hosts, the most popular first; others are reported. ``SourceError`` if it is unreadable."""
     if path is None:
         return ()
-    from hushlist.lists.popular_domains import read_popular_file
+    from hushlist.core.lists.popular_domains import read_popular_file
 
     report = ProblemReport(str(path))
     domains = read_popular_file(path, report)
@@ -232,7 +232,7 @@ def popular_domains(path: Path | None) -> tuple[bytes, ...]:
 
 
 def add_key_file(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a key table, which ``hushlist.publish.key_table`` reads."""
+    """Add the option that names a key table, which ``hushlist.tools.publish.key_table`` reads."""
     parser.add_argument(
         "--key-file", type=Path, metavar="FILE", help="what the hashes stand for, as 'hushlist hide' wrote it"
     )

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
 
-from hushlist.errors import Problem, UrlError, printable, to_json
-from hushlist.system.files import reason_of
-from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
+from hushlist.core.errors import Problem, UrlError, printable, to_json
+from hushlist.core.system.files import reason_of
+from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
 
 GOOD, FOUND, BAD = 0, 1, 2
 #: most octets of a line of standard input
@@ -118,7 +118,7 @@ def urls_of(arguments: argparse.Namespace) -> Iterator[bytes]:
     Raises:
         UrlError: a line is longer than any URL, or a delimiter stands on one side alone.
     """
-    from hushlist.url.parts import as_typed  # the other commands start faster without it
+    from hushlist.core.url.parts import as_typed  # the other commands start faster without it
 
     for url in arguments.urls:
         if url == "-":

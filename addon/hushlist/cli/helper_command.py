@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from hushlist.cli.command_options import open_engine
 from hushlist.cli.common import GOOD, Commands, add_command, add_policy, checked, complain, parse_number
-from hushlist.match.rule import Action
-from hushlist.squid import LONGEST_LINE, PLACEHOLDERS, AccessList, Redirector, SquidHelper, serve
+from hushlist.core.match.rule import Action
+from hushlist.tools.squid.helper import LONGEST_LINE, PLACEHOLDERS, AccessList, Redirector, SquidHelper, serve
 
 if TYPE_CHECKING:
-    from hushlist.jobs.line_workers import Serve
+    from hushlist.tools.squid.line_workers import Serve
 
 
 def add_to(commands: Commands) -> None:
@@ -57,7 +57,7 @@ def help_squid(arguments: argparse.Namespace) -> int:
     helper = SquidHelper(engine, arguments.redirect or AccessList(), _tell_operator)
     answer: Serve = partial(serve, helper.answers)
     if arguments.workers > 1:
-        from hushlist.jobs.line_workers import LineWorkers
+        from hushlist.tools.squid.line_workers import LineWorkers
 
         answer = LineWorkers(arguments.workers, answer, helper.failure, _tell_operator, LONGEST_LINE).serve
     answer(sys.stdin.fileno(), sys.stdout.fileno())

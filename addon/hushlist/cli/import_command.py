@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, print_line, print_lines
-from hushlist.errors import number_of
-from hushlist.importing.adguard_home import read_adguard_home
-from hushlist.importing.e2guardian import read_e2guardian
-from hushlist.importing.pihole import read_pihole
-from hushlist.importing.squidguard import read_squidguard
+from hushlist.core.errors import number_of
+from hushlist.tools.importing.adguard_home import read_adguard_home
+from hushlist.tools.importing.e2guardian import read_e2guardian
+from hushlist.tools.importing.pihole import read_pihole
+from hushlist.tools.importing.squidguard import read_squidguard
 
 _READERS = {
     "pihole": read_pihole,

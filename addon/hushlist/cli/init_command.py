@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line, print_lines
-from hushlist.errors import SourceError
-from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
-from hushlist.system.files import source_errors
+from hushlist.core.errors import SourceError
+from hushlist.core.system.files import source_errors
+from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
 
 #: subject -> its list in the catalogue
 _SUBJECTS = {

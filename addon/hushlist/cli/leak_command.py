@@ -6,16 +6,6 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from hushlist.audit.leak.leak_job import (
-    Leak,
-    LeakRow,
-    Recovered,
-    estimates,
-    read_targets,
-    search_dictionary,
-    span,
-    verdict,
-)
 from hushlist.cli.command_options import add_list_options, add_seal, files_of, seal_key
 from hushlist.cli.common import (
     FOUND,
@@ -28,9 +18,19 @@ from hushlist.cli.common import (
     print_warnings,
     shown_progress,
 )
-from hushlist.errors import number_of, printable, right_aligned
-from hushlist.match.false_positives import figure
-from hushlist.system.files import source_errors, write_private
+from hushlist.core.errors import number_of, printable, right_aligned
+from hushlist.core.match.false_positives import figure
+from hushlist.core.system.files import source_errors, write_private
+from hushlist.tools.audit.leak.leak_job import (
+    Leak,
+    LeakRow,
+    Recovered,
+    estimates,
+    read_targets,
+    search_dictionary,
+    span,
+    verdict,
+)
 
 #: recovered rules that are shown by default
 _SHOWN = 20

@@ -12,24 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.audit.diff.diff_job import (
-    Diff,
-    DiffOptions,
-    DiffSide,
-    diff,
-    is_policy,
-    replaced,
-    side_of_list,
-    side_of_policy,
-)
-from hushlist.audit.diff.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
-from hushlist.audit.diff.rule_comparison import ChangeKind
-from hushlist.audit.lint.findings import Finding, FindingKind
-from hushlist.audit.lint.lint_job import Linted, lint
-from hushlist.audit.replay.auditor import ReplayMoment
-from hushlist.audit.replay.replay_job import ReplayWork, count_in_processes
-from hushlist.audit.report_codec import encode
-from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.cli.command_options import (
     add_as_recorded,
     add_jobs,
@@ -59,13 +41,31 @@ from hushlist.cli.common import (
     print_lines,
     shown_progress,
 )
-from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.decide.engine import Engine
-from hushlist.errors import number_of
-from hushlist.lists.list_formats import list_format_of
-from hushlist.policy.policy_reader import policy_at
-from hushlist.publish.key_table import KeyEntry, read_key_table, revealed
+from hushlist.core.compile.index_cache import IndexCache
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import number_of
+from hushlist.core.lists.list_formats import list_format_of
+from hushlist.core.policy.policy_reader import policy_at
+from hushlist.tools.audit.diff.diff_job import (
+    Diff,
+    DiffOptions,
+    DiffSide,
+    diff,
+    is_policy,
+    replaced,
+    side_of_list,
+    side_of_policy,
+)
+from hushlist.tools.audit.diff.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
+from hushlist.tools.audit.diff.rule_comparison import ChangeKind
+from hushlist.tools.audit.lint.findings import Finding, FindingKind
+from hushlist.tools.audit.lint.lint_job import Linted, lint
+from hushlist.tools.audit.replay.auditor import ReplayMoment
+from hushlist.tools.audit.replay.replay_job import ReplayWork, count_in_processes
+from hushlist.tools.audit.report_codec import encode
+from hushlist.tools.audit.sources.source_formats import FORMATS
+from hushlist.tools.publish.key_table import KeyEntry, read_key_table, revealed
 
 
 def add_to(commands: Commands) -> None:

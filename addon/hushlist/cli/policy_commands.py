@@ -39,23 +39,23 @@ from hushlist.cli.common import (
     shown_progress,
     urls_of,
 )
-from hushlist.compiling.compile_report import decrypting, ineffective_schedules, unused_categories
-from hushlist.compiling.stat_cache import asking_engine, compile_recorded
-from hushlist.decide.decision import STOPPING, Decision
-from hushlist.decide.engine import Engine
-from hushlist.errors import HushlistError, UrlError, number_of, printable
-from hushlist.lists.list_source import ListedProblem
-from hushlist.policy import shipped_policy
-from hushlist.policy.groups import Client, GroupSettings
-from hushlist.policy.pass_through import ALL, BY_NEED
-from hushlist.system.files import replace_file, source_errors
-from hushlist.unblock import default_path
-from hushlist.url.hashed_uri import HashedUri
-from hushlist.url.parts import split_web
-from hushlist.url.request import Request, without_userinfo
+from hushlist.core.compile.compile_report import decrypting, ineffective_schedules, unused_categories
+from hushlist.core.compile.stat_cache import asking_engine, compile_recorded
+from hushlist.core.decide.decision import STOPPING, Decision
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import HushlistError, UrlError, number_of, printable
+from hushlist.core.lists.list_source import ListedProblem
+from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.groups import Client, GroupSettings
+from hushlist.core.policy.pass_through import ALL, BY_NEED
+from hushlist.core.system.files import replace_file, source_errors
+from hushlist.core.url.hashed_uri import HashedUri
+from hushlist.core.url.parts import split_web
+from hushlist.core.url.request import Request, without_userinfo
+from hushlist.extensions.unblock import default_path
 
 if TYPE_CHECKING:
-    from hushlist.decide.trace import Trace
+    from hushlist.core.decide.trace import Trace
 
 
 #: the port of https: the canonical URL of a decision has none
@@ -98,8 +98,8 @@ def run_compile(arguments: argparse.Namespace) -> int:
 
     The exit code is 1 if a list is held back.
     """
-    from hushlist.compiling.policy_compiler import compile_policy
-    from hushlist.jobs.list_chunks import every_problem
+    from hushlist.core.compile.list_chunks import every_problem
+    from hushlist.core.compile.policy_compiler import compile_policy
 
     path, popular = arguments.policy or shipped_policy(), arguments.popular
     with shown_progress() as progress:
@@ -164,7 +164,7 @@ def _with_unblocks(engine: Engine, moment: datetime) -> Engine:
     try:
         if moment < datetime.now(UTC) - timedelta(minutes=1) or not (path := default_path()).exists():
             return engine
-        from hushlist.unblock.overrides import Overrides
+        from hushlist.extensions.unblock.overrides import Overrides
 
         return asking_engine(engine.policy, engine.index, overrides=Overrides(path, time.time))
     except (HushlistError, OSError, RuntimeError) as error:
@@ -224,8 +224,8 @@ def _quotas(engine: Engine, decision: Decision, moment: datetime, client: Client
     group = engine.group(client)
     if not group.settings.quotas:
         return
-    from hushlist.decide.quota_meter import QuotaMeter, quotas_of
-    from hushlist.unblock.use_minutes import UseMinutes
+    from hushlist.extensions.quotas.quota_meter import QuotaMeter, quotas_of
+    from hushlist.extensions.quotas.use_minutes import UseMinutes
 
     path = default_path()
     minutes = UseMinutes(path, time.time)
@@ -246,8 +246,8 @@ _WRITTEN = "    rule as written: "
 
 def run_explain(arguments: argparse.Namespace) -> int:
     """Print every step, for a person."""
-    from hushlist.decide.trace import trace
-    from hushlist.publish.key_table import read_key_table, revealed
+    from hushlist.core.decide.trace import trace
+    from hushlist.tools.publish.key_table import read_key_table, revealed
 
     table = read_key_table(arguments.key_file)
     engine = open_engine(arguments)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from hushlist import __version__
 from hushlist.cli.common import GOOD, Commands, add_command, print_line, print_lines
-from hushlist.system.files import source_errors
+from hushlist.core.system.files import source_errors
 
 
 def add_to(commands: Commands) -> None:

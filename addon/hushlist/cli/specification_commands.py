@@ -23,11 +23,11 @@ from hushlist.cli.common import (
     print_lines,
     readable,
 )
-from hushlist.errors import UrlError
-from hushlist.url.abnf import GrammarError, Parsed, find_rule, grammars
-from hushlist.url.comparison import PROFILES
-from hushlist.url.hrn import parse_hrn
-from hushlist.url.iri import direction_faults
+from hushlist.core.errors import UrlError
+from hushlist.core.url.abnf import GrammarError, Parsed, find_rule, grammars
+from hushlist.core.url.comparison import PROFILES
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.iri import direction_faults
 
 
 def add_to(commands: Commands) -> None:

@@ -25,17 +25,17 @@ from hushlist.cli.common import (
     readable,
     urls_of,
 )
-from hushlist.errors import Problem, UrlError
-from hushlist.lists.patterns import parse_expression
-from hushlist.match.expressions import expressions, full_hash
-from hushlist.system.files import LONGEST_WHOLE, read_regular, read_whole, reason_of
-from hushlist.url.comparison import LADDER, PROFILES, compare, redirected_profile
-from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
-from hushlist.url.iri import convert_to_ucs, undo_base64, undo_chunked, undo_html_escapes, undo_xml_escapes
-from hushlist.url.parts import as_typed, to_bytes
-from hushlist.url.rfc3986 import resolve
-from hushlist.url.safebrowsing import SAFEBROWSING
-from hushlist.url.uri_extraction import extract
+from hushlist.core.errors import Problem, UrlError
+from hushlist.core.lists.patterns import parse_expression
+from hushlist.core.match.expressions import expressions, full_hash
+from hushlist.core.system.files import LONGEST_WHOLE, read_regular, read_whole, reason_of
+from hushlist.core.url.comparison import LADDER, PROFILES, compare, redirected_profile
+from hushlist.core.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
+from hushlist.core.url.iri import convert_to_ucs, undo_base64, undo_chunked, undo_html_escapes, undo_xml_escapes
+from hushlist.core.url.parts import as_typed, to_bytes
+from hushlist.core.url.rfc3986 import resolve
+from hushlist.core.url.safebrowsing import SAFEBROWSING
+from hushlist.tools.reference.uri_extraction import extract
 
 
 def add_to(commands: Commands) -> None:

@@ -14,15 +14,31 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.utils import human
 
-from hushlist.errors import Lines, did_you_mean, logger_of, printable
-from hushlist.policy import shipped_policy
-from hushlist.policy.groups import MODES
-from hushlist.policy.policy_file import PolicyError
-from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
+from hushlist.core.errors import Lines, did_you_mean, logger_of, printable
+from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.groups import MODES
+from hushlist.core.policy.policy_file import PolicyError
+from hushlist.core.system.authority_file import fault_of_authority
+from hushlist.core.system.package_code import OTHER_MITMPROXY, loaded_digest
+from hushlist.core.system.socket_address import parse_socket_address
+from hushlist.core.url.http_head import HEAD_LIMIT, HeadLimit
+from hushlist.extensions.bounds.bounded_input import bound_input, not_taken
+from hushlist.extensions.bounds.bounded_streams import close_ports
+from hushlist.extensions.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
+from hushlist.extensions.dashboard.dashboard_server import (
+    DashboardServer,
+    answer_onboarding,
+    asked_name,
+    hide_dashboard_flow,
+    is_asked,
+    is_onboarding,
+)
+from hushlist.extensions.dashboard.metrics import summary
+from hushlist.extensions.fleet.heartbeat import Heartbeat
+from hushlist.extensions.quotas.metered_use import MeteredUse
+from hushlist.extensions.unblock.ask_handler import answer_waiting_page, is_of_waiting_page
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
-from hushlist.proxy.bounds.bounded_input import bound_input, not_taken
-from hushlist.proxy.bounds.bounded_streams import close_ports
-from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
@@ -36,34 +52,18 @@ from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.connections.server_handshakes import ServerHandshakes
 from hushlist.proxy.connections.tunnels import Tunnels
 from hushlist.proxy.connections.turns import Turns
-from hushlist.proxy.dashboard.dashboard_server import (
-    DashboardServer,
-    answer_onboarding,
-    asked_name,
-    hide_dashboard_flow,
-    is_asked,
-    is_onboarding,
-)
-from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.flow_outcome import is_open
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
 from hushlist.proxy.hook_calls import ask_the_filter, begin, end_what_is_open, filter_is_gone
-from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.health import HealthPort
-from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.policy_watch import PolicyWatch
 from hushlist.proxy.service.script_watch import ScriptWatch
 from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
 from hushlist.proxy.service.upkeep import Upkeep
-from hushlist.proxy.unblock_handler import UnblockHandler
-from hushlist.system.authority_file import fault_of_authority
-from hushlist.system.package_code import OTHER_MITMPROXY, loaded_digest
-from hushlist.system.socket_address import parse_socket_address
-from hushlist.url.http_head import HEAD_LIMIT, HeadLimit
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import AddonManager, Loader

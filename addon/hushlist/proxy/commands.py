@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 
 from mitmproxy import command, exceptions, flow, http
 
-from hushlist.admin.admin_store import ActionError
-from hushlist.admin.rule_edits import change_list, own_list, with_rule
-from hushlist.decide.decision import original_url
-from hushlist.decide.engine import Engine
-from hushlist.errors import UrlError, logger_of, printable
-from hushlist.match.rule import Action
+from hushlist.core.decide.decision import original_url
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.match.rule import Action
+from hushlist.core.url.host import is_address
+from hushlist.core.url.request import canonical_host
+from hushlist.extensions.dashboard.admin_store import ActionError
+from hushlist.extensions.dashboard.rule_edits import change_list, own_list, with_rule
 from hushlist.proxy.flow_outcome import SAFE_SEARCH, TAKEN_OUT
 from hushlist.proxy.flow_request import client_of_flow, request_of_flow
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.policy_watch import PolicyWatch
-from hushlist.url.host import is_address
-from hushlist.url.request import canonical_host
 
 logger = logger_of(__name__)
 

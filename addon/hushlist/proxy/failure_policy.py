@@ -13,9 +13,9 @@ from time import monotonic
 from mitmproxy import dns, flow, http
 from mitmproxy.net.dns import response_codes
 
-from hushlist.errors import logger_of, printable
-from hushlist.match.index_file import IndexFileError
-from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.errors import logger_of, printable
+from hushlist.core.match.index_file import IndexFileError
+from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.page import block_response
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from mitmproxy import http
 from mitmproxy.flow import Flow
 
-from hushlist.decide.decision import STOPPING, Judgement
-from hushlist.match.rule import Action
+from hushlist.core.decide.decision import STOPPING, Judgement
+from hushlist.core.match.rule import Action
 from hushlist.proxy.connections.client_connections import note_answer
 
 KEY = "hushlist"

@@ -14,11 +14,11 @@ from mitmproxy.net.dns import op_codes
 from mitmproxy.proxy.mode_specs import DnsMode, ProxyMode, RegularMode, ReverseMode, Socks5Mode, UpstreamMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.policy.groups import Client, user_of
-from hushlist.url.host import LONGEST_NAME
-from hushlist.url.http_head import Keeps, Naming, fault_of_body, is_name, looked_up, named, request_of_head
-from hushlist.url.parts import to_bytes
-from hushlist.url.request import Request, canonical_host
+from hushlist.core.policy.groups import Client, user_of
+from hushlist.core.url.host import LONGEST_NAME
+from hushlist.core.url.http_head import Keeps, Naming, fault_of_body, is_name, looked_up, named, request_of_head
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import Request, canonical_host
 
 #: all of a flow that a request is made from
 Seen = tuple[object, ...]

@@ -25,8 +25,8 @@ from mitmproxy.hooks import Hook
 from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.errors import logger_of
-from hushlist.proxy.bounds.object_patches import put_on
+from hushlist.core.errors import logger_of
+from hushlist.extensions.bounds.object_patches import put_on
 from hushlist.proxy.connections.client_connections import all_connections, end_connection
 
 logger = logger_of(__name__)

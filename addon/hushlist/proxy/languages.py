@@ -15,23 +15,26 @@ Texts = Mapping[str, str]
 
 
 @cache
-def load_texts(folder: str) -> Mapping[str, Texts]:
-    """The texts in a folder below ``proxy/``, by language: each is a file, named by its tag, with the same keys."""
+def load_texts(package: str, folder: str) -> Mapping[str, Texts]:
+    """The texts in a package's folder, by language: each is a file, named by its tag, with the same keys."""
     return {
         file.name.removesuffix(".json"): json.loads(file.read_text(encoding="utf-8"))
-        for file in sorted(files("hushlist.proxy").joinpath(folder, "texts").iterdir(), key=attrgetter("name"))
+        for file in sorted(files(package).joinpath(folder, "texts").iterdir(), key=attrgetter("name"))
         if file.name.endswith(".json")
     }
 
 
 #: those of the block page, read once, so that a missing file fails at the start and not at a page
-TEXTS = load_texts("page")
+TEXTS = load_texts("hushlist.proxy", "page")
 
 
 @cache
 def live_texts() -> Mapping[str, Texts]:
     """Those of the live page, the history, notices and summaries, and the words of the block page, which they use."""
-    return {language: {**TEXTS[language], **own} for language, own in load_texts("dashboard/live_page").items()}
+    return {
+        language: {**TEXTS[language], **own}
+        for language, own in load_texts("hushlist.extensions.dashboard", "live_page").items()
+    }
 
 
 # -- numbers and dates -------------------------------------------------------------------------------------------------

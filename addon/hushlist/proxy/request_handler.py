@@ -12,9 +12,15 @@ from mitmproxy import connection, http
 from mitmproxy.net.http.url import hostport
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.decide.decision import Judgement
-from hushlist.errors import UrlError, logger_of, printable
-from hushlist.policy.safe_search import rewrite_for_safe_search, safe_host, set_cookies
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.url.comparison import PERMANENT
+from hushlist.core.url.http_head import names_to_take_out
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import Request, canonical_host
+from hushlist.extensions.quotas.metered_use import MeteredUse, is_over
+from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search, safe_host, set_cookies
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler, respond
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.connections.client_connections import end_server, servers_of
 from hushlist.proxy.flow_outcome import is_open, refuse
@@ -28,15 +34,9 @@ from hushlist.proxy.flow_request import (
     request_of_flow,
     seen_of_flow,
 )
-from hushlist.proxy.metered_use import MeteredUse, is_over
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.unblock_handler import UnblockHandler, respond
-from hushlist.url.comparison import PERMANENT
-from hushlist.url.http_head import names_to_take_out
-from hushlist.url.parts import to_bytes
-from hushlist.url.request import Request, canonical_host
 
 logger = logger_of(__name__)
 

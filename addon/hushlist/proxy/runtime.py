@@ -12,37 +12,37 @@ from threading import Lock, Thread
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
-from hushlist.admin import admin_store
-from hushlist.admin.masked_clients import shown_by
-from hushlist.compiling.prefix_service import search_hashes
-from hushlist.decide.confirmations import LONGEST_WAIT, Confirmations
-from hushlist.decide.decision import Decision, Judgement
-from hushlist.decide.engine import Engine
-from hushlist.decide.quota_meter import QuotaMeter, QuotaUse
-from hushlist.errors import Lines, logger_of, number_of, printable
-from hushlist.fleet import proxy_records
-from hushlist.fleet.proxy_records import ProxyRecord
-from hushlist.journal.log_record import LogRecord
-from hushlist.journal.log_writer import LogWriter
-from hushlist.match.rule import Action
-from hushlist.notify.notifier import Notifier
-from hushlist.policy.groups import Client, Group, GroupSettings
-from hushlist.policy.policy_file import Policy
-from hushlist.policy.proxy_settings import FailureCause, LoggedClients, LogSettings
+from hushlist.core.decide.decision import Decision, Judgement
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import Lines, logger_of, number_of, printable
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.groups import Client, Group, GroupSettings
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.proxy_settings import FailureCause, LoggedClients, LogSettings
+from hushlist.core.system.kept_databases import DatabaseKind, rescue, set_aside
+from hushlist.core.url.comparison import RedirectMemory
+from hushlist.core.url.http_head import Keeps
+from hushlist.core.url.request import Request
+from hushlist.extensions.dashboard import admin_store
+from hushlist.extensions.dashboard.masked_clients import shown_by
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.fleet import proxy_records
+from hushlist.extensions.fleet.proxy_records import ProxyRecord
+from hushlist.extensions.journal.log_record import LogRecord
+from hushlist.extensions.journal.log_writer import LogWriter
+from hushlist.extensions.notify.notifier import Notifier
+from hushlist.extensions.quotas.quota_meter import QuotaMeter, QuotaUse
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.safe_browsing.confirmations import LONGEST_WAIT, Confirmations
+from hushlist.extensions.safe_browsing.prefix_service import search_hashes
+from hushlist.extensions.subscriptions.list_store import ListState
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.credentials import Tokens
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.store import UNBLOCKS, StoreError
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.statistics import Statistics
-from hushlist.system.kept_databases import DatabaseKind, rescue, set_aside
-from hushlist.system.list_store import ListState
-from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock import default_path
-from hushlist.unblock.credentials import Tokens
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import UNBLOCKS, StoreError
-from hushlist.unblock.use_minutes import UseMinutes
-from hushlist.url.comparison import RedirectMemory
-from hushlist.url.http_head import Keeps
-from hushlist.url.request import Request
 
 logger = logger_of(__name__)
 

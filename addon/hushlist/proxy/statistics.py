@@ -16,11 +16,11 @@ from operator import attrgetter
 from time import time
 from typing import Generic, NamedTuple, TypeVar
 
-from hushlist.decide.decision import STOPPING, Decision
-from hushlist.errors import UrlError
-from hushlist.journal.log_record import LogRecord
-from hushlist.match.rule import Action, Ordered
-from hushlist.url.request import Request, canonical_host
+from hushlist.core.decide.decision import STOPPING, Decision
+from hushlist.core.errors import UrlError
+from hushlist.core.match.rule import Action, Ordered
+from hushlist.core.url.request import Request, canonical_host
+from hushlist.extensions.journal.log_record import LogRecord
 
 #: recent decisions to show; and about how many octets of them, in case they are long
 MOST_RECENT = 1000

@@ -12,7 +12,7 @@ from time import time as true_time
 
 from mitmproxy import ctx, http
 
-from hushlist.decide import engine, known_hosts
+from hushlist.core.decide import engine, known_hosts
 
 _moment = datetime.now().astimezone()
 _fast: float | None = None

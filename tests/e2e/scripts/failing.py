@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hushlist.decide.engine import Engine
+from hushlist.core.decide.engine import Engine
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.page import block_response
 

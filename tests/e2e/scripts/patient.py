@@ -2,8 +2,7 @@
 
 from mitmproxy.addonmanager import Loader
 
-from hushlist.compiling import prefix_service
-from hushlist.decide import confirmations
+from hushlist.extensions.safe_browsing import confirmations, prefix_service
 from hushlist.proxy import runtime
 
 

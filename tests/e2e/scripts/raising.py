@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hushlist.decide.engine import Engine
+from hushlist.core.decide.engine import Engine
 
 _decide = Engine.decide
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from evasion.corpus import write_corpus_policy
 from evasion.servers.asking import Told, is_secret
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.decide.decision import STOPPING
-from hushlist.url.request import Request
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.decision import STOPPING
+from hushlist.core.url.request import Request
 
 #: sites of the corpus's policy with a rule for /secret/: in the clear, by its SHA-256, in a layer before an allowance
 SECRET_HOSTS = (b"path.test", b"hash.test", b"open.test")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import hushlist
-from hushlist.lists.list_source import ProblemReport
-from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
-from hushlist.policy.policy_reader import read_policy
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.policy.policy_reader import read_policy
+from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
 from unit.cli.running import Run
 
 CATALOGUE = read_catalogue(shipped_catalogue())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.match.expressions import full_hash
+from hushlist.core.match.expressions import full_hash
 from unit.cli.running import Run, process
 
 VERDICT = "Half of the list or more can be read by whoever has such a dictionary: its hashes keep no secret.\n"

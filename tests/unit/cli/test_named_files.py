@@ -9,8 +9,8 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli.common import LONGEST_LINE
-from hushlist.minisign import SecretKey
-from hushlist.system.files import LONGEST_LIST
+from hushlist.core.system.files import LONGEST_LIST
+from hushlist.extensions.subscriptions.minisign import SecretKey
 from unit.cli.running import Run
 from unit.rows import each_row
 

@@ -13,15 +13,15 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hushlist.cli import common
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.match.expressions import full_hash
-from hushlist.policy import shipped_policy
-from hushlist.unblock import default_path
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.use_minutes import UseMinutes
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.match.expressions import full_hash
+from hushlist.core.policy import shipped_policy
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.overrides import Overrides
 from unit.cli.running import NO_HOST, Run, copied, into_a_closed_pipe, process
 from unit.rows import each_row
-from unit.test_squid import ADS, EXTRAS, RULES
+from unit.tools.squid.test_helper import ADS, EXTRAS, RULES
 
 # -- check -------------------------------------------------------------------------------------------------------------
 

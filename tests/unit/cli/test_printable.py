@@ -15,21 +15,21 @@ from pathlib import Path
 import pytest
 
 from hushlist import cli
-from hushlist.admin.admin_store import AdminStore
-from hushlist.fleet.proxy_records import ProxyRecord, ProxyRecords
-from hushlist.journal.log_database import COUNTED
-from hushlist.journal.log_writer import LogWriter
-from hushlist.minisign import SecretKey, signature_path
-from hushlist.policy.admin import Role
-from hushlist.policy.proxy_settings import LoggedRequests, LogSettings
-from hushlist.policy.subscription import Subscription
-from hushlist.system.list_store import ListStore
-from hushlist.unblock.access_requests import AccessRequest
-from hushlist.unblock.overrides import Overrides
-from hushlist.url.comparison import PROFILES
+from hushlist.core.policy.proxy_settings import LoggedRequests, LogSettings
+from hushlist.core.url.comparison import PROFILES
+from hushlist.extensions.dashboard.admin_keys import Role
+from hushlist.extensions.dashboard.admin_store import AdminStore
+from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords
+from hushlist.extensions.journal.log_database import COUNTED
+from hushlist.extensions.journal.log_writer import LogWriter
+from hushlist.extensions.subscriptions.list_store import ListStore
+from hushlist.extensions.subscriptions.minisign import SecretKey, signature_path
+from hushlist.extensions.subscriptions.subscription import Subscription
+from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.overrides import Overrides
 from unit.cli.running import PACKAGE_ROOT, Run, process
+from unit.extensions.journal.samples import fill, record
 from unit.hostile import engine_of
-from unit.journal.samples import fill, record
 from unit.rows import each_row
 
 #: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs
@@ -300,7 +300,7 @@ def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
                 if name in ("print", "getLogger") or (name == "write" and ast.unparse(node.func).startswith("sys.")):
                     found[name].add(path.relative_to(package).as_posix())
     assert found == {
-        "print": {"admin/held_changes.py", "cli/common.py", "compiling/background_compiler.py"},
-        "getLogger": {"errors.py"},
+        "print": {"extensions/dashboard/held_changes.py", "cli/common.py", "core/compile/background_compiler.py"},
+        "getLogger": {"core/errors.py"},
         "write": set(),
     }

@@ -9,7 +9,7 @@ import pytest
 
 from hushlist.cli import specification_commands
 from hushlist.cli.specification_commands import vectors
-from hushlist.url.comparison import PROFILES
+from hushlist.core.url.comparison import PROFILES
 from unit.cli.running import Run
 from unit.rows import each_row
 
@@ -145,8 +145,8 @@ implies  hrn://J@abc.com
 #: a program that canonicalizes as we do
 GOOD = """
 import os, sys
-from hushlist.url.comparison import PROFILES
-from hushlist.errors import UrlError
+from hushlist.core.url.comparison import PROFILES
+from hushlist.core.errors import UrlError
 profile = PROFILES[sys.argv[1]]
 lines = sys.stdin.buffer.read().split(b"\\n")[:-1]
 for url in [os.fsencode(sys.argv[2])] if sys.argv[2:] else lines:

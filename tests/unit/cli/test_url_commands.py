@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.lists.list_formats import FORMATS
-from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.match.expressions import full_hash
+from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.match.expressions import full_hash
 from unit.cli.running import NO_HOST, Run
 from unit.rows import each_row
 

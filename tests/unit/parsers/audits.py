@@ -10,29 +10,29 @@ from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 
-from hushlist.audit.diff.diff_job import DiffOptions, diff, is_policy, side_of_list, side_of_policy
-from hushlist.audit.leak.guesses import Block, Targets, blocks_of, entries_of, try_block
-from hushlist.audit.lint.lint_job import lint
-from hushlist.audit.replay.audit_report import (
+from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.policy.groups import NOBODY, Client
+from hushlist.core.policy.policy_file import ListFile
+from hushlist.core.policy.policy_reader import policy_at
+from hushlist.core.url.request import Request
+from hushlist.tools.audit.diff.diff_job import DiffOptions, diff, is_policy, side_of_list, side_of_policy
+from hushlist.tools.audit.leak.guesses import Block, Targets, blocks_of, entries_of, try_block
+from hushlist.tools.audit.lint.lint_job import lint
+from hushlist.tools.audit.replay.audit_report import (
     FileDigest,
     PolicyDigest,
     PopularDomains,
     ReplayOptions,
     read_report,
 )
-from hushlist.audit.replay.auditor import Auditor, ReplayMoment
-from hushlist.audit.replay.partition import merge_reports, tallied_report
-from hushlist.audit.replay.report_details import add_details
-from hushlist.audit.replay.report_page import report_page
-from hushlist.audit.replay.report_text import report_text
-from hushlist.audit.report_codec import encode
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
-from hushlist.lists.list_formats import FORMATS
-from hushlist.lists.list_source import ListDefaults
-from hushlist.policy.groups import NOBODY, Client
-from hushlist.policy.policy_file import ListFile
-from hushlist.policy.policy_reader import policy_at
-from hushlist.url.request import Request
+from hushlist.tools.audit.replay.auditor import Auditor, ReplayMoment
+from hushlist.tools.audit.replay.partition import merge_reports, tallied_report
+from hushlist.tools.audit.replay.report_details import add_details
+from hushlist.tools.audit.replay.report_page import report_page
+from hushlist.tools.audit.replay.report_text import report_text
+from hushlist.tools.audit.report_codec import encode
+from hushlist.tools.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
 from unit.hostile import rules_of
 from unit.parsers.lines import engine
 from unit.parsers.policy import policy_samples

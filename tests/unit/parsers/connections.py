@@ -12,16 +12,16 @@ from urllib.parse import quote
 from mitmproxy import http
 from mitmproxy.proxy.mode_specs import ProxyMode
 
-from hushlist.decide.trace import trace
-from hushlist.errors import printable
-from hushlist.policy.groups import Client
+from hushlist.core.decide.trace import trace
+from hushlist.core.errors import printable
+from hushlist.core.policy.groups import Client
+from hushlist.core.url.http_head import Naming, request_of_head
+from hushlist.extensions.dashboard import dashboard_server
 from hushlist.proxy.connections import tunnels
 from hushlist.proxy.connections.client_hello import IncompleteError, hides_name, read_hello
 from hushlist.proxy.connections.proxy_protocol import read_header
-from hushlist.proxy.dashboard import dashboard_server
 from hushlist.proxy.flow_request import SelfConnections, name_to_ask, request_of_connect, request_of_connection
 from hushlist.proxy.runtime import Runtime
-from hushlist.url.http_head import Naming, request_of_head
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, put, text_of
 from unit.parsers.urls import URLS

@@ -6,12 +6,12 @@ import json
 import zlib
 from functools import cache, partial
 
-from hushlist.compiling.compile_report import SECTION, CompileReport
-from hushlist.match.index import Index
-from hushlist.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
-from hushlist.match.index_writer import index_of
+from hushlist.core.compile.compile_report import SECTION, CompileReport
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
+from hushlist.core.match.index_writer import index_of
+from unit.core.match.plain_index import canonical, octets_of
 from unit.hostile import rules_of
-from unit.match.plain_index import canonical, octets_of
 from unit.parsers.table import Parser, put, scratch_file
 
 PARSERS: dict[str, Parser] = {}

@@ -7,12 +7,12 @@ from functools import cache, partial
 from itertools import chain
 
 from hushlist.cli.operation.log_command import parse_past_moment
-from hushlist.decide.engine import Engine
-from hushlist.journal.log_database import COUNTED, LogFilters, counted_value, parse_lines
-from hushlist.journal.log_identifiers import parse_reference
-from hushlist.policy.groups import address_text
-from hushlist.squid import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, quoted
-from hushlist.url.hrn import parse_hrn
+from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.groups import address_text
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.extensions.journal.log_database import COUNTED, LogFilters, counted_value, parse_lines
+from hushlist.extensions.journal.log_identifiers import parse_reference
+from hushlist.tools.squid.helper import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, quoted
 from unit.hostile import engine_of
 from unit.parsers.table import NOON, Parser, put, text_of
 

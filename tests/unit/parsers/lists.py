@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from hushlist.admin.rule_edits import with_rule
-from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
-from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.popular_domains import read_popular
-from hushlist.match.public_suffixes import parse_public_suffixes
-from hushlist.match.rule import Action
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS, ListFormat
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.lists.popular_domains import read_popular
+from hushlist.core.match.public_suffixes import parse_public_suffixes
+from hushlist.core.match.rule import Action
+from hushlist.extensions.dashboard.rule_edits import with_rule
 from unit.parsers.table import ROOT, Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}

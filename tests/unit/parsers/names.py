@@ -13,15 +13,15 @@ from mitmproxy.net.dns import domain_names
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
-from hushlist.decide.decision import Judgement
-from hushlist.policy.groups import GroupSettings
-from hushlist.policy.proxy_settings import NameAnswers
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.policy.groups import GroupSettings
+from hushlist.core.policy.proxy_settings import NameAnswers
+from hushlist.core.url.request import Request
 from hushlist.proxy.connections import dns_queries
 from hushlist.proxy.connections.alternative_services import read_service_record
 from hushlist.proxy.connections.dns_queries import DnsQueries
 from hushlist.proxy.flow_request import hosts_of_name, request_of_question
 from hushlist.proxy.runtime import Runtime
-from hushlist.url.request import Request
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, put, text_of
 

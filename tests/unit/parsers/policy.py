@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from functools import cache, partial
 
-from hushlist.decide.engine import Engine
-from hushlist.lists.list_source import ProblemReport
-from hushlist.lists.yaml_nodes import read_document
-from hushlist.match.index import Index
-from hushlist.match.index_writer import index_of
-from hushlist.policy.groups import Client
-from hushlist.policy.policy_reader import read_policy
-from hushlist.policy.safe_search import rewrite_for_safe_search, services
-from hushlist.policy.schedule import read_schedules
-from hushlist.unblock import SCOPES
-from hushlist.unblock.credentials import TokenError, Tokens, hash_code, parse_stored, tidied_code
-from hushlist.unblock.grants import canonical_target, check_target
+from hushlist.core.decide.engine import Engine
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.yaml_nodes import read_document
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.policy_reader import read_policy
+from hushlist.core.policy.schedule import read_schedules
+from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search, services
+from hushlist.extensions.unblock import SCOPES
+from hushlist.extensions.unblock.credentials import TokenError, Tokens, hash_code, parse_stored, tidied_code
+from hushlist.extensions.unblock.grants import canonical_target, check_target
 from unit.parsers.table import KEY, NOON, ROOT, Parser, check_problems, put, scratch_file, text_of
 
 PARSERS: dict[str, Parser] = {}

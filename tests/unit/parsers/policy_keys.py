@@ -6,17 +6,17 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-from hushlist.lists.list_source import ProblemReport
-from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
-from hushlist.policy.groups import Client
-from hushlist.policy.pass_through import (
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.pass_through import (
     PassThrough,
     ReadFile,
     read_always_decrypted,
     read_kept_headers,
     read_pass_through,
 )
-from hushlist.policy.proxy_settings import FailureCause, read_live, read_name_answers, read_on_failure
+from hushlist.core.policy.proxy_settings import FailureCause, read_live, read_name_answers, read_on_failure
 from unit.parsers.table import Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}

@@ -17,12 +17,12 @@ import zstandard
 from mitmproxy.io import FlowWriter
 from mitmproxy.test import tflow
 
-from hushlist.audit.replay.auditor import Auditor, ReplayMoment
-from hushlist.audit.sources.line_sources import read_lines
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, SkippedRecord
-from hushlist.audit.sources.source_formats import FORMATS, SourceFormat, source_format_of
-from hushlist.policy.groups import NOBODY
-from hushlist.system.compression import HEAD, decompressed, is_compressed
+from hushlist.core.policy.groups import NOBODY
+from hushlist.core.system.compression import HEAD, decompressed, is_compressed
+from hushlist.tools.audit.replay.auditor import Auditor, ReplayMoment
+from hushlist.tools.audit.sources.line_sources import read_lines
+from hushlist.tools.audit.sources.recorded_request import BrokenRecord, RecordedRequest, SkippedRecord
+from hushlist.tools.audit.sources.source_formats import FORMATS, SourceFormat, source_format_of
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, scratch_file
 

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hushlist.publish.list_history import ListHistory, read_state
-from hushlist.publish.published_list import PublishedList
-from hushlist.publish.safebrowsing_service import ApiRequest, SafeBrowsingService
-from hushlist.safebrowsing.list_updates import update_of_v4, update_of_v5, update_to_v4, update_to_v5
-from hushlist.safebrowsing.prefix_list import PrefixList, difference
-from hushlist.safebrowsing.v4_messages import ListUpdateResponse, ThreatListDescriptor
-from hushlist.safebrowsing.v5_messages import HashList
-from hushlist.safebrowsing.wire_format import decode_json, decode_message, encode_message, message_to_json
+from hushlist.extensions.safe_browsing.list_updates import update_of_v4, update_of_v5, update_to_v4, update_to_v5
+from hushlist.extensions.safe_browsing.prefix_list import PrefixList, difference
+from hushlist.extensions.safe_browsing.v4_messages import ListUpdateResponse, ThreatListDescriptor
+from hushlist.extensions.safe_browsing.v5_messages import HashList
+from hushlist.extensions.safe_browsing.wire_format import decode_json, decode_message, encode_message, message_to_json
+from hushlist.tools.publish.list_history import ListHistory, read_state
+from hushlist.tools.publish.published_list import PublishedList
+from hushlist.tools.publish.safebrowsing_service import ApiRequest, SafeBrowsingService
 from unit.parsers.table import Parser
 
 KNOWN = PrefixList((b"aaaa", b"bbbb", b"cccc"), b"1")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hushlist.errors import HushlistError, Problem
-from hushlist.lists.list_source import ProblemReport
+from hushlist.core.errors import HushlistError, Problem
+from hushlist.core.lists.list_source import ProblemReport
 
 ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 12, 24, 12, tzinfo=UTC)

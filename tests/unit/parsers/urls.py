@@ -6,17 +6,17 @@ import gzip
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from hushlist.url.abnf import GrammarError, find_rule
-from hushlist.url.comparison import PROFILES, compare, is_slash_redirect, redirected_profile
-from hushlist.url.hashed_uri import VARIANTS, HashKey, hash_uri, parse_hashed_uri
-from hushlist.url.host import is_address, parse_address, to_ascii
-from hushlist.url.hrn import parse_hrn
-from hushlist.url.iri import convert_to_ucs, undo_html_escapes, undo_xml_escapes
-from hushlist.url.normalization import percent_decode_repeatedly, percent_encode
-from hushlist.url.path_interpretations import path_interpretations
-from hushlist.url.request import canonical_forms, canonical_url, request_of
-from hushlist.url.rfc3986 import resolve
-from hushlist.url.uri_extraction import extract
+from hushlist.core.url.abnf import GrammarError, find_rule
+from hushlist.core.url.comparison import PROFILES, compare, is_slash_redirect, redirected_profile
+from hushlist.core.url.hashed_uri import VARIANTS, HashKey, hash_uri, parse_hashed_uri
+from hushlist.core.url.host import is_address, parse_address, to_ascii
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.iri import convert_to_ucs, undo_html_escapes, undo_xml_escapes
+from hushlist.core.url.normalization import percent_decode_repeatedly, percent_encode
+from hushlist.core.url.path_interpretations import path_interpretations
+from hushlist.core.url.request import canonical_forms, canonical_url, request_of
+from hushlist.core.url.rfc3986 import resolve
+from hushlist.tools.reference.uri_extraction import extract
 from shared import SHARED
 from unit.parsers.table import Parser, put, text_of
 

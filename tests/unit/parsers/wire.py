@@ -8,14 +8,14 @@ from functools import partial
 from mitmproxy import http
 from mitmproxy.test import tflow
 
-from hushlist.errors import UrlError
-from hushlist.journal.log_record import LogRecord, Privacy, to_line
-from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries
-from hushlist.proxy import unblock_handler
+from hushlist.core.errors import UrlError
+from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
+from hushlist.core.url.request import Request, request_of
+from hushlist.extensions.journal.log_record import LogRecord, Privacy, to_line
+from hushlist.extensions.unblock import unblock_handler
 from hushlist.proxy.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.languages import TEXTS, negotiate
 from hushlist.proxy.page.template import VARIABLES, parse_template
-from hushlist.url.request import Request, request_of
 from unit.hostile import judgement_of
 from unit.parsers.lines import engine
 from unit.parsers.policy import tokens

@@ -13,25 +13,25 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.decide.decision import Decision
-from hushlist.decide.engine import Engine
-from hushlist.policy import shipped_policy
-from hushlist.policy.groups import Client, Group
-from hushlist.policy.policy_file import PolicyError
-from hushlist.policy.policy_reader import POLICY_KEYS
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.engine import Engine
+from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.groups import Client, Group
+from hushlist.core.policy.policy_file import PolicyError
+from hushlist.core.policy.policy_reader import POLICY_KEYS
+from hushlist.core.url.http_head import HEAD_LIMIT, LONGEST_HEADERS
+from hushlist.core.url.request import Request
+from hushlist.extensions.bounds.bounded_websocket import LONGEST_MESSAGE, MESSAGE_LIMIT
+from hushlist.extensions.fleet.heartbeat import Heartbeat
 from hushlist.proxy import flow_outcome, request_handler, runtime
 from hushlist.proxy.addon import Hushlist, LastLook
-from hushlist.proxy.bounds.bounded_websocket import LONGEST_MESSAGE, MESSAGE_LIMIT
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, TAKEN_OUT, WOULD_BLOCK
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.graceful_stop import GracefulStop
-from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.upkeep import Upkeep
-from hushlist.url.http_head import HEAD_LIMIT, LONGEST_HEADERS
-from hushlist.url.request import Request
 from unit.rows import each_row
 
 
@@ -462,7 +462,7 @@ def test_a_replay_is_decided_again(hushlist: Hushlist) -> None:
 
 @pytest.mark.usefixtures("active")
 @pytest.mark.parametrize(
-    "target", ["hushlist.proxy.request_handler.request_of_flow", "hushlist.decide.engine.Engine.decide"]
+    "target", ["hushlist.proxy.request_handler.request_of_flow", "hushlist.core.decide.engine.Engine.decide"]
 )
 @pytest.mark.parametrize("path", [b"/", b"/\xff\x00<script>"])
 def test_a_failure_of_our_own_refuses_the_request(

@@ -9,8 +9,8 @@ import pytest
 from mitmproxy.flow import Flow
 from mitmproxy.test import taddons, tflow
 
-from hushlist.match.index_file import IndexFileError
-from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.match.index_file import IndexFileError
+from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy import failure_policy as module
 from hushlist.proxy.failure_policy import FailurePolicy
 from unit.rows import each_row

@@ -7,10 +7,10 @@ from mitmproxy import flowfilter, http
 from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test import tflow
 
-from hushlist.decide.decision import Decision
-from hushlist.match.rule import Action
+from hushlist.core.decide.decision import Decision
+from hushlist.core.match.rule import Action
+from hushlist.core.url.request import request_of
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate, refuse
-from hushlist.url.request import request_of
 from unit.hostile import engine_of, judgement_of
 from unit.rows import each_row
 

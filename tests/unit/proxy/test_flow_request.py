@@ -11,7 +11,10 @@ from mitmproxy import dns, http
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import taddons, tflow
 
-from hushlist.match.rule import Action
+from hushlist.core.match.rule import Action
+from hushlist.core.url import http_head
+from hushlist.core.url.http_head import Naming, names_to_take_out
+from hushlist.core.url.request import Request
 from hushlist.proxy.flow_request import (
     client_of_flow,
     name_to_ask,
@@ -21,9 +24,6 @@ from hushlist.proxy.flow_request import (
     request_of_question,
     seen_of_flow,
 )
-from hushlist.url import http_head
-from hushlist.url.http_head import Naming, names_to_take_out
-from hushlist.url.request import Request
 from unit.hostile import engine_of, octets, seconds
 from unit.rows import each_row
 

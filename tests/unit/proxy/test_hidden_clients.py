@@ -23,20 +23,20 @@ from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
 from hushlist import cli
-from hushlist.admin.masked_clients import SOMEBODY
-from hushlist.journal.log_database import LogFilters, newest_records
-from hushlist.notify.notifier import Notice
+from hushlist.extensions.dashboard.api_description import BASE, CALLS, ApiCall
+from hushlist.extensions.dashboard.dashboard_data import privacy_of
+from hushlist.extensions.dashboard.history_page import History, history
+from hushlist.extensions.dashboard.masked_clients import SOMEBODY
+from hushlist.extensions.journal.log_database import LogFilters, newest_records
+from hushlist.extensions.notify.notifier import Notice
+from hushlist.extensions.notify.weekly_summary import summary_of
+from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.ask_handler import notice_of
+from hushlist.extensions.unblock.credentials import CodeError
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.ask_handler import notice_of
-from hushlist.proxy.dashboard.api_description import BASE, CALLS, ApiCall
-from hushlist.proxy.dashboard.dashboard_data import privacy_of
-from hushlist.proxy.dashboard.history_page import History, history
-from hushlist.proxy.service.weekly_summary import summary_of
-from hushlist.unblock.access_requests import AccessRequest
-from hushlist.unblock.credentials import CodeError
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.wrong_tries import LockedError
-from unit.proxy.dashboard.test_admin_api import Browser, decided, use  # noqa: F401  a fixture
+from unit.extensions.dashboard.test_admin_api import Browser, decided, use  # noqa: F401  a fixture
 from unit.sources import MODULES, tree_of
 
 #: addresses of two clients, a user, and a word of a query: none of them may be anywhere

@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.match.checks import CHECKS
-from hushlist.match.rule import Action
-from hushlist.policy.notify_channels import LANGUAGES
+from hushlist.core.match.checks import CHECKS
+from hushlist.core.match.rule import Action
+from hushlist.extensions.notify.notify_channels import LANGUAGES
 from hushlist.proxy import languages
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, TEXTS, Texts, live_texts, load_texts, negotiate
 from unit.rows import each_row
@@ -118,7 +118,10 @@ def test_a_long_header_costs_nothing(part: str) -> None:
     assert time.process_time() - started < 0.5
 
 
-SETUP, LIVE = load_texts("dashboard/setup"), load_texts("dashboard/live_page")
+SETUP, LIVE = (
+    load_texts("hushlist.extensions.dashboard", "setup"),
+    load_texts("hushlist.extensions.dashboard", "live_page"),
+)
 #: a separator, which may be a space, and units, of which some are abbreviated
 _NO_SENTENCES = ("thousands", "minutes", "hours")
 
@@ -158,12 +161,13 @@ PROXY = Path(languages.__file__).parent
 
 
 def test_the_live_page_has_a_text_for_each_key_and_a_use_for_each_text() -> None:
-    page = PROXY / "dashboard" / "live_page"
+    page = PROXY.parent / "extensions" / "dashboard" / "live_page"
     scripts = (page / "live.js").read_text() + (page / "admin.js").read_text()
     placed = set(re.findall(r"\$(\w+)", (page / "index.html").read_text())) - {"lang", "texts"}
-    written = "".join(path.read_text(encoding="utf-8") for path in PROXY.rglob("*.py")) + scripts
+    modules = [*PROXY.rglob("*.py"), *page.parents[1].rglob("*.py")]
+    written = "".join(path.read_text(encoding="utf-8") for path in modules) + scripts
     known = live_texts()["en"].keys()
-    recorded = re.findall(r'account, "([a-z ]+)"', (PROXY.parent / "admin" / "administration.py").read_text())
+    recorded = re.findall(r'account, "([a-z ]+)"', (page.parent / "administration.py").read_text())
     done = {f"did_{word.replace(' ', '_')}" for word in (*recorded, "signed in")}
     actions = {f"action_{action.value}" for action in Action}
     assert placed | set(re.findall(r'\bt\("(\w+)"', scripts)) | done | actions <= known

@@ -9,16 +9,16 @@ import pytest
 from mitmproxy import http
 from mitmproxy.test import tflow
 
-from hushlist.decide.confirmations import Confirmations, FullHashes
-from hushlist.decide.engine import Engine
-from hushlist.lists.patterns import parse_expression
-from hushlist.match.checks import Check
-from hushlist.match.expressions import full_hash
-from hushlist.match.index_writer import index_of
-from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
-from hushlist.policy.groups import GroupSettings
-from hushlist.policy.policy_file import Layer, Policy
-from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
+from hushlist.core.decide.engine import Engine
+from hushlist.core.lists.patterns import parse_expression
+from hushlist.core.match.checks import Check
+from hushlist.core.match.expressions import full_hash
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.core.policy.groups import GroupSettings
+from hushlist.core.policy.policy_file import Layer, Policy
+from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes
+from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
 from hushlist.proxy.addon import Hushlist
 
 SERVICE = SafeBrowsing(5, "https://lists.example", ("all-4b",))

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from hushlist.decide.engine import Engine
+from hushlist.core.decide.engine import Engine
 from hushlist.proxy import runtime as module
 from hushlist.proxy.runtime import Runtime
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.decide.engine import Engine
-from hushlist.policy.groups import Client
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.groups import Client
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.use_minutes import UseMinutes
 from postgres import GROUP, Server
 
 GAMES = "hrn://c.example/games"

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.decide.decision import Decision
-from hushlist.journal.log_record import LogRecord
-from hushlist.match.rule import Action, Expression, Ordered, Rule, Terms
-from hushlist.match.rule_match import Match
+from hushlist.core.decide.decision import Decision
+from hushlist.core.match.rule import Action, Expression, Ordered, Rule, Terms
+from hushlist.core.match.rule_match import Match
+from hushlist.core.url.request import Request, request_of
+from hushlist.extensions.journal.log_record import LogRecord
 from hushlist.proxy import statistics as module
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
-from hushlist.url.request import Request, request_of
 from unit.rows import each_row
 
 GAMES = Terms(Action.BLOCK, "hrn://a.example/games", "lists/games.yaml", "hrn://a.example/web/games", title="Games")

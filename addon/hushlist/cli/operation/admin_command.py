@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 import time
 
-from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.cli.command_options import clock_of
 from hushlist.cli.common import GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
 from hushlist.cli.operation.override_command import acting_user, add_store, local_moment, parse_duration, store_of
-from hushlist.policy.admin import Role
+from hushlist.extensions.dashboard.admin_keys import Role
+from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 
 _LONGEST_NAME = 100
 

@@ -20,9 +20,13 @@ from hushlist.cli.common import (
     print_line,
     remark,
 )
-from hushlist.doctor.diagnosis import Diagnosis
-from hushlist.doctor.firewall import examine_router
-from hushlist.doctor.installation import (
+from hushlist.core.errors import number_of
+from hushlist.core.policy import shipped_policy
+from hushlist.core.system.files import open_regular
+from hushlist.core.system.socket_address import parse_socket_address
+from hushlist.tools.doctor.diagnosis import Diagnosis
+from hushlist.tools.doctor.firewall import examine_router
+from hushlist.tools.doctor.installation import (
     examine_authority,
     examine_clock,
     examine_files,
@@ -32,12 +36,8 @@ from hushlist.doctor.installation import (
     examine_versions,
     open_policy,
 )
-from hushlist.doctor.running_proxy import examine_proxy
-from hushlist.doctor.servers import examine_server
-from hushlist.errors import number_of
-from hushlist.policy import shipped_policy
-from hushlist.system.files import open_regular
-from hushlist.system.socket_address import parse_socket_address
+from hushlist.tools.doctor.running_proxy import examine_proxy
+from hushlist.tools.doctor.servers import examine_server
 
 
 def add_to(commands: Commands) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from hushlist.cli.command_options import policy_of
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
 from hushlist.cli.operation.override_command import add_store, store_of
-from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
-from hushlist.system.postgres import DatabaseError, migrate
+from hushlist.extensions.databases.postgres import DatabaseError, migrate
+from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
 
 
 def add_to(commands: Commands) -> None:

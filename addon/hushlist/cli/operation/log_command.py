@@ -27,8 +27,14 @@ from hushlist.cli.common import (
     remark,
 )
 from hushlist.cli.operation.override_command import privacy_of_store
-from hushlist.errors import printable
-from hushlist.journal.log_database import (
+from hushlist.core.errors import printable
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.groups import address_text
+from hushlist.core.system.files import state_folder
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.parts import as_typed
+from hushlist.core.url.request import canonical_host
+from hushlist.extensions.journal.log_database import (
     COUNTED,
     LogFilters,
     LogPlace,
@@ -39,15 +45,9 @@ from hushlist.journal.log_database import (
     shown_values,
     top_values,
 )
-from hushlist.journal.log_identifiers import parse_reference, pseudonyms, read_key
-from hushlist.journal.log_record import LOST, LogFields, shown_record, time_text
-from hushlist.match.rule import Action
-from hushlist.policy.groups import address_text
-from hushlist.system.files import state_folder
-from hushlist.unblock import default_path
-from hushlist.url.hrn import parse_hrn
-from hushlist.url.parts import as_typed
-from hushlist.url.request import canonical_host
+from hushlist.extensions.journal.log_identifiers import parse_reference, pseudonyms, read_key
+from hushlist.extensions.journal.log_record import LOST, LogFields, shown_record, time_text
+from hushlist.extensions.unblock import default_path
 
 _NO_RECORD = "the log has nothing that fits; what is old is removed, and --folder names another log"
 _NO_LOG = (

@@ -17,7 +17,6 @@ from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
-from hushlist.admin.masked_clients import SOMEBODY, masked_item, privacy_beside, shown_client, shown_request
 from hushlist.cli.command_options import clock_of, parse_client, policy_of
 from hushlist.cli.common import (
     GOOD,
@@ -35,22 +34,29 @@ from hushlist.cli.common import (
     remark,
     without_end,
 )
-from hushlist.journal.log_record import Privacy
-from hushlist.match.overbroad import breadth_of_order
-from hushlist.policy.policy_file import Policy
-from hushlist.policy.proxy_settings import LoggedClients
-from hushlist.policy.schedule import seconds_of
-from hushlist.system.files import state_folder
-from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock import SCOPES, default_path
-from hushlist.unblock.access_requests import AccessRequest, RequestState
-from hushlist.unblock.admin_blocks import AdminBlock
-from hushlist.unblock.credentials import hash_passphrase, tidied_code
-from hushlist.unblock.grant_events import GrantEvent
-from hushlist.unblock.grants import FOR_GOOD, Grant, canonical_target, narrowness_of_grant
-from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
-from hushlist.unblock.store import StoreError, is_open_elsewhere
-from hushlist.unblock.use_minutes import UseMinutes
+from hushlist.core.match.overbroad import breadth_of_order
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.core.policy.schedule import seconds_of
+from hushlist.core.system.files import state_folder
+from hushlist.extensions.dashboard.masked_clients import (
+    SOMEBODY,
+    masked_item,
+    privacy_beside,
+    shown_client,
+    shown_request,
+)
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.unblock import SCOPES, default_path
+from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
+from hushlist.extensions.unblock.admin_blocks import AdminBlock
+from hushlist.extensions.unblock.credentials import hash_passphrase, tidied_code
+from hushlist.extensions.unblock.grant_events import GrantEvent
+from hushlist.extensions.unblock.grants import FOR_GOOD, Grant, canonical_target, narrowness_of_grant
+from hushlist.extensions.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
+from hushlist.extensions.unblock.store import StoreError, is_open_elsewhere
 
 _HOW = "command line"
 #: how the number of an administrator's block is written, beside those of grants

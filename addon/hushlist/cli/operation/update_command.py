@@ -25,16 +25,16 @@ from hushlist.cli.common import (
     remark,
     shown_progress,
 )
-from hushlist.errors import Problem, SourceError, number_of, right_aligned
-from hushlist.lists.line_differences import share_kept
-from hushlist.lists.list_source import ProblemReport
-from hushlist.policy import shipped_policy
-from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
-from hushlist.policy.policy_file import Policy
-from hushlist.policy.policy_reader import read_policy
-from hushlist.policy.subscription import SubscribedList
-from hushlist.system.files import reason_of
-from hushlist.system.list_store import ListState, ListStore, Version, store_of_file
+from hushlist.core.errors import Problem, SourceError, number_of, right_aligned
+from hushlist.core.lists.line_differences import share_kept
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.policy_reader import read_policy
+from hushlist.core.system.files import reason_of
+from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
+from hushlist.extensions.subscriptions.list_store import ListState, ListStore, Version, store_of_file
+from hushlist.extensions.subscriptions.subscription import SubscribedList
 
 _EPILOG = "Exit codes: 0 good; 1 a list failed, is held back, or has no copy; 2 wrong usage or bad input."
 
@@ -125,8 +125,8 @@ def run_update(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(path: Path, wanted: tuple[SubscribedList, ...]) -> int:
-    from hushlist.compiling.list_outcome import Outcome
-    from hushlist.compiling.list_update import update_lists
+    from hushlist.extensions.subscriptions.list_outcome import Outcome
+    from hushlist.extensions.subscriptions.list_update import update_lists
 
     code, failed = GOOD, set()
     with shown_progress() as progress:
@@ -205,8 +205,8 @@ _HEADS = ("rules", "age", "next try", "versions")
 
 
 def _rules(path: Path) -> dict[str, int]:
-    from hushlist.compiling.compile_report import CompileReport
-    from hushlist.compiling.stat_cache import load_policy
+    from hushlist.core.compile.compile_report import CompileReport
+    from hushlist.core.compile.stat_cache import load_policy
 
     try:
         return {own.source: own.kept for own in CompileReport.of(load_policy(path)[1]).lists}

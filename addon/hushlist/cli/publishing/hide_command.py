@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from hushlist.audit.leak.guesses import Targets
-from hushlist.audit.leak.leak_job import search_dictionary, verdict
 from hushlist.cli.command_options import add_list_options, add_popular, add_seal, files_of, popular_domains, seal_key
 from hushlist.cli.common import (
     FOUND,
@@ -24,16 +22,18 @@ from hushlist.cli.common import (
     shown_progress,
 )
 from hushlist.cli.publishing.sign_commands import secret_key, sign_file
-from hushlist.errors import Problem, SourceError, number_of
-from hushlist.lists.list_formats import list_format_of
-from hushlist.match.false_positives import Prefixes
-from hushlist.match.rule import Action
-from hushlist.match.seal import SealKey
-from hushlist.publish.hidden_list import HashKind, HiddenList, hide
-from hushlist.publish.key_table import write_key_table
-from hushlist.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules
-from hushlist.system.files import LONGEST_DOCUMENT, replace_file, source_errors
-from hushlist.url.hrn import parse_hrn
+from hushlist.core.errors import Problem, SourceError, number_of
+from hushlist.core.lists.list_formats import list_format_of
+from hushlist.core.match.false_positives import Prefixes
+from hushlist.core.match.rule import Action
+from hushlist.core.match.seal import SealKey
+from hushlist.core.system.files import LONGEST_DOCUMENT, replace_file, source_errors
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.tools.audit.leak.guesses import Targets
+from hushlist.tools.audit.leak.leak_job import search_dictionary, verdict
+from hushlist.tools.publish.hidden_list import HashKind, HiddenList, hide
+from hushlist.tools.publish.key_table import write_key_table
+from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules
 
 
 def add_to(commands: Commands) -> None:

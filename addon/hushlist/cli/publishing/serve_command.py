@@ -22,17 +22,17 @@ from hushlist.cli.common import (
     print_lines,
     print_warnings,
 )
-from hushlist.errors import SourceError
-from hushlist.policy import shipped_policy
-from hushlist.system.files import reason_of
-from hushlist.system.socket_address import parse_socket_address
+from hushlist.core.errors import SourceError
+from hushlist.core.policy import shipped_policy
+from hushlist.core.system.files import reason_of
+from hushlist.core.system.socket_address import parse_socket_address
 
 if TYPE_CHECKING:
     import ssl
 
-    from hushlist.publish.list_publisher import Publication
-    from hushlist.publish.list_server import RequestLog, ServerLimits
-    from hushlist.safebrowsing.v4_messages import ThreatType
+    from hushlist.extensions.safe_browsing.v4_messages import ThreatType
+    from hushlist.tools.publish.list_publisher import Publication
+    from hushlist.tools.publish.list_server import RequestLog, ServerLimits
 
 #: words for a threat type
 _THREATS = ("MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE", "POTENTIALLY_HARMFUL_APPLICATION")
@@ -94,7 +94,7 @@ def _choice(text: str) -> tuple[str, str]:
 
 
 def serve_lists(arguments: argparse.Namespace) -> int:
-    from hushlist.publish.list_server import ServerLimits, read_certificate
+    from hushlist.tools.publish.list_server import ServerLimits, read_certificate
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True)  # somebody may read the log as it is written
@@ -111,7 +111,7 @@ def serve_lists(arguments: argparse.Namespace) -> int:
 
 def _keys(path: Path | None) -> tuple[str, ...]:
     """The keys in a file; a line with # says something else."""
-    from hushlist.system.files import read_private
+    from hushlist.core.system.files import read_private
 
     if path is None:
         return ()
@@ -123,10 +123,10 @@ def _keys(path: Path | None) -> tuple[str, ...]:
 
 
 async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.SSLContext | None) -> None:
-    from hushlist.publish.list_publisher import keep_publishing, make_versions, open_histories, read_publication
-    from hushlist.publish.list_server import ListServer, keep_fresh, read_certificate
-    from hushlist.publish.safebrowsing_service import SafeBrowsingService
-    from hushlist.safebrowsing.v4_messages import ThreatType
+    from hushlist.extensions.safe_browsing.v4_messages import ThreatType
+    from hushlist.tools.publish.list_publisher import keep_publishing, make_versions, open_histories, read_publication
+    from hushlist.tools.publish.list_server import ListServer, keep_fresh, read_certificate
+    from hushlist.tools.publish.safebrowsing_service import SafeBrowsingService
 
     policy = arguments.policy or shipped_policy()
     chosen: dict[str, ThreatType] = {name: ThreatType[threat] for name, threat in arguments.list}

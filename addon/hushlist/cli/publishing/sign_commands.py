@@ -8,18 +8,9 @@ import time
 from pathlib import Path
 
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, complain_of, print_line, without_end
-from hushlist.errors import Problem, SourceError, printable
-from hushlist.match.seal import SealKey
-from hushlist.minisign import (
-    LONGEST_ARMOR,
-    PublicKey,
-    SecretKey,
-    SignatureError,
-    is_encrypted,
-    signature_path,
-    verify_file,
-)
-from hushlist.system.files import (
+from hushlist.core.errors import Problem, SourceError, printable
+from hushlist.core.match.seal import SealKey
+from hushlist.core.system.files import (
     LONGEST_LIST,
     open_regular,
     read_regular,
@@ -27,6 +18,15 @@ from hushlist.system.files import (
     replace_file,
     source_errors,
     write_private,
+)
+from hushlist.extensions.subscriptions.minisign import (
+    LONGEST_ARMOR,
+    PublicKey,
+    SecretKey,
+    SignatureError,
+    is_encrypted,
+    signature_path,
+    verify_file,
 )
 
 _PUBLIC_ENDING = ".pub"

@@ -16,16 +16,16 @@ from pathlib import Path
 
 from mitmproxy import tls
 
-from hushlist.decide.decision import STOPPING
-from hushlist.errors import UrlError, logger_of, printable
-from hushlist.policy.groups import Client
-from hushlist.policy.pass_through import ADD
+from hushlist.core.decide.decision import STOPPING
+from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.pass_through import ADD
+from hushlist.core.system.files import LONGEST_DOCUMENT, edit_file
+from hushlist.core.url.host import is_address, is_plain_name
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import canonical_host
 from hushlist.proxy.flow_request import client_of_connection, request_of_connection
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.files import LONGEST_DOCUMENT, edit_file
-from hushlist.url.host import is_address, is_plain_name
-from hushlist.url.parts import to_bytes
-from hushlist.url.request import canonical_host
 
 logger = logger_of(__name__)
 

@@ -17,10 +17,10 @@ from mitmproxy.proxy.layers.http._http2 import Http2Server
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.mode_specs import ProxyMode
 
-from hushlist.errors import logger_of
-from hushlist.policy.groups import Client
-from hushlist.policy.proxy_settings import LOOPBACK
-from hushlist.proxy.bounds.object_patches import put_on
+from hushlist.core.errors import logger_of
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.proxy_settings import LOOPBACK
+from hushlist.extensions.bounds.object_patches import put_on
 
 logger = logger_of(__name__)
 

@@ -19,20 +19,20 @@ from mitmproxy.flow import Error
 from mitmproxy.net.dns import classes, response_codes, types
 from mitmproxy.proxy.mode_specs import DnsMode, RegularMode, Socks5Mode, UpstreamMode, WireGuardMode
 
-from hushlist.decide.decision import Judgement
-from hushlist.errors import logger_of
-from hushlist.match.rule import Action, Anything
-from hushlist.policy.groups import Client
-from hushlist.policy.proxy_settings import NameAnswers
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.errors import logger_of
+from hushlist.core.match.rule import Action, Anything
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.proxy_settings import NameAnswers
+from hushlist.core.url.http_head import Naming
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import Request
+from hushlist.extensions.bounds.object_patches import put_on
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.bounds.object_patches import put_on
 from hushlist.proxy.connections.alternative_services import read_service_record
 from hushlist.proxy.flow_request import client_of_flow, hosts_of_name, naming_of, request_of_question
 from hushlist.proxy.hook_calls import begin
 from hushlist.proxy.runtime import Runtime
-from hushlist.url.http_head import Naming
-from hushlist.url.parts import to_bytes
-from hushlist.url.request import Request
 
 logger = logger_of(__name__)
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
 
-from hushlist.errors import logger_of
+from hushlist.core.errors import logger_of
 
 logger = logger_of(__name__)
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from mitmproxy import connection
 
-from hushlist.errors import logger_of
-from hushlist.policy.groups import network_text
+from hushlist.core.errors import logger_of
+from hushlist.core.policy.groups import network_text
 from hushlist.proxy.connections.client_connections import all_connections, end_connection, file_of, transport_of
 
 logger = logger_of(__name__)

@@ -14,8 +14,8 @@ from time import time
 
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.errors import logger_of
-from hushlist.fleet.proxy_records import GONE
+from hushlist.core.errors import logger_of
+from hushlist.extensions.fleet.proxy_records import GONE
 from hushlist.proxy.connections.client_connections import handler_of
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol
 from hushlist.proxy.flow_request import end_of

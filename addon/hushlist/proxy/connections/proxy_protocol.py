@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mitmproxy import connection, ctx
 from mitmproxy.utils import human
 
-from hushlist.errors import HushlistError, logger_of
+from hushlist.core.errors import HushlistError, logger_of
 from hushlist.proxy.connections.client_connections import handler_of
 
 logger = logger_of(__name__)

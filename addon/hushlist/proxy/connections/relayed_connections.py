@@ -14,16 +14,16 @@ from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
 
-from hushlist.decide.decision import Judgement
-from hushlist.errors import logger_of, printable
-from hushlist.policy.groups import GroupSettings
-from hushlist.policy.pass_through import END
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.errors import logger_of, printable
+from hushlist.core.policy.groups import GroupSettings
+from hushlist.core.policy.pass_through import END
+from hushlist.core.url.request import Request
+from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.proxy.connections.client_connections import end_connection, is_gone
 from hushlist.proxy.flow_request import client_of_connection, client_of_flow
-from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
-from hushlist.url.request import Request
 
 logger = logger_of(__name__)
 

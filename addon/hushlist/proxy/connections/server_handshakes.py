@@ -31,15 +31,15 @@ from mitmproxy.proxy.layers.tls import TLSLayer
 from mitmproxy.tls import TlsData
 from OpenSSL import SSL, crypto
 
-from hushlist.errors import logger_of, printable, without_user
-from hushlist.policy.groups import Client
-from hushlist.proxy.bounds.flowing_bodies import FlowingStream
+from hushlist.core.errors import logger_of, printable, without_user
+from hushlist.core.policy.groups import Client
+from hushlist.core.system.trust_store import trust_store
+from hushlist.extensions.bounds.flowing_bodies import FlowingStream
 from hushlist.proxy.connections.hints import Hints
 from hushlist.proxy.flow_request import client_of_connection
 from hushlist.proxy.page.block_response import unreached_response
 from hushlist.proxy.page.pages import Explanation, Verdict
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.trust_store import trust_store
 
 logger = logger_of(__name__)
 

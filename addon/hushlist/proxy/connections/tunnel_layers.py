@@ -19,7 +19,7 @@ from mitmproxy.proxy.layers import TCPLayer
 from mitmproxy.proxy.layers.http import HttpStream
 from mitmproxy.proxy.layers.modes import DestinationKnown, Socks5Proxy
 
-from hushlist.proxy.bounds.object_patches import put_on
+from hushlist.extensions.bounds.object_patches import put_on
 from hushlist.proxy.hook_calls import BegunCoroutine
 
 

@@ -26,13 +26,18 @@ from mitmproxy.proxy.layers.tls import HTTP_ALPNS
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.tls import ClientHelloData
 
-from hushlist.decide.decision import STOPPING, Judgement
-from hushlist.errors import UrlError, logger_of, printable
-from hushlist.match.checks import Check
-from hushlist.policy.groups import Client, GroupSettings
-from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
+from hushlist.core.decide.decision import STOPPING, Judgement
+from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.match.checks import Check
+from hushlist.core.policy.groups import Client, GroupSettings
+from hushlist.core.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
+from hushlist.core.url.host import is_address
+from hushlist.core.url.http_head import Naming
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import Request, canonical_host
+from hushlist.extensions.bounds.framed_http1 import let_switch
+from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.bounds.framed_http1 import let_switch
 from hushlist.proxy.connections.beginnings import (
     CLIENT_FIRST_PORTS,
     OTHER_PORTS,
@@ -56,7 +61,6 @@ from hushlist.proxy.connections.tunnel_layers import (
     Turn,
     sent_by,
 )
-from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import (
     SelfConnections,
@@ -73,10 +77,6 @@ from hushlist.proxy.hook_calls import BegunCoroutine, begin
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.runtime import Runtime
-from hushlist.url.host import is_address
-from hushlist.url.http_head import Naming
-from hushlist.url.parts import to_bytes
-from hushlist.url.request import Request, canonical_host
 
 logger = logger_of(__name__)
 

@@ -11,9 +11,9 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from hushlist.policy.proxy_settings import LoggedClients
+from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.extensions.unblock.access_requests import LONGEST_REASON, RequestState
 from hushlist.proxy.page.elements import element
-from hushlist.unblock.access_requests import LONGEST_REASON, RequestState
 
 #: it has no "</", so that it ends where its element does
 _SCRIPT = files("hushlist.proxy.page").joinpath("waiting_page.js").read_text(encoding="utf-8")

@@ -9,12 +9,12 @@ from enum import Enum, auto
 
 from mitmproxy import http
 
-from hushlist.decide.decision import Judgement
-from hushlist.errors import logger_of, without_user
-from hushlist.match.checks import Check
-from hushlist.match.rule import Anything, Ordered, TimeLimit
-from hushlist.match.rule_match import Match
-from hushlist.policy.safe_browsing import is_of_google
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.errors import logger_of, without_user
+from hushlist.core.match.checks import Check
+from hushlist.core.match.rule import Anything, Ordered, TimeLimit
+from hushlist.core.match.rule_match import Match
+from hushlist.extensions.safe_browsing.threat_lists import is_of_google
 from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import Template, security_policy
 

@@ -14,13 +14,13 @@ from urllib.parse import unquote
 
 from markupsafe import Markup
 
-from hushlist.errors import UrlError
-from hushlist.match.rule import TimeLimit
+from hushlist.core.errors import UrlError
+from hushlist.core.match.rule import TimeLimit
+from hushlist.core.url.hrn import parse_hrn
 from hushlist.proxy.languages import TEXTS, local_time, negotiate
 from hushlist.proxy.page.access_form import AccessOffer, access_section, script_of
 from hushlist.proxy.page.elements import element
 from hushlist.proxy.page.template import Template, security_policy, shipped_template
-from hushlist.url.hrn import parse_hrn
 
 
 class Verdict(StrEnum):

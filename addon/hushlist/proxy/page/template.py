@@ -18,8 +18,8 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from hushlist.errors import Problem, SourceError
-from hushlist.system.files import read_regular, reason_of
+from hushlist.core.errors import Problem, SourceError
+from hushlist.core.system.files import read_regular, reason_of
 
 #: placeholders that stand for markup, and so only between elements
 MARKUP = ("facts", "form")

@@ -28,7 +28,7 @@ from weakref import WeakSet
 from mitmproxy import connection, ctx, http
 from mitmproxy.proxy.mode_specs import ProxyMode
 
-from hushlist.errors import logger_of, number_of
+from hushlist.core.errors import logger_of, number_of
 from hushlist.proxy.connections.client_connections import (
     all_connections,
     announce_end,

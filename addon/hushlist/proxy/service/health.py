@@ -18,12 +18,12 @@ from http import HTTPStatus
 from time import time
 from typing import NamedTuple
 
-from hushlist.errors import logger_of
-from hushlist.proxy.bounds.bounded_input import not_taken
+from hushlist.core.errors import logger_of
+from hushlist.core.system.authority_file import OTHER_AUTHORITY
+from hushlist.core.system.kept_databases import SET_ASIDE
+from hushlist.core.system.package_code import OTHER_CODE, OTHER_MITMPROXY
+from hushlist.extensions.bounds.bounded_input import not_taken
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.authority_file import OTHER_AUTHORITY
-from hushlist.system.kept_databases import SET_ASIDE
-from hushlist.system.package_code import OTHER_CODE, OTHER_MITMPROXY
 
 logger = logger_of(__name__)
 

@@ -20,20 +20,20 @@ from time import monotonic, time
 from typing import NamedTuple
 from urllib.parse import clear_cache  # type: ignore[attr-defined]
 
-from hushlist.compiling.background_compiler import BackgroundCompiler
-from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
-from hushlist.decide.engine import Engine
-from hushlist.errors import Lines, SourceError, logger_of, number_of, printable
-from hushlist.lists.list_source import ProblemReport
-from hushlist.match.index import Index
-from hushlist.policy.policy_file import Policy, PolicyError
-from hushlist.policy.policy_reader import read_policy
-from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.compile.background_compiler import BackgroundCompiler
+from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import Lines, SourceError, logger_of, number_of, printable
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.match.index import Index
+from hushlist.core.policy.policy_file import Policy, PolicyError
+from hushlist.core.policy.policy_reader import read_policy
+from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.system.files import Fingerprint, fingerprints
+from hushlist.extensions.notify.weekly_summary import send_weekly_summary
+from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.page.template import Template, load_template
 from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
-from hushlist.proxy.service.weekly_summary import send_weekly_summary
-from hushlist.system.files import Fingerprint, fingerprints
-from hushlist.unblock.overrides import Overrides
 
 logger = logger_of(__name__)
 

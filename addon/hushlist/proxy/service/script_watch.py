@@ -24,13 +24,13 @@ from typing import Any, Protocol, Self
 from mitmproxy import addonmanager, ctx, exceptions, hooks
 from mitmproxy.addons.script import Script
 
-from hushlist.errors import logger_of, printable
-from hushlist.policy.safe_search import services
+from hushlist.core.errors import logger_of, printable
+from hushlist.core.system.files import fingerprint, read_regular, reason_of
+from hushlist.core.system.package_code import CodeOnDisk, import_rooms
+from hushlist.core.url.abnf import grammars
+from hushlist.extensions.safe_search.safe_search import services
 from hushlist.proxy.languages import live_texts
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.files import fingerprint, read_regular, reason_of
-from hushlist.system.package_code import CodeOnDisk, import_rooms
-from hushlist.url.abnf import grammars
 
 logger = logger_of(__name__)
 
@@ -38,13 +38,8 @@ logger = logger_of(__name__)
 _INTERVAL, BETWEEN = 1.0, 10.0
 #: octets of a script
 _LONGEST = 1 << 24
-#: what a proxy runs of the package: the rooms below ``proxy`` in test_imports
-_ROOMS = frozenset(
-    {
-        *("errors", "system", "minisign", "url", "safebrowsing", "match", "lists", "unblock", "fleet", "policy"),
-        *("notify", "jobs", "decide", "journal", "compiling", "admin", "proxy"),
-    }
-)
+#: what a proxy runs of the package
+_ROOMS = frozenset({"core", "extensions", "proxy"})
 #: what ``/readyz`` says, which names no file
 GONE, BROKEN = "the script is gone from the disk", "the script on the disk cannot be loaded"
 STAYS = "what was loaded before stays in force"

@@ -21,13 +21,13 @@ from typing import Any
 from mitmproxy import certs, ctx
 from mitmproxy.net import tls
 
-from hushlist.errors import logger_of
-from hushlist.notify.notifier import Notice
+from hushlist.core.errors import logger_of
+from hushlist.core.system.authority_file import is_other_authority, known_authority
+from hushlist.core.system.files import state_folder
+from hushlist.core.system.kept_databases import keep_copy
+from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts, moment_text
 from hushlist.proxy.runtime import Runtime, kept_files
-from hushlist.system.authority_file import is_other_authority, known_authority
-from hushlist.system.files import state_folder
-from hushlist.system.kept_databases import keep_copy
 
 logger = logger_of(__name__)
 

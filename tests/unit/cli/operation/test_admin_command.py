@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.admin.admin_store import AdminStore
+from hushlist.extensions.dashboard.admin_store import AdminStore
 from unit.cli.running import Run
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.fleet.proxy_records import ProxyRecord, ProxyRecords
+from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords
 from unit.cli.running import Run
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli.operation import log_command
-from hushlist.journal.log_database import LogFilters
-from hushlist.journal.log_files import CURRENT, DATABASE
-from hushlist.journal.log_identifiers import base32
-from hushlist.journal.log_writer import LogWriter
-from hushlist.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
-from unit.journal.samples import fill, record
+from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
+from hushlist.extensions.journal.log_database import LogFilters
+from hushlist.extensions.journal.log_files import CURRENT, DATABASE
+from hushlist.extensions.journal.log_identifiers import base32
+from hushlist.extensions.journal.log_writer import LogWriter
+from unit.extensions.journal.samples import fill, record
 from unit.rows import each_row
 
 Run = Callable[..., tuple[int, list[str], str]]

@@ -18,11 +18,11 @@ import pytest
 from hushlist import cli
 from hushlist.cli.operation import override_command
 from hushlist.cli.operation.override_command import parse_duration, parse_sharer, parse_whom
-from hushlist.unblock import default_path
-from hushlist.unblock.access_requests import AccessRequest
-from hushlist.unblock.credentials import parse_stored, verify_passphrase
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.use_minutes import UseMinutes
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.credentials import parse_stored, verify_passphrase
+from hushlist.extensions.unblock.overrides import Overrides
 from unit.cli.running import started
 from unit.rows import each_row
 

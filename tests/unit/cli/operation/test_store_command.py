@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.system.postgres_address import PostgresAddress
+from hushlist.extensions.databases.postgres_address import PostgresAddress
 from postgres import GROUP, PASSWORD, Server
 from unit.cli.running import Run, process
-from unit.journal.test_log_sender import records, send
+from unit.extensions.journal.test_log_sender import records, send
 
 
 def policy_with(folder: Path, text: str) -> str:

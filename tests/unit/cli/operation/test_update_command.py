@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.system.list_store import ListStore
+from hushlist.extensions.subscriptions.list_store import ListStore
 from unit.cli.running import Run
-from unit.compiling.https_origin import HttpsOrigin, Page
+from unit.core.compile.https_origin import HttpsOrigin, Page
 
 OLD, NEW = b"old.example\nboth.example\n", b"new.example\nboth.example\nmore.example\n"
 
@@ -207,8 +207,8 @@ def test_every_list_is_shown(update: Run, lists: Run, origin: HttpsOrigin) -> No
 def test_a_list_that_another_process_updates_is_waited_for_only_so_long(
     update: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushlist.compiling.list_update.LONGEST_FETCH", 0.2)
-    from hushlist.policy.policy_reader import subscribed_lists
+    monkeypatch.setattr("hushlist.extensions.subscriptions.list_update.LONGEST_FETCH", 0.2)
+    from hushlist.core.policy.policy_reader import subscribed_lists
 
     with subscribed_lists(Path("policy.yaml"))[0].store.locked():
         code, out, _ = update("Ads")

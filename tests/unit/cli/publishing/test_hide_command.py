@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.match.expressions import full_hash
-from hushlist.match.seal import SealKey
-from hushlist.minisign import SecretKey, verify_file
+from hushlist.core.match.expressions import full_hash
+from hushlist.core.match.seal import SealKey
+from hushlist.extensions.subscriptions.minisign import SecretKey, verify_file
 from unit.cli.running import Run
 
 DIGEST = full_hash(b"ads.example/").hex()

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from hushlist.publish import list_history, list_publisher, list_server
-from hushlist.publish.list_publisher import Publication, read_publication
-from hushlist.publish.list_server import RequestLog, ServerLimits
-from hushlist.publish.published_list import PublishedList
-from hushlist.publish.safebrowsing_service import LIST_NAMES
-from hushlist.safebrowsing.v4_messages import ThreatType
+from hushlist.extensions.safe_browsing.v4_messages import ThreatType
+from hushlist.tools.publish import list_history, list_publisher, list_server
+from hushlist.tools.publish.list_publisher import Publication, read_publication
+from hushlist.tools.publish.list_server import RequestLog, ServerLimits
+from hushlist.tools.publish.published_list import PublishedList
+from hushlist.tools.publish.safebrowsing_service import LIST_NAMES
 from unit.cli.running import Run
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.minisign import PublicKey, SecretKey, verify_file
+from hushlist.extensions.subscriptions.minisign import PublicKey, SecretKey, verify_file
 from unit.cli.running import Run
 
 

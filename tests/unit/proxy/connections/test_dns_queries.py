@@ -19,14 +19,14 @@ from mitmproxy.options import Options
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
-from hushlist.decide.confirmations import Confirmations, FullHashes, Threat
-from hushlist.decide.engine import Engine
-from hushlist.match.expressions import full_hash
-from hushlist.match.index_writer import index_of
-from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
-from hushlist.policy.policy_file import Layer, Policy
-from hushlist.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
-from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
+from hushlist.core.decide.engine import Engine
+from hushlist.core.match.expressions import full_hash
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.core.policy.policy_file import Layer, Policy
+from hushlist.core.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
+from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes, Threat
+from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
 from hushlist.proxy.connections import dns_queries
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first, ask_name_server
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK

@@ -13,7 +13,7 @@ from mitmproxy import connection, ctx
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.fleet.proxy_records import GONE, ProxyRecord
+from hushlist.extensions.fleet.proxy_records import GONE, ProxyRecord
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol

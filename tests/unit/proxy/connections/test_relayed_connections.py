@@ -15,14 +15,14 @@ from mitmproxy.flow import Error
 from mitmproxy.test import tflow
 from mitmproxy.websocket import WebSocketData
 
-from hushlist.decide.decision import Judgement
-from hushlist.decide.engine import Engine
-from hushlist.policy.groups import Client, GroupSettings
-from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.groups import Client, GroupSettings
+from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.url.request import Request
+from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import AT_ONCE
-from hushlist.unblock.overrides import Overrides
-from hushlist.url.request import Request
 from unit.mitmproxied import ProxyConnections, mitmproxied
 
 

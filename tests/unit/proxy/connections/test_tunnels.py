@@ -23,9 +23,9 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
-from hushlist.decide.decision import Judgement
-from hushlist.decide.engine import Engine
-from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import certificate_pinning, tunnels
 from hushlist.proxy.page.pages import Explanation

@@ -8,11 +8,11 @@ from hashlib import sha256
 
 import pytest
 
-from hushlist.policy.proxy_settings import LoggedClients
+from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.extensions.unblock.access_requests import RequestState
 from hushlist.proxy.languages import TEXTS
 from hushlist.proxy.page.access_form import AccessOffer, access_section
 from hushlist.proxy.page.pages import Explanation, Unblock, page
-from hushlist.unblock.access_requests import RequestState
 from unit.proxy.outline import outline
 from unit.rows import each_row
 

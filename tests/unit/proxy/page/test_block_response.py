@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from mitmproxy import http
 
-from hushlist.decide.decision import Decision
-from hushlist.match.checks import Check
-from hushlist.match.index import Match
-from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
+from hushlist.core.decide.decision import Decision
+from hushlist.core.match.checks import Check
+from hushlist.core.match.index import Match
+from hushlist.core.match.rule import Action, Anything, ExpressionHash, Rule, Terms
+from hushlist.core.url.request import Request, request_of
 from hushlist.proxy.page.block_response import (
     AnswerKind,
     answer_kind_of,
@@ -18,7 +19,6 @@ from hushlist.proxy.page.block_response import (
     failure,
 )
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
-from hushlist.url.request import Request, request_of
 from unit.hostile import engine_of, judgement_of
 from unit.rows import each_row
 

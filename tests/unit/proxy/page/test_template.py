@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.errors import SourceError
+from hushlist.core.errors import SourceError
 from hushlist.proxy.page.pages import Explanation, Unblock, page
 from hushlist.proxy.page.template import NEEDED, VARIABLES, load_template, parse_template, shipped_template
 from unit.hostile import seconds

@@ -11,7 +11,7 @@ import pytest
 from mitmproxy import ctx
 from mitmproxy.proxy.server import ConnectionHandler
 
-from hushlist.policy.proxy_settings import LoggedClients, LogSettings
+from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
 

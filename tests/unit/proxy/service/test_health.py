@@ -15,11 +15,11 @@ from typing import cast
 import pytest
 from mitmproxy.test import taddons
 
-from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.extensions.subscriptions.list_store import ListState
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import HEALTH_PATHS, Health, HealthPort
-from hushlist.system.list_store import ListState
 from unit.mitmproxied import mitmproxied
 
 URL = "https://lists.example/ads.hosts"

@@ -17,24 +17,24 @@ import pytest
 from mitmproxy.net.http import url as mitmproxy_url
 from mitmproxy.test import taddons
 
-from hushlist.compiling.background_compiler import BackgroundCompiler
-from hushlist.compiling.compile_report import CompileReport
-from hushlist.compiling.stat_cache import load_engine
-from hushlist.decide.engine import Engine
-from hushlist.errors import Problem
-from hushlist.match.index import Index
-from hushlist.match.rule import Action
-from hushlist.policy.policy_file import Policy, PolicyError
+from hushlist.core.compile.background_compiler import BackgroundCompiler
+from hushlist.core.compile.compile_report import CompileReport
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import Problem
+from hushlist.core.match.index import Index
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.policy_file import Policy, PolicyError
+from hushlist.core.system.files import fingerprint, fingerprints
+from hushlist.core.url.request import Request
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.policy_watch import PolicyUpdate
-from hushlist.system.files import fingerprint, fingerprints
-from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock import default_path
-from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.use_minutes import UseMinutes
-from hushlist.url.request import Request
 from unit.mitmproxied import add_proxy_options
 
 PATIENCE = 10

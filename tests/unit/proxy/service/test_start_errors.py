@@ -12,7 +12,7 @@ import pytest
 from mitmproxy.addonmanager import AddonManager
 from mitmproxy.addons.errorcheck import ErrorCheck
 
-from hushlist.errors import logger_of
+from hushlist.core.errors import logger_of
 from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
 
 
@@ -34,7 +34,7 @@ def checked() -> Iterator[ErrorCheck]:
         check.finish()
 
 
-@pytest.mark.parametrize("name", ["hushlist", "hushlist.journal.log_writer", "psycopg.pool"])
+@pytest.mark.parametrize("name", ["hushlist", "hushlist.extensions.journal.log_writer", "psycopg.pool"])
 def test_what_is_tried_again_ends_nothing(name: str) -> None:
     with checked() as check:
         logging.getLogger(name).error("the disk is full")

@@ -17,13 +17,13 @@ from mitmproxy.certs import CertStore
 from mitmproxy.net import tls
 from mitmproxy.test import taddons
 
-from hushlist.notify.notifier import Notice
+from hushlist.core.system.authority_file import OTHER_AUTHORITY
+from hushlist.extensions.bounds.bounded_input import bound_input
+from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.service import upkeep
 from hushlist.proxy.service.health import warnings_of
 from hushlist.proxy.service.upkeep import INTERVAL, NOTICES, Upkeep, look_for_name_servers
-from hushlist.system.authority_file import OTHER_AUTHORITY
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

@@ -1,0 +1,225 @@
+"""Compiling, and fetching lists, in a separate process of the lowest priority, while the proxy goes on deciding.
+
+    python -m hushlist.core.compile.background_compiler WORK POLICY [PORT...]
+
+is that process. It prints one JSON object. The work is one of
+
+    compile     fetch what has no copy yet and is due, then compile: the index file in the cache, or the problems; the
+                files that were read, with their fingerprints; and what is held back
+    start       the same, and whatever has no copy is due
+    update      fetch what is due: what became of each list, for people
+
+The ports are those of this machine on which the proxy listens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import astuple, replace
+from pathlib import Path
+from shutil import rmtree
+from threading import Lock
+from typing import Any
+
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.compile.worker_processes import default_jobs
+from hushlist.core.errors import Problem, printable
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_file import IndexFileError
+from hushlist.core.policy.policy_file import Policy, PolicyError
+from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
+from hushlist.core.system.files import Fingerprint, fingerprint
+from hushlist.core.system.package_code import OTHER_CODE, VARIABLE, is_other_code, loaded_digest
+from hushlist.extensions.subscriptions.subscription import SubscribedList
+
+#: files may change between compiling and checking them; after so many tries, it is an error
+_TRIES = 5
+#: seconds that compiling may take; ten million rules take minutes
+_LONGEST = 3600.0
+#: all that a process says which runs another version of the package than the proxy
+OTHER = "is other code"
+#: seconds between two reports of how much of a list is fetched
+_TOLD = 5.0
+
+
+class BackgroundCompiler:
+    """Compiles one policy after the other, each in a new process."""
+
+    def __init__(self, own_ports: Iterable[int] = ()) -> None:
+        self._ports = tuple(own_ports)
+        self._process: subprocess.Popen[bytes] | None = None
+        #: whether its process was ended, or will not be begun
+        self.is_stopped = False
+
+    def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
+        """A policy and its index. It waits for the process: call it in a thread.
+
+        At the start, lists without a copy are fetched even if that failed a moment ago.
+
+        Raises:
+            PolicyError: with every problem of every file.
+        """
+        for _ in range(_TRIES):
+            answer = self._ask("start" if is_start else "compile", path)
+            files = _fingerprints(answer["files"])
+            if "problems" in answer:
+                problems = [Problem(*problem) for problem in answer["problems"]]
+                raise PolicyError(problems, files, may_pass=answer["may_pass"])
+            report = ProblemReport(str(path))
+            policy = read_policy(path, report)
+            try:
+                if policy is not None and not report.errors and policy.files == files:
+                    held = {Path(name): why for name, why in answer["held"]}
+                    with suppress(IndexFileError):  # another process has removed it
+                        index = Index.open(Path(answer["index"]))
+                        return replace(policy, held=held, pointers=_fingerprints(answer["pointers"])), index
+            finally:
+                if answer["temporary"] is not None:
+                    rmtree(answer["temporary"], ignore_errors=True)
+        problem = Problem(str(path), 0, path.name, "it changes again and again while it is read")
+        raise PolicyError([problem], {path: fingerprint(path)})
+
+    def update(self, path: Path) -> list[tuple[bool, str]]:
+        """Fetch the lists of a policy that are due; for each, whether that went well, and what came of it.
+
+        Raises:
+            PolicyError: the process failed.
+        """
+        return [(bool(is_good), str(told)) for is_good, told in self._ask("update", path)["updates"]]
+
+    def stop(self) -> None:
+        """End the process for good. Calls of ``compile``, present or later, fail at once."""
+        self.is_stopped = True
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def _ask(self, work: str, path: Path) -> dict[str, Any]:
+        # "-P": do not import code from the folder where the proxy was started.
+        command = [sys.executable or "", "-P", "-m", __name__, work, str(path), *map(str, self._ports)]
+        package = str(Path(__file__).parent.parent.parent.parent)
+        found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": found, VARIABLE: loaded_digest()}
+        try:
+            with subprocess.Popen(  # noqa: S603  our own module
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
+            ) as process:
+                self._process = process
+                if self.is_stopped:  # while the process started
+                    process.kill()
+                try:
+                    answer, _ = process.communicate(timeout=_LONGEST)
+                except subprocess.TimeoutExpired as error:
+                    process.kill()
+                    why = f"the process that compiles was not done after {_LONGEST:g} seconds, and was ended"
+                    raise _of_machine(path, why) from error
+        except (OSError, ValueError) as error:  # ValueError: no file can have that name
+            why = f"no other process can be started: {getattr(error, 'strerror', None) or error}"
+            raise _of_machine(path, why) from error
+        finally:
+            self._process = None
+        with suppress(ValueError, TypeError):
+            said: dict[str, Any] = dict(json.loads(answer))
+            if OTHER not in said:
+                return said
+            raise _of_machine(path, OTHER_CODE)
+        is_there = Path(__file__).exists()
+        why = f"the process that compiles ended with code {process.returncode}" if is_there else OTHER_CODE
+        raise _of_machine(path, why)
+
+
+def _of_machine(path: Path, why: str) -> PolicyError:
+    """An error of the machine, not of the policy."""
+    return PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}, may_pass=True)
+
+
+def main() -> None:
+    if hasattr(os, "nice"):
+        os.nice(19)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
+    if is_other_code(os.environ):  # what it would say, the proxy might read in another way
+        print(json.dumps({OTHER: True}))
+        return
+    work, path, ports = sys.argv[1], Path(sys.argv[2]), tuple(map(int, sys.argv[3:]))
+    lists = subscribed_lists(path)
+    answer: dict[str, object]
+    if work == "update":
+        from hushlist.extensions.subscriptions.list_update import update_lists
+
+        updates = update_lists(path, lists, only_due=True, own_ports=ports)
+        print(json.dumps({"updates": [(update.is_good, str(update)) for update in updates]}))
+        return
+    if work == "start" and lists:
+        from hushlist.extensions.safe_browsing.threat_list_update import (
+            wait_at_start,  # most policies start faster without it
+        )
+
+        wait_at_start(lists)
+        lists = subscribed_lists(path)
+    has_all = _fetch_missing(path, lists, ports, only_due=work != "start")
+    try:
+        # while the proxy works, a core stays free: otherwise requests wait for this process, however low its priority
+        compiled = compile_policy(path, jobs=None if work == "start" else max(1, default_jobs() - 1))
+    except PolicyError as error:
+        answer = {
+            "problems": [astuple(problem) for problem in error.problems],
+            "files": _files(error.files),
+            "may_pass": error.may_pass or not has_all,
+        }
+    else:
+        answer = {
+            "index": compiled.index.source,
+            "files": _files(compiled.policy.files),
+            "pointers": _files(compiled.policy.pointers),
+            "held": [(str(path), why) for path, why in compiled.policy.held.items()],
+            "temporary": None if compiled.temporary is None else str(compiled.temporary),
+        }
+    print(json.dumps(answer))
+
+
+def _fetch_missing(path: Path, lists: Iterable[SubscribedList], ports: Iterable[int], *, only_due: bool) -> bool:
+    """Fetch the lists that the policy cannot do without, and of which there is no copy; says so on standard error.
+
+    Returns whether it has them all now.
+    """
+    missing = [own for own in lists if not own.subscription.is_optional and own.store.current() is None]
+    if not missing:
+        return True
+    from hushlist.extensions.subscriptions.list_update import update_lists  # most policies start faster without it
+
+    told, shown = Lock(), dict[str, float]()
+
+    def show(url: str, done: int, total: int) -> None:
+        with told:
+            if time.monotonic() - shown.setdefault(url, 0.0) < _TOLD:
+                return
+            shown[url] = time.monotonic()
+            of = f" of {total:,}" if total else ""
+            print(printable(f"hushlist: fetching {url}: {done:,}{of} octets"), file=sys.stderr, flush=True)
+
+    for update in update_lists(path, missing, only_due=only_due, own_ports=ports, progress=show):
+        print(printable(f"hushlist: {update}"), file=sys.stderr, flush=True)
+    return all(own.store.current() is not None for own in missing)
+
+
+def _files(files: Mapping[Path, Fingerprint]) -> list[tuple[str, Fingerprint]]:
+    return [(str(path), seen) for path, seen in files.items()]
+
+
+def _fingerprints(plain: Iterable[tuple[str, Any]]) -> dict[Path, Fingerprint]:
+    """The reverse of ``_files``, from JSON."""
+    return {Path(name): None if seen is None else tuple(seen) for name, seen in plain}
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):  # the proxy was ended meanwhile
+        main()
+        sys.stdout.flush()

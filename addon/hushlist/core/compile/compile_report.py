@@ -1,0 +1,174 @@
+"""The report of a compilation: counts and warnings for every list.
+
+``unused_categories`` warns of categories in the policy that no rule has: most often a name that is misspelled.
+``ineffective_schedules`` warns of lines that say nothing but what the lists say anyway.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+
+from hushlist.core.errors import Problem, number_of, right_aligned
+from hushlist.core.match.checks import Check
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_file import IndexFileError
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.pass_through import BY_NEED
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.url.hrn import parse_hrn
+
+#: the section of an index file that has the report
+SECTION = "report"
+
+
+@dataclass(slots=True)
+class ListReport:
+    """The counts of one file; ``read == kept + duplicates + refused``."""
+
+    source: str
+    #: entries
+    read: int = 0
+    #: rules in the index
+    kept: int = 0
+    #: rules that the file repeats
+    duplicates: int = 0
+    #: entries that could not become rules
+    refused: int = 0
+    #: kept rules that a broader rule makes redundant
+    covered: int = 0
+    #: one of these, and the rule that covers it
+    example: str | None = None
+    #: exceptions that were left out; and filters that are too broad without them, the first of each exception
+    exceptions: int = 0
+    too_broad: list[str] = field(default_factory=list)
+    #: its format, if not its name but its content told it
+    detected: str | None = None
+    #: rules that are hashes which may be of paths, hashed URIs, or network filters that name no host; and rules in the
+    #: clear for less than a host; duplicates included
+    opaque: int = 0
+    below_hosts: int = 0
+
+
+@dataclass(slots=True)
+class CompileReport:
+    lists: list[ListReport]
+    warnings: list[Problem]
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of(cls, index: Index) -> CompileReport:
+        """The report in an index; ``IndexFileError`` if there is no readable report."""
+        try:
+            plain = json.loads(index.section(SECTION))
+            lists = [ListReport(**own) for own in plain["lists"]]
+            return cls(lists, [Problem(**own) for own in plain["warnings"]])
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise IndexFileError(index.source, f"its report cannot be read: {error}") from error
+
+    def brief_warnings(self, command: str) -> Iterator[object]:
+        """The warnings for commands that only use the index: one line for lists, where ``command`` prints them all."""
+        lists = {own.source for own in self.lists}
+        of_lists = [problem for problem in self.warnings if problem.source in lists]
+        yield from (problem for problem in self.warnings if problem.source not in lists)
+        if len(of_lists) > 1:
+            files = number_of(len({problem.source for problem in of_lists}), "list", "lists")
+            yield f"compiling gave {len(of_lists):,} warnings of {files}; '{command}' prints them"
+        else:
+            yield from of_lists
+
+    @property
+    def total(self) -> ListReport:
+        """All lists together."""
+        total = ListReport(number_of(len(self.lists), "file", "files"))
+        for own in self.lists:
+            for name in _COLUMNS:
+                setattr(total, name, getattr(total, name) + getattr(own, name))
+        return total
+
+    def table(self) -> Iterator[str]:
+        """Lines for people: the counts of every file, formats that content told, and examples of covered rules."""
+        rows = [(*(f"{getattr(own, name):,}" for name in _COLUMNS), own.source) for own in (*self.lists, self.total)]
+        yield from right_aligned((*_COLUMNS, ""), rows)
+        for own in self.lists:
+            if own.detected:
+                yield f"format of {own.source}: {own.detected}, as its content tells"
+        for own in self.lists:
+            if own.exceptions:
+                found = f"; of filters that this makes too broad, {len(own.too_broad)} are named below"
+                yield f"exceptions left out of {own.source}: {own.exceptions:,}{found if own.too_broad else ''}"
+                yield from (f"  {text}" for text in own.too_broad)
+        for own in self.lists:
+            if own.example:
+                yield f"covered in {own.source}: {own.example}"
+
+
+def decrypting(policy: Policy, report: CompileReport) -> Iterator[str]:
+    """Lines for people: what has connections decrypted, if a group decrypts where that is needed."""
+    if all(group.settings.decrypt not in BY_NEED for group in policy.all_groups):
+        return
+    everything = "everything is decrypted where its layer is asked"
+    for own in report.lists:
+        if own.opaque:
+            rules = number_of(own.opaque, "rule", "rules")
+            yield f"decrypt: {own.source}: {rules} may be of paths on any host: {everything}"
+        elif own.below_hosts:
+            rules = number_of(own.below_hosts, "rule", "rules")
+            yield f"decrypt: {own.source}: {rules} for less than a host: these hosts are decrypted"
+    for layer in policy.layers:
+        for rule in layer.checks:
+            if isinstance(rule.pattern, Check) and rule.pattern.needs_request:
+                yield f"decrypt: the check {rule.pattern.code} in layer {layer.name} needs the requests: {everything}"
+
+
+_COLUMNS = ("read", "kept", "duplicates", "refused", "covered")
+
+
+#: how many of the lists' categories are shown
+_MOST_SHOWN = 8
+
+
+def unused_categories(policy: Policy, index: Index) -> Iterator[Problem]:
+    """A warning for each line of the policy whose category, with all below it, has no rule.
+
+    The line has no effect now, but a list may have such rules tomorrow.
+    """
+    said = {
+        (timed.source, timed.line, name)
+        for group in policy.all_groups
+        for name, first in group.settings.categories.items()
+        for timed in first.chain()
+    }
+    if not said:
+        return
+    names = index.categories()
+    used = {name for _, _, name in said}.intersection(
+        name for category in names for name in parse_hrn(category).levels()
+    )
+    shown = sorted(names)[:_MOST_SHOWN] + ["..."] * (len(names) > _MOST_SHOWN)
+    have = f"the lists have {', '.join(shown)}" if shown else "the lists have none"
+    for source, line, name in sorted(said):
+        if name not in used:
+            yield Problem(source, line, name, f"no rule is of this category, nor of one below it ({have})")
+
+
+def ineffective_schedules(policy: Policy, index: Index) -> Iterator[Problem]:
+    """A warning for each line of the policy that has a category stopped at times, where the lists always stop it."""
+    said = {
+        (timed.source, timed.line, name, timed.action, timed.during.name)
+        for group in policy.all_groups
+        for name, timed in group.settings.categories.items()
+        if timed.action in (Action.BLOCK, Action.WARN)
+        and timed.during is not None
+        and timed.otherwise is None
+        and timed.behind is None
+        and not any(above in group.settings.categories for above in parse_hrn(name).levels() if above != name)
+    }
+    stopped = index.categories() if said else {}
+    for source, line, name, action, schedule in sorted(said):
+        if any(action in actions and name in parse_hrn(own).levels() for own, actions in stopped.items()):
+            why = f"it changes nothing: while {schedule} is off, the lists {action.value} it, too"
+            yield Problem(source, line, name, f"{why}; to let it pass then, add 'otherwise: pass'")

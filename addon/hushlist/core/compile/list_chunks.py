@@ -1,0 +1,363 @@
+"""Long lists are cut into chunks of whole lines, which worker processes read one by one.
+
+    chunk_lists -> list_workers -> read_lists
+
+Lint and diff begin so. Compiling and leak call ``chunk_list`` for each list, and handle errors themselves.
+
+Sorted runs then bring all rules of one pattern together, in bounded memory. Each rule becomes a row of fixed width:
+
+    digest of the pattern (32 octets), part (16 bits), number in the part, line, the caller's number (32 bits each)
+
+A pattern in the clear and its full hash have the same digest. Each part's rows are sorted and stored as a run. Then one
+process for each range of first octets merges the rows of all runs. ``SpillByPart`` keeps objects by part, in files if
+there are many. Memory does not grow with the number of rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from struct import Struct
+from tempfile import mkdtemp
+from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
+
+from hushlist.core.compile.worker_processes import Progress, Workers
+from hushlist.core.errors import Problem, SourceError
+from hushlist.core.lists.hash_lists import seal_in_head
+from hushlist.core.lists.list_source import LONGEST_LINE, ListedProblem, ProblemReport
+from hushlist.core.lists.patterns import of_hosts
+from hushlist.core.match.checks import Check
+from hushlist.core.match.expressions import FULL_LENGTH
+from hushlist.core.match.index_file import EXPRESSIONS, table_key
+from hushlist.core.match.overbroad import breadth_test
+from hushlist.core.match.rule import Anything, Expression, Ordered, Pattern, Rule, RuleBlock, each_rule
+from hushlist.core.match.rule_collector import MOST_PARTS, CollectedPart, RunCollector
+from hushlist.core.match.sorted_runs import SortedRun, key_ranges, rows_in_range
+from hushlist.core.policy.policy_file import ListFile
+from hushlist.core.system.files import check_length, open_regular, reason_of
+from hushlist.extensions.adblock.conditions import Conditions
+
+#: octets of a source that one process reads at a time
+PIECE = 1 << 21
+#: readers of lists in which a rule for a host is a filter
+ADBLOCK_READERS = ("read_adblock", "read_adblock_hosts", "read_adblock_dns")
+#: with fewer octets than this in all lists, starting other processes takes longer than it saves
+FEW = 1 << 21
+
+Result = TypeVar("Result")
+Thing = TypeVar("Thing")
+
+
+# -- cutting -----------------------------------------------------------------------------------------------------------
+
+
+class LineBlock(NamedTuple):
+    """Whole lines of a stream; of a last line that is too long, only the beginning."""
+
+    octets: bytes
+    #: where it begins in the stream, and where the next one begins
+    start: int
+    end: int
+    #: the number of its first line, from 1
+    first_line: int
+
+
+def line_blocks(
+    stream: BinaryIO, size: int, longest: int, seen: Callable[[bytes], object] = len
+) -> Iterator[LineBlock]:
+    """Cut a stream into blocks of at least ``size`` octets.
+
+    If a block ends within a line, ``longest`` octets more of that are kept: that shows that the line is too long.
+    ``seen`` is called with all octets, also those that are not kept.
+    """
+    start, line = 0, 1
+    while octets := stream.read(size):
+        if not octets.endswith(b"\n"):
+            octets += stream.readline(longest)
+        seen(octets)
+        end, after, last = start + len(octets), line + octets.count(b"\n"), octets
+        while not last.endswith(b"\n") and (last := stream.readline(longest)):
+            seen(last)
+            end += len(last)
+            after += last.endswith(b"\n")
+        yield LineBlock(octets, start, end, line)
+        start, line = end, after
+
+
+class Chunk(NamedTuple):
+    """A chunk of a file: offset and length in octets, and the number of its first line."""
+
+    offset: int
+    length: int
+    first_line: int
+    #: of Adblock lists: the conditions in which it begins
+    conditions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedList:
+    """A file, the digest of its content in hexadecimal, its chunks, and what is wrong with it."""
+
+    file: ListFile
+    report: ProblemReport
+    digest: str
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def length(self) -> int:
+        """The length of all chunks, in octets."""
+        return sum(chunk.length for chunk in self.chunks)
+
+
+def chunk_list(file: ListFile) -> ChunkedList:
+    """Cut a file into chunks; if it cannot be read, the report has an error."""
+    report = ProblemReport(file.source, keeps_all=file.tells_all)
+    if file.doubt:
+        report.warn(0, "list", file.doubt)
+    digest = hashlib.sha256()
+    chunks: list[Chunk] = []
+    longest, end, conditions = file.format.longest, 0, Conditions()
+    try:
+        with open_regular(file.read_from, longest) as stream:
+            for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, digest.update):
+                if not chunks and file.defaults.seal is None and file.format.reader == "read_sha256":
+                    file = replace(file, defaults=replace(file.defaults, seal=seal_in_head(octets)))
+                chunks.append(Chunk(start, len(octets), line, conditions.open))
+                if file.format.reader in ADBLOCK_READERS:
+                    conditions.read(octets)
+                check_length(end, longest, file.path)  # the file may grow
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        report.error(0, file.path.name, reason_of(error))
+        return ChunkedList(file, report, "", ())
+    if not file.format.is_by_line or not chunks:
+        chunks = [Chunk(0, end, 1)]
+    return ChunkedList(file, report, digest.hexdigest(), tuple(chunks))
+
+
+def chunk_lists(files: Iterable[ListFile], command: str) -> list[ChunkedList]:
+    """Cut files into chunks.
+
+    Raises:
+        SourceError: some cannot be read, or there are too many; names the command.
+    """
+    lists = [chunk_list(file) for file in files]
+    raise_errors(lists)
+    if too_many := too_many_chunks(lists):
+        raise SourceError([Problem(command, 0, "lists", f"there are {too_many}")])
+    return lists
+
+
+def raise_errors(lists: Iterable[ChunkedList]) -> None:
+    """Raise the lists' errors.
+
+    Raises:
+        SourceError: there are some.
+    """
+    if errors := [problem for own in lists for problem in own.report.errors]:
+        raise SourceError(errors)
+
+
+def too_many_chunks(lists: Iterable[ChunkedList]) -> str:
+    """What lists are that have more chunks than can be numbered; empty if they have not."""
+    if sum(len(own.chunks) for own in lists) < MOST_PARTS:
+        return ""
+    return f"more than {MOST_PARTS - 1} files and pieces of files"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class LoadedChunk(NamedTuple):
+    """A chunk that a worker reads."""
+
+    #: counts the chunks of all lists, from 0
+    number: int
+    file: ListFile
+    octets: bytes
+    #: knows the chunk's first line
+    report: ProblemReport
+
+    @property
+    def rules(self) -> Iterable[Rule]:
+        """Its rules, once; their problems go to the report."""
+        return each_rule(self.rule_blocks)
+
+    @property
+    def rule_blocks(self) -> Iterable[Rule | RuleBlock]:
+        """The same, in blocks where the format's reader can."""
+        defaults, form = self.file.defaults, self.file.format
+        blocks = form.read_blocks(self.octets, defaults, self.report)
+        # the reader of YAML sees to "covers" itself, since a list's own head may say it, too
+        return of_hosts(blocks, self.report) if defaults.covers is not None and form.reader != "read_yaml" else blocks
+
+
+def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
+    """Load a chunk; if the file is gone, it has no octets, and the report has an error."""
+    report = ProblemReport(file.source, first_line=chunk.first_line, keeps_all=file.tells_all)
+    octets = b""
+    try:
+        with open_regular(file.read_from) as stream:
+            stream.seek(chunk.offset)
+            octets = stream.read(chunk.length)
+    except OSError as error:
+        report.error(0, file.path.name, reason_of(error))
+    if chunk.conditions:
+        file = replace(file, defaults=replace(file.defaults, conditions=chunk.conditions))
+    return LoadedChunk(number, file, octets, report)
+
+
+def list_workers(lists: Sequence[ChunkedList], jobs: int | None, progress: Progress | None) -> Workers:
+    """Workers to read lists; if these are short, this process alone."""
+    is_small = sum(own.length for own in lists) < FEW
+    return Workers(1 if is_small else jobs, progress)
+
+
+def read_lists(
+    lists: Sequence[ChunkedList],
+    workers: Workers,
+    read: Callable[[LoadedChunk], Result],
+    *,
+    longest_first: bool = False,
+) -> Iterator[tuple[int, Result]]:
+    """For each chunk, in order: the number of its list, and what ``read`` makes of it.
+
+    Problems of a chunk go to the report of its list. ``longest_first``: no process is left alone with a long chunk in
+    the end; but results wait in memory.
+    """
+    places = [(at, chunk) for at, own in enumerate(lists) for chunk in own.chunks]
+    order = sorted(range(len(places)), key=lambda number: -places[number][1].length * longest_first)
+    tasks = ((number, lists[places[number][0]].file, places[number][1]) for number in order)
+    done, total, turn = 0, sum(own.length for own in lists), 0
+    waiting: dict[int, tuple[Result, ProblemReport]] = {}
+    for number, found in zip(order, workers.apply(partial(_read, read), tasks), strict=True):
+        waiting[number] = found
+        done += places[number][1].length
+        workers.show("read", done, total)
+        while turn in waiting:
+            at, (result, report) = places[turn][0], waiting.pop(turn)
+            lists[at].report.merge(report)
+            yield at, result
+            turn += 1
+
+
+def every_problem(files: Iterable[ListFile], jobs: int | None, progress: Progress | None) -> Iterator[ListedProblem]:
+    """Every problem of lists, one by one, list by list; the lists are read for it."""
+    lists = [chunk_list(replace(file, tells_all=True)) for file in files]
+    with list_workers(lists, jobs, progress) as workers:
+        for _ in read_lists(lists, workers, _only_read):
+            pass
+    for own in lists:
+        yield from own.report.every()
+
+
+def _only_read(chunk: LoadedChunk) -> None:
+    for _ in chunk.rule_blocks:
+        pass
+
+
+def collect_rules(
+    chunk: LoadedChunk, rules: Iterable[Rule | RuleBlock], popular: tuple[bytes, ...], folder: Path
+) -> tuple[CollectedPart, list[tuple[Rule, str]]]:
+    """Collect a chunk's rules for an index, in files of a folder; also the overly broad rules, and why each is.
+
+    ``popular`` are domains that no rule may cover.
+    """
+    is_of_filters = chunk.file.format.reader in ADBLOCK_READERS
+    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "", is_of_filters=is_of_filters)
+    breadth = breadth_test(popular)
+    collector.add(rules, breadth.suspects)
+    broad = [(rule, why) for rule in collector.broad if (why := breadth.of_rule(rule))]
+    return collector.finish(folder), broad
+
+
+def _read(read: Callable[[LoadedChunk], Result], task: tuple[int, ListFile, Chunk]) -> tuple[Result, ProblemReport]:
+    chunk = load_chunk(*task)
+    return read(chunk), chunk.report
+
+
+# -- sorted runs -------------------------------------------------------------------------------------------------------
+
+_ROW = Struct(">HIII")
+_WIDTH = FULL_LENGTH + _ROW.size
+
+
+#: a row after its digest: part; number of the rule in the part, from 0; line; the caller's number for the rule
+DigestRow = tuple[int, int, int, int]
+
+
+def digest_of(pattern: Pattern) -> bytes:
+    """The digest by which patterns are compared, 32 octets."""
+    if type(pattern) is Expression:
+        return hashlib.sha256(pattern.value).digest()
+    if isinstance(pattern, Check | Anything):
+        return hashlib.sha256(f"{type(pattern).__name__} {pattern}".encode()).digest()
+    assert not isinstance(pattern, Check | Anything | Expression | Ordered)
+    table, key = table_key(pattern)
+    return key if table == EXPRESSIONS else hashlib.sha256(table.encode() + b" " + key).digest()
+
+
+#: part, number, line, the caller's number -> the octets after a row's digest
+pack = _ROW.pack
+
+
+#: the digests that begin with an octet from the first to before the last
+DigestRange = tuple[int, int]
+
+
+def digest_ranges(runs: Iterable[SortedRun]) -> list[DigestRange]:
+    """Ranges that together cover all rows, for tasks of about the same size."""
+    return key_ranges(sum(run.starts[-1] for run in runs))
+
+
+def rows_by_digest(runs: Iterable[SortedRun], digests: DigestRange) -> Iterator[list[DigestRow]]:
+    """The rows of each digest, in the order of parts and numbers."""
+    unpack = cast(Callable[[bytes, int], DigestRow], _ROW.unpack_from)
+    rows = rows_in_range(runs, _WIDTH, *digests)
+    for _, same in groupby(rows, itemgetter(slice(FULL_LENGTH))):
+        yield [unpack(row, FULL_LENGTH) for row in same]
+
+
+#: objects that are kept in memory
+MOST_KEPT = 1 << 16
+
+
+class SpillByPart(Generic[Thing]):
+    """Objects by part, in the order in which they are added; many of them wait in files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(mkdtemp(dir=folder))
+        self._waiting: dict[int, list[Thing]] = {}
+        self._number = 0
+        self.parts: set[int] = set()
+
+    def add(self, part: int, *things: Thing) -> None:
+        self._waiting.setdefault(part, []).extend(things)
+        self.parts.add(part)
+        self._number += len(things)
+        if self._number > MOST_KEPT:
+            self._write()
+
+    def _write(self) -> None:
+        for part, things in self._waiting.items():
+            with self._path(part).open("ab") as file:
+                pickle.dump(things, file)
+        self._waiting.clear()
+        self._number = 0
+
+    def _path(self, part: int) -> Path:
+        return self._folder / f"{part}"
+
+    def of(self, part: int) -> Iterable[Thing]:
+        """A part's objects, in the order in which they were added."""
+        path = self._path(part)
+        if part in self.parts and path.exists():
+            with path.open("rb") as file:
+                while file.peek(1):
+                    yield from pickle.load(file)  # noqa: S301  we wrote it, into a folder of our own
+        yield from self._waiting.get(part, ())

@@ -1,0 +1,394 @@
+"""Compiles a policy file and its lists into an index, unless the cache has that index.
+
+    chunk the lists -> key -> in the cache?  no: collect -> merge -> assemble -> look for covered rules -> cache
+
+Other processes read the chunks of large lists. The key in the cache is a digest of everything the index is made of,
+this package's code included. If any of it changes, the policy is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cache, partial
+from importlib import metadata
+from itertools import islice
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from hushlist.core.compile.compile_report import SECTION, CompileReport, ListReport
+from hushlist.core.compile.index_cache import IndexCache
+from hushlist.core.compile.list_chunks import (
+    ChunkedList,
+    LoadedChunk,
+    chunk_list,
+    collect_rules,
+    list_workers,
+    read_lists,
+    too_many_chunks,
+)
+from hushlist.core.compile.worker_processes import Progress, WorkerError, Workers
+from hushlist.core.errors import Problem, number_of
+from hushlist.core.lists.list_formats import FOLDERS
+from hushlist.core.lists.list_source import MOST_SHOWN, ProblemReport
+from hushlist.core.lists.patterns import plain_expression
+from hushlist.core.lists.popular_domains import read_popular_file
+from hushlist.core.match.expressions import host_suffixes, path_prefixes
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_file import IndexFileError, decode_terms
+from hushlist.core.match.index_writer import append, assemble, duplicates_of, merge_all
+from hushlist.core.match.rule import Action, Terms
+from hushlist.core.match.rule_collector import CollectedPart
+from hushlist.core.match.shadowed import find_shadowed
+from hushlist.core.match.sorted_runs import Stored, unspill
+from hushlist.core.policy.policy_file import Policy, PolicyError
+from hushlist.core.policy.policy_reader import read_policy
+from hushlist.core.system.files import fingerprint
+from hushlist.core.system.package_code import loaded_digest
+from hushlist.extensions.subscriptions.gate import Gate
+from hushlist.extensions.subscriptions.list_comparison import broad_hashes
+from hushlist.extensions.subscriptions.ordinary_requests import Effect, effects
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    policy: Policy
+    index: Index
+    report: CompileReport
+    #: the index's folder, if it is not in the cache
+    temporary: Path | None = None
+
+    def let_go(self) -> Compiled:
+        """Remove an index that is not in the cache; ``index`` is open and can still be read."""
+        if self.temporary is not None:
+            rmtree(self.temporary, ignore_errors=True)
+        return self
+
+
+def compile_policy(
+    source: Path | Policy,
+    *,
+    cache: IndexCache | None = None,
+    jobs: int | None = None,
+    popular: Path | None = None,
+    progress: Progress | None = None,
+    may_do_without: bool = True,
+) -> Compiled:
+    """Compile a policy, from its file or in memory, in ``jobs`` processes; by default one for each core.
+
+    ``popular`` is a list of popular domains: rules that cover one get a warning. The default ``cache`` is the user's.
+    If that cannot be used, the index goes into a temporary folder, with a warning; without ``may_do_without``, that is
+    an error.
+
+    Raises:
+        PolicyError: with every problem of every file.
+    """
+    own = ProblemReport(source.source if isinstance(source, Policy) else str(source))
+    policy = source if isinstance(source, Policy) else read_policy(source, own)
+    if policy is None:
+        path = Path(own.source)
+        raise PolicyError(own.errors, {path: fingerprint(path)})
+    compile_into = partial(_compile, policy, own, jobs, popular or policy.popular, progress)
+
+    def in_memory(other: Policy) -> Index:
+        return compile_policy(other, cache=cache, jobs=jobs, popular=popular, progress=progress).let_go().index
+
+    gate: Gate | None = None
+    try:
+        try:
+            place = cache or IndexCache()
+            # a policy in memory is an audit's: that compares what it is asked to
+            gate = None if isinstance(source, Policy) else Gate(policy, place, _code(), in_memory, jobs, progress)
+            return compile_into(gate, place)
+        except (OSError, RuntimeError) as error:
+            if cache is not None or not may_do_without:
+                raise
+            if gate is not None:
+                gate.keeps = False
+            return _without_cache(partial(compile_into, gate), own, error)
+    except WorkerError as error:
+        problem = Problem(policy.source, 0, "compile", str(error))
+        raise PolicyError([problem], policy.files, may_pass=True) from error
+    except OSError as error:
+        why = f"it cannot be used: {error.strerror or error}"
+        problem = Problem(str(error.filename or (cache.folder if cache else "cache")), 0, "cache", why)
+        raise PolicyError([problem], policy.files, may_pass=True) from error
+    except RuntimeError as error:
+        raise PolicyError([Problem("cache", 0, "folder", str(error))], policy.files) from error
+
+
+def _without_cache(
+    compile_into: Callable[[IndexCache], Compiled], own: ProblemReport, error: OSError | RuntimeError
+) -> Compiled:
+    """Compile into a temporary folder that only the user can read; ``OSError`` if that cannot be used either."""
+    place = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    own.warn(0, "cache", f"it cannot be used, and every start compiles anew: {place}")
+    folder = Path(mkdtemp(prefix="hushlist-"))
+    try:
+        return replace(compile_into(IndexCache(folder)), temporary=folder)
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _compile(
+    policy: Policy,
+    own: ProblemReport,
+    jobs: int | None,
+    popular: Path | None,
+    progress: Progress | None,
+    gate: Gate | None,
+    cache: IndexCache,
+) -> Compiled:
+    cache.check()
+    popular_report = ProblemReport(str(popular))
+    popular_domains = read_popular_file(popular, popular_report)
+    lists = [chunk_list(file) for layer in policy.layers for file in layer.lists]
+    if gate is not None:
+        lists = gate.hold_back(lists, popular_domains, cache)
+    reports = [own, popular_report, *(chunked.report for chunked in lists)]
+    key = _key(lists, popular_domains, popular_report)
+    if not any(report.errors for report in reports):
+        known = _cached(cache.path(key))
+        if known is not None:
+            cache.touch(key)
+            return Compiled(_in_force(policy, gate, lists), *known)
+    if too_many := too_many_chunks(lists):
+        own.error(0, "lists", f"they have {too_many}")
+        raise PolicyError(own.errors, policy.files)
+    cache.tidy()  # before it: what others left may have filled the disk
+    with cache.writing() as name, list_workers(lists, jobs, progress) as workers:
+        folder = Path(name)
+        collect = partial(_collect, popular=popular_domains, folder=folder)
+        collected = list(read_lists(lists, workers, collect, longest_first=True))
+        _doubt_formats(lists, {at for at, part in collected if part.rules})
+        _doubt_exceptions(lists, collected)
+        errors = [problem for report in reports for problem in report.errors]
+        changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]
+        errors += [Problem(str(file), 0, file.name, "it changed while it was read") for file in changed]
+        if errors:
+            raise PolicyError(errors, policy.files)
+        warnings = [problem for report in reports for problem in report.warnings]
+        report = _build(folder / "index", lists, collected, warnings, workers)
+        (folder / "index").replace(cache.path(key))
+    return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
+
+
+def _in_force(policy: Policy, gate: Gate | None, lists: Sequence[ChunkedList]) -> Policy:
+    """The policy, which knows what is held back; keeps copies of the lists that are in force."""
+    if gate is None:
+        return policy
+    gate.use(lists)
+    return replace(policy, held=gate.held, pointers=gate.pointers)
+
+
+# -- looking at the lists ----------------------------------------------------------------------------------------------
+
+
+def _key(chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
+    """The key of an index: a digest of everything it is made of."""
+    lists = [(own.file.source, own.file.format.reader, astuple(own.file.defaults), own.digest) for own in chunked]
+    warnings = list(map(str, popular_report.warnings))
+    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings)
+    return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+#: packages whose versions change canonical hosts, the reading of lists, or warnings
+_PACKAGES = ("idna", "PyYAML", "publicsuffixlist")
+
+
+@cache
+def _code() -> str:
+    """A digest of this package's code and of the versions of what it uses."""
+    made_of = (sys.version, *map(_version, _PACKAGES), loaded_digest())
+    return hashlib.sha256("\0".join(made_of).encode()).hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # it is not installed, or not as a package
+        return ""
+
+
+def _cached(path: Path) -> tuple[Index, CompileReport] | None:
+    """An intact index from the cache and its report, or ``None``."""
+    if not path.exists():
+        return None
+    try:
+        index = Index.open(path)
+        index.verify()
+        return index, CompileReport.of(index)
+    except IndexFileError:
+        return None
+
+
+# -- compiling them ----------------------------------------------------------------------------------------------------
+
+
+def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> CollectedPart:
+    """The rules of a chunk; broad ones get a warning."""
+    part, broad = collect_rules(chunk, chunk.rule_blocks, popular, folder)
+    for rule, why in broad:
+        chunk.report.warn(rule.line, str(rule.pattern), why)
+    for line, what, why in broad_hashes(part, popular):
+        chunk.report.warn(line, what, why)
+    return part
+
+
+def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> None:
+    """Warn of lists that have entries but no rule, and of empty lists.
+
+    Regular expressions have a warning already. In squidGuard's folders, many files are empty: they get no warning.
+    """
+    for at, chunked in enumerate(lists):
+        file, report = chunked.file, chunked.report
+        if not chunked.length and not report.errors and file.path.name not in FOLDERS["squidguard"]:
+            report.warn(0, "list", "it is empty")
+        is_empty = report.left_out > 0 and at not in with_rules
+        if is_empty and file.format.reader != "read_squidguard_expressions":
+            report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
+
+
+def _doubt_exceptions(lists: Sequence[ChunkedList], collected: Iterable[tuple[int, CollectedPart]]) -> None:
+    """Warn of exceptions in a layer in which nothing stops a request, so that they can lift nothing."""
+    stopping, exceptions = set[str](), Counter[int]()
+    for at, part in collected:
+        exceptions[at] += part.exceptions
+        if not part.actions.isdisjoint((Action.BLOCK, Action.WARN)):
+            stopping.add(part.layer)
+    for at, number in exceptions.items():
+        layer = lists[at].file.defaults.layer or ""
+        if number and layer not in stopping:
+            of = number_of(number, "exception lifts", "exceptions lift")
+            why = f"its {of} nothing: they are about what stops in their own layer, {layer}, and nothing does there"
+            lists[at].report.warn(0, "list", f"{why}; to have it allow, write 'action: allow' for it")
+
+
+def _build(
+    target: Path,
+    lists: Sequence[ChunkedList],
+    collected: Sequence[tuple[int, CollectedPart]],
+    warnings: list[Problem],
+    workers: Workers,
+) -> CompileReport:
+    """Write the index, with the report in it; ``collected`` has the number of each part's list."""
+    parts = [part for _, part in collected]
+    merged = merge_all(parts, partial(workers.map, "sorted"), target.parent)
+    duplicates = duplicates_of(merged)
+    rows = [ListReport(own.file.source, refused=own.report.refused, detected=own.file.detected) for own in lists]
+    report = CompileReport(rows, warnings)
+    target.touch(mode=0o600, exist_ok=False)
+    with target.open("wb") as file:
+        directory = assemble(file, parts, merged)
+        warnings += _left_out(lists, collected)
+        file.flush()
+        known = Counter(terms for part in parts for terms in part.terms)
+        # The longest first, so that no process is left alone with one in the end.
+        order = sorted(range(len(parts)), key=lambda at: -parts[at].candidates_number)
+        looks = [(own.number, own.layer, own.candidates, _only_terms(own, duplicates, known)) for own in parts]
+        found = workers.map("compared", partial(_covered, path=target), [looks[at] for at in order])
+        by_part = dict(zip(order, found, strict=True))
+        for number, (at, part) in enumerate(collected):
+            covered, example = by_part[number]
+            line = report.lists[at]
+            line.covered += covered
+            line.example = line.example or example
+            line.duplicates += duplicates[part.number]
+            line.kept += part.rules - duplicates[part.number]
+            line.opaque += part.opaque
+            line.below_hosts += part.below_hosts
+        for line in report.lists:
+            line.read = line.kept + line.duplicates + line.refused
+        index = Index.open(target)
+        warnings += _too_much(index, lists)
+        for own, line in zip(lists, report.lists, strict=True):
+            line.exceptions, some = own.report.exceptions
+            line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
+        append(file, directory, SECTION, report.to_json())
+    return report
+
+
+def _too_much(index: Index, lists: Sequence[ChunkedList]) -> Iterator[Problem]:
+    """Warnings of lists whose filters fit ordinary requests: a first version has none before it to be compared with."""
+    found = effects(index)
+    for own in lists:
+        most = own.file.gate.requests
+        if own.file.source in found and most is not None:
+            for why in found[own.file.source].reasons(Effect(), most):
+                yield Problem(own.file.source, 0, "list", why)
+
+
+def _left_out(lists: Sequence[ChunkedList], collected: Sequence[tuple[int, CollectedPart]]) -> Iterator[Problem]:
+    """Warnings of filters that cost too much on every request: of each list the first ones, and how many there are."""
+    for at, own in enumerate(lists):
+        every = [one for number, part in collected if number == at for one in part.left_out]
+        for line, text, why in every[:MOST_SHOWN]:
+            yield Problem(own.file.source, line, text, f"it is left out: {why}")
+        if len(every) > MOST_SHOWN:
+            yield Problem(own.file.source, 0, "filters", f"{len(every):,} in all are left out for what they cost")
+
+
+def _only_terms(part: CollectedPart, duplicates: Counter[int], known: Counter[bytes]) -> Terms | None:
+    """The terms of a part's rules, if these are the same for all, and each pattern has one of them in the index."""
+    if len(part.terms) != 1:
+        return None
+    # A duplicate is left out for an earlier rule with the same terms: that may be of an earlier part.
+    is_kept = not duplicates[part.number] or known[part.terms[0]] == 1
+    return decode_terms(part.terms[0])[1] if is_kept else None
+
+
+def _covered(look: tuple[int, str, Stored, Terms | None], path: Path) -> tuple[int, str | None]:
+    """How many rules of a part are covered, and an example; duplicates do not count.
+
+    The last of ``look`` are the terms of ``_only_terms``.
+    """
+    part, layer, stored, only = look
+    candidates, _ = unspill(stored)
+    index = Index.open(path)
+    number, example = 0, None
+    counted: set[tuple[bytes, Action]] = set()
+    for (expression, line, action), cover in find_shadowed(index, layer, candidates):
+        if (expression, action) in counted:
+            continue
+        counted.add((expression, action))
+        # A policy may give another category another action.
+        category = cover.rule.terms.category
+        all_terms = index.terms_of(expression, part) if only is None else (only,)
+        for terms in all_terms:
+            if terms.category == category and terms.action is action:
+                number += 1
+                example = example or f"line {line}: {expression.decode()}: {cover}"
+    return number, example
+
+
+#: an exception for a host, and perhaps a path on it
+_EXCEPTED = re.compile(r"@@\|\|([^\s/?#|^*:@$]+(?:/[^\s?#|^*$]*)?)")
+
+
+def _too_broad(index: Index, layer: str, exceptions: Iterable[Problem]) -> Iterator[str]:
+    """Blocking rules of a layer that stop what an exception was to let pass; ``exceptions`` are those left out.
+
+    Of each exception that names its host, the most specific rule at it or above it; the others cannot be told.
+    """
+    for problem in exceptions:
+        match = _EXCEPTED.match(problem.what)
+        own = plain_expression(match[1].lower()) if match else None
+        if own is None:
+            continue
+        host, _, page = own.value.partition(b"/")
+        paths = path_prefixes(b"/" + page, None, deepest=page.count(b"/") + 1)
+        hosts = host_suffixes(host, deepest=host.count(b".") + 1)
+        rules, _ = index.clear_rules([suffix + path for suffix in hosts for path in paths])
+        broad = (rule for found in rules.values() for rule in found)
+        for rule in broad:
+            if rule.terms.layer == layer and rule.terms.action is Action.BLOCK:
+                place = f"{rule.terms.source}:{rule.line}"
+                yield f"{rule.pattern} ({place}) stops what line {problem.line} excepts: {problem.what}"
+                break

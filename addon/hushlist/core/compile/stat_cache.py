@@ -1,0 +1,191 @@
+"""Finds the index of a policy of which no file has changed, without reading its lists: by what ``stat`` tells of them.
+
+    a policy file -> its Policy -> what stat tells of its files and of this package -> a record -> the index
+
+The record is a file in the cache, one for each policy. It is written after the lists were read and the index was
+verified. A program can set a file's time of modification, but not the time of its last change of status (ctime). So a
+file of which ``stat`` tells the same was not written to, unless that was within one tick of the file system's clock, or
+by a mapping soon after another write: with files that changed just now, nothing is recorded. After a day, the lists are
+read and the index is verified again.
+
+What git calls its stat cache is the same; files that changed just now are "racily clean" there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import astuple, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hushlist.core.compile.index_cache import IndexCache
+from hushlist.core.decide.engine import Engine
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_file import IndexFileError
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.policy_reader import read_policy
+from hushlist.core.system.files import Fingerprint, read_regular
+from hushlist.core.url.comparison import RedirectMemory
+
+if TYPE_CHECKING:
+    from hushlist.core.compile.policy_compiler import Compiled
+    from hushlist.extensions.unblock.overrides import Overrides
+
+#: nanoseconds for which no file may have changed. No file system's clock has longer ticks. A write to a file that is
+#: mapped into memory changes its times only when a clean page becomes dirty: Linux cleans all within about 35 s
+SETTLED = 60 * 10**9
+#: seconds that a record is valid
+_VALID = 86400.0
+#: packages that change canonical hosts, the reading of lists, or warnings
+_PACKAGES = ("idna", "yaml", "publicsuffixlist")
+
+#: octets of a record; of one with thousands of lists, it is not read
+_LONGEST = 1 << 20
+
+
+def load_policy(path: Path) -> tuple[Policy, Index]:
+    """A policy and its index, compiled if the cache has none; ``PolicyError`` with every problem of every file."""
+    cache, policy, state = _state_at(path)
+    if policy is not None and cache is not None and state is not None:
+        pointers = cache.pointers(policy)
+        found = _unchanged(path, _with_pointers(state, pointers), cache)
+        if found is not None:
+            held, index = found
+            return replace(policy, held=held, pointers=pointers), index
+    from hushlist.core.compile.policy_compiler import compile_policy
+
+    compiled = compile_policy(path).let_go()
+    _record(path, state, compiled, cache)
+    return compiled.policy, compiled.index
+
+
+def load_engine(path: Path) -> Engine:
+    """An engine for a policy file; the rest is as for ``load_policy``."""
+    return asking_engine(*load_policy(path))
+
+
+def asking_engine(
+    policy: Policy,
+    index: Index,
+    redirect_memory: RedirectMemory | None = None,
+    overrides: Overrides | None = None,
+) -> Engine:
+    """An engine that asks servers, and waits for them, if its policy has lists of Safe Browsing."""
+    if not policy.confirmers:
+        return Engine(policy, index, redirect_memory, overrides)
+    from hushlist.extensions.safe_browsing.confirmations import Confirmations
+    from hushlist.extensions.safe_browsing.confirming import ConfirmingEngine
+    from hushlist.extensions.safe_browsing.prefix_service import (
+        search_hashes,  # most policies start faster without these
+    )
+
+    return ConfirmingEngine(policy, index, redirect_memory, overrides, Confirmations(search_hashes))
+
+
+def compile_recorded(path: Path, compile_lists: Callable[[], Compiled]) -> Compiled:
+    """What a function compiles of a policy file, recorded for ``load_policy``."""
+    cache, _, state = _state_at(path)
+    compiled = compile_lists()
+    _record(path, state, compiled, cache)
+    return compiled
+
+
+def _state_at(path: Path) -> tuple[IndexCache | None, Policy | None, str | None]:
+    """The cache, a policy, and the state of its files; ``None`` for what cannot be used."""
+    try:
+        cache = IndexCache()
+    except RuntimeError:  # the user has no home
+        cache = None
+    report = ProblemReport(str(path))
+    policy = read_policy(path, report)
+    return cache, policy, None if policy is None or report.errors or cache is None else state_of(policy)
+
+
+def _with_pointers(state: str, pointers: Mapping[Path, Fingerprint]) -> str:
+    return json.dumps((state, [(str(path), seen) for path, seen in pointers.items()]))
+
+
+def _unchanged(path: Path, state: str, cache: IndexCache) -> tuple[dict[Path, str], Index] | None:
+    """What is held back, and the index, as recorded for this state, if the index's file is as it was."""
+    try:
+        cache.check()
+        record = cache.record(path)
+        if not 0 <= time.time() - record.stat().st_mtime < _VALID:
+            return None
+        key, held, *recorded = json.loads(read_regular(record, _LONGEST))
+        file = cache.path(str(key))
+        if recorded != [state, *_stat(file)[1:]]:
+            return None
+        held = {Path(name): why for name, why in held.items()}
+        index = Index.open(file)
+        cache.touch(str(key))
+    except (OSError, ValueError, TypeError, AttributeError, IndexFileError):  # there is none, or it is not ours
+        return None
+    return held, index
+
+
+def _record(path: Path, state: str | None, compiled: Compiled, cache: IndexCache | None) -> None:
+    """Record the index of a policy whose files did not change while it was made; never in a folder of others."""
+    file = Path(compiled.index.source)
+    if state is None or cache is None or file.parent != cache.folder or state_of(compiled.policy) != state:
+        return
+    with suppress(OSError):  # the next start reads the lists again
+        held = {str(own): why for own, why in compiled.policy.held.items()}
+        seen = _with_pointers(state, compiled.policy.pointers)
+        cache.write_record(path, json.dumps((file.stem, held, seen, *_stat(file)[1:])).encode())
+
+
+def state_of(policy: Policy) -> str | None:
+    """A digest of what ``stat`` tells of a policy's lists, this package and those it uses, and of how lists are read.
+
+    The policy file itself is read anew each time. ``None`` if a file changed just now, or time does not tell: on
+    Windows there is no ctime.
+    """
+    if os.name != "posix":
+        return None
+    foreign = (find_spec(name) for name in _PACKAGES)
+    used = [Path(spec.origin).parent for spec in foreign if spec is not None and spec.origin is not None]
+    lists = [
+        (str(file.path), file.source, file.format.reader, astuple(file.defaults), astuple(file.gate))
+        for layer in policy.layers
+        for file in layer.lists
+    ]
+    is_list = {path for path, *_ in lists}.__contains__
+    named = [file for file in policy.files if str(file) != policy.source or is_list(policy.source)]
+    files: list[Path | os.DirEntry[str]] = [
+        *named,
+        *sorted(_sources(Path(__file__).parent.parent.parent), key=os.fspath),
+        *used,
+    ]
+    stats = [_stat(file) for file in files]
+    # both times may be ahead of this clock
+    if any(max(stat[:2]) > time.time_ns() - SETTLED for stat in stats if stat):
+        return None
+    return hashlib.sha256(json.dumps((sys.version, list(map(os.fspath, files)), stats, lists)).encode()).hexdigest()
+
+
+def _sources(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+    """The files of Python's in a folder and in those below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _sources(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry
+
+
+def _stat(path: Path | os.DirEntry[str]) -> tuple[int, ...]:
+    """Times of the last change of status and of content in ns, size, device, inode; nothing if there is no file."""
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):  # ValueError: the name is not valid for a file
+        return ()
+    return stat.st_ctime_ns, stat.st_mtime_ns, stat.st_size, stat.st_dev, stat.st_ino

@@ -1,0 +1,164 @@
+"""What the rules say about whole hosts: it is found out when a host is first seen, and kept for each group of clients.
+
+client, moment -> its group's effective policy and hosts;  host -> its rules, and the decision if they alone decide
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from hushlist.core.decide.decision import STOPPING, Decision, EffectivePolicy, own_categories
+from hushlist.core.match.checks import Check
+from hushlist.core.match.index import Host, Index
+from hushlist.core.match.index_file import FILTERED
+from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.groups import NOBODY, Client, Group, group_of
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.system.memory import BoundedCache
+from hushlist.core.url.host import is_plain_name, tunnelled_ipv4
+from hushlist.core.url.request import canonical_host
+from hushlist.extensions.safe_search.safe_search import may_rewrite
+from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS
+
+if TYPE_CHECKING:
+    from hushlist.extensions.unblock.overrides import Overrides
+
+#: hosts in the cache of each group of clients
+MOST_KNOWN = 1 << 14
+_MOST_CLIENTS = 1 << 12
+
+
+@dataclass(slots=True)  # not frozen: that is slow to make, and every new host makes one
+class KnownHost:
+    """What the rules say about one spelling of a host, to one group."""
+
+    view: EffectivePolicy
+    canonical: bytes
+    #: whether it is canonical, and a name
+    is_name: bool
+    host: Host
+    #: the decision, without a URL, if only rules for the whole host fit; ``None`` if one of these expires
+    alone: Decision | None
+    #: the same, but ``None`` if other rules may fit too
+    decision: Decision | None
+    #: whether network filters may fit some of its requests; whether some name the host or a domain above it; whether a
+    #: rule for the whole host stops it
+    has_filters: bool
+    is_named: bool
+    is_stopped: bool
+    #: whether only network filters may fit besides rules for the whole host
+    has_only_filters: bool
+    #: the IPv4 address by which a tunnel or a translator reaches it, which is decided, too
+    tunnelled: bytes | None
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether there are rules in the clear, or blocks of administrators, for paths on the host."""
+        return self.host.has_rules_below or self.view.blocks.has_pages(self.canonical)
+
+    @property
+    def why_decrypt(self) -> str | None:
+        """Why a TLS connection has to be decrypted that goes by the host, for people."""
+        host, settings = self.canonical.decode("ascii", "backslashreplace"), self.view.group.settings
+        if self.has_pages:
+            return f"there are rules for paths on {host}"
+        if may_rewrite(self.canonical, settings.safe_search):
+            return f"safe search changes requests to {host}"
+        always = settings.always_decrypted
+        if always.covers(self.canonical) or any(always.has(own.rule.terms.category) for own in self.host.matches):
+            return f"always-decrypt has {host}"
+        return None
+
+
+class GroupHosts(NamedTuple):
+    """A group's effective policy, and its cache of hosts."""
+
+    view: EffectivePolicy
+    known: BoundedCache[bytes, KnownHost]
+    #: why every connection is to be decrypted, whatever its host
+    needs_all: str | None
+
+
+class KnownHosts:
+    """The hosts of one policy and its index, by group."""
+
+    def __init__(self, policy: Policy, index: Index, overrides: Overrides | None, *, may_redirect: bool) -> None:
+        """``may_redirect``: whether origins redirect between paths with and without a slash."""
+        self._policy, self._index, self._overrides, self._may_redirect = policy, index, overrides, may_redirect
+        self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
+        #: by the group's name
+        self._known: dict[str, GroupHosts] = {}
+        #: the one cache, if the policy is the same for everybody at every moment
+        self.only: GroupHosts | None = None
+        if not policy.groups:
+            only = self.of_group(NOBODY, None)
+            self.only = only if only.view.is_timeless and not only.view.blocks else None
+
+    def group(self, client: Client) -> Group:
+        return self.only.view.group if self.only else self._groups[client]
+
+    def of_group(self, client: Client, now: datetime | None, group: Group | None = None) -> GroupHosts:
+        """The hosts of a client's group at a moment; ``group`` is the client's, if it is known."""
+        overrides = self._overrides
+        blocks = NO_BLOCKS if overrides is None else overrides.blocks_at(time() if now is None else now.timestamp())
+        if self.only is not None and blocks is NO_BLOCKS:
+            return self.only
+        group = group or self._groups[client]
+        hosts = self._known.get(group.name)
+        if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
+            view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
+            known = BoundedCache(partial(know, self._index, view, may_redirect=self._may_redirect), MOST_KNOWN)
+            hosts = self._known[group.name] = GroupHosts(view, known, next(self._opaque_parts(view), None))
+        return hosts
+
+    def _opaque_parts(self, view: EffectivePolicy) -> Iterator[str]:
+        """What may decide by the inside of every connection, whatever its host, for people."""
+        for layer in view.layers:
+            if layer in self._index.directory.opaque:
+                yield f"rules in layer {layer} may be of paths on any host"
+        for rule in (rule for layer in self._policy.layers for rule in layer.checks):
+            if rule.terms.layer in view.layers and isinstance(rule.pattern, Check) and rule.pattern.needs_request:
+                yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
+
+
+def know(index: Index, view: EffectivePolicy, host: bytes, *, may_redirect: bool) -> KnownHost:
+    """What the rules say about a host; ``UrlError`` if it is not valid."""
+    canonical = canonical_host(host)
+    found = index.on_host(canonical)
+    alone: Decision | None = view.nothing
+    if found.matches:
+        alone = None if any(map(may_change, found.matches)) else view.decide(found.matches)
+    is_named = found.bits & FILTERED != 0
+    has_filters = index.has_general_filters or is_named
+    tunnelled = tunnelled_ipv4(canonical)
+    decision = None if found.suffixes or has_filters or index.has_uris or tunnelled else alone
+    if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
+        decision = None
+    return KnownHost(
+        view,
+        canonical,
+        is_name=host == canonical and is_plain_name(host),
+        host=found,
+        alone=alone,
+        decision=decision,
+        has_filters=has_filters,
+        is_named=is_named,
+        is_stopped=bool(found.matches) and stops(found.matches),
+        has_only_filters=not (found.suffixes or index.has_uris or index.has_urls or may_redirect or tunnelled),
+        tunnelled=tunnelled,
+    )
+
+
+def stops(matches: Iterable[Match]) -> bool:
+    """Whether a match stops a request."""
+    return any(match.rule.terms.action in STOPPING for match in matches)
+
+
+def may_change(match: Match) -> bool:
+    """Whether a match may count at one moment, and not at another."""
+    return match.rule.terms.expires is not None or match.rule.terms.confirmer != ""

@@ -1,0 +1,121 @@
+"""A trace shows every step from a URL to its decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from hushlist.core.decide.decision import Decision, EffectivePolicy
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import UrlError
+from hushlist.core.match.expressions import expressions, full_hash
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.groups import Client
+from hushlist.core.url.request import Told, canonical_forms, cut, request_of, without_userinfo
+from hushlist.core.url.safebrowsing import SAFEBROWSING
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A canonical URL, and the expressions that the engine looks up for it."""
+
+    url: bytes
+    #: expression and its SHA-256, the most specific first
+    expressions: tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerAsked:
+    """A layer that the engine looked at."""
+
+    name: str
+    #: how many rules it has; ``None`` for the policy's default action
+    rules: int | None
+    #: how many of them fit
+    fit: int
+    decides: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The steps of one decision."""
+
+    url: bytes
+    #: canonicalization steps that changed something: name, and the URL after it
+    steps: tuple[tuple[str, bytes], ...]
+    #: every canonical form that the URL may have; empty if it cannot be read
+    forms: tuple[Form, ...]
+    decision: Decision
+    group: str
+    mode: str
+    #: when the group's policy changes, in its time zone
+    until: datetime | None
+    #: in order of precedence, up to the one that decided
+    layers: tuple[LayerAsked, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain types, as JSON needs them."""
+        return {
+            "url": _text(self.url),
+            "steps": [{"name": name, "url": _text(url)} for name, url in self.steps],
+            "forms": [
+                {
+                    "url": _text(form.url),
+                    "expressions": [
+                        {"expression": _text(expression), "sha256": digest.hex()}
+                        for expression, digest in form.expressions
+                    ],
+                }
+                for form in self.forms
+            ],
+            "decision": self.decision.as_dict(),
+            "group": self.group,
+            "mode": self.mode,
+            "until": None if self.until is None else self.until.isoformat(),
+            "layers": [asdict(layer) for layer in self.layers],
+        }
+
+
+def trace(engine: Engine, url: bytes, moment: datetime, client: Client, told: Told | None = None) -> Trace:
+    """Decide a URL, and show how; ``moment`` has a time zone. Raises ``UrlError`` if it cannot be read at all."""
+    try:
+        request = request_of(url, told)
+    except UrlError as error:
+        raise UrlError(without_userinfo(url), error.reason) from None
+    decision = engine.decide(request, moment, client)
+    is_read = request.fault is None and decision.fault is None
+    changes = SAFEBROWSING.changes(url) if request.fault is None else ()
+    forms = canonical_forms(request, request.hosts[0]) if is_read else ()
+    view = engine.view(client, moment)
+    return Trace(
+        url=cut(without_userinfo(url)),
+        steps=tuple((change.step, without_userinfo(change.after)) for change in changes),
+        forms=tuple(
+            Form(form.join(), tuple((found, full_hash(found)) for found in expressions(form))) for form in forms
+        ),
+        decision=decision if is_read else decision._replace(canonical=without_userinfo(decision.url)),
+        group=view.group.name,
+        mode=view.group.settings.mode,
+        until=None if view.until is None else view.until.astimezone(engine.policy.zone),
+        layers=tuple(_layers(engine, view, decision)),
+    )
+
+
+def _layers(engine: Engine, view: EffectivePolicy, decision: Decision) -> Iterator[LayerAsked]:
+    """The layers in order of precedence, up to the one that decided."""
+    checks = {layer.name: len(layer.checks) for layer in engine.policy.layers}
+    winner = None if decision.action is Action.TAG else decision.winner
+    for name in view.layers:
+        fit = sum(found.rule.terms.layer == name for found in decision.matches)
+        decides = winner is not None and winner.rule.terms.layer == name
+        if name in checks:
+            yield LayerAsked(name, checks[name] + engine.index.directory.rules.get(name, 0), fit, decides)
+        elif decides:
+            yield LayerAsked(name, None, fit, decides)
+        if decides:
+            return
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("utf-8", "backslashreplace")

@@ -1,0 +1,349 @@
+"""Writes an index file, in three steps that processes can share:
+
+1. ``RunCollector`` (``rule_collector``) turns the rules of one part of the sources into rows, in one sorted *run* for
+   each table (``sorted_runs``).
+2. ``merge_runs`` merges the rows of all runs in one range of keys into one *piece* of a table.
+3. ``assemble`` writes the pieces in order, with the fan-out, as an index file.
+
+A step needs memory for one part or one piece, not for all rules. Its result can be in files.
+
+A *duplicate* repeats a rule of the same list, with the same pattern and the same terms. It is left out. So is
+a rule for a host that an Adblock list has, and that a ``badfilter`` of any Adblock list in its layer takes back.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from functools import partial, reduce
+from io import BytesIO
+from itertools import accumulate, chain, compress, count, groupby, islice
+from operator import eq, or_
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, NamedTuple
+
+from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_file import (
+    CRC,
+    EXPRESSIONS,
+    GUIDE,
+    HEADER,
+    MAGIC,
+    NUMBER,
+    OFFSET,
+    SECTIONS_AT,
+    VERSION,
+    Directory,
+    FileSection,
+    decode_terms,
+    key_length,
+)
+from hushlist.core.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
+from hushlist.core.match.rule import FINAL, Rule
+from hushlist.core.match.rule_collector import CollectedPart, RunCollector
+from hushlist.core.match.sorted_runs import OCTETS, SortedRun, Stored, key_ranges, load, rows_in_range, store, unspill
+from hushlist.extensions.adblock.filter_table import FoundFilters, cost_of_key, find_keys, table_sections
+
+#: octets of a row's part, behind its key
+_PART = 2
+_ALIGNMENT = 64
+
+
+# -- merging -----------------------------------------------------------------------------------------------------------
+
+
+class TablePiece(NamedTuple):
+    """A table's rows in one range of keys."""
+
+    rows: Stored
+    tails: Stored
+    #: how many keys each bucket of the fan-out has, as 32 bits each
+    buckets: Stored
+    #: what it marks of the filter
+    marks: Stored
+    #: how many rows
+    number: int
+    #: part -> how many of its rules are left out
+    duplicates: Counter[int]
+
+
+class MergeTask(NamedTuple):
+    """A task for ``merge_runs``; it can go to another process."""
+
+    runs: tuple[SortedRun, ...]
+    #: shape of the whole table; its count may include duplicates
+    shape: Shape
+    #: the range of the keys' first octets: from, to before
+    first: int
+    last: int
+    #: for every part, an identity for each of its terms; equal terms of one list have the same identity
+    identities: tuple[array[int], ...]
+    #: octets of the whole filter
+    marks: int
+    #: part -> the keys of those of its rules that are taken back
+    taken_back: Mapping[int, Set[bytes]]
+
+
+def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
+    """The tasks of each table, in the order of the keys."""
+    known: dict[bytes, int] = {}
+    identities = tuple(array("I", (known.setdefault(own, len(known)) for own in part.terms)) for part in parts)
+    names = sorted({EXPRESSIONS, *(name for part in parts for name in part.runs)})
+    runs = {name: tuple(part.runs[name] for part in parts if name in part.runs) for name in names}
+    counts = {name: sum(run.starts[-1] for run in own) for name, own in runs.items()}
+    marks = filter_length(sum(counts.values()))
+    by_layer: dict[str, set[bytes]] = {}
+    for part in parts:
+        by_layer.setdefault(part.layer, set()).update(part.taken_back)
+    taken_back = {part.number: own for part in parts if part.is_of_filters and (own := by_layer[part.layer])}
+    found: dict[str, list[MergeTask]] = {}
+    for name, rows in counts.items():
+        shape = Shape(rows, key_length(name), bits_for(rows))
+        task = MergeTask(runs[name], shape, 0, 0, identities, marks, taken_back if name == EXPRESSIONS else {})
+        found[name] = [task._replace(first=first, last=last) for first, last in key_ranges(rows)]
+    return found
+
+
+def sorted_rows(task: MergeTask) -> list[bytes]:
+    """A task's rows, duplicates included, sorted by key; rows of one key keep the order of the sources."""
+    return rows_in_range(task.runs, task.shape.width, task.first, task.last)
+
+
+def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
+    """Merge a task's rows into a piece, in a file of the folder if one is given."""
+    _, shape, first, last, identities, length, taken_back = task
+    size = shape.key
+    rows = sorted_rows(task)
+    column = bytearray(_column(b"".join(rows), shape.width, 0, 4))
+    # A piece begins where a bucket does, and an octet of the filter: both are counted from there.
+    column[::4] = column[::4].translate(bytes((octet - first) % OCTETS for octet in range(OCTETS)))
+    firsts = Struct(f">{len(rows)}I").unpack(column)
+    duplicates: Counter[int] = Counter()
+    kept = bytearray(b"\1") * len(rows)
+    for position in chain(_duplicates(rows, firsts, size, identities), _taken_back(rows, size, taken_back)):
+        part, _, terms = PLACE.unpack_from(rows[position], size)
+        duplicates[part] += kept[position] and terms != GUIDE
+        kept[position] = 0
+    octets = b"".join(compress(rows, kept))
+    buckets = [0] * max(1, (last - first << 24) >> 32 - shape.bits)
+    marks = bytearray((last - first) * length >> 8)
+    of_bucket, of_mark = 32 - shape.bits, 33 - length.bit_length()
+    for own, mark in zip(compress(firsts, kept), octets[3 :: shape.width].translate(MARKS), strict=True):
+        buckets[own >> of_bucket] += 1
+        marks[own >> of_mark] |= mark
+    return TablePiece(
+        store(octets, folder),
+        store(_column(octets, shape.width, shape.tail_at, shape.tail), folder),
+        store(array("I", buckets).tobytes(), folder),
+        store(bytes(marks), folder),
+        len(octets) // shape.width,
+        duplicates,
+    )
+
+
+def _column(octets: bytes, width: int, start: int, length: int) -> bytes:
+    """The same few octets of every row.
+
+    >>> _column(b"ab12cd34", 4, 1, 2)
+    b'b1d3'
+    """
+    column = bytearray(len(octets) // width * length)
+    for at in range(length):
+        column[at::length] = octets[start + at :: width]
+    return bytes(column)
+
+
+def _duplicates(
+    rows: Sequence[bytes], firsts: Sequence[int], size: int, identities: Sequence[array[int]]
+) -> Iterator[int]:
+    """The positions of rows that repeat the key, of so many octets, and the identity of an earlier row.
+
+    ``firsts``: the first 32 bits of each; nearly always, rows that have them in common have the key in common.
+    """
+    # Where no identity is in two parts, only rows of the same part can repeat each other: these are neighbours.
+    is_apart = sum(map(len, identities)) == len(set().union(*identities))
+    end = size + _PART if is_apart else size
+    unpack, last = PLACE.unpack_from, -1
+    seen: set[int] = set()
+    for position in compress(count(1), map(eq, firsts, islice(firsts, 1, None))):
+        if rows[position - 1][:end] != rows[position][:end]:
+            continue
+        if position - 1 != last:
+            part, line, terms = unpack(rows[position - 1], size)
+            seen = {-1 - line if terms == GUIDE else identities[part][terms]}
+        last = position
+        part, line, terms = unpack(rows[position], size)
+        identity = -1 - line if terms == GUIDE else identities[part][terms]
+        if identity in seen:
+            yield position
+        seen.add(identity)
+
+
+def _taken_back(rows: Sequence[bytes], size: int, taken_back: Mapping[int, Set[bytes]]) -> Iterator[int]:
+    """The positions of rows that filters take back."""
+    for key in set().union(*taken_back.values()):
+        for position in range(bisect_left(rows, key), len(rows)):
+            if not rows[position].startswith(key):
+                break
+            part, _, terms = PLACE.unpack_from(rows[position], size)
+            if terms != GUIDE and key in taken_back.get(part, ()):
+                yield position
+
+
+class Merged(NamedTuple):
+    """A table and its merged pieces."""
+
+    shape: Shape
+    pieces: Sequence[TablePiece]
+
+
+def merge_all(
+    parts: Sequence[CollectedPart],
+    apply: Callable[[Callable[[MergeTask], TablePiece], Sequence[MergeTask]], Iterable[TablePiece]] = map,
+    folder: Path | None = None,
+) -> dict[str, Merged]:
+    """Merge the runs of all parts; ``apply`` applies a function to tasks, perhaps in other processes."""
+    by_table = merge_tasks(parts)
+    tasks = [task for own in by_table.values() for task in own]
+    pieces = iter(apply(partial(merge_runs, folder=folder), tasks))
+    return {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+
+
+# -- assembling --------------------------------------------------------------------------------------------------------
+
+
+def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str, Merged]) -> Directory:
+    """Write an index file; the caller gives the finished file its name."""
+    sections: dict[str, FileSection] = {}
+    tables: dict[str, Shape] = {}
+    file.write(bytes(SECTIONS_AT))
+    for name, (shape, pieces) in merged.items():  # the hot sections are next to each other
+        tables[name] = replace(shape, count=sum(piece.number for piece in pieces))
+        counts = array("I", b"".join([load(piece.buckets) for piece in pieces]))
+        sections[f"{name} fan"] = _write_section(file, [array("I", accumulate(counts, initial=0)).tobytes()])
+        sections[f"{name} tails"] = _write_section(file, (load(piece.tails) for piece in pieces))
+    sections["filter"] = _write_section(file, [_union(merged)])
+    for name, (_, pieces) in merged.items():
+        sections[f"{name} rows"] = _write_section(file, (load(piece.rows) for piece in pieces))
+    terms = [own for part in parts for own in part.terms]
+    firsts = accumulate((len(part.terms) for part in parts), initial=0)
+    filters, names = _found_filters(parts)
+    if filters:
+        sections |= {name: _write_section(file, [octets]) for name, octets in table_sections(filters).items()}
+    sections["parts"] = _write_section(file, map(NUMBER.pack, firsts))
+    sections["offsets"] = _write_section(file, map(OFFSET.pack, accumulate(map(len, terms), initial=0)))
+    sections["terms"] = _write_section(file, terms)
+    directory = Directory(
+        tables=tables,
+        sections=sections,
+        deepest_host=max((part.deepest_host for part in parts), default=DEEPEST_HOST),
+        deepest_path=max((part.deepest_path for part in parts), default=DEEPEST_PATH),
+        has_top_level=any(part.has_top_level for part in parts),
+        has_hashes=any(part.has_hashes for part in parts),
+        ranges=tuple(sorted({own for part in parts for own in part.ranges}, reverse=True)),
+        rules=_rules_by_layer(parts, merged),
+        mixed=tuple(_mixed_layers(parts)),
+        opaque=tuple(dict.fromkeys(part.layer for part in parts if part.opaque)),
+        has_general_filters=any(part.has_general_filters for part in parts),
+        filter_lists=tuple(names),
+    )
+    _write_directory(file, directory)
+    return directory
+
+
+def _found_filters(parts: Sequence[CollectedPart]) -> tuple[list[FoundFilters], list[tuple[str, str]]]:
+    """The filters of each list, and its name and layer; notes with each part what of it is left out."""
+    by_list: dict[tuple[str, str], list[CollectedPart]] = {}
+    names: dict[tuple[str, str], str] = {}
+    for part in parts:
+        part.left_out = []
+        if part.filters:
+            terms = decode_terms(part.terms[0])[1]
+            by_list.setdefault((terms.source, part.layer), []).append(part)
+            names[terms.source, part.layer] = terms.label
+    filters = [[(part, one) for part in own for one in unspill(part.filters)] for own in by_list.values()]
+    whose = {id(one): part for own in filters for part, one in own}
+    found = find_keys([one for _, one in own] for own in filters)
+    for one, key in (left for own in found for left in own.left_out):
+        whose[id(one)].left_out.append((one.line, one.text.decode().strip(), cost_of_key(key)))
+    return found, [(names[key], key[1]) for key in by_list]
+
+
+def _union(merged: Mapping[str, Merged]) -> bytes:
+    """The filter of all tables: every mark of one of them is 0."""
+    marks = [b"".join([load(piece.marks) for piece in own.pieces]) for own in merged.values()]
+    every = reduce(or_, (int.from_bytes(own, "little") for own in marks))
+    length = max(map(len, marks))
+    return ((1 << 8 * length) - 1 - every).to_bytes(length, "little")
+
+
+def append(file: BinaryIO, directory: Directory, name: str, octets: bytes) -> None:
+    """Add a section to a finished index file."""
+    directory.sections[name] = _write_section(file, [octets])
+    _write_directory(file, directory)
+
+
+def _write_section(file: BinaryIO, pieces: Iterable[bytes]) -> FileSection:
+    file.write(bytes(-file.tell() % _ALIGNMENT))
+    offset, crc = file.tell(), 0
+    for piece in pieces:
+        file.write(piece)
+        crc = zlib.crc32(piece, crc)
+    return FileSection(offset, file.tell() - offset, crc)
+
+
+def _write_directory(file: BinaryIO, directory: Directory) -> None:
+    text = directory.to_json()
+    file.write(text)
+    length = file.tell()
+    header = HEADER.pack(MAGIC, VERSION, 1, length, len(text), zlib.crc32(text))
+    file.seek(0)
+    file.write(header + CRC.pack(zlib.crc32(header)))
+    file.seek(length)
+
+
+def _rules_by_layer(parts: Sequence[CollectedPart], merged: Mapping[str, Merged]) -> dict[str, int]:
+    duplicates = duplicates_of(merged)
+    rules: Counter[str] = Counter()
+    for part in parts:
+        rules[part.layer] += part.rules - duplicates[part.number]
+    return dict(rules)
+
+
+def _mixed_layers(parts: Sequence[CollectedPart]) -> Iterator[str]:
+    for layer in dict.fromkeys(part.layer for part in parts):
+        if len(FINAL.keys() & set().union(*(part.actions for part in parts if part.layer == layer))) > 1:
+            yield layer
+
+
+def duplicates_of(merged: Mapping[str, Merged]) -> Counter[int]:
+    """Part -> how many of its rules were left out as duplicates."""
+    return sum((piece.duplicates for own in merged.values() for piece in own.pieces), Counter[int]())
+
+
+# -- all steps ---------------------------------------------------------------------------------------------------------
+
+
+def index_of(rules: Iterable[Rule]) -> Index:
+    """An index in memory, for a few rules.
+
+    >>> from hushlist.core.match.rule import Action, Expression, Terms
+    >>> from hushlist.core.url.parts import split_web
+    >>> rule = Rule(Expression(b"h.example/"), Terms(Action.BLOCK, "list", "file"), 1)
+    >>> [match.text for match in index_of([rule]).find(split_web(b"http://www.h.example/x"))]
+    ['h.example/']
+    """
+    parts = []
+    for number, (layer, own) in enumerate(groupby(rules, lambda rule: rule.terms.layer)):
+        collector = RunCollector(number, layer)
+        collector.add(own)
+        parts.append(collector.finish())
+    file = BytesIO()
+    assemble(file, parts, merge_all(parts))
+    return Index(file.getvalue())

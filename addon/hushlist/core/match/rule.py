@@ -1,0 +1,200 @@
+"""A rule: its pattern, its terms, and its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
+from itertools import repeat
+from pathlib import PurePath
+from typing import NamedTuple
+
+from hushlist.core.match.checks import Check
+from hushlist.core.match.expressions import FULL_LENGTH
+from hushlist.core.url.comparison import LADDER
+from hushlist.core.url.hashed_uri import HashedUri
+from hushlist.extensions.adblock.network_filter import NetworkFilter
+
+
+class Action(StrEnum):
+    """The action of a rule or a decision; only decisions have ``PASS``: no final rule fits."""
+
+    ALLOW = "allow"
+    BLOCK = "block"
+    #: final like blocking, but the person can go on after a click
+    WARN = "warn"
+    TAG = "tag"
+    PASS = "pass"  # noqa: S105
+
+
+#: final actions, and their rank at the same expression: allow beats block, and block beats warn
+FINAL = {Action.ALLOW: 3, Action.BLOCK: 2, Action.WARN: 1}
+
+# Patterns never change, but are not frozen: a frozen one takes twice as long to make, and lists have millions.
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Expression:
+    """The pattern of a rule in the clear: fits the expression and everything below it, at any depth."""
+
+    #: canonical: host and path, such as ``b"video.example/live/"``
+    value: bytes
+
+    def __str__(self) -> str:
+        return self.value.decode("ascii")
+
+
+#: rung of the comparison ladder -> its profile; each rung fits all that those before it fit
+RUNGS = {profile.name: profile for profile in LADDER}
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class WholeUrl:
+    """The pattern of a rule with ``match``: fits one URL as the client sent it, on a rung of the comparison ladder."""
+
+    #: in the rung's normal form
+    value: bytes
+    #: of ``RUNGS``
+    rung: str
+
+    def __str__(self) -> str:
+        return f"{self.value.decode('utf-8', 'backslashreplace')} (match: {self.rung})"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class ExpressionHash:
+    """The SHA-256 of an expression, or its HMAC-SHA-256; or the first 4 to 31 octets of that."""
+
+    value: bytes
+    #: the fingerprint of the HMAC's key; empty for a SHA-256
+    seal: str = ""
+    #: whether its list says that it is of a whole host
+    is_of_host: bool = field(default=False, compare=False)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is a full hash; a prefix cannot allow."""
+        return len(self.value) == FULL_LENGTH
+
+    def __str__(self) -> str:
+        return f"{'sealed' if self.seal else 'sha256'}:{self.value.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """The pattern of the policy's default action."""
+
+    def __str__(self) -> str:
+        return "default"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit(Anything):
+    """The pattern of a quota: what is used of it."""
+
+    #: minutes in one period, with those that were added
+    limit: int
+    used: int
+    #: ``day`` or ``week``
+    per: str
+
+    @property
+    def left(self) -> int:
+        """Minutes."""
+        return max(0, self.limit - self.used)
+
+    def __str__(self) -> str:
+        return f"{self.used} of {self.limit} minutes a {self.per} used"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The pattern of a block that an administrator made beside the rules."""
+
+    target: str
+    #: for whom; ``None``: for everybody
+    client: str | None
+    #: seconds since the epoch
+    made: float
+
+    def __str__(self) -> str:
+        return self.target if self.client is None else f"{self.target} for {self.client}"
+
+
+Pattern = (
+    Expression
+    | WholeUrl
+    | ExpressionHash
+    | HashedUri
+    | NetworkFilter
+    | IPv4Network
+    | IPv6Network
+    | Check
+    | Anything
+    | Ordered
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What many rules of a list share: action, category, reason, expiry, and source."""
+
+    action: Action
+    #: the list's ``hrn:`` name, or else its file's name; and the file that it was read from
+    list: str
+    source: str
+    #: an ``hrn:`` name
+    category: str | None = None
+    reason: str | None = None
+    #: the last day on which the rule holds, in UTC
+    expires: date | None = None
+    #: the list's name for people
+    title: str | None = None
+    #: the policy's layer that the list is in
+    layer: str = ""
+    #: who has to confirm that a rule, which is a prefix, fits: a key of the policy's ``confirmers``; empty: nobody
+    confirmer: str = ""
+
+    @property
+    def label(self) -> str:
+        """The list's name, for people."""
+        return self.title or self.list
+
+    def holds_at(self, now: datetime) -> bool:
+        """Whether the rule has not expired; ``now`` is in UTC."""
+        return self.expires is None or now.date() <= self.expires
+
+
+class Rule(NamedTuple):
+    """One rule of one list."""
+
+    pattern: Pattern
+    terms: Terms
+    #: counted from 1
+    line: int
+
+    @property
+    def place(self) -> str:
+        """File and line, without the folder."""
+        return f"{PurePath(self.terms.source).name}:{self.line}"
+
+
+class RuleBlock(NamedTuple):
+    """Many rules in the clear with the same terms: readers of long lists make no object for each."""
+
+    #: canonical, as in ``Expression``
+    expressions: Sequence[bytes]
+    terms: Terms
+    #: the line of each
+    lines: Sequence[int]
+
+
+def each_rule(blocks: Iterable[Rule | RuleBlock]) -> Iterator[Rule]:
+    """The rules of blocks, one by one."""
+    for block in blocks:
+        if isinstance(block, RuleBlock):
+            yield from map(Rule, map(Expression, block.expressions), repeat(block.terms), block.lines)
+        else:
+            yield block

@@ -1,0 +1,212 @@
+"""Rules in the clear that a broader rule makes redundant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import add, mul
+
+from hushlist.core.match.index import Index
+from hushlist.core.match.rule import FINAL, Action, Rule
+from hushlist.core.match.rule_collector import Candidates
+from hushlist.core.match.rule_match import Match
+from hushlist.core.url.host import is_address
+
+#: candidates in one batch, and the most octets of all that may be broader than they
+_AT_ONCE = 1 << 14
+_MOST_OCTETS = 1 << 24
+#: a rule that is covered: its expression, line and action
+Shadowed = tuple[bytes, int, Action]
+
+
+def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidates]) -> Iterator[tuple[Shadowed, Match]]:
+    """The covered candidates of a layer, each with the rule that covers it.
+
+    That is the next broader final rule in the clear of the same layer, if it has the same action and never expires. If
+    the layer's rules have different actions, a rule between the two may act differently. Then a candidate is covered
+    only if there is certainly no such rule.
+    """
+    is_mixed = layer in index.directory.mixed
+    for action, expressions, lines in candidates:
+        for start in range(0, len(expressions), _AT_ONCE):
+            some = expressions[start : start + _AT_ONCE]
+            covers, unforked = _covers_of(index, layer, some)
+            doubted = is_mixed and covers and _doubted(index, layer, action, covers, unforked)
+            for expression, line in zip(some, lines[start : start + _AT_ONCE], strict=True) if covers else ():
+                cover = covers.get(expression)
+                if cover is None or cover.rule.terms.action is not action:
+                    continue
+                shadowed = expression, line, action
+                if not (doubted and expression in doubted and _may_differ(index, layer, shadowed, cover)):
+                    yield shadowed, cover
+
+
+def _doubted(
+    index: Index, layer: str, action: Action, covers: Collection[bytes], unforked: Container[bytes]
+) -> set[bytes]:
+    """Those of the covered expressions at which, or above which, there may be rules with another action.
+
+    Above others there is no path and, if no rule is a hash, nothing but their cover.
+    """
+    if index.directory.has_hashes:
+        return set(covers)
+    rules, _ = index.clear_rules([value for value in covers if value in unforked])
+    return {
+        value
+        for value in covers
+        if value not in unforked
+        or any(
+            own.terms.layer == layer and own.terms.action in FINAL and own.terms.action is not action
+            for own in rules[value]
+        )
+    }
+
+
+def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[dict[bytes, Match], set[bytes]]:
+    """For each expression that has one: the next broader final rule in the clear of a layer, unless that expires.
+
+    Also the whole hosts without guides from their parent domain up to that rule.
+    """
+    half = len(expressions) // 2
+    if half and _octets_above(expressions) > _MOST_OCTETS:
+        first, second = (_covers_of(index, layer, own) for own in (expressions[:half], expressions[half:]))
+        return first[0] | second[0], first[1] | second[1]
+    ends = list(map(bytes.find, expressions, repeat(b"/")))
+    hosts = [value for value, end in zip(expressions, ends, strict=True) if end + 1 == len(value)]
+    paths = [value for value, end in zip(expressions, ends, strict=True) if end + 1 < len(value)]
+    if _ENDS_IN_DIGIT.search(b"".join(hosts)):  # nothing is above an address
+        hosts = [value for value in hosts if not (value[-2:-1].isdigit() and _ADDRESS.fullmatch(value))]
+    above = [value.partition(b".")[2] for value in hosts]
+    folders = [_folder(value) for value in paths]
+    names = {name for name in set(above) if b"." in name}.union(folders)
+    #: name -> what is next above it, where that can be a rule
+    parents: dict[bytes, bytes] = {}
+    every, new = set(names), names
+    while new:
+        found = _parents(new)
+        parents |= found
+        new = set(found.values()).difference(every)
+        every |= new
+    rules, guided = index.clear_rules([*every])
+    own = dict(_deciding(rules, layer))
+    nearest = own.copy()
+    #: names above which, up to the next rule, a host has a guide: there may be paths between
+    forked: set[bytes] = set()
+    for name in sorted(parents.keys() - own.keys(), key=len) if own or paths else ():  # parents come first
+        parent = parents[name]
+        nearest[name] = nearest.get(parent)
+        if parent in forked or (parent in guided and name.find(b"/") == len(name) - 1):
+            forked.add(name)
+    covers = {
+        value: cover for value, name in zip(hosts + paths, above + folders, strict=True) if (cover := nearest.get(name))
+    }
+    forks = [value for value, name in zip(paths, folders, strict=True) if name in forked]
+    chains = [(value, _broader(value, parents, own, guided)) for value in forks]
+    if chains:
+        rules, _ = index.clear_rules([*{value for _, chain in chains for value in chain}.difference(every)])
+        own.update(_deciding(rules, layer))
+    for value, chain in chains:
+        covers.pop(value, None)
+        if cover := next((own[broader] for broader in chain if broader in own), None):
+            covers[value] = cover
+    return covers, {value for value, name in zip(hosts, above, strict=True) if not (name in guided or name in forked)}
+
+
+def _octets_above(expressions: Sequence[bytes]) -> int:
+    """More octets than all expressions above these have; hostile lists have deep hosts and deep paths."""
+    joined = b"".join(expressions)
+    if joined.count(b"/") == len(expressions):
+        return max(map(len, expressions)) * (joined.count(b".") + len(expressions))
+    labels = map(add, map(bytes.count, expressions, repeat(b".")), repeat(1))
+    return sum(map(mul, map(len, expressions), map(mul, labels, map(bytes.count, expressions, repeat(b"/")))))
+
+
+def _folder(expression: bytes) -> bytes:
+    """What is next above an expression with a path, of the same host.
+
+    >>> _folder(b"h.example/a/b?q/"), _folder(b"h.example/a/b/"), _folder(b"h.example/a/")
+    (b'h.example/a/b', b'h.example/a/', b'h.example/')
+    """
+    page, mark, _ = expression.partition(b"?")
+    return page if mark else page[: page.rfind(b"/", 0, -1) + 1]
+
+
+def _parents(names: Iterable[bytes]) -> dict[bytes, bytes]:
+    """What is next above each: a page, a folder, or the parent domain if that has two labels; others are left out.
+
+    >>> _parents([b"h.example/a", b"a.h.example/", b"h.example/", b"1.2.3.4/"])
+    {b'h.example/a': b'h.example/', b'a.h.example/': b'h.example/'}
+    """
+    found: dict[bytes, bytes] = {}
+    for name in names:
+        host, _, path = name.partition(b"/")
+        if path:
+            found[name] = _folder(name)
+        elif host.count(b".") > 1 and not (host[-1:].isdigit() and _is_address(name)):
+            found[name] = name.partition(b".")[2]
+    return found
+
+
+def _is_address(host: bytes) -> bool:
+    return bool(_ADDRESS.fullmatch(host)) or is_address(host[:-1])
+
+
+_ENDS_IN_DIGIT = re.compile(rb"[0-9]/")
+#: nearly every address in a list
+_ADDRESS = re.compile(rb"(?:(?:1[0-9]?|2[0-4]?|[3-9])?[0-9]\.){3}(?:1[0-9]?|2[0-4]?|[3-9])?[0-9]/")
+
+
+def _broader(
+    expression: bytes, parents: Mapping[bytes, bytes], known: Container[bytes], guided: Container[bytes]
+) -> list[bytes]:
+    """The expressions above one with a path, the most specific first, up to the first host that is known.
+
+    >>> _broader(b"h.example/a/b?q", {b"h.example/": b""}, (), ())
+    [b'h.example/a/b', b'h.example/a/', b'h.example/']
+    """
+    end = expression.find(b"/")
+    host, paths = expression[: end + 1], [expression[end:]]
+    while paths[-1] != b"/":
+        paths.append(_folder(paths[-1]))
+    found = [host[:-1] + path for path in paths[1:]]
+    if paths[0] == paths[1] + b"?":  # "an empty query gives no expression of its own"
+        del paths[0]
+    while host not in known and (host := parents.get(host, b"")):
+        found += [host[:-1] + path for path in (paths if host in guided else paths[-1:])]
+    return found
+
+
+def _deciding(rules: Mapping[bytes, Iterable[Rule]], layer: str) -> Iterator[tuple[bytes, Match | None]]:
+    """For each expression with final rules of a layer: the one that decides; ``None`` if it expires."""
+    for expression, own in rules.items():
+        final = [rule for rule in own if rule.terms.layer == layer and rule.terms.action in FINAL]
+        if final:
+            rule = max(final, key=lambda rule: FINAL[rule.terms.action])
+            host = expression.index(b"/")
+            match = Match(rule, expression, (host, len(expression) - host))
+            yield expression, None if rule.terms.expires is not None else match
+
+
+def _may_differ(index: Index, layer: str, candidate: Shadowed, cover: Match) -> bool:
+    """Whether some request that the candidate fits may get another action without it.
+
+    The cause would be a rule at the same expression, or between it and the cover: a hash, or a rule for a path below a
+    host between theirs. The index says only that there may be such paths.
+    """
+    expression, _, action = candidate
+    name, _, path = expression.partition(b"/")
+    host = index.on_host(name)
+    page, mark, query = path.partition(b"?")
+    matches = [*host.matches, *(index.find_paths(host, b"/" + page, query if mark else None) if path else ())]
+    for match in matches:
+        terms = match.rule.terms
+        is_final = terms.layer == layer and terms.action in FINAL
+        if is_final and terms.action is not action and _precedence(match) > _precedence(cover):
+            return True
+    own, least = expression.index(b"/"), cover.expression.index(b"/")
+    return any(least <= len(suffix) < own for suffix in host.suffixes)
+
+
+def _precedence(match: Match) -> tuple[tuple[int, int], int]:
+    return match.specificity, FINAL[match.rule.terms.action]

@@ -1,0 +1,272 @@
+"""Which TLS is decrypted. Pass-through: hosts that never are, such as those of apps that pin their certificates.
+
+They are still decided by name and address. A host covers itself and its subdomains; with "=" in front, only itself.
+With a port behind it, an entry is about that port alone.
+
+    pass-through:
+      hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, 'mail.example:25', {file: pinned.txt}, {needs: push}]
+      failed-handshakes: add
+    decrypt: where-needed
+    always-decrypt:
+      hosts: [cdn.example]
+      categories: [hrn://lists.example/cdn]
+    relayed: keep
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+
+from hushlist.core.errors import UrlError
+from hushlist.core.lists.list_source import ProblemReport, entries
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.policy.household import HOUSEHOLD, needs
+from hushlist.core.url.host import DELIMITERS, is_address, parse_address
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import canonical_host
+
+#: characters that no canonical host has: they begin a port or an escape
+_NOT_IN_NAME = re.compile(rb"[:%\[\]]")
+#: an entry with a port; an IPv6 address or network is in brackets then, as in a URL
+_WITH_PORT = re.compile(r"(=?)(?:\[([^\[\]]*)\]|([^:\[\]]*)):([0-9]{1,5})")
+_LAST_PORT = (1 << 16) - 1
+#: what to do when clients refuse the proxy's certificate for a host
+REPORT, ADD = "report", "add"
+ON_FAILURE = (REPORT, ADD)
+#: values of ``decrypt``: every connection; those in which something could change what is done, or a page be shown; the
+#: same without pages; none
+ALL, WHERE_NEEDED, WITHOUT_PAGES, NEVER = "all", "where-needed", "without-pages", "never"
+DECRYPTION = (ALL, WHERE_NEEDED, WITHOUT_PAGES, NEVER)
+#: those that ask what is needed
+BY_NEED = (WHERE_NEEDED, WITHOUT_PAGES)
+#: what becomes of a connection that is not decrypted, and would be blocked or decrypted now
+KEEP, END = "keep", "end"
+RELAYED = (KEEP, END)
+
+Network = IPv4Network | IPv6Network
+#: an entry for everything: a canonical name and whether it covers its subdomains, or a network
+Entry = tuple[bytes, bool] | Network
+#: reads a file named in a line of the policy: its path and octets; ``None`` after an error, which is in the report
+ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class HostSet:
+    #: canonical names, and whether each covers its subdomains
+    names: frozenset[tuple[bytes, bool]] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def entries(self) -> frozenset[object]:
+        return frozenset((*self.names, *self.networks))
+
+    def covers(self, host: bytes) -> bool:
+        """Whether a host is among them; ``host`` is canonical.
+
+        >>> HostSet(frozenset([(b"bank.example", True)])).covers(b"www.bank.example")
+        True
+        """
+        if (host, False) in self.names:
+            return True
+        if is_address(host):
+            address = parse_address(host)
+            return address is not None and any(address in network for network in self.networks)
+        while (host, True) not in self.names:
+            _, dot, host = host.partition(b".")
+            if not dot:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough(HostSet):
+    """The hosts that are not decrypted, for a group or for everybody."""
+
+    #: what to do when a client refuses the proxy's certificate
+    on_failure: str = REPORT
+    #: the file that such a host is added to
+    file: Path | None = None
+    #: its place in the policy, as ``file:line``
+    place: str | None = None
+    #: those of one port alone
+    by_port: Mapping[int, HostSet] = field(default_factory=dict, hash=False)
+
+    @property
+    def entries(self) -> frozenset[object]:
+        by_port = ((port, entry) for port, hosts in self.by_port.items() for entry in hosts.entries)
+        return frozenset((*self.names, *self.networks, *by_port))
+
+    def covers_at(self, host: bytes, port: int) -> bool:
+        """Whether a host is passed through on a port.
+
+        >>> mail = HostSet(frozenset([(b"mail.example", True)]))
+        >>> PassThrough(by_port={25: mail}).covers_at(b"mail.example", 25)
+        True
+        """
+        return self.covers(host) or (port in self.by_port and self.by_port[port].covers(host))
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysDecrypted(HostSet):
+    """The hosts that ``decrypt: where-needed`` decrypts in any case, for a group or for everybody."""
+
+    #: ``hrn:`` names in normal form; hosts that a rule of one of them, or of one below it, names as a whole
+    categories: frozenset[str] = frozenset()
+
+    def has(self, category: str | None) -> bool:
+        """Whether a rule's category is one of them, or below one."""
+        return category is not None and not self.categories.isdisjoint(parse_hrn(category).levels())
+
+
+_KEYS = ("hosts", "failed-handshakes")
+#: the key of an entry that stands for several
+_NEEDS = "needs"
+_ALWAYS_KEYS = ("hosts", "categories")
+
+
+def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
+    """The value of ``pass-through``: a list of hosts, a mapping, or the word for what households need."""
+    if node.value == HOUSEHOLD:
+        node = YamlNode(node.line, [YamlNode(node.line, {_NEEDS: node})])
+    fields = _fields_of(node, "pass-through", _KEYS, report)
+    if fields is None:
+        return PassThrough()
+    fields.require("hosts", "pass-through")
+    by_port, files = _read_hosts("pass-through", fields, read_file)
+    hosts = by_port.pop(None, HostSet())
+    on_failure = fields.choice("failed-handshakes", ON_FAILURE) or REPORT
+    if on_failure == ADD and not files:
+        fields.error("failed-handshakes", "there is no file to add to", "failed-handshakes: add")
+    place = f"{report.source}:{node.line}"
+    by_number = {port: of_port for port, of_port in by_port.items() if port is not None}
+    return PassThrough(hosts.names, hosts.networks, on_failure, files[0] if files else None, place, by_number)
+
+
+def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> AlwaysDecrypted:
+    """The value of ``always-decrypt``: a list of hosts, or a mapping."""
+    fields = _fields_of(node, "always-decrypt", _ALWAYS_KEYS, report)
+    if fields is None:
+        return AlwaysDecrypted()
+    if not any(key in fields for key in _ALWAYS_KEYS):
+        report.error(node.line, "always-decrypt", f"expected one of {', '.join(_ALWAYS_KEYS)}")
+    hosts = _read_hosts("always-decrypt", fields, read_file, has_ports=False)[0].get(None, HostSet())
+    names = (
+        MappingReader(YamlNode(item.line, {"categories": item}), _ALWAYS_KEYS, report).name("categories")
+        for item in fields.items("categories")
+    )
+    return AlwaysDecrypted(hosts.names, hosts.networks, frozenset(name for name in names if name is not None))
+
+
+def read_kept_headers(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> HostSet:
+    """The value of ``keep-headers``: a list of hosts."""
+    if not isinstance(node.value, list):
+        report.error(node.line, "keep-headers", f"expected a list of hosts, not {node.kind}")
+        return HostSet()
+    fields = MappingReader(node.short_for("hosts", list), ("hosts",), report)
+    return _read_hosts("keep-headers", fields, read_file, has_ports=False)[0].get(None, HostSet())
+
+
+def _fields_of(node: YamlNode, key: str, keys: tuple[str, ...], report: ProblemReport) -> MappingReader | None:
+    """The mapping that a key has, or that its list of hosts is short for; ``None`` with an error in the report."""
+    if isinstance(node.value, list | dict):
+        return MappingReader(node.short_for("hosts", list), keys, report)
+    word = f", or {HOUSEHOLD}" if key == "pass-through" else ""
+    why = f"expected a list of hosts, or a mapping with {', '.join(keys)}{word}, not {node.kind}"
+    report.error(node.line, key, why)
+    return None
+
+
+def _read_hosts(
+    what: str, fields: MappingReader, read_file: ReadFile, *, has_ports: bool = True
+) -> tuple[dict[int | None, HostSet], list[Path]]:
+    """The value of ``hosts`` in the key ``what``, by port, and the files that it names; ``None``: for all ports."""
+    found: dict[int | None, list[Entry]] = {}
+    files: list[Path] = []
+    for text, line, source in _entries(what, fields, read_file, files, has_needs=has_ports):
+        host, port = _split_port(text) if has_ports else (text, None)
+        if port is not None and not 0 < port <= _LAST_PORT:
+            source.error(line, text, f"a port is a number from 1 to {_LAST_PORT:,}")
+        elif (entry := _read_host(host, text, line, source, has_ports=has_ports)) is not None:
+            found.setdefault(port, []).append(entry)
+    return {port: _host_set(entries) for port, entries in found.items()}, files
+
+
+def _host_set(entries: list[Entry]) -> HostSet:
+    networks = [entry for entry in entries if not isinstance(entry, tuple)]
+    return HostSet(frozenset(entry for entry in entries if isinstance(entry, tuple)), tuple(dict.fromkeys(networks)))
+
+
+def _split_port(text: str) -> tuple[str, int | None]:
+    """An entry without its port, and the port.
+
+    >>> _split_port("mail.example:25"), _split_port("=[2001:db8::1]:22"), _split_port("2001:db8::1")
+    (('mail.example', 25), ('=2001:db8::1', 22), ('2001:db8::1', None))
+    """
+    found = _WITH_PORT.fullmatch(text)
+    if found is None:
+        return text, None
+    return found[1] + (found[2] or found[3] or ""), int(found[4])
+
+
+def _entries(
+    what: str, fields: MappingReader, read_file: ReadFile, files: list[Path], *, has_needs: bool
+) -> Iterator[tuple[str, int, ProblemReport]]:
+    """Each entry, its line, and the report of its source; adds the files that it reads to ``files``."""
+    for item in fields.items("hosts"):
+        if isinstance(item.value, str):
+            yield item.value, item.line, fields.report
+            continue
+        own = MappingReader(item, ("file", _NEEDS) if has_needs else ("file",), fields.report)
+        if has_needs and _NEEDS in own:
+            if "file" in own:
+                own.error("file", f"an entry is a file, or names what {_NEEDS}")
+            needed = own.choice(_NEEDS, tuple(needs()))
+            yield from ((text, item.line, fields.report) for text in needs().get(needed or "", ()))
+            continue
+        name = own.text("file")
+        own.require("file", what, "it names no file")
+        found = None if name is None else read_file(name, own.line_of("file"))
+        if found is None:
+            continue
+        path, octets = found
+        files.append(path)
+        of_file = ProblemReport(str(path))
+        for line, text in entries(octets, of_file):
+            yield text, line, of_file
+        fields.report.merge(of_file)
+
+
+def _read_host(host: str, text: str, line: int, report: ProblemReport, *, has_ports: bool) -> Entry | None:
+    """An entry without its port; ``None`` with an error about its ``text`` in the report."""
+    name = host.removeprefix("=")
+    with suppress(ValueError):
+        return ip_network(name)
+    with suppress(ValueError):
+        network = ip_network(name, strict=False)
+        report.error(line, text, f"some of its bits are behind the prefix: the network is {network}")
+        return None
+    octets = to_bytes(name)
+    if DELIMITERS.search(octets):
+        report.error(line, text, "expected a host such as bank.example, or a network such as 192.0.2.0/24")
+    elif "*" in name:
+        report.error(line, text, f"a host covers those below it by itself: write '{name.removeprefix('*.')}'")
+    else:
+        with suppress(UrlError):
+            canonical = canonical_host(octets)
+            address = parse_address(canonical)
+            if address is not None:
+                return ip_network(address)
+            if canonical and not _NOT_IN_NAME.search(canonical + octets):
+                return canonical, not host.startswith("=")
+        port = "with the number of a port or without it" if has_ports else "without a port"
+        report.error(line, text, f"expected a host or an address, {port}")
+    return None

@@ -1,0 +1,199 @@
+"""What a policy file says: layers of lists, and all settings. ``policy_reader`` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hushlist.core.errors import Problem, SourceError
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD, ListFormat, files_of_folder
+from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.match.rule import Action, Rule
+from hushlist.core.match.seal import SealKey
+from hushlist.core.policy.groups import DEFAULT, ClientConditions, Group, GroupSettings, LayerUse
+from hushlist.core.policy.pass_through import HostSet
+from hushlist.core.policy.proxy_settings import LOOPBACK, LogSettings, NameAnswers, OnFailure
+from hushlist.core.policy.recurrence import Schedule
+from hushlist.core.policy.schedule import rules_of_zone
+from hushlist.core.system.files import Fingerprint, fingerprint
+from hushlist.extensions.dashboard.admin_keys import AdminPerson
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.notify.notify_channels import Channel
+from hushlist.extensions.subscriptions.gate_limits import GateLimits
+from hushlist.extensions.subscriptions.subscription import SubscribedList
+
+if TYPE_CHECKING:
+    from hushlist.extensions.safe_browsing.threat_lists import ThreatList
+
+
+@dataclass(frozen=True, slots=True)
+class ListFile:
+    path: Path
+    format: ListFormat
+    defaults: ListDefaults
+    #: the format, if the content told it; and why that is not sure, for people
+    detected: str | None = None
+    doubt: str = ""
+    #: whether its report keeps every problem
+    tells_all: bool = False
+    #: how much it may change before it is held back
+    gate: GateLimits = GateLimits()  # noqa: RUF009  it is immutable
+    #: the file that is read in its place, while it is held back
+    copy: Path | None = None
+    #: where it was fetched from, if it is a copy
+    url: str | None = None
+
+    @property
+    def read_from(self) -> Path:
+        return self.copy or self.path
+
+    @property
+    def source(self) -> str:
+        """What people know it by: the path, or where it is from."""
+        return self.url or str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Rules of equal precedence."""
+
+    name: str
+    #: rules of request inspection
+    checks: tuple[Rule, ...] = ()
+    lists: tuple[ListFile, ...] = ()
+    #: when the layer is in use, if not always
+    during: Schedule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy without the rules of its lists; immutable."""
+
+    source: str
+    layers: tuple[Layer, ...]
+    #: the action for an unreadable request: block or pass
+    unparsable: Action = Action.BLOCK
+    #: groups of clients, the first that fits is used; everybody's group is not among them
+    groups: tuple[Group, ...] = ()
+    #: settings for clients in no group
+    settings: GroupSettings = GroupSettings()  # noqa: RUF009  it is immutable
+    #: the time zone of times in the policy
+    zone: tzinfo = UTC
+    #: the database of temporary unblocks and administrators; ``None``: files of this machine
+    store: PostgresAddress | None = None
+    #: settings of the decision log; ``None``: no log
+    log: LogSettings | None = None
+    #: the administrator's own template of the block page
+    block_page: Path | None = None
+    #: the answer for blocked names
+    name_answers: NameAnswers = NameAnswers()  # noqa: RUF009  it is immutable
+    #: origins to which fields go on that servers believe, and whose requests are decided by these, too
+    kept_headers: HostSet = HostSet()  # noqa: RUF009  it is immutable
+    #: what to do with requests if the filter fails
+    on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
+    #: who may see the live page; ``None``: nobody
+    live: ClientConditions | None = LOOPBACK
+    #: who may sign in to it; if there is nobody, the page only shows
+    admin: tuple[AdminPerson, ...] = ()
+    #: where people are told of what waits for them
+    notify: tuple[Channel, ...] = ()
+    #: the language in which they are told
+    language: str = "en"
+    #: whether the proxy only starts where all of mitmproxy could be bounded
+    require_patches: bool = False
+    #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
+    unknown_context: Action = Action.PASS
+    #: the keys of sealed lists, by their fingerprints
+    seals: dict[str, SealKey] = field(default_factory=dict)
+    #: popular domains, which no list may newly cover
+    popular: Path | None = None
+    #: lists that are held back, so that their last good copies are in force: why, for people
+    held: dict[Path, str] = field(default_factory=dict)
+    #: what changes when a person has another copy of a list in force
+    pointers: dict[Path, Fingerprint] = field(default_factory=dict)
+    #: its lists that are fetched, also those of which there is no copy
+    subscribed: tuple[SubscribedList, ...] = ()
+    #: lists of prefixes, which have to be confirmed, by the rules' ``confirmer``
+    confirmers: dict[str, ThreatList] = field(default_factory=dict)
+    #: the fingerprint of every file of the policy, taken before it was read
+    files: dict[Path, Fingerprint] = field(default_factory=dict)
+    #: the SHA-256 of the policy file, in hexadecimal; empty for a policy that is in no file
+    digest: str = ""
+
+    @property
+    def watched(self) -> dict[Path, Fingerprint]:
+        """The fingerprints of all that changes what is in force."""
+        rules = rules_of_zone(self.zone)
+        return {**self.files, **self.pointers, **({} if rules is None else {rules: fingerprint(rules)})}
+
+    @property
+    def keeps(self) -> Callable[[bytes], bool] | None:
+        """Whether fields that servers believe go on to a canonical host; ``None`` if they do to none."""
+        return self.kept_headers.covers if self.kept_headers else None
+
+    @property
+    def held_back(self) -> list[Problem]:
+        """A warning for each list that is held back."""
+        return [Problem(str(path), 0, "list", why) for path, why in self.held.items()]
+
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """The groups, and everybody's at the end."""
+        return (*self.groups, Group(DEFAULT, uses_of(self.layers), self.settings))
+
+
+def uses_of(layers: Iterable[Layer]) -> tuple[LayerUse, ...]:
+    """All layers, in their order, with their own schedules."""
+    return tuple(LayerUse(layer.name, layer.during) for layer in layers)
+
+
+class PolicyError(SourceError):
+    """A policy cannot be used; ``files`` are those that were read: if they change, trying again makes sense."""
+
+    def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint], *, may_pass: bool = False) -> None:
+        super().__init__(problems)
+        self.files = files
+        #: whether the files may be good, and the machine failed: a full disk, a killed process
+        self.may_pass = may_pass
+
+
+def list_files(
+    path: Path, form: str | None, defaults: ListDefaults, is_there: Callable[[Path], bool] = Path.exists
+) -> list[ListFile]:
+    """The files of a list: one, or those of a folder; without a given format, the file's content tells it.
+
+    Lists in a folder get the folder's name, unless ``defaults`` has one. ``SourceError`` if there is no such file.
+    """
+    if form in FOLDERS or (form is None and path.is_dir()):
+        form = form or "squidguard"
+        defaults = replace(defaults, name=defaults.name or path.name)
+        found = [ListFile(file, own, defaults) for file, own in files_of_folder(path, form, is_there)]
+        for one in found:
+            # a link may lead to any file of this machine, which warnings would then quote
+            if not one.path.resolve().is_relative_to(path.resolve()):
+                raise _unlisted(path, f"{one.path.name} in it is a link that leads out of the folder")
+        if not found:
+            raise _unlisted(path, f"there is no folder with {' or '.join(FOLDERS[form])}")
+        return found
+    if not is_there(path):
+        is_url = not {"http:", "https:"}.isdisjoint(path.parts)
+        raise _unlisted(path, "there is no such file" + (": to have it fetched, write it as its url" if is_url else ""))
+    if path.is_dir():
+        raise _unlisted(path, f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
+    told, doubt = form, ""
+    if form in (None, "adblock", "adblock-hosts"):
+        from hushlist.core.lists.format_detection import detect_format  # most policies start faster without it
+
+        with suppress(OSError, ValueError):  # who reads the list says why it cannot be read
+            told, doubt = detect_format(path, form)
+    if told is None:
+        return [ListFile(path, UNTOLD, defaults)]  # who reads it says so; a policy may have its last good copy
+    return [ListFile(path, FORMATS[told], defaults, None if told == form else told, doubt)]
+
+
+def _unlisted(path: Path, why: str) -> SourceError:
+    return SourceError([Problem(str(path), 0, "list", why)])

@@ -1,0 +1,389 @@
+"""What a policy says of time: its time zone, its schedules, and its actions, which hold always or by a schedule.
+
+Actions are for categories, and for requests that no rule decides. ``rules/groups.md`` is the reference of how schedules
+are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+# Each entry of a schedule may refer to every entry of the next, so each step multiplies the time of an answer.
+_DEEPEST = 4
+_KEYS = ("days", "dates", "times", "except")
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+#: names of weekdays, whole or of three letters -> from 0 for Monday
+WEEKDAYS = {name[:length]: number for number, name in enumerate(_DAYS) for length in (3, len(name))}
+# the pattern cannot begin within white space, which would take quadratic time
+_DASH = re.compile(r"(?<!\s)\s*[-‐‑–—]\s*")
+_DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+_NAME = re.compile(r"[^,]*[^\W\d_][^,]*")
+_EXPECTED = {
+    "days": f"days such as mon-fri or Saturday (one of {', '.join(name[:3] for name in _DAYS)}, or a whole name)",
+    "dates": "a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
+    "times": "a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00",
+    "except": "the name of a schedule, a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
+}
+#: most characters of a time zone's name, twice the longest; for a long one with dots, Python would import nested
+#: packages until it gives up
+_LONGEST_ZONE = 64
+_Read = TypeVar("_Read")
+#: seconds of the units in ``_DURATION``
+_UNITS = (86400, 3600, 60, 1)
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
+
+
+def seconds_of(text: str) -> int | None:
+    """Seconds, from a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``; ``None`` if it is no such text.
+
+    >>> seconds_of("1h30m"), seconds_of("often")
+    (5400, None)
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return None
+    return sum(int(number) * unit for number, unit in zip(match.groups(default="0"), _UNITS, strict=True))
+
+
+def read_timezone(fields: MappingReader) -> tzinfo:
+    """The time zone that a policy names, in upper or lower case; UTC if it names none, or an unknown one."""
+    name = fields.text("timezone")
+    if name is None or name.upper() == "UTC":
+        return UTC  # UTC needs no database
+    from difflib import get_close_matches
+    from zoneinfo import ZoneInfo, available_timezones
+
+    try:
+        if len(name) <= _LONGEST_ZONE:
+            return _by_newest_rules(ZoneInfo(name))
+    except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or not a zone's file
+        pass
+    known = {zone.casefold(): zone for zone in available_timezones()}
+    written = name[:_LONGEST_ZONE].strip().replace(" ", "_").casefold()
+    if written in known and len(name) <= _LONGEST_ZONE:
+        return _by_newest_rules(ZoneInfo(known[written]))
+    if known:
+        near = [known[zone] for zone in get_close_matches(written, known, n=3, cutoff=0.7)]
+        why = f"unknown time zone (expected a name such as {', '.join(near or ('UTC', 'Europe/Berlin'))})"
+    else:
+        why = "this machine has no time zone database: install the package tzdata, or use UTC"
+    fields.error("timezone", why, f"timezone: {name}")
+    return UTC
+
+
+def rules_of_zone(zone: tzinfo) -> Path | None:
+    """The system's file with the rules of a time zone, which changes when a state changes them."""
+    if zone is UTC:
+        return None
+    from zoneinfo import TZPATH
+
+    return next((file for folder in TZPATH if (file := Path(folder, str(zone))).is_file()), None)
+
+
+#: zone -> its rules when they were last read
+_read_rules: dict[str, tuple[float, int] | None] = {}
+
+
+def _by_newest_rules(zone: ZoneInfo) -> ZoneInfo:
+    """A time zone by the rules of today: Python itself reads them once, and a proxy may run for years."""
+    file = rules_of_zone(zone)
+    status = None if file is None else file.stat()
+    seen = None if status is None else (status.st_mtime, status.st_ino)
+    if _read_rules.setdefault(zone.key, seen) != seen:
+        zone.clear_cache(only_keys=[zone.key])
+        _read_rules[zone.key] = seen
+    return type(zone)(zone.key)
+
+
+def read_schedules(node: YamlNode, zone: tzinfo, report: ProblemReport) -> dict[str, Schedule]:
+    """Every schedule by its name; errors are in the report, and a schedule with errors has its valid parts.
+
+    >>> from hushlist.core.lists.yaml_nodes import read_document
+    >>> report = ProblemReport("policy.yaml")
+    >>> node = read_document(b"{bedtime: {days: sun-thu, times: 21:00-06:30}, lunch: {times: 12:00}}", report)
+    >>> sorted(read_schedules(node, UTC, report))
+    ['bedtime', 'lunch']
+    >>> print(*report.errors)
+    policy.yaml:1: times: 12:00: expected a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00
+    """
+    if not isinstance(node.value, dict):
+        report.error(node.line, "schedules", f"expected a mapping of names to entries, not {node.kind}")
+        return {}
+    for name, value in node.value.items():
+        if not _NAME.fullmatch(name):
+            report.error(value.line, name, "a schedule's name needs a letter, and has no comma")
+    drafts = {name: _read_entries(name, value, report) for name, value in node.value.items()}
+    _leave_unknown_out(drafts, report)
+    done: dict[str, tuple[RecurringSpans, ...]] = {}
+    depths: dict[str, int] = {}
+    for name in _in_order(drafts, report):
+        excepts = [item for draft in drafts[name] for item in draft.excepts]
+        depths[name] = 1 + max((depths[other] for _, other in excepts), default=0)
+        if depths[name] == _DEEPEST + 1:
+            line, other = max(excepts, key=lambda item: depths[item[1]])
+            report.error(line, f"except: {other}", f"more than {_DEEPEST} schedules except one another in a row")
+        done[name] = tuple(draft.entry_with(done) for draft in drafts[name])
+    return {name: Schedule(name, zone, done[name]) for name in drafts}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An entry, and the lines and names of schedules that it excepts."""
+
+    entry: RecurringSpans
+    excepts: tuple[tuple[int, str], ...] = ()
+
+    def entry_with(self, done: Mapping[str, tuple[RecurringSpans, ...]]) -> RecurringSpans:
+        entries = [entry for name in dict.fromkeys(name for _, name in self.excepts) for entry in done[name]]
+        return replace(
+            self.entry,
+            except_days=tuple(entry for entry in entries if entry.is_whole_days),
+            except_times=tuple(entry for entry in entries if not entry.is_whole_days),
+        )
+
+
+def _read_entries(name: str, node: YamlNode, report: ProblemReport) -> list[_Draft]:
+    if node.value is None or not node.items:
+        report.error(node.line, name, f"the schedule is empty: expected entries with {', '.join(_KEYS)}")
+        return []
+    return [_read_entry(name, item, report) for item in node.items]
+
+
+def _read_entry(name: str, node: YamlNode, report: ProblemReport) -> _Draft:
+    MappingReader(node, _KEYS, report)
+    if not isinstance(node.value, dict):
+        return _Draft(RecurringSpans())
+    values = node.value
+    if not values.keys() & {"days", "dates", "times"}:
+        report.error(node.line, name, "the entry says no time: expected days, dates or times")
+
+    def read(key: str, parse: Callable[[str], _Read]) -> list[tuple[int, _Read]] | None:
+        return list(_read_parts(key, values[key], parse, report)) if key in values else None
+
+    days, dates, times = read("days", _weekdays), read("dates", _dates), read("times", _span)
+    excepted = read("except", _exception) or []
+    entry = RecurringSpans(
+        EVERY_WEEKDAY if days is None else frozenset().union(*(some for _, some in days)),
+        None if dates is None else RecurringDates.of(some for _, some in dates),
+        WHOLE_DAY if times is None else tuple(span for _, span in times),
+        RecurringDates.of(some for _, some in excepted if isinstance(some, tuple)),
+    )
+    return _Draft(entry, tuple((line, some) for line, some in excepted if isinstance(some, str)))
+
+
+def _read_parts(
+    key: str, node: YamlNode, parse: Callable[[str], _Read], report: ProblemReport
+) -> Iterator[tuple[int, _Read]]:
+    """The items of a list, or of text with commas, each with its line."""
+    for item in node.items or [node]:
+        if not isinstance(item.value, str) or not item.value.strip():
+            kind = "an empty list" if item.value == [] else item.kind
+            report.error(item.line, key, f"expected {_EXPECTED[key]}, not {kind}")
+            continue
+        for text in item.value.split(","):
+            try:
+                yield item.line, parse(text.strip())
+            except ValueError as error:
+                report.error(item.line, f"{key}: {text.strip()}", str(error))
+
+
+def _weekdays(text: str) -> frozenset[int]:
+    """
+    >>> sorted(_weekdays("Fri-monday"))
+    [0, 4, 5, 6]
+    """
+    days = [WEEKDAYS.get(name) for name in _DASH.split(text.casefold())]
+    match days:
+        case [int(day)]:
+            return frozenset((day,))
+        case [int(first), int(last)] if first == last:
+            raise ValueError(
+                "it ends on the day on which it begins: name the day once, or leave days out for every day"
+            )
+        case [int(first), int(last)]:
+            return frozenset((first + more) % 7 for more in range((last - first) % 7 + 1))
+    raise ValueError(f"expected {_EXPECTED['days']}")
+
+
+def _dates(text: str) -> tuple[int, int]:
+    """The first and the last day of a range."""
+    found = [_DAY.fullmatch(part.strip()) for part in text.split("..")]
+    days: list[int] = []
+    for match in found:
+        if match is None or len(found) > 2:
+            raise ValueError(f"expected {_EXPECTED['dates']}")
+        try:
+            days.append(date(*map(int, match.groups())).toordinal())
+        except ValueError:
+            raise ValueError(f"there is no day {match[0]}: {_EXPECTED['dates']} was expected") from None
+    if days[-1] < days[0]:
+        raise ValueError("it ends before it begins: expected the earlier date first")
+    return days[0], days[-1]
+
+
+def _span(text: str) -> tuple[int, int]:
+    """Begin and end in minutes since the day's beginning.
+
+    >>> _span("21:00-06:30"), _span("8:00 - 24:00")
+    ((1260, 1830), (480, 1440))
+    """
+    match [parse_time(part) for part in _DASH.split(text)]:
+        case [int(begin), int(end)] if begin == end:
+            raise ValueError("it ends when it begins: expected two times; a whole day is 00:00-24:00")
+        case [int(begin), int(end)] if begin < A_DAY:
+            return begin, end + A_DAY * (end < begin)
+    raise ValueError(f"expected {_EXPECTED['times']}")
+
+
+def parse_time(text: str) -> int | None:
+    """Minutes since the day's beginning, of a time up to 24:00; ``None`` if it is no such time.
+
+    >>> parse_time("6:30"), parse_time("24:01")
+    (390, None)
+    """
+    found = _TIME.fullmatch(text)
+    if found is None or int(found[2]) > 59:
+        return None
+    minutes = int(found[1]) * 60 + int(found[2])
+    return minutes if minutes <= A_DAY else None
+
+
+def _exception(text: str) -> str | tuple[int, int]:
+    """A name, or the first and the last day of a range."""
+    if _NAME.fullmatch(text):
+        return text
+    try:
+        return _dates(text)
+    except ValueError as error:
+        raise ValueError(str(error).replace(_EXPECTED["dates"], _EXPECTED["except"])) from None
+
+
+def _leave_unknown_out(drafts: dict[str, list[_Draft]], report: ProblemReport) -> None:
+    """Report the names that no schedule has, and remove them from the exceptions."""
+    for entries in drafts.values():
+        for place, draft in enumerate(entries):
+            for line, name in draft.excepts:
+                if name not in drafts:
+                    why = f"there is no such schedule (known: {', '.join(drafts)}; or dates such as 2026-12-24)"
+                    report.error(line, f"except: {name}", why)
+            entries[place] = _Draft(draft.entry, tuple(item for item in draft.excepts if item[1] in drafts))
+
+
+def _in_order(drafts: dict[str, list[_Draft]], report: ProblemReport) -> tuple[str, ...]:
+    """The names, each after those that its schedule excepts; exceptions that form a circle are removed."""
+    from graphlib import CycleError, TopologicalSorter
+
+    while True:
+        graph = {
+            name: list(dict.fromkeys(other for draft in entries for _, other in draft.excepts))
+            for name, entries in drafts.items()
+        }
+        try:
+            return tuple(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            circle: list[str] = error.args[1][:0:-1]
+        # Starting at the schedule that is first in the file.
+        start = min(range(len(circle)), key=lambda place: list(drafts).index(circle[place]))
+        circle = circle[start:] + circle[:start]
+        following = circle[1:] + circle[:1]
+        lines = [line for draft in drafts[circle[0]] for line, name in draft.excepts if name == following[0]]
+        way = " -> ".join((*circle, circle[0]))
+        report.error(lines[0], f"except: {following[0]}", f"the schedules except one another in a circle: {way}")
+        for name in circle:
+            drafts[name] = [_Draft(draft.entry) for draft in drafts[name]]
+
+
+# -- actions -----------------------------------------------------------------------------------------------------------
+
+#: actions for a category
+CATEGORY_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG, Action.PASS)
+#: actions if no rule decides
+DEFAULT_ACTIONS = (Action.PASS, Action.BLOCK, Action.WARN)
+_ACTION_KEYS = ("action", "during", "otherwise")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledAction:
+    """An action, with its schedule if there is one, and its place in the policy."""
+
+    action: Action
+    source: str
+    line: int
+    during: Schedule | None = None
+    #: the action while the schedule is off; ``None``: no action
+    otherwise: Action | None = None
+    #: everybody's action for the same; used if there is no action here
+    behind: ScheduledAction | None = None
+
+    def chain(self) -> Iterator[ScheduledAction]:
+        """This action, and those to use after it."""
+        one: ScheduledAction | None = self
+        while one is not None:
+            yield one
+            one = one.behind
+
+    def at(self, now: datetime) -> Action | None:
+        """The action at a moment, or ``None``."""
+        return self.action if self.during is None or self.during.is_on(now) else self.otherwise
+
+    def __str__(self) -> str:
+        """Its place, for people."""
+        during = "" if self.during is None else f", schedule {self.during.name}"
+        return f"{self.source}:{self.line}{during}"
+
+
+def read_scheduled_action(
+    node: YamlNode, what: str, actions: Iterable[Action], schedules: Mapping[str, Schedule], report: ProblemReport
+) -> ScheduledAction | None:
+    """An action, or a mapping with ``action``, ``during`` and ``otherwise``; ``None`` with an error in the report."""
+    actions = tuple(actions)
+    if not isinstance(node.value, dict):
+        if node.value in actions:
+            return ScheduledAction(Action(node.value), report.source, node.line)
+        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(_ACTION_KEYS)}"
+        report.error(node.line, f"{what}: {node}", why)
+        return None
+    fields = MappingReader(node, _ACTION_KEYS, report)
+    action = fields.choice("action", actions)
+    fields.require("action", what)
+    otherwise = fields.choice("otherwise", actions)
+    during = read_during(fields, schedules)
+    if "otherwise" in fields and "during" not in fields:
+        fields.error("otherwise", "it needs a schedule in 'during'")
+    return (
+        None if action is None else ScheduledAction(action, report.source, fields.line_of("action"), during, otherwise)
+    )
+
+
+def read_during(fields: MappingReader, schedules: Mapping[str, Schedule]) -> Schedule | None:
+    """The schedule that ``during`` names, or ``None``."""
+    name = fields.text("during")
+    if name is None:
+        return None
+    if name not in schedules:
+        known = f"known: {', '.join(schedules)}" if schedules else "the policy has none"
+        fields.error("during", f"there is no such schedule ({known})", name)
+    return schedules.get(name)
+
+
+def read_categories(fields: MappingReader, schedules: Mapping[str, Schedule]) -> dict[str, ScheduledAction]:
+    """The actions of categories, by their names in normal form."""
+    timed = (
+        (name, read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, fields.report))
+        for name, text, node in fields.categories("categories")
+    )
+    return {name: action for name, action in timed if action is not None}

@@ -1,0 +1,546 @@
+"""From a message's head to a ``Request``: raw octets, every host that it names, and faults that smuggle requests."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import lru_cache, partial
+from itertools import chain
+from typing import Protocol
+
+from hushlist.core.errors import Excess, UrlError
+from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
+from hushlist.core.url.normalization import unescape_once
+from hushlist.core.url.parts import rooted, split_web_authority, to_bytes
+from hushlist.core.url.request import LONGEST_TARGET, MOST_HOSTS, Request, canonical_host, request_as_written
+
+
+class HeaderFields(Protocol):
+    @property
+    def fields(self) -> Sequence[Sequence[bytes]]:
+        """Names and values, as sent."""
+
+
+class HttpHead(Protocol):
+    """A request's head as mitmproxy has it, on a flow or in a file of flows."""
+
+    #: the target's, or the server's if the target has none
+    host: str
+    #: the server's
+    port: int
+    method: bytes
+    #: the target's; empty for a tunnel
+    scheme: bytes
+    #: the target's; empty if it has none
+    authority: bytes
+    #: with query
+    path: bytes
+    #: the body, where it is there
+    content: bytes | None
+
+    @property
+    def headers(self) -> HeaderFields:
+        """The header fields."""
+
+
+class Naming(Enum):
+    """Who chose the destination of a connection."""
+
+    #: the client, which knows that it uses a proxy
+    CLIENT = auto()
+    #: the client, but only as an address
+    ADDRESS = auto()
+    #: the administrator, in reverse mode
+    ADMINISTRATOR = auto()
+
+
+#: whether a canonical host is one of the policy's ``keep-headers``; ``None``: there are none
+Keeps = Callable[[bytes], bool] | None
+
+
+def request_of_head(
+    head: HttpHead, server_name: str | None, naming: Naming, *, with_media: bool = False, keeps: Keeps = None
+) -> Request:
+    """The request. Its hosts are the target's, then those of authority and headers, then the TLS server name.
+
+    If it has too many hosts to be read, the last ones are left out, since they may take long to read.
+    ``with_media``: with the media types that it names. Where fields that servers believe are taken out before it goes
+    on (``names_to_take_out``), they say nothing.
+    """
+    scheme, fields = head.scheme.lower(), head.headers.fields
+    if naming is Naming.CLIENT and scheme == b"http":
+        server_name = None  # the request itself has no TLS, so this is the name of the proxy
+    names = partial(_names_of, head, server_name, naming)
+    hosts, destination, fault_of_hosts = names(listed := _hosts_said(fields))
+    authority, fault, others = head.authority, _fault(head), list[bytes]()
+    if naming is Naming.ADMINISTRATOR or (keeps is not None and any(keeps(_canonical(host)) for host in hosts)):
+        more, targets, prefixes, others = _believed(fields)
+        if more:
+            hosts, destination, fault_of_hosts = names([*listed, *more])
+        if naming is Naming.ADMINISTRATOR:
+            others += targets
+            if prefixes:
+                others += _below(head.path, prefixes)
+                fault = fault or (_TOO_MANY if len(prefixes) > MOST_HOSTS else None)
+        elif any(target != head.path for target in targets) or any(prefix.strip(b"/") for prefix in prefixes):
+            fault = fault or "a header in it names another target"
+    user, at, _ = authority.rpartition(b"@")
+    media = tuple(_media(fields)) if with_media else ()
+    fault = fault or fault_of_hosts
+    user_information = user if at else None
+    request = Request(
+        scheme, hosts, head.port, head.path, None, user_information, fault, media, destination, head.method, fields
+    )
+    if others:
+        request.others = tuple(_others(request, others))
+    return request
+
+
+def _names_of(
+    head: HttpHead, server_name: str | None, naming: Naming, listed: list[bytes]
+) -> tuple[tuple[bytes, ...], bytes | None, str | None]:
+    """Every host of a request, also of those ``listed`` in its headers, the one that no client has named, and a fault
+    in them."""
+    host, authority, fault = head.host, head.authority, None
+    octets = sum(map(len, listed), len(host) + len(authority))
+    if octets > _LONGEST_NAMES:
+        fault = Excess("its names are too long")
+        host, authority, *listed = host[:LONGEST_NAME], *(name[:LONGEST_NAME] for name in (authority, *listed))
+        del listed[MOST_HOSTS:]
+    names = _names if octets <= _LONGEST_REMEMBERED else _names.__wrapped__
+    hosts, destination, fault_of_hosts = names(host, authority, tuple(listed), server_name, naming)
+    return hosts, destination, fault or fault_of_hosts
+
+
+# Spec: RFC 4918, 8.3: Simple-ref = absolute-URI | ( path-absolute [ "?" query ] ). Stores have paths without a slash.
+_REFERENCE = re.compile(rb"(?:(?:(?i:https?):|[A-Za-z][A-Za-z0-9+.-]*:(?=//))(?:[/\\]{2}([^/\\?#]*))?)?(.*)", re.DOTALL)
+
+_TOO_MANY = Excess("its headers name too many other targets")
+#: octets of all references; by default, nginx and Apache take 8 KiB for a header field
+_LONGEST_REFERENCES = 1 << 13
+
+
+def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
+    """What else of a server a request is about, by its own hosts and the reference's, which some servers do not read.
+
+    Of more than a client could mean, the first ones are decided, of longer ones their beginnings; that is a fault.
+    """
+    distinct = list(dict.fromkeys(filter(None, references)))
+    is_long = sum(map(len, distinct)) > _LONGEST_REFERENCES
+    for number, reference in enumerate(distinct[: MOST_HOSTS + 1]):
+        found = _REFERENCE.fullmatch(reference[:LONGEST_NAME] if is_long else reference)
+        assert found is not None
+        authority, target = found.groups()
+        hosts, fault = looked_up([*request.hosts, *(_listed(authority) if authority else ())])
+        if number == MOST_HOSTS:
+            fault = fault or _TOO_MANY
+        fault = fault or (Excess("its headers name other targets that are too long") if is_long else None)
+        names = tuple(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
+        yield replace(request, hosts=names, target=rooted(target), fault=request.fault or fault)
+
+
+def _below(path: bytes, prefixes: Sequence[bytes]) -> Iterator[bytes]:
+    """What is left of the path, as sent and unescaped, without a prefix; of the first prefixes, if there are many."""
+    for own in dict.fromkeys((path, unescape_once(path))):
+        for prefix in prefixes[:MOST_HOSTS]:
+            if own.startswith(prefix):
+                yield rooted(own[len(prefix) :])
+
+
+@lru_cache(1024)
+def _names(
+    host: str, authority: bytes, listed: tuple[bytes, ...], server_name: str | None, naming: Naming
+) -> tuple[tuple[bytes, ...], bytes | None, str | None]:
+    """Every host of a request, the one that no client has named, and a fault in them; cached, since sites recur."""
+    hosts = [to_bytes(host)]
+    if authority:
+        hosts += _listed(authority)
+    for value in listed:
+        hosts += _listed(value)
+    if server_name:
+        hosts.append(to_bytes(server_name))
+    if len(hosts) > MOST_HOSTS:
+        hosts = list(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
+    hosts, fault = looked_up(hosts)
+    return *named(hosts, naming), fault
+
+
+def looked_up(hosts: list[bytes]) -> tuple[list[bytes], str | None]:
+    """The hosts with all names that may be looked up for them, and a fault in them."""
+    if _PLAIN_NAMES.fullmatch(b"".join(hosts)):
+        return hosts, None
+    hosts = hosts + [name for host in hosts if (name := idna_2003(host)) is not None]
+    return hosts, _fault_of_hosts(hosts)
+
+
+def request_of_target(url: bytes) -> Request:
+    """The request for a URL that a proxy received; ``UrlError`` if the URL names no host, or its port is not valid.
+
+    >>> request_of_target(b"http://h.example/a#b").target
+    b'/a#b'
+
+    Clients other than browsers may send a fragment or white space.
+    """
+    before, mark, fragment = url.partition(b"#")
+    request = request_as_written(before)
+    hosts, fault = looked_up(list(request.hosts))
+    return replace(
+        request,
+        hosts=tuple(dict.fromkeys(hosts)),
+        target=request.target + mark + fragment,
+        fault=request.fault or _fault_of_target(url) or fault,
+    )
+
+
+def named(hosts: Iterable[bytes], naming: Naming) -> tuple[tuple[bytes, ...], bytes | None]:
+    """The hosts of a request, each once, and its destination, if no client has named it.
+
+    The first of ``hosts`` is the destination. If it is an address and there is a name, it comes last in the result.
+    """
+    unique = tuple(dict.fromkeys(hosts))
+    if naming is Naming.CLIENT or len(unique) == 1:
+        return unique, None
+    first, *names = unique
+    if naming is Naming.ADMINISTRATOR:
+        return unique, first
+    if is_address(_canonical(first)) and any(map(is_name, names)):
+        return (*names, first), first
+    return unique, None
+
+
+def _canonical(host: bytes) -> bytes:
+    """The canonical host; empty if it is not valid."""
+    with suppress(UrlError):
+        return canonical_host(host)
+    return b""
+
+
+def is_name(host: bytes) -> bool:
+    """Whether a host is a name, not an address."""
+    canonical = _canonical(host)
+    return bool(canonical) and not is_address(canonical)
+
+
+def _media(fields: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
+    """Media types without their parameters, in lower case."""
+    for name, value in fields:
+        if name.lower() in (b"content-type", b"accept") and len(value) <= LONGEST_HEADERS:
+            for one in value.split(b","):
+                yield one.partition(b";")[0].strip().lower()
+
+
+def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
+    """Whether header fields announce a body; in HTTP/2 they need not.
+
+    Spec: RFC 9112, 6: "The presence of a message body in a request is signaled by a Content-Length or Transfer-Encoding
+    header field"
+    """
+    return any(True for _ in _telling_body(fields))
+
+
+def _telling_body(fields: Iterable[Sequence[bytes]]) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """The fields that announce a body: the name as sent, the name as read, and the value."""
+    for name, value in fields:
+        if len(name) not in _SIZES:  # that rules out nearly all fields
+            continue
+        known = name.translate(_AS_READ)
+        if known == _ENCODING or (known == _LENGTH and value.strip(b"0 \t")):
+            yield name, known, value
+
+
+#: octets of a body where the method usually has none, which is kept until it has ended
+LONGEST_WHOLE_BODY = 1 << 20
+_HAS_BODY = "it has a body, which its method does not have"
+_MAY_BE_REQUEST = "a line of its body may be taken for another request: send it by POST"
+_TOO_LONG = f"its body has more than {LONGEST_WHOLE_BODY:,} octets: send it by POST"
+# White space as any server has it: lines end by LF, and to some by CR. Spec: RFC 9112, 3; RFC 9110, 5.6.2
+_BLANKS = rb"\x00-\x09\x0b\x0c\x0e-\x20\x7f\x85\xa0"
+_BLANK = rb"[%b]" % _BLANKS
+_METHOD_OF_LINE = re.compile(rb"[\r\n]%b*+[!#$%%&'*+.^_`|~0-9A-Za-z-]++%b" % (_BLANK, _BLANK))
+_VERSION_OF_LINE = re.compile(rb"[Hh][Tt][Tt][Pp]/[0-9.]*+%b*+(?:[\r\n]|\Z)" % _BLANK)
+
+
+@lru_cache(1)
+def may_be_request(body: bytes) -> bool:
+    """Whether a server that takes a body for the next request may read one in it: a line has a word and a space at its
+    beginning, as a request's method, or a version of HTTP at its end.
+
+    >>> may_be_request(b'{"query": "GET / HTTP/1.1"}'), may_be_request(b"GET /"), may_be_request(b"{ / HTTP/1.1")
+    (False, True, True)
+
+    No line of JSON has either: no word begins one but a number, or true, false or null; no space follows these, as
+    programs write it, and what is in a string ends by a quotation mark.
+    """
+    return bool(_METHOD_OF_LINE.search(b"\n" + body) or _VERSION_OF_LINE.search(body))
+
+
+#: what no server takes for a request's target: how a value of JSON begins, or a whole one with what follows there
+_VALUE = rb'(?:["\[\]{}]|(?:true|false|null|-?[0-9.]++)[,}\]\r\n])'
+#: of a line: something behind a word or at the beginning, and behind white space, that may be a target
+_WORD = rb"[^\r\n%b]" % _BLANKS
+_TARGET_OF_LINE = re.compile(rb"[\r\n](?:%b++%b++|%b*+)%b++(?!%b)" % (_BLANK, _WORD, _WORD, _BLANK, _VALUE))
+
+
+@lru_cache(1)
+def may_join_request(body: bytes) -> bool:
+    """Whether a server that takes a body for the beginning of the next request may read another target in it than that
+    which follows: whatever it takes for a method, also nothing, and wherever its lines end.
+
+    >>> may_join_request(b'{"key": "value", "n": [1, true]}'), may_join_request(b"a=1&b=c+d"), may_join_request(b"\\n")
+    (False, False, False)
+    >>> may_join_request(b"{ /x?"), may_join_request(b" /x?"), may_join_request(b'{"key":1} '), may_join_request(b"{ 1")
+    (True, True, True, True)
+    """
+    return bool(_TARGET_OF_LINE.search(b"\n" + body)) or may_be_request(body)
+
+
+def fault_of_body(head: HttpHead) -> str | None:
+    """A fault in a body that was waited for; ``None`` where there is none."""
+    return _fault_of_body(head) if head.content and head.method.upper() in _WITHOUT_BODY else None
+
+
+def _fault_of_body(head: HttpHead) -> str | None:
+    """A fault by a body where the method has none: an origin may take it for the next request.
+
+    Some programs ask by GET, and a body, for what a body of POST would be better for (Elasticsearch). That passes where
+    nothing in it can be taken for a request. Whether there is a body that is told in chunks is not known at its head.
+    """
+    is_get = head.method == b"GET"
+    for name, known, value in _telling_body(head.headers.fields):
+        if head.method == b"CONNECT" or name.lower() != known or (known == _LENGTH and not is_get):
+            return _HAS_BODY
+        if known == _LENGTH and not (value.strip().isdigit() and len(value) < 20 and int(value) <= LONGEST_WHOLE_BODY):
+            return _TOO_LONG
+    if not head.content:
+        return None
+    return (_MAY_BE_REQUEST if may_be_request(head.content) else None) if is_get else _HAS_BODY
+
+
+# Spec: RFC 3875, 4.1.18: "replacing all "-" characters with "_"": to a program behind CGI, and to what took its names
+# over (WSGI, Rack, PHP), X_Host is X-Host. PHP replaces a dot, too.
+_AS_READ = bytes.maketrans(string.ascii_uppercase.encode() + b"_.", string.ascii_lowercase.encode() + b"--")
+
+
+# What servers believe of a request beside its own line and Host. No browser sends such a field; in front of a server,
+# another may have set it: then it is decided, too.
+_HOST = b"host"
+# Many servers take these for Host.
+_OTHER_HOSTS = frozenset((b"x-host", b"x-forwarded-host", b"x-original-host", b"x-http-host-override"))
+_OTHER_HOSTS |= {b"x-forwarded-server"}  # Jetty's ForwardedRequestCustomizer
+_OTHER_HOSTS |= {b"x-wsgiproxy-http-host"}  # WSGIProxy's middleware, of which are the next two as well
+_FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
+# Some servers (IIS, Symfony, Zend) take these for the target.
+_TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
+_TARGETS |= {b"x-forwarded-path", b"x-invoke-path", b"x-matched-path"}  # of these, Next.js takes the last two
+_TARGETS |= {b"x-wsgiproxy-path-info"}
+# What gunicorn, and snippets for Flask and Django that many have copied, take from the beginning of the path.
+_PREFIXES = frozenset((b"script-name", b"x-script-name", b"x-forwarded-prefix"))
+_PREFIXES |= {b"x-wsgiproxy-script-name", b"x-traversal-path"}
+# Where a server is to copy or move to (WebDAV), or to copy from: Swift, S3, and the stores of Google, Azure, Alibaba,
+# Tencent, Huawei, Baidu and Volcano Engine.
+_OTHERS = frozenset((b"destination", b"x-copy-from", b"x-amz-rename-source", b"x-ms-rename-source"))
+_OTHERS |= {b"x-%b-copy-source" % name for name in (b"amz", b"goog", b"ms", b"oss", b"cos", b"obs", b"bce", b"tos")}
+_BELIEVED = _OTHER_HOSTS | _TARGETS | _PREFIXES | _OTHERS | {_FORWARDED}
+_BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
+#: all of these, and what is like them, as a program behind CGI reads its name
+_TAKEN_OUT = re.compile(
+    rb"""forwarded
+       | x-forwarded-(?!(?:for|proto|port)\Z).*
+       | x-(?:original|rewrite|wsgiproxy|invoke)-.*
+       | x-(?:host|http-host-override|override-ur[il]|matched-path)
+       | (?:.*-)?script-name
+       | (?:.*-)?traversal-path
+       | destination
+       | x-(?:.*-)?(?:copy|move|rename|fetch)-(?:source|from|to|target|destination|ur[il])(?:-.*)?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+#: octets of a name that the cache keeps
+_LONGEST_KNOWN_NAME = 64
+
+
+def names_to_take_out(request: Request, naming: Naming, keeps: Keeps = None) -> frozenset[bytes]:
+    """The names of a request's fields, as they were sent, that go to no origin; none where they were decided.
+
+    >>> fields = [(b"X_Forwarded-Host", b"a"), (b"X-Forwarded-For", b"b")]
+    >>> names_to_take_out(Request(b"http", (b"h.example",), 80, b"/", fields=fields), Naming.CLIENT)
+    frozenset({b'X_Forwarded-Host'})
+    """
+    names = {name for name, _ in request.fields if _is_taken_out(name)}
+    if not names or naming is Naming.ADMINISTRATOR:
+        return frozenset()
+    hosts = (host for host in request.hosts if host != request.destination or len(request.hosts) == 1)
+    if keeps is not None and all(keeps(_canonical(host)) for host in hosts):
+        return frozenset()
+    return frozenset(names)
+
+
+def _is_taken_out(name: bytes) -> bool:
+    return _is_known(name) if len(name) <= _LONGEST_KNOWN_NAME else _is_known.__wrapped__(name)
+
+
+@lru_cache(1024)
+def _is_known(name: bytes) -> bool:
+    return _TAKEN_OUT.fullmatch(name.translate(_AS_READ)) is not None
+
+
+def _hosts_said(fields: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """The values of all Host fields, as any server may read their names."""
+    return [value for name, value in fields if len(name) == len(_HOST) and name.translate(_AS_READ) == _HOST]
+
+
+def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
+    """What header fields besides Host say that a server may take for its host, for the target, for a prefix of it that
+    does not count, and for another one besides.
+
+    Spec: RFC 9110, 7.2; RFC 7239, 5.3; RFC 4918, 10.3
+    """
+    # the length alone rules out most fields
+    found = [
+        (known, value)
+        for name, value in fields
+        if len(name) in _BELIEVED_SIZES and (known := name.translate(_AS_READ)) in _BELIEVED
+    ]
+    listed: list[bytes] = []
+    if not found:
+        return listed, [], [], []
+    for name, value in found:
+        if name in _OTHER_HOSTS:
+            listed.append(value)
+        elif name == _FORWARDED:
+            listed += _FORWARDED_HOST.findall(value)
+    targets, prefixes, others = (
+        [value.strip() for name, value in found if name in names] for names in (_TARGETS, _PREFIXES, _OTHERS)
+    )
+    return listed, targets, prefixes, others
+
+
+_LENGTH, _ENCODING = b"content-length", b"transfer-encoding"
+_SIZES = (len(_LENGTH), len(_ENCODING))
+#: octets of a request's host names, in all, up to which the cache keeps them: with longer ones, a flood would fill it
+_LONGEST_REMEMBERED = 512
+#: octets of a request's host names, in all; longer ones cannot be read
+_LONGEST_NAMES = 2 * MOST_HOSTS * LONGEST_NAME
+#: octets of the authority and all header fields; for HTTP/2, mitmproxy itself takes no more
+LONGEST_HEADERS = 1 << 16
+
+
+@dataclass
+class HeadLimit:
+    """How long a head may be."""
+
+    octets: int = LONGEST_HEADERS
+
+
+#: what the proxy's option says
+HEAD_LIMIT = HeadLimit()
+
+#: hosts that IDNA does not change, and that are certainly valid
+_PLAIN_NAMES = re.compile(rb"[a-z0-9._-]*")
+
+# Spec: RFC 9110, 5.6.2 and 5.5; RFC 9112, 3.2
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_USUAL_METHODS = frozenset((b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"CONNECT"))
+# Spec: RFC 9110, 9.3.1 and 9.3.2: content "might lead some implementations to reject the request and close the
+# connection because of its potential as a request smuggling attack"; 9.3.6: "does not have content", which mitmproxy
+# would take for the tunnel's, and fail at its end; 9.3.8: a client "MUST NOT send content"
+_WITHOUT_BODY = frozenset((b"GET", b"HEAD", b"CONNECT", b"TRACE"))
+_NOT_IN_TARGET = bytes((*range(0x21), 0x7F))
+_NUL, _LF, _CR = b"\0\n\r"  # an octet is found faster as a number
+
+
+def _fault(head: HttpHead) -> str | None:
+    """A fault that would make it another request, or several, when it is sent on as HTTP/1.1.
+
+    HTTP/2 can carry any octet anywhere, and servers differ in how they read a folded line or a bare CR. An origin that
+    expects no body takes a body for the next request.
+    """
+    method, path = head.method, head.path
+    if method not in _USUAL_METHODS and not _METHOD.fullmatch(method):
+        return "its method is none"
+    if len(path) > LONGEST_TARGET:
+        return None  # ``Request`` reports it
+    if method.upper() in _WITHOUT_BODY and (fault := _fault_of_body(head)) is not None:
+        return fault
+    if not path.startswith(b"/") and path != b"*" and method != b"CONNECT":
+        return "its target is no path"
+    fault = _fault_of_target(path)
+    if fault is not None:
+        return fault
+    fields = b"".join((head.authority, *chain.from_iterable(head.headers.fields)))
+    if len(fields) > HEAD_LIMIT.octets:
+        return Excess(f"its headers have more than {HEAD_LIMIT.octets:,} octets")
+    if _LF in fields or _CR in fields or _NUL in fields:
+        return "there is a line end or a NUL in its headers"
+    if any(len(name) == len(_CONNECTION) and _nominates(name, value) for name, value in head.headers.fields):
+        return "its Connection names a header that is no server's to remove"
+    return None
+
+
+_CONNECTION, _FOR_ALL = b"connection", frozenset((_HOST, _LENGTH, _ENCODING))
+
+
+def _nominates(name: bytes, value: bytes) -> bool:
+    """Whether a field has servers remove the one that says whose, or how long, the request is; what is behind them
+    would answer for whichever of its hosts is the first, or take the body for the next request (CVE-2022-45059).
+
+    Spec: RFC 9110, 7.6.1: it "MUST NOT" name "a field intended for all recipients of the content"
+    """
+    if name.lower() != _CONNECTION:
+        return False
+    return not _FOR_ALL.isdisjoint(one.strip() for one in value.translate(_AS_READ).split(b","))
+
+
+def _fault_of_target(target: bytes) -> str | None:
+    if len(target.translate(None, _NOT_IN_TARGET)) != len(target):
+        return "there is white space or a control character in its target"
+    return None
+
+
+# Spec: RFC 3986, 3.2.2, reg-name, without escapes, which are decoded by then
+_NAME = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=-]*")
+
+
+def _fault_of_hosts(hosts: Iterable[bytes]) -> str | None:
+    """A fault if a host is still not valid after canonicalization; no browser sends such a host.
+
+    A server may still take it for a blocked host, if it cuts the host off or drops octets that are not valid.
+    """
+    for host in hosts:
+        try:
+            name = canonical_host(host)
+        except UrlError:
+            continue  # the engine reports it
+        if not _NAME.fullmatch(name) and parse_address(name) is None:
+            return "there is an octet in its host that none has"
+    return None
+
+
+def _listed(value: bytes) -> list[bytes]:
+    """The hosts of a Host header or an authority: usually one; more if a server may take it for several lines.
+
+    Spec: RFC 9110, 5.3: lines of one name may be combined, "in order, separated by commas"
+    """
+    value = value.strip()
+    if _COMMA not in value and _SPACE not in value and _TAB not in value:
+        return _hosts(value)
+    return [_hosts(value)[0], *chain.from_iterable(map(_hosts, value.replace(b",", b" ").split()))]
+
+
+_COMMA, _SPACE, _TAB = b", \t"
+
+
+def _hosts(authority: bytes) -> list[bytes]:
+    """The host of an authority. One with a user in it, or a whole URL, stays as it is.
+
+    No client sends a user there, and a URL's scheme must not be taken for the host. Where the port is no number, all of
+    it comes second, which nobody can decide: a server may go by how it ends.
+    """
+    if DELIMITERS.search(authority):
+        return [authority]
+    _, host, port = split_web_authority(authority)
+    return [host, authority] if port and not port.isdigit() else [host]

@@ -1,0 +1,367 @@
+"""A request as sent, and every canonical URL that it may mean.
+
+>>> [form.join() for form in canonical_forms(request_of("http://h.example/x//../bad"), b"h.example")]
+[b'http://h.example/x/bad', b'http://h.example/x/../bad', b'http://h.example/bad']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hushlist.core.errors import Excess, UrlError
+from hushlist.core.url import normalization, safebrowsing
+from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, is_plain_name
+from hushlist.core.url.parts import DEFAULT_PORTS, Parts, rooted, split_web, split_web_authority, to_bytes
+from hushlist.core.url.path_interpretations import FormBudget, path_interpretations
+
+#: a request names hosts in its target, its Host or authority, and its SNI; one with more hosts is an attack
+MOST_HOSTS = 4
+#: octets of a target; by default, nginx, Apache and Node take 8 to 16 KiB
+LONGEST_TARGET = 1 << 16
+#: octets that are kept of a longer target, to be shown
+_KEPT = 1 << 10
+
+
+def cut(octets: bytes) -> bytes:
+    """The octets, or only their beginning if they are longer than a target can be."""
+    return octets if len(octets) <= LONGEST_TARGET else octets[:_KEPT] + b"..."
+
+
+class Told(NamedTuple):
+    """Who asks, and what for, as a recording or the administrator tells it."""
+
+    #: URL or host of the page
+    page: bytes | None = None
+    #: the resource type, as Adblock's options name it; empty if it is not known
+    kind: str = ""
+    method: bytes = b""
+
+
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: that is slow to make, and every request makes one
+class Request:
+    """A request as sent: raw octets, nothing decoded.
+
+    A target that is too long is a fault, and only its beginning is kept. So it costs only a look at its length.
+    """
+
+    #: http or https
+    scheme: bytes
+    #: every host that the request names, the target's first; without port; addresses with or without brackets
+    hosts: tuple[bytes, ...]
+    port: int
+    #: path with query
+    target: bytes
+    #: known only if the request comes from another source than a proxy
+    fragment: bytes | None = None
+    #: the part before "@" in the authority; checks look at it, and it is never shown
+    userinfo: bytes | None = None
+    #: why it is not exactly one request
+    fault: str | None = None
+    #: media types from Content-Type and Accept, if a check needs them
+    media: tuple[bytes, ...] = ()
+    #: the one of several ``hosts`` that the client did not choose as a name, such as the address in transparent mode.
+    #: Rules that fit it count, but the policy's default action applies only to the names.
+    destination: bytes | None = None
+    #: method and header fields, as the client sent them: they tell who asks, and what for (``core/match/context.py``)
+    method: bytes = field(default=b"", compare=False)
+    fields: Sequence[Sequence[bytes]] = field(default=(), compare=False)
+    #: what is known of it besides
+    told: Told | None = None
+    #: what else of the server its header fields name, such as the copy's place in WebDAV: the strictest decision holds
+    others: tuple[Request, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.target) > LONGEST_TARGET:
+            self.target, self.fault = cut(self.target), self.fault or _TOO_LONG
+
+    @property
+    def url(self) -> bytes:
+        """The request's URL, for people to read."""
+        return self.url_by(self.hosts[0] if self.hosts else b"")
+
+    def url_by(self, host: bytes) -> bytes:
+        """The URL by one of its hosts: as sent, with the port where it is not the scheme's default."""
+        port = b"" if self.port == DEFAULT_PORTS.get(self.scheme) else b":%d" % self.port
+        return self.scheme + b"://" + split_web_authority(host)[1] + port + self.target
+
+
+_TOO_LONG = Excess(f"its target has more than {LONGEST_TARGET:,} octets")
+_PORT = re.compile(rb"0*([0-9]{1,5})")
+
+
+def request_of(url: bytes | str, told: Told | None = None) -> Request:
+    """The request that a browser would make for a URL; ``UrlError`` if the URL names no host, or its port is not valid.
+
+    >>> request_of("https://me@www.example.com:8443/p?q#f").hosts
+    (b'www.example.com',)
+    """
+    octets = to_bytes(url)
+    plain = _PLAIN_REQUEST.fullmatch(octets)
+    if plain is not None:  # as nearly every URL
+        scheme, host, target = plain.groups()
+        return Request(scheme, (host,), DEFAULT_PORTS[scheme], target, told=told)
+    octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(octets))
+    request = request_as_written(*safebrowsing.split_fragment(octets))
+    request.told = told
+    return request
+
+
+#: of a URL that cannot be read: where user information may stand, with or without escapes
+_MAY_BE_USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
+
+
+def without_userinfo(url: bytes) -> bytes:
+    """A URL as somebody typed it, to be shown: without its user information, whatever its spelling.
+
+    >>> without_userinfo(b"https:/\\\\me:secret@h.example/@x"), without_userinfo(b"me%3Asecret%40h.example/x")
+    (b'https:/\\\\h.example/@x', b'h.example/x')
+    """
+    try:
+        request = request_of(url)
+        canonical_host(request.hosts[0])
+    except UrlError:
+        return _MAY_BE_USER.sub(b"", url)
+    if request.userinfo is None:
+        return url
+    octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(url))
+    before, _, after = octets.partition(request.userinfo + b"@")
+    return before + after
+
+
+def request_as_written(octets: bytes, fragment: bytes | None = None) -> Request:
+    """The same for a URL as written, octet by octet; the fragment is already split off."""
+    parts = split_web(octets)
+    assert parts.host is not None
+    scheme = (parts.scheme or b"http").lower()
+    number = _PORT.fullmatch(parts.port) if parts.port else None
+    port = int(number[1]) if number else DEFAULT_PORTS.get(scheme, 0)
+    if parts.port and not (number and port < 1 << 16):
+        raise UrlError(octets, "its port is no number up to 65535")
+    target = parts.path if parts.query is None else parts.path + b"?" + parts.query
+    return Request(scheme, (parts.host,), port, target, fragment, parts.userinfo)
+
+
+def canonical_forms(request: Request, host: bytes) -> list[Parts]:
+    """Every canonical URL of a request by one of its hosts: the standard one, then other path interpretations.
+
+    Raises ``UrlError`` if the host is not valid.
+    """
+    canonical = canonical_host(host)
+    return [
+        form._replace(host=canonical)
+        for form in target_forms(request.scheme, request.target, number_of_names(request.hosts)).forms
+    ]
+
+
+def canonical_host(host: bytes) -> bytes:
+    """A host as in a canonical URL; an IPv6 address has brackets; ``UrlError`` if the host is not valid.
+
+    Its octets must not shift the URL's parts, even after they are unescaped.
+    """
+    if len(host) <= LONGEST_NAME and is_plain_name(host):
+        return host
+    host = safebrowsing.remove_tab_cr_lf(host)
+    if len(host) > LONGEST_NAME:
+        raise UrlError(host, Excess("the host is longer than any name can be"))
+    decoded = normalization.percent_decode_repeatedly(host)
+    if _NUL in decoded:  # RFC 3986, 7.3: it "should be rejected if the application is not expecting" it
+        raise UrlError(host, "there is a NUL in the host")
+    if DELIMITERS.search(decoded) or any(split_web_authority(own)[2] is not None for own in (host, decoded)):
+        raise UrlError(host, "there is a delimiter in the host")
+    parts = Parts(b"http", None, split_web_authority(host)[1], None, b"/")
+    for step in (*safebrowsing.OPEN, safebrowsing.escape):
+        parts = step(parts)
+    return parts.host or b""
+
+
+# Nearly every target has only one interpretation. It has nothing that a browser removes or that servers read in
+# different ways: an escape in the path, a name that ends with a dot (as dot segments do), a doubled slash, a backslash,
+# a parameter, a session or a stream.
+_PLAIN_TARGET = re.compile(
+    rb"((?:(?>/(?![/(])[^\x00-\x20\x7f-\xff#$%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?"
+)
+# The same, but for parameters.
+_WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
+#: octets of a target of which parameters are quickly read
+_SHORT_TARGET = 1 << 12
+_PERCENT, _NUL = b"%\0"
+
+
+def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:
+    """Canonical path and query of the target that begins at ``start``, or ``None`` if it may have several.
+
+    >>> plain_target(b"http://h/a?%62", 8), plain_target(b"/x/../a")
+    ((b'/a', b'b'), None)
+    """
+    if start == len(url):
+        return b"/", None
+    plain = _PLAIN_TARGET.fullmatch(url, start)
+    if plain is None:
+        return None
+    path, query = plain.groups()
+    return path, query if query is None or _PERCENT not in query else _canonical_query(query)
+
+
+def _canonical_query(query: bytes | None) -> bytes | None:
+    if query is None or _PERCENT not in query:
+        return query
+    return normalization.percent_encode(normalization.percent_decode_repeatedly(query))
+
+
+def is_plain_target(target: bytes) -> bool:
+    """Whether ``plain_target`` would read it."""
+    return _PLAIN_TARGET.fullmatch(target) is not None
+
+
+#: a URL whose host is plain: nothing after it can change it. The groups are scheme and host.
+PLAIN_URL = re.compile(rb"(https?://)([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
+#: one without port, of which nothing is removed
+_PLAIN_REQUEST = re.compile(rb"(https?)://([a-z0-9._-]+)(/[^\x00-\x20#]*+)")
+#: schemes of the web
+WEB = (b"http", b"https")
+#: those of websockets -> the scheme by which a proxy is asked for one
+WEBSOCKET = {b"ws": b"http", b"wss": b"https"}
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
+
+
+class Forms(NamedTuple):
+    """The canonical forms of a target."""
+
+    #: the standard form, then other path interpretations; the host has no meaning
+    forms: tuple[Parts, ...]
+    #: why there are more forms than these; then only the standard one is there
+    fault: str | None = None
+
+
+def number_of_names(hosts: Iterable[bytes]) -> int:
+    """By how many names a request is decided that goes by these hosts: an IPv6 address may lead to an IPv4 address."""
+    return sum(2 if host[:1] == b"[" else 1 for host in set(hosts))
+
+
+_TOO_MANY_READINGS = Excess("its path can be read in too many ways")
+_TOO_MANY_FORMS = Excess("its names and its path together can be read in too many ways")
+
+
+def target_forms(scheme: bytes, target: bytes, names: int = 1, budget: FormBudget | None = None) -> Forms:
+    """The canonical forms of a target that comes by so many names; ``budget`` is that of the whole request.
+
+    >>> target_forms(b"http", b"/a%62c?").forms
+    (Parts(scheme=b'http', userinfo=None, host=b'h', port=None, path=b'/abc', query=b'', fragment=None),)
+    """
+    budget = budget or FormBudget()
+    forms, is_cut = _every_form(scheme, target, budget)
+    if is_cut:
+        return Forms(forms, _TOO_MANY_READINGS)
+    if not budget.takes_forms(names, len(forms), len(target)):
+        return Forms(forms[:1], _TOO_MANY_READINGS if names == 1 else _TOO_MANY_FORMS)
+    return Forms(forms)
+
+
+def _every_form(scheme: bytes, target: bytes, budget: FormBudget) -> tuple[tuple[Parts, ...], bool]:
+    """The canonical forms of a target, and whether there are more than the budget lets be found."""
+    plain = plain_target(target)
+    if plain and scheme in WEB:
+        return (Parts(scheme, None, b"h", None, *plain),), False
+    if b";" in target and scheme in WEB and len(target) <= _SHORT_TARGET:
+        # Of a target that is plain without its parameters, only they can be read in two ways.
+        sent = _WITH_PARAMETERS.fullmatch(target)
+        bare = normalization.remove_parameters(sent[1]) if sent else b""
+        if sent and is_plain_target(bare):
+            query = _canonical_query(sent[2])
+            return tuple([Parts(scheme, None, b"h", None, path, query) for path in (sent[1], bare)]), False
+    scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
+    name, mark, query = target.partition(b"?")
+    found, is_cut = path_interpretations(rooted(name), query if mark else None, budget)
+    return tuple(Parts(scheme, None, b"h", None, *asked) for asked in found), is_cut
+
+
+#: what no browser sends in a target as it is
+_UNSENT = re.compile(rb"[\x00-\x20\x7f-\xff\"<>]")
+_UNSENT_OCTETS = bytes(octet for octet in range(256) if _UNSENT.match(bytes((octet,))))
+
+
+def filtered_urls(
+    request: Request, host: bytes, form: Parts, *, is_websocket: bool, is_first: bool, is_named: bool
+) -> list[tuple[bytes, bool]]:
+    """The URLs that network filters are compared with, by a canonical host; each with whether only for filters with it.
+
+    As sent, as a browser writes it: with the port where it is not the default, nothing unescaped in path and query.
+    Then without the port, and with the path as in the canonical form. In a query there are other URLs: the canonical
+    one is only for filters that name the host, if there are such (``is_named``).
+
+    >>> request = request_of(b"http://H.example:81/%61?u=%2F")
+    >>> (form,) = canonical_forms(request, b"h.example")
+    >>> found = filtered_urls(request, b"h.example", form, is_websocket=False, is_first=True, is_named=True)
+    >>> for url, _ in found: print(url.decode())
+    http://h.example:81/%61?u=%2F
+    http://h.example/%61?u=%2F
+    http://h.example/a?u=%2F
+    http://h.example/a?u=/
+    """
+    scheme, target = request.scheme, request.target
+    if is_websocket:
+        scheme = next((own for own, asked in WEBSOCKET.items() if asked == scheme), scheme)
+    if len(target.translate(None, _UNSENT_OCTETS)) < len(target):
+        target = _UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), target)
+    path, mark, query = target.partition(b"?")
+    begin, query = scheme + b"://" + host, mark + query
+    urls = []
+    if is_first:
+        sent = rooted(path) + query
+        if request.port != DEFAULT_PORTS.get(request.scheme):
+            urls.append((begin + b":%d" % request.port + sent, False))
+        urls.append((begin + sent, False))
+    if not is_first or form.path != path:
+        urls.append((begin + form.path + query, False))
+    if is_named:
+        canonical = b"" if form.query is None else b"?" + form.query
+        if canonical != query:
+            urls.append((begin + form.path + canonical, True))
+    return urls
+
+
+# A plain target that a browser sends as it is.
+_SENT_TARGET = re.compile(_PLAIN_TARGET.pattern.replace(rb"\xff#", rb"\xff#\"<>"))
+
+
+def plain_filtered_urls(request: Request, host: bytes, *, is_named: bool) -> tuple[tuple[bytes, bool], ...] | None:
+    """What ``filtered_urls`` gives for a request without websocket that is as a browser sends it; ``None`` for others.
+
+    >>> plain_filtered_urls(request_of("http://h.example/a?u=%2F"), b"h.example", is_named=True)
+    ((b'http://h.example/a?u=%2F', False), (b'http://h.example/a?u=/', True))
+    """
+    scheme, target = request.scheme, request.target
+    sent = _SENT_TARGET.fullmatch(target) if request.port == DEFAULT_PORTS.get(scheme) else None
+    if sent is None:
+        return None
+    url = scheme + b"://" + host + target, False
+    if not is_named or _PERCENT not in target:
+        return (url,)
+    path, query = sent.groups()
+    canonical = _canonical_query(query)
+    if canonical is None or canonical == query:
+        return (url,)
+    return url, (b"%b://%b%b?%b" % (scheme, host, path, canonical), True)
+
+
+def canonical_url(asked: Request | bytes) -> bytes:
+    """The canonical URL of a URL, or of a request by its first host.
+
+    >>> canonical_url(b"http://h.example:80/a/../b")
+    b'http://h.example/b'
+
+    Raises ``UrlError`` if it names no host, or one that is not valid.
+    """
+    if isinstance(asked, bytes):
+        plain = PLAIN_URL.match(asked)
+        target = plain_target(asked, plain.end()) if plain and is_plain_name(plain[2]) else None
+        if plain and target:
+            path, query = target
+            return plain[1] + plain[2] + (path if query is None else path + b"?" + query)
+        asked = request_of(asked)
+    if not asked.hosts:
+        raise UrlError(asked.url, "it names no host")
+    return target_forms(asked.scheme, asked.target).forms[0]._replace(host=canonical_host(asked.hosts[0])).join()

@@ -1,0 +1,160 @@
+"""Conditions in Adblock lists, ``!#if``, ``!#else`` and ``!#endif``: which filters are for a proxy.
+
+A condition says for which blockers, in which browsers, filters are. This filter reads lists as uBlock Origin does, and
+is no browser's extension, so that of all names ``ext_ublock`` alone holds. A name that is not known does not hold, and
+neither does a condition that cannot be read: its filters are not used, and the report names it.
+
+>>> [*map(holds, ("ext_ublock", "!env_firefox && !adguard", "env_safari || (false && ext_ublock)"))]
+[True, True, False]
+
+Spec: https://github.com/gorhill/uBlock/wiki/Static-filter-syntax, Pre-parsing directives;
+https://adguard.com/kb/general/ad-filtering/create-own-filters/, Preprocessor directives, Conditions
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hushlist.core.lists.list_source import ProblemReport
+
+#: what this filter is; whatever else may be asked for, it is not
+_HOLDS = {
+    "ext_ublock": True,
+    "true": True,
+    **dict.fromkeys(
+        (
+            *("ext_ubol", "ext_devbuild", "ext_abp", "adguard", "false"),
+            *(f"env_{name}" for name in ("chromium", "edge", "firefox", "legacy", "mobile", "mv3", "safari")),
+            *(f"cap_{name}" for name in ("html_filtering", "user_stylesheet", "ipaddress")),
+            *(f"adguard_app_{name}" for name in ("windows", "mac", "android", "ios", "linux", "cli")),
+            *(f"adguard_ext_{name}" for name in ("chromium", "chromium_mv3", "firefox", "edge", "opera", "safari")),
+            "adguard_ext_android_cb",
+        ),
+        False,
+    ),
+}
+_DIRECTIVE = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*+!#(if|else|endif)\b[ \t]*+([^\r\n]{0,1000})", re.MULTILINE)
+_WORD = re.compile(r"\s*+(?:(&&|\|\||[!()])|([A-Za-z_][A-Za-z0-9_]*+))")
+#: parentheses and negations within each other, and conditions
+_DEEPEST, _MOST_OPEN = 16, 64
+_NOT_FOR_IT = "a condition that does not hold here: the filters within it are not used"
+_UNREADABLE = "a condition that cannot be read: the filters within it are not used"
+_TRUE, _FALSE = "true", "false"
+
+
+def holds(text: str) -> bool:
+    """Whether a condition holds; ``ValueError`` if it cannot be read."""
+    words = [*_words(text)]
+    value, place = _either(words, 0, 0)
+    if place < len(words):
+        raise ValueError(_UNREADABLE)
+    return value
+
+
+def _words(text: str) -> Iterator[str]:
+    place, text = 0, text.rstrip()
+    while place < len(text):
+        word = _WORD.match(text, place)
+        if word is None:
+            raise ValueError(_UNREADABLE)
+        yield word[1] or word[2]
+        place = word.end()
+
+
+def _either(words: list[str], place: int, deep: int) -> tuple[bool, int]:
+    value, place = _both(words, place, deep)
+    while words[place : place + 1] == ["||"]:
+        other, place = _both(words, place + 1, deep)
+        value = value or other
+    return value, place
+
+
+def _both(words: list[str], place: int, deep: int) -> tuple[bool, int]:
+    value, place = _one(words, place, deep)
+    while words[place : place + 1] == ["&&"]:
+        other, place = _one(words, place + 1, deep)
+        value = value and other
+    return value, place
+
+
+def _one(words: list[str], place: int, deep: int) -> tuple[bool, int]:
+    word = words[place] if place < len(words) and deep < _DEEPEST else ""
+    if word == "!":
+        value, place = _one(words, place + 1, deep + 1)
+        return not value, place
+    if word == "(":
+        value, place = _either(words, place + 1, deep + 1)
+        if words[place : place + 1] != [")"]:
+            raise ValueError(_UNREADABLE)
+        return value, place + 1
+    if not word or word in ("&&", "||", ")"):
+        raise ValueError(_UNREADABLE)
+    return _HOLDS.get(word, False), place + 1
+
+
+class Conditions:
+    """The conditions that are open at a place of a list."""
+
+    def __init__(self, begin: tuple[str, ...] = ()) -> None:
+        """``begin``: those that are open at the begin."""
+        self._open = [*begin]
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Of each whether it holds, as the words true and false; the outermost is the first."""
+        return tuple(self._open)
+
+    @property
+    def hold(self) -> bool:
+        return _FALSE not in self._open
+
+    def directive(self, name: str, condition: str) -> str:
+        """Take a directive; why its filters are not used, or nothing."""
+        if name == "if":
+            why = ""
+            try:
+                is_true = holds(condition)
+            except ValueError as error:
+                is_true, why = False, str(error)
+            if len(self._open) < _MOST_OPEN:
+                self._open.append(_TRUE if is_true else _FALSE)
+            return why or ("" if is_true else _NOT_FOR_IT)
+        if name == "endif":
+            self._open = self._open[:-1]
+        elif self._open:
+            self._open[-1] = _FALSE if self._open[-1] == _TRUE else _TRUE
+            return _NOT_FOR_IT if self._open[-1] == _FALSE else ""
+        return ""
+
+    def read(self, octets: bytes) -> None:
+        """Take all directives of some lines."""
+        if b"!#" in octets:
+            for found in _DIRECTIVE.finditer(octets):
+                self.directive(found[1].decode(), found[2].decode(errors="replace"))
+
+
+def without_unused(octets: bytes, begin: tuple[str, ...], report: ProblemReport) -> bytes:
+    r"""The lines of a list, of which those are empty whose conditions do not hold.
+
+    >>> report = ProblemReport("f")
+    >>> without_unused(b"||a^\n!#if env_safari\n||b^\n!#else\n||c^\n!#endif\n||d^", (), report)
+    b'||a^\n\n\n\n||c^\n\n||d^'
+    >>> print(*report.warnings)
+    f:2: !#if env_safari: left out: a condition that does not hold here: the filters within it are not used
+    """
+    if not begin and b"!#" not in octets:
+        return octets
+    conditions, start, kept = Conditions(begin), 0, []
+    line = report.first_line
+    for found in _DIRECTIVE.finditer(octets):
+        part = octets[start : found.start()]
+        line += part.count(b"\n")
+        kept.append(part if conditions.hold else b"\n" * part.count(b"\n"))
+        was_used = conditions.hold or found[1] != b"if"
+        if (why := conditions.directive(found[1].decode(), found[2].decode(errors="replace"))) and was_used:
+            report.tally(line, found[0].decode(errors="replace").strip(), why)
+        start = found.end()
+    rest = octets[start:]
+    kept.append(rest if conditions.hold else b"\n" * rest.count(b"\n"))
+    return b"".join(kept)

@@ -1,0 +1,154 @@
+"""Bounds what mitmproxy, and what it reads protocols by, keep of a peer's input; and ends what it sends.
+
+They keep a head until it ends, however long it is, and read what has begun again from its beginning with each piece
+that arrives. A peer may also have them keep much more than it sends: by a gap in a QUIC stream, by a large table of
+header fields, by pointers to names, or by compression. So one client could take all memory, or all time of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import getattr_static
+from typing import Any, NamedTuple
+
+from hushlist.extensions.bounds import (
+    back_pressure,
+    bounded_dns,
+    bounded_http,
+    bounded_names,
+    bounded_quic,
+    bounded_streams,
+    bounded_websocket,
+    flowing_bodies,
+    framed_http1,
+    printable_log,
+)
+from hushlist.extensions.bounds.object_patches import OBJECT_PATCHES, untaken
+from hushlist.proxy.connections import server_handshakes, tunnel_layers
+from hushlist.proxy.service import upkeep
+
+#: package -> the versions with which tests try what stands in the place of its names
+TRIED = {
+    "mitmproxy": "11.0 and 12.3",
+    "h2": "4.1 and 4.4",
+    "h11": "0.14 and 0.16",
+    "aioquic": "1.2",
+    "wsproto": "1.2 and 1.3",
+    "asyncio": "Python 3.11 to 3.13",
+}
+#: place -> what somebody has told those who write it, where that is known
+UPSTREAM = {
+    **dict.fromkeys(
+        ("ConnectionHandler.drain_writers", "ConnectionHandler.wakeup"),
+        "https://github.com/mitmproxy/mitmproxy/issues/4563",
+    ),
+    "mitmproxy.proxy.layers.quic._stream_layers.QuicConnection": "https://github.com/aiortc/aioquic/issues/589",
+    "aioquic.quic.connection.QuicPacketSpace": "https://github.com/aiortc/aioquic/issues/549",
+    **dict.fromkeys(
+        ("mitmproxy.proxy.layers.websocket.WebsocketConnection", "wsproto.extensions.PerMessageDeflate"),
+        "https://github.com/python-hyper/wsproto/issues/86",
+    ),
+    "mitmproxy.certs.datetime": "https://github.com/mitmproxy/mitmproxy/pull/3914",
+    "AddonManager.trigger_event": "https://github.com/mitmproxy/mitmproxy/issues/5029",
+}
+
+
+class Patch(NamedTuple):
+    """One name of mitmproxy, or of what it reads protocols by, that stands for something of ours."""
+
+    #: a module or a class, and the name in it
+    owner: Any
+    name: str
+    #: what stands there; where it ``wraps``, it is called with what stood there before
+    ours: Any
+    wraps: bool
+
+    @property
+    def place(self) -> str:
+        """Where it is, as one would import it."""
+        return f"{getattr(self.owner, '__qualname__', None) or self.owner.__name__}.{self.name}"
+
+    @property
+    def why(self) -> str:
+        """The first sentence about it."""
+        told = getattr(self.ours, "__func__", self.ours).__doc__ or ""
+        return " ".join(told.split("\n\n")[0].split())
+
+
+_REPLACED: tuple[tuple[Any, str, Any], ...] = (
+    *bounded_http.REPLACED,
+    *framed_http1.REPLACED,
+    *flowing_bodies.REPLACED,
+    *bounded_quic.REPLACED,
+    *bounded_websocket.REPLACED,
+    *bounded_dns.REPLACED,
+    *bounded_streams.REPLACED,
+    *upkeep.REPLACED,
+)
+_WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
+    *bounded_http.WRAPPED,
+    *back_pressure.WRAPPED,
+    *framed_http1.WRAPPED,
+    *bounded_names.WRAPPED,
+    *tunnel_layers.WRAPPED,
+    *printable_log.WRAPPED,
+    *server_handshakes.WRAPPED,
+)
+#: all of them, in the order in which they are set; each has to be there in mitmproxy 11 and 12
+PATCHES = (
+    *(Patch(owner, name, ours, wraps=False) for owner, name, ours in _REPLACED),
+    *(Patch(owner, name, ours, wraps=True) for ours, names, owners in _WRAPPED for owner in owners for name in names),
+)
+#: by owner and name, what stands there since ``bound_input``; and what had no such name
+TAKEN: dict[tuple[int, str], tuple[Patch, Any]] = {}
+MISSED: list[Patch] = []
+
+
+def bound_input() -> None:
+    """Have mitmproxy keep to the bounds, from the next connection on; once for a process."""
+    if TAKEN:
+        return
+    for patch in PATCHES:
+        owner, name, ours, wraps = patch
+        if not hasattr(owner, name):
+            MISSED.append(patch)
+            continue
+        setattr(owner, name, _called_by(ours, getattr(owner, name)) if wraps else ours)
+        TAKEN[id(owner), name] = patch, getattr_static(owner, name)
+
+
+def not_taken() -> list[str]:
+    """The names that do not stand for what they have to: they are none of this mitmproxy, or somebody has changed them.
+
+    What is there counts, not what was done: it is looked at each time.
+    """
+    missed = [patch.place for patch in MISSED]
+    changed = [
+        patch.place for patch, ours in TAKEN.values() if getattr_static(patch.owner, patch.name, None) is not ours
+    ]
+    return [*missed, *changed, *untaken()]
+
+
+def patch_rows() -> list[tuple[str, str, str, str]]:
+    """Each name, with what was tried, why, and what those who write it were told: once, in the order of their places.
+
+    A name that several wrap has a row for each.
+    """
+    rows = [(patch.owner, patch.place, patch.why) for patch in PATCHES]
+    rows += [(patch.owner, patch.place, patch.why) for patch in OBJECT_PATCHES]
+    return sorted({(place, _tried(owner), why, UPSTREAM.get(place, "")) for owner, place, why in rows})
+
+
+def _tried(owner: Any) -> str:
+    modules = [own.__module__ for own in owner.__mro__] if isinstance(owner, type) else [owner.__name__]
+    package = next(name for module in modules if (name := module.split(".")[0]) in TRIED)
+    return TRIED[package] if package == "asyncio" else f"{package} {TRIED[package]}"
+
+
+def _called_by(bound: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return bound(original, *arguments, **named)
+
+    return call

@@ -1,0 +1,422 @@
+"""The live page: current decisions, numbers, search with explanation, and what administrators do.
+
+The addon answers at its own host name; no such request goes on to an origin. For clients that the policy does not
+allow, the page does not exist.
+
+``.internal`` is reserved for private use and never delegated in the root of the DNS, so no stranger can own the name.
+Spec: ICANN Board resolution 2024.07.29.06
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from importlib.resources import files
+from string import Template
+from urllib.parse import parse_qs
+from weakref import WeakSet
+
+from markupsafe import escape
+from mitmproxy import ctx, exceptions, http
+
+from hushlist.core.decide.trace import trace
+from hushlist.core.errors import UrlError, logger_of
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.proxy_settings import LOOPBACK
+from hushlist.core.policy.recurrence import parse_moment
+from hushlist.core.url.host import is_address
+from hushlist.core.url.http_head import tells_body
+from hushlist.core.url.parts import as_typed
+from hushlist.core.url.request import canonical_host
+from hushlist.extensions.bounds.flowing_bodies import await_form
+from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
+from hushlist.extensions.dashboard.api_description import BASE
+from hushlist.extensions.dashboard.dashboard_data import privacy_of, recent, view
+from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
+from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics
+from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
+from hushlist.extensions.unblock.ask_handler import requests_of
+from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
+from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
+from hushlist.proxy.languages import live_texts, negotiate
+from hushlist.proxy.page import block_response
+from hushlist.proxy.page.pages import Explanation
+from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.health import HEALTH_PATHS
+
+logger = logger_of(__name__)
+
+HOST = "hushlist.internal"
+_PORTS = {b"http": 80, b"https": 443}
+#: seconds that a request waits for a decision, and seconds in which it then gathers more of them
+PATIENCE = 5.0
+GATHER = 0.2
+#: requests that may wait at the same time; others are answered at once
+_MOST_WAITING = 16
+#: most octets of a URL to explain
+_LONGEST_URL = 1 << 13
+#: A page's script can send this header to its own origin alone; for any other, a browser asks first, and is refused.
+#: Over http, where browsers do not send Sec-Fetch-Site, it shows that a request is not from another site.
+_OWN_HEADER = "x-hushlist"
+
+#: what only people see who are signed in, where the policy names some
+_FOR_VIEWERS = ("/data", "/explain", "/history", "/history.csv")
+_FILES = {
+    "/live.css": ("live.css", "text/css; charset=utf-8"),
+    "/admin.js": ("admin.js", "text/javascript; charset=utf-8"),
+    "/live.js": ("live.js", "text/javascript; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+#: Spec: Content Security Policy Level 3; Fetch, 3.8 (Cross-Origin-Resource-Policy); HTML, 7.1.3 (opener policy)
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def is_asked(flow: http.HTTPFlow, name: str) -> bool:
+    """Whether a client asks for the page, and still waits; ``name`` is that of ``asked_name``.
+
+    Hosts below its own are nobody else's: over http, a page of one could set cookies for it.
+    """
+    is_ours = HOST in name and f".{name}".rstrip(".").endswith(f".{HOST}")
+    return (is_ours or is_direct(flow)) and is_open(flow)
+
+
+def asked_name(flow: http.HTTPFlow) -> str:
+    """The host that is asked for, in lower case: the Host header's where the destination is an address."""
+    name = flow.request.data.host
+    if name and (name[-1].isdigit() or ":" in name):
+        name = flow.request.pretty_host
+    return name.lower()
+
+
+def is_onboarding(flow: http.HTTPFlow, name: str) -> bool:
+    """Whether a request for the host of mitmproxy's own page, which offers the certificate, can be for that page."""
+    request = flow.request
+    return (
+        request.method in ("GET", "HEAD")
+        and is_open(flow)
+        and not request.stream
+        and not tells_body(request.headers.fields)
+        and is_exact(flow, name)
+    )
+
+
+async def answer_onboarding(flow: http.HTTPFlow) -> None:
+    """Have mitmproxy's own page answer, under every policy; the request goes on to no origin of that name.
+
+    Raises:
+        AddonHalt: always, by ``hide_dashboard_flow``.
+    """
+    flow.metadata[HIDDEN] = True
+    flow.request.raw_content = b""  # mitmproxy would ask for it when the body is there
+    try:
+        await ctx.master.addons.get("onboarding").request(flow)
+    except Exception:
+        logger.exception("hushlist: mitmproxy's own page failed")
+    refuse(flow, lambda request: block_response.block_response(request, Explanation(request.url)))
+    hide_dashboard_flow(flow)
+
+
+def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
+    """Hide a flow of the page from all later addons, whose views and files it would fill, by ``AddonHalt``."""
+    if HIDDEN in flow.metadata and flow.live:
+        raise exceptions.AddonHalt
+
+
+class DashboardServer:
+    def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
+        #: one question to the log at a time
+        self._asks_log = asyncio.Lock()
+        self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
+        folder = files("hushlist.extensions.dashboard").joinpath("live_page")
+        self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
+        self._page = Template(folder.joinpath("index.html").read_text(encoding="utf-8"))
+        #: functions that answer at once, or later
+        self._paths: Mapping[str, Callable[[http.Request], Awaitable[http.Response] | http.Response]] = {
+            "/": self._live,
+            "/data": self._data,
+            "/explain": self._explain,
+            "/metrics": self._metrics,
+            "/history": self._history,
+            "/history.csv": self._history,
+            **dict.fromkeys(HEALTH_PATHS, self._health),
+        }
+        self._api = AdminApi(runtime)
+        #: flows whose body has still to arrive
+        self._waiting: WeakSet[http.HTTPFlow] = WeakSet()
+
+    def close(self) -> None:
+        self._api.close()
+
+    async def answer(self, flow: http.HTTPFlow) -> None:
+        """Answer a client; a call with a body is answered by ``take``, and meanwhile has an answer that says no.
+
+        A body that is longer than any call, or of untold length, is not waited for.
+
+        Raises:
+            AddonHalt: always, by ``hide_dashboard_flow``.
+        """
+        flow.metadata[HIDDEN] = True
+        is_call = flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/")
+        if _is_long(flow.request) and self._may_see(client_of_flow(flow)):
+            response = _plain(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "its body is too long, or does not say how long it is"
+            )
+        elif is_call and not _is_long(flow.request) and not self._own.has(flow.client_conn, flow.server_conn):
+            response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
+            self._waiting.add(flow)
+            await_form(flow)
+        else:
+            response = await self._answer(flow)
+        refuse(flow, lambda _: response)
+        hide_dashboard_flow(flow)
+
+    def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Answer a call whose body has arrived; ``None`` for other requests."""
+        if flow not in self._waiting:
+            return None
+        self._waiting.discard(flow)
+        return self._take(flow)
+
+    async def _take(self, flow: http.HTTPFlow) -> None:
+        flow.response = await self._answer(flow)
+        hide_dashboard_flow(flow)
+
+    async def _answer(self, flow: http.HTTPFlow) -> http.Response:
+        try:
+            response = await self._respond(flow)
+        except Exception:
+            logger.exception("hushlist: the live page failed")
+            response = _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed: see the messages of the proxy")
+        if flow.request.scheme == "https":  # browsers ignore it over http, with a warning
+            response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        return response
+
+    async def _respond(self, flow: http.HTTPFlow) -> http.Response:
+        request, is_loop = flow.request, self._own.has(flow.client_conn, flow.server_conn)
+        if not is_loop and is_setup_path(request) and (is_direct(flow) or is_exact(flow, HOST)):
+            return self._setup.respond(flow)
+        if is_loop or not self._may_see(client_of_flow(flow)) or not is_exact(flow, HOST) or _is_foreign(request):
+            return block_response.block_response(request, Explanation(request.url))
+        path = _path(request)
+        if path.startswith(f"{BASE}/"):
+            return await self._call(flow)
+        if path not in self._files and path not in self._paths:
+            return _plain(HTTPStatus.NOT_FOUND, "there is no such page")
+        if request.method != "GET":
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", Allow="GET")
+        if path in self._files:
+            octets, kind = self._files[path]
+            return _response(HTTPStatus.OK, octets, kind)
+        refusal = await self._refusal(flow)
+        if refusal is None:
+            found = self._paths[path](request)
+            if isinstance(found, http.Response):
+                return found
+            response = await found
+            refusal = await self._refusal(flow)  # it may have waited, while a session ended
+        return response if refusal is None else refusal
+
+    async def _refusal(self, flow: http.HTTPFlow) -> http.Response | None:
+        """What is answered to somebody who may not see what a path shows."""
+        if _path(flow.request) not in _FOR_VIEWERS:
+            return None
+        refusal = await self._api.refusal(flow.request, client_of_flow(flow))
+        if refusal is not None:
+            refusal.headers.update(_HEADERS)
+        return refusal
+
+    async def _call(self, flow: http.HTTPFlow) -> http.Response:
+        request = flow.request
+        is_public = _path(request) == f"{BASE}/openapi.json"
+        if not is_public and _OWN_HEADER not in request.headers and "authorization" not in request.headers:
+            return _json(HTTPStatus.FORBIDDEN, {"error": f"the header {_OWN_HEADER} is missing"})
+        response = await self._api.answer(request, client_of_flow(flow))
+        response.headers.update(_HEADERS)
+        return response
+
+    def _may_see(self, client: Client) -> bool:
+        engine = self._runtime.engine
+        live = LOOPBACK if engine is None else engine.policy.live
+        return live is not None and live.fits(client)
+
+    # -- what there is to see ------------------------------------------------------------------------------------
+
+    def _live(self, request: http.Request) -> http.Response:
+        """The page itself; its scripts find their texts in an attribute."""
+        language = _language(request)
+        texts = live_texts()[language]
+        page = self._page.substitute(
+            {
+                key: escape(text)
+                for key, text in {**texts, "lang": language, "texts": json.dumps(texts, ensure_ascii=False)}.items()
+            }
+        )
+        return _html(page.encode(), language)
+
+    async def _data(self, request: http.Request) -> http.Response:
+        """The decisions after one, as soon as there are any, and all numbers."""
+        if _OWN_HEADER not in request.headers:
+            return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+        statistics, number = self._runtime.statistics, _number(_query(request, "since"))
+        if _query(request, "of") != _name_of(statistics.started):
+            number = 0  # the number is of another session
+        elif number >= statistics.total and statistics.waiting < _MOST_WAITING:
+            await statistics.wait(PATIENCE)
+            await asyncio.sleep(GATHER if statistics.total > number else 0)
+        privacy = await self._api.aside(privacy_of, self._runtime)
+        plain = {**view(self._runtime, privacy), "of": _name_of(statistics.started), "last": statistics.total}
+        noted = statistics.since(number)  # at once: the next answer begins after the last of these
+        plain["requests"] = await self._api.aside(requests_of, self._runtime, privacy)
+        plain["decisions"] = await self._api.aside(recent, noted, privacy)
+        return _json(HTTPStatus.OK, plain)
+
+    def _explain(self, request: http.Request) -> http.Response:
+        """Explain each step from a URL to its decision."""
+        if _OWN_HEADER not in request.headers:
+            return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+        engine = self._runtime.engine
+        if engine is None:
+            return _wrong("the filter has no policy that it can use")
+        try:
+            url = as_typed(_query(request, "url").strip())
+        except UrlError as error:
+            return _wrong(f"it cannot be read: {error.reason}")
+        if not url or len(url) > _LONGEST_URL:
+            return _wrong(f"a URL has 1 to {_LONGEST_URL:,} octets")
+        try:
+            at = _query(request, "at")
+            moment = parse_moment(at) if at else datetime.now(UTC)
+        except ValueError:
+            return _wrong("a time is written as 2026-12-24T22:30")
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=engine.policy.zone)
+        client = Client(_query(request, "client").strip(), _query(request, "user").strip() or None)
+        if client.address and not _is_address(client.address.encode("utf-8", "replace")):
+            return _wrong("a client is an address such as 192.168.1.7")
+        try:
+            found = trace(engine, url, moment, client).as_dict()
+            quotas = [use.as_dict() for use in self._runtime.quota_uses(client)]
+            return _json(HTTPStatus.OK, {**found, "option": self._runtime.mode, "quotas": quotas})
+        except UrlError as error:
+            return _wrong(f"it cannot be read: {error.reason}")
+
+    def _metrics(self, request: http.Request) -> http.Response:
+        return _response(HTTPStatus.OK, metrics(self._runtime).encode(), CONTENT_TYPE)
+
+    def _health(self, request: http.Request) -> http.Response:
+        health = HEALTH_PATHS[_path(request)](self._runtime)
+        return _response(health.status, health.body, "application/json")
+
+    async def _history(self, request: http.Request) -> http.Response:
+        """What the log has of a day, a week or a month, as a page or as CSV."""
+        async with self._asks_log:
+            found = await self._api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
+        if _path(request) == "/history.csv":
+            if not isinstance(found, History):
+                return _plain(HTTPStatus.NOT_FOUND, WHY_NONE[found])
+            saved = {"Content-Disposition": f"attachment; filename=hushlist-{found.span}.csv"}
+            return _response(HTTPStatus.OK, history_csv(found), "text/csv; charset=utf-8", **saved)
+        language = _language(request)
+        status = HTTPStatus.OK if isinstance(found, History) else HTTPStatus.NOT_FOUND
+        return _html(history_page(found, language), language, status)
+
+
+# -- who asks ----------------------------------------------------------------------------------------------------------
+
+
+def is_exact(flow: http.HTTPFlow, host: str) -> bool:
+    """Whether the request has a page's name and port, and no other name but addresses."""
+    request = request_of_flow(flow)
+    names = [host for host in request.hosts if not _is_address(host)]
+    is_ours = bool(names) and all(name.lower() == host.encode() for name in names)
+    return is_ours and request.port == _PORTS.get(request.scheme) and request.userinfo is None and request.fault is None
+
+
+def _is_address(host: bytes) -> bool:
+    try:
+        return is_address(canonical_host(host))
+    except UrlError:
+        return False
+
+
+def _is_long(request: http.Request) -> bool:
+    """Whether a body is announced that is longer than any call, or that does not say how long it is."""
+    is_framed = request.is_http2 or request.is_http3
+    if not tells_body(request.headers.fields):
+        return is_framed and request.method == "POST"
+    length = request.headers.get("content-length", "")
+    is_told = length.isascii() and length.isdigit() and len(length) < 10
+    return not is_told or int(length) > LONGEST_BODY or "transfer-encoding" in request.headers
+
+
+def _is_foreign(request: http.Request) -> bool:
+    """Whether a browser says that another site caused the request; a link to the page itself is allowed.
+
+    Spec: Fetch Metadata Request Headers, 2.4; Fetch, 3.2 (Origin)
+    """
+    headers = request.headers
+    if headers.get("origin", "") not in ("", f"{request.scheme}://{HOST}"):
+        return True
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return not is_link or request.path != "/"
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def _name_of(started: float) -> str:
+    """A name that distinguishes one session's numbers from another's."""
+    return f"{started:.3f}"
+
+
+def _path(request: http.Request) -> str:
+    return request.path.partition("?")[0]
+
+
+def _language(request: http.Request) -> str:
+    return negotiate(request.headers.get("accept-language", ""))
+
+
+def _query(request: http.Request, key: str) -> str:
+    values = parse_qs(request.path.partition("?")[2], errors="surrogateescape")
+    return values.get(key, [""])[0]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(1 << 63)) else 0
+
+
+def _response(status: int, octets: bytes, kind: str, **more: str) -> http.Response:
+    return http.Response.make(status, octets, {"Content-Type": kind, **_HEADERS, **more})
+
+
+def _html(octets: bytes, language: str, status: int = HTTPStatus.OK) -> http.Response:
+    more = {"Content-Language": language, "Vary": "Accept-Language"}
+    return _response(status, octets, "text/html; charset=utf-8", **more)
+
+
+def _plain(status: int, words: str, **more: str) -> http.Response:
+    return _response(status, f"{words}\n".encode(), "text/plain; charset=utf-8", **more)
+
+
+def _json(status: int, plain: Mapping[str, object]) -> http.Response:
+    return _response(status, json.dumps(plain).encode(), "application/json")
+
+
+def _wrong(words: str) -> http.Response:
+    return _json(HTTPStatus.BAD_REQUEST, {"error": words})

@@ -1,0 +1,202 @@
+"""The history: what the log has of the last day, week or month, as a page with a chart, and as CSV.
+
+It comes from the log's database alone, so it has what the log may keep, and nothing else.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from markupsafe import Markup
+
+from hushlist.core.decide.decision import STOPPING
+from hushlist.core.errors import printable
+from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, shown_values, top_values
+from hushlist.extensions.journal.log_record import time_text
+from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
+from hushlist.proxy.page.elements import element
+from hushlist.proxy.runtime import Runtime
+
+#: span -> how many bars it has, and how the moment of each begins
+_SPANS = {"day": (24, "%Y-%m-%d %H:00"), "week": (7, "%Y-%m-%d"), "month": (30, "%Y-%m-%d")}
+_DAYS = {"day": 1, "week": 7, "month": 30}
+_COUNTED = ("client", "category", "host", "list")
+#: most values of each
+_MOST = 20
+#: why there is none: the key of its text -> the same for the log of the proxy
+WHY_NONE = {
+    "no_log": "there is no log: the policy's key log turns it on",
+    "no_database": "the log has no database that can be read: see rows in the policy's key log",
+}
+#: characters at which a spreadsheet takes a cell for a formula; some take the wide ones, too
+_FORMULA = tuple("=+-@＝＋－＠")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the log has of a span."""
+
+    span: str
+    #: name of the time zone
+    zone: str
+    #: time, records, and how many of them were stopped, or would have been
+    times: Sequence[tuple[str, int, int]]
+    #: client, category, host or list -> the values that were stopped most, each with its count
+    stopped: dict[str, list[tuple[str, int]]]
+
+
+def history(runtime: Runtime, span: str, now: datetime) -> History | str:
+    """The history up to ``now``, or a key of ``WHY_NONE``; waits for the disk."""
+    journal, engine = runtime.journal, runtime.engine
+    if journal is None or engine is None or engine.policy.log is None:
+        return "no_log"
+    span, zone = span if span in _SPANS else "day", engine.policy.zone
+    since = time_text((now - timedelta(days=_DAYS[span])).timestamp())
+    counted = counts_over_time(journal.place, since)
+    if counted is None:
+        return "no_database"
+    stopped = {
+        by: shown_values(_stopped(runtime, by, since), by, journal.privacy())
+        for by in _COUNTED
+        if by != "client" or engine.policy.log.clients is not LoggedClients.DROP
+    }
+    return History(span, str(zone), _times(counted, span, now, zone), stopped)
+
+
+def _stopped(runtime: Runtime, by: str, since: str) -> list[tuple[str, int]]:
+    assert runtime.journal is not None
+    counts: Counter[str] = Counter()
+    for action in STOPPING:
+        counts.update(dict(top_values(runtime.journal.place, by, LogFilters(action.value, since=since), 10 * _MOST)))
+    return counts.most_common(_MOST)
+
+
+def _times(counted: Sequence[tuple[str, int]], span: str, now: datetime, zone: tzinfo) -> list[tuple[str, int, int]]:
+    """The bars of a chart, the empty ones too, by the clock of a zone."""
+    number, form = _SPANS[span]
+    step = timedelta(hours=1) if span == "day" else timedelta(days=1)
+    every, stopped = Counter[str](), Counter[str]()
+    quarters: dict[tuple[str, int], str] = {}  # no time zone divides a quarter of an hour
+    for key, count in counted:
+        minute, _, action = key.partition(" ")
+        try:
+            quarter = minute[:-2], int(minute[-2:]) // 15
+            label = quarters.get(quarter)
+            if label is None:
+                moment = datetime.fromisoformat(minute).replace(tzinfo=UTC)
+                label = quarters[quarter] = moment.astimezone(zone).strftime(form)
+        except (ValueError, OverflowError):  # no proxy writes such a time, but whoever has the database may
+            continue
+        every[label] += count
+        stopped[label] += count if action in STOPPING else 0
+    labels = {(now - step * place).astimezone(zone).strftime(form) for place in range(number)}
+    return [(label, every[label], stopped[label]) for label in sorted(labels | set(every))]
+
+
+def history_csv(found: History) -> bytes:
+    """The same as CSV, with a row for each bar and each value."""
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(("kind", "value", "records", "stopped"))
+    rows.writerows(("time", *bar) for bar in found.times)
+    for by, values in found.stopped.items():
+        rows.writerows((by, _cell(value), "", count) for value, count in values)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _cell(value: str) -> str:
+    """A value that is text in a spreadsheet and in a terminal."""
+    return printable(f"'{value}" if value.startswith(_FORMULA) else value)
+
+
+def history_page(found: History | str, language: str) -> bytes:
+    """The page, of a history or of why there is none."""
+    texts = live_texts()[language]
+    if isinstance(found, str):
+        return _page(texts["history"], "", element("p", texts[found], class_="soft"), texts, language)
+    said_of_it = element("p", texts["history_said"].format(zone=found.zone), class_="soft")
+    chart = element(
+        "section", element("h2", texts["over_time"]), said_of_it, _chart(found.times, texts), class_="panel"
+    )
+    tables = (
+        element("section", element("h2", texts[f"stopped_{by}"]), _table(values, texts), class_="panel counted")
+        for by, values in found.stopped.items()
+    )
+    title, content = texts[f"last_{found.span}"], chart + element("div", *tables, class_="grid")
+    return _page(title, found.span, content, texts, language)
+
+
+def _page(title: str, shown: str, content: Markup, texts: Texts, language: str) -> bytes:
+    """A page with links to the others, and to its own CSV if it shows a span."""
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", f"Hushlist: {title}"),
+        Markup('<link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/live.css">'),
+    )
+    links = (
+        element("a", texts[f"last_{span}"], href=f"/history?of={span}", aria_current="page" if span == shown else False)
+        for span in _SPANS
+    )
+    own_csv = [element("a", "CSV", href=f"/history.csv?of={shown}")] if shown else []
+    nav = element(
+        "nav", *_spaced([*links, *own_csv, element("a", texts["live_page"], href="/")]), aria_label=texts["history"]
+    )
+    header = element("header", element("div", element("h1", title), nav))
+    page = element("html", head, element("body", header, element("main", content)), lang=language, dir=texts["dir"])
+    return f"<!doctype html>{page}".encode("utf-8", "backslashreplace")
+
+
+def _spaced(links: Sequence[Markup]) -> Iterator[Markup]:
+    for link in links:
+        yield link
+        yield Markup(" ")
+
+
+def _chart(times: Sequence[tuple[str, int, int]], texts: Texts) -> Markup:
+    """A table whose rows have bars: all records, and in front of them what was stopped."""
+    most = max((every for _, every, _ in times), default=0) or 1
+    rows = (
+        element(
+            "tr",
+            element("th", label_text(label, texts), scope="row"),
+            element("td", number_text(every, texts), class_="number"),
+            element("td", number_text(stopped, texts), class_="number"),
+            element("td", _bar(every / most, stopped / most)),
+        )
+        for label, every, stopped in times
+    )
+    return _scroll([texts[key] for key in ("time", "requests", "stopped", "chart")], rows)
+
+
+def label_text(label: str, texts: Texts) -> str:
+    """The hour or the day of a bar."""
+    return moment_text(datetime.fromisoformat(label), texts, "%H:%M" if " " in label else "")
+
+
+def _bar(every: float, stopped: float) -> Markup:
+    drawn = (
+        element("rect", class_=name, width=f"{100 * part:.1f}%", height="100%")
+        for name, part in (("all", every), ("stopped", stopped))
+    )
+    return element("svg", *drawn, class_="history-bar", aria_hidden="true")
+
+
+def _table(values: Sequence[tuple[str, int]], texts: Texts) -> Markup:
+    rows = (
+        element("tr", element("td", value, dir="auto"), element("td", number_text(count, texts), class_="number"))
+        for value, count in values
+    )
+    return _scroll((texts["name"], texts["stopped"]), rows) if values else element("p", texts["nothing"], class_="soft")
+
+
+def _scroll(names: Sequence[str], rows: Iterator[Markup]) -> Markup:
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
+    table = element("table", head, element("tbody", *rows))
+    return element("div", table, class_="scroll", tabindex="0", role="group", aria_label=names[0])

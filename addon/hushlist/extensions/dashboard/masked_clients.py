@@ -1,0 +1,150 @@
+"""What administrators see of clients: pages, interface, notices and commands show them as the log may have them.
+
+What the policy's ``clients`` and ``queries`` keep out of the log is not shown elsewhere. An order for a pseudonym is
+resolved here, by the clients of which the proxy has decided requests since its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from hushlist.core.errors import UrlError, without_user
+from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
+from hushlist.core.url.host import is_address
+from hushlist.core.url.request import canonical_host
+from hushlist.extensions.dashboard.admin_store import ActionError
+from hushlist.extensions.journal.log_identifiers import pseudonyms, read_key
+from hushlist.extensions.journal.log_record import Privacy, who
+from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.overrides import Overrides
+
+#: keys of an answer whose values are about clients; others, as sessions, are about administrators
+_ABOUT_CLIENTS = ("grants", "blocks", "codes", "result", "detail")
+#: what is shown of a client where the log has none
+SOMEBODY = "somebody"
+
+
+def named_by(pseudonym: str, askers: Iterable[tuple[str, str | None]], privacy: Privacy) -> str:
+    """The address, or the user as ``user:NAME``, that a pseudonym stands for; ``askers`` have addresses and users.
+
+    Raises:
+        ActionError: no client with that pseudonym is known, or the log has no pseudonyms.
+    """
+    if privacy.clients is LoggedClients.PSEUDONYM:
+        for address, user in askers:
+            found = address_text(address) if address else None
+            if found is not None and who("client", found, privacy) == pseudonym:
+                return found
+            if user is not None and who("user", user, privacy) == pseudonym:
+                return f"user:{user}"
+    raise ActionError(
+        f"{pseudonym}: nobody of that name has asked since the proxy was started: name an address or a user"
+    )
+
+
+def masked(answer: Mapping[str, object], privacy: Privacy) -> dict[str, object]:
+    """An answer of the interface, with each client and each query in it as the log may have it."""
+    return {key: _masked(value, privacy, key in _ABOUT_CLIENTS) for key, value in answer.items()}
+
+
+def masked_item(item: Mapping[str, object], privacy: Privacy) -> dict[str, object]:
+    """A grant, a block, a code or what became of one, in plain types, as the log may have it."""
+    shown = dict(item)
+    for name in ("client", "by"):  # a client does by itself what its code or passphrase is for
+        if isinstance(client := item.get(name), str) and (name == "client" or _is_client(client)):
+            shown[name] = shown_client(client, privacy)
+    if item.get("scope") == "url" and isinstance(target := item.get("target"), str):
+        shown["target"] = _without_query(target, privacy)
+    return shown
+
+
+def _masked(value: object, privacy: Privacy, is_about_clients: bool) -> object:
+    if isinstance(value, list | tuple):
+        return [_masked(item, privacy, is_about_clients) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    shown = {key: _masked(item, privacy, is_about_clients or key in _ABOUT_CLIENTS) for key, item in value.items()}
+    return masked_item(shown, privacy) if is_about_clients else shown
+
+
+def _is_client(name: str) -> bool:
+    """Whether a name is that of a client, and not a person's."""
+    try:
+        return name.startswith("user:") or is_address(canonical_host(name.encode("utf-8", "replace")))
+    except UrlError:
+        return False
+
+
+def shown_client(client: str, privacy: Privacy) -> str:
+    """An address, ``user:NAME`` or ``group:NAME`` as it may be shown; a group is a word of the policy, and stays."""
+    kind, _, name = client.partition(":")
+    if kind == "group" or privacy.clients is LoggedClients.KEEP:
+        return client
+    shown = who("user", name, privacy) if kind == "user" else who("client", client, privacy)
+    return shown or SOMEBODY
+
+
+def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
+    """A request for access in plain types, with what may be shown of who asks, and for which URL.
+
+    Where its page has said that who answers sees who asks, that is shown.
+    """
+    url, asker = str(without_user(found.url)), Privacy() if found.is_named else privacy
+    return {
+        "id": found.id,
+        "client": who("client", found.address, asker),
+        "user": who("user", found.user, asker),
+        "group": found.group,
+        "host": found.host,
+        "url": _without_query(url, privacy),
+        "category": found.category,
+        "reason": found.reason,
+        "asked": found.asked,
+        "until": found.until,
+        "times": found.times,
+        "state": found.state.value,
+    }
+
+
+def _without_query(url: str, privacy: Privacy) -> str:
+    return url if privacy.queries is LoggedQueries.KEEP else url.partition("?")[0]
+
+
+# -- for commands, which may know no policy ----------------------------------------------------------------------------
+
+
+def privacy_beside(overrides: Overrides | None, policy: Policy | None, state: Path) -> Privacy:
+    """What may be shown by the policy that the proxies of a store use, and by another one; the stricter of both.
+
+    ``state`` is the folder with the key of the pseudonyms: without it, clients have no name.
+    """
+    said = [("keep", "keep"), ("keep", "keep") if overrides is None else overrides.shown()]
+    said += [shown_by(policy)] if policy is not None else []
+    queries = _strictest(LoggedQueries, [one for one, _ in said])
+    clients = _strictest(LoggedClients, [one for _, one in said])
+    key = None
+    if clients is LoggedClients.PSEUDONYM:
+        with suppress(OSError, ValueError):
+            key = read_key(state)
+        clients = LoggedClients.DROP if key is None else clients
+    return Privacy(queries, clients) if key is None else Privacy(queries, clients, pseudonyms(key))
+
+
+def shown_by(policy: Policy) -> tuple[str, str]:
+    """A policy's ``queries`` and ``clients``: without a log, everything is shown."""
+    return ("keep", "keep") if policy.log is None else (policy.log.queries.value, policy.log.clients.value)
+
+
+_Kept = TypeVar("_Kept", bound=StrEnum)
+
+
+def _strictest(kinds: type[_Kept], said: Iterable[str]) -> _Kept:
+    """The last of some values that are in the order of what they keep; what another version says is the last."""
+    found = list(kinds)
+    return max((kinds(one) if one in kinds._value2member_map_ else found[-1] for one in said), key=found.index)

@@ -1,0 +1,4 @@
+"""What stores in SQLite and in PostgreSQL are asked alike, for the extensions that keep something.
+
+In: the address of a database, and questions. Out: rows. Open first: ``postgres``.
+"""

@@ -1,0 +1,186 @@
+"""Says to the other proxies of the user that this one runs, and with what; and knows what they say.
+
+The event loop gathers, and a thread writes and reads: no request waits for the disk. Where that fails, everything else
+goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock, Thread
+from time import monotonic, time
+
+from mitmproxy import ctx
+
+from hushlist import __version__
+from hushlist.core.errors import logger_of
+from hushlist.core.system.memory import resident_octets
+from hushlist.core.system.package_code import OTHER_CODE
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.fleet.proxy_records import BEAT, ProxyRecord, ProxyRecords, default_path
+from hushlist.extensions.unblock.store import StoreError
+from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.health import why_unready
+
+logger = logger_of(__name__)
+
+#: seconds between two looks whether something about this proxy has changed, and between two looks at the others
+_LOOK, _READ = 1.0, 5.0
+#: seconds that the end waits for a store
+PATIENCE = 2.0
+_LONGEST_FAULT = 300
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class Heartbeat:
+    """Writes this proxy's record, and reads those of all into ``Runtime.fleet``."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._records: ProxyRecords | None = None
+        self._place: Path | PostgresAddress | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._name = ""
+        self._last: ProxyRecord | None = None
+        self._beaten = self._looked = -BEAT
+        self._lock, self._is_closed = Lock(), False
+        self._leaving: Thread | None = None
+        self._latest = 0.0
+        #: why nothing is known of other proxies, if so
+        self.fault: str | None = None
+
+    def run(self) -> None:
+        """Begin; called in the event loop, when mitmproxy listens."""
+        self._name = _own_name()
+        self._task = asyncio.get_running_loop().create_task(self._keep(), name="hushlist: fleet")
+
+    def leave(self) -> None:
+        """Stop, and begin to take the record away, in a thread: a database may give no answer."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+            self._leaving = Thread(target=self._leave, name="hushlist: leave the fleet", daemon=True)
+            self._leaving.start()
+            self._latest = monotonic() + PATIENCE
+
+    def close(self) -> None:
+        """Wait a moment until the record is away."""
+        self.leave()
+        if self._leaving is not None:
+            self._leaving.join(max(0.0, self._latest - monotonic()))
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                record = self._record()
+                if _without_figures(record) != _without_figures(self._last) or monotonic() - self._beaten >= BEAT:
+                    await asyncio.to_thread(self._beat, record)
+                    self._last, self._beaten, self._looked = record, monotonic(), -_READ
+                if monotonic() - self._looked >= _READ:
+                    self._runtime.fleet = await asyncio.to_thread(self._look)
+                    self._looked = monotonic()
+            except Exception as error:  # after any error, it goes on
+                if self.fault is None:
+                    logger.warning("hushlist: other proxies hear nothing of this one: %s", error)
+                self.fault = str(error)
+            else:
+                self.fault = None
+            await asyncio.sleep(_LOOK if self.fault is None else _READ)
+
+    # -- in a thread -----------------------------------------------------------------------------------------------
+
+    def _beat(self, record: ProxyRecord) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._opened().beat(record)
+
+    def _leave(self) -> None:
+        if self._lock.acquire(timeout=PATIENCE / 2):  # a thread may still write
+            try:
+                self._close_store()
+            finally:
+                self._lock.release()
+        elif (records := self._records) is not None:
+            records.close()  # then it ends
+
+    def _look(self) -> tuple[ProxyRecord, ...]:
+        with self._lock:
+            return () if self._is_closed else tuple(self._opened().all())
+
+    def _opened(self) -> ProxyRecords:
+        engine = self._runtime.engine
+        place = (None if engine is None else engine.policy.store) or default_path()
+        if self._records is None or place != self._place:
+            self._close_store()
+            self._records, self._place = ProxyRecords(place, time), place
+        return self._records
+
+    def _close_store(self) -> None:
+        if self._records is not None:
+            if self.fault is None:
+                with suppress(StoreError):
+                    self._records.leave(self._name)
+            self._records.close()
+            self._records = None
+
+    # -- in the event loop -----------------------------------------------------------------------------------------
+
+    def _record(self) -> ProxyRecord:
+        runtime, engine, now = self._runtime, self._runtime.engine, time()
+        requests = runtime.statistics.total
+        states = runtime.list_states.values()
+        index = "" if engine is None else Path(engine.index.source).stem
+        before = self._last
+        rate = (requests - before.requests) / max(1.0, now - before.at) if before is not None else 0.0
+        return ProxyRecord(
+            self._name,
+            now,
+            started=runtime.statistics.started,
+            version=__version__,
+            policy_digest="" if engine is None else engine.policy.digest,
+            index_digest=index if _DIGEST.fullmatch(index) else "",
+            mode=runtime.mode,
+            rules=0 if engine is None else len(engine.index),
+            read=0.0 if runtime.reading is None else runtime.reading.moment,
+            checked=min((state.checked for state in states), default=0.0),
+            requests=requests,
+            rate=rate,
+            memory=resident_octets() or 0,
+            ports=" ".join(map(str, _own_ports())),
+            unready=why_unready(runtime),
+            fault=_fault_of(runtime)[:_LONGEST_FAULT],
+        )
+
+
+def _fault_of(runtime: Runtime) -> str:
+    faults = (
+        runtime.problem and f"the last change is not used: {runtime.problem}",
+        runtime.script_fault,
+        OTHER_CODE if runtime.has_other_code else None,
+        runtime.store_fault and f"nothing can be unblocked: {runtime.store_fault}",
+        runtime.journal_fault and f"the log cannot be written: {runtime.journal_fault}",
+        runtime.failure_policy.status(),
+    )
+    return next(filter(None, faults), "")
+
+
+def _without_figures(record: ProxyRecord | None) -> ProxyRecord | None:
+    """A record without what changes all the time."""
+    return None if record is None else record._replace(at=0.0, checked=0.0, requests=0, rate=0.0, memory=0)
+
+
+def _own_ports() -> list[int]:
+    """Each port on which mitmproxy listens, once."""
+    server = ctx.master.addons.get("proxyserver")
+    return [] if server is None else list(dict.fromkeys(address[1] for address in server.listen_addrs()))
+
+
+def _own_name() -> str:
+    """The machine's name, and the first port on which mitmproxy listens."""
+    ports = _own_ports()
+    return f"{socket.gethostname()}:{ports[0]}" if ports else socket.gethostname()

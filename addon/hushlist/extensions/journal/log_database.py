@@ -1,0 +1,462 @@
+"""The log in SQLite: written in batches, limited in rows and days; and questions to the log.
+
+SQLite answers a question if it can, otherwise the lines do, in the same way. A filter is a test of one record, and also
+a condition in SQL; both mean the same. A missing filter fits everything. Filters use the rule that decided, not tags.
+A log in PostgreSQL is asked the same questions. Every question raises ``OSError`` if the log cannot be read.
+
+Spec: https://www.sqlite.org/wal.html
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from math import inf, isfinite
+from pathlib import Path
+from typing import BinaryIO
+
+from hushlist.core.errors import logger_of
+from hushlist.core.policy.proxy_settings import LogSettings
+from hushlist.core.system.files import PRIVATE_FILE, SAFELY, make_private, open_regular
+from hushlist.core.system.kept_databases import BESIDE, DatabaseKind, remove_aside, rescue
+from hushlist.core.url.hrn import Hrn
+from hushlist.extensions.databases.postgres import DatabaseError, PostgresDatabase, SqlResult
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
+from hushlist.extensions.journal.log_record import LogEntry, LogFields, Privacy, host_of_record, logged_name, time_text
+
+logger = logger_of(__name__)
+
+_VERSION = 1
+#: seconds to wait for a lock
+_PATIENCE = 0.3
+_SECONDS_A_DAY = 24 * 60 * 60
+#: lines that are read where there is no SQLite
+_MOST_LINES = 1 << 19
+_NAMED = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule")
+_COLUMNS = (*_NAMED, "host", "record")
+_SCHEMA = f"""
+    CREATE TABLE IF NOT EXISTS decisions (number INTEGER PRIMARY KEY, {", ".join(f"{name} TEXT" for name in _COLUMNS)});
+    CREATE INDEX IF NOT EXISTS by_reference ON decisions (reference);
+    CREATE INDEX IF NOT EXISTS by_time ON decisions (time);
+    PRAGMA user_version = {_VERSION};
+"""
+# Auto-vacuum: removing rows makes the file smaller. Write-ahead: readers do not delay writers; a power cut may
+# cost the last batch, but damages nothing.
+_FIRST = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"
+_ALWAYS = "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = FAST;"
+#: what becomes of a damaged file
+LOG = DatabaseKind(anew="a new one is begun, and the files of lines beside it have what is newest")
+
+
+def insert_into(*more: str) -> str:
+    """The query that inserts what ``row_of`` gives, with more columns before; what is there stays as it is."""
+    names = (*more, *(f'"{name}"' for name in _COLUMNS))
+    marks = ", ".join("?" * len(names))
+    return f"INSERT INTO decisions ({', '.join(names)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608
+
+
+class Database:
+    """Writes records; for one thread, which opens and closes the connection.
+
+    If SQLite or the disk fails, methods raise ``sqlite3.Error`` or ``OSError``.
+    """
+
+    def __init__(self, folder: Path, settings: LogSettings) -> None:
+        self._path = folder / DATABASE
+        self.name = str(self._path)
+        self._settings = settings
+        self._connection: sqlite3.Connection | None = None
+        #: identity of the file that it is connected to
+        self._inode = 0
+        #: whether its pages have been looked at
+        self._is_checked = False
+        #: rows since the last check of their number
+        self._written = 0
+
+    def append(self, entries: list[LogEntry], moment: float) -> None:
+        """Append records, all or none; remove old rows after as many as could exceed the limit."""
+        if not self._settings.rows:
+            return
+        with self._connected() as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(insert_into(), (row_of(fields, line) for fields, line in entries))
+        self._written += len(entries)
+        if self._written > self._settings.rows // 10:
+            self._written = 0
+            self.tidy(moment)
+
+    def tidy(self, moment: float) -> None:
+        """Remove rows that are too old or too many, or the file if the settings want none; and what was set aside then.
+
+        ``moment`` is in seconds since 1970.
+        """
+        kept_since = moment - self._settings.days * _SECONDS_A_DAY
+        remove_aside(self._path, kept_since if self._settings.rows else inf)
+        if not self._settings.rows:
+            for ending in ("", *BESIDE):
+                self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
+            return
+        if not self._path.exists():
+            return
+        oldest = time_text(kept_since)
+        too_many = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
+        with self._connected() as connection:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("DELETE FROM decisions WHERE time < ?", (oldest,))
+                connection.execute(too_many, (self._settings.rows,))
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+    def close(self) -> None:
+        """Close the connection; the next batch opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """A connection to the current file; a failure closes it, and sets a damaged file aside."""
+        try:
+            if self._connection is None or self._inode != _inode(self._path):  # the old file may have been removed
+                self.close()
+                self._connect()
+            assert self._connection is not None
+            yield self._connection
+        except sqlite3.Error as error:
+            self.close()
+            # only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have exactly this class; others have subclasses. Another process
+            # may have set it aside since, and begun a new one.
+            if type(error) is sqlite3.DatabaseError and self._inode == _inode(self._path):
+                with suppress(OSError):
+                    self._set_aside(str(error))
+            raise
+
+    def _set_aside(self, why: str | None = None) -> None:
+        """Begin a new file in the place of a damaged one; of those that were set aside before, none is kept."""
+        told = rescue(self._path, LOG, why=why)
+        if told is not None:
+            logger.warning("hushlist: %s", told)
+            remove_aside(self._path, inf, kept=1)
+
+    def _connect(self) -> None:
+        make_private(self._path.parent)
+        if not self._is_checked:
+            self._set_aside()
+            self._is_checked = True
+        # SQLite would use the umask, which may let others read it; the files beside it get its permissions
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE))
+        self._connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
+        self._inode = _inode(self._path)
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self._connection.executescript(_FIRST + _SCHEMA)
+        elif version != _VERSION:
+            raise sqlite3.NotSupportedError(f"its version is {version}, not {_VERSION}")
+        self._connection.executescript(_ALWAYS)
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def row_of(fields: LogFields, line: bytes) -> list[str | None]:
+    """The columns of a record and its line."""
+    return [*(_text(fields.get(name)) for name in _NAMED), _text(host_of_record(fields)), line.decode("ascii")]
+
+
+def _text(value: object) -> str | None:
+    """Text that databases accept: without surrogates and NUL."""
+    return None if value is None else str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+#: the fields that ``top_values`` can count by
+COUNTED = ("list", "category", "client", "rule", "host", "action")
+
+
+def counted_value(fields: LogFields, by: str) -> str | None:
+    """The value that ``top_values`` counts a record under."""
+    value = host_of_record(fields) if by == "host" else fields.get(by)
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilters:
+    """A record has to fit every given filter."""
+
+    action: str | None = None
+    #: any of these: an address and its pseudonym
+    clients: Sequence[str] = ()
+    users: Sequence[str] = ()
+    #: this category and its subordinates
+    category: Hrn | None = None
+    #: name or title
+    list_name: str | None = None
+    #: this host and its subdomains; canonical
+    host: str | None = None
+    #: as ``time_text`` writes them; from the first on, and before the second
+    since: str | None = None
+    until: str | None = None
+
+    def fits(self, fields: LogFields) -> bool:
+        host, time = host_of_record(fields) or "", str(fields.get("time", ""))
+        category = str(fields.get("category", ""))
+        return all(
+            (
+                self.action is None or fields.get("action") == self.action,
+                not self.clients or fields.get("client") in self.clients,
+                not self.users or fields.get("user") in self.users,
+                self.category is None or category == str(self.category) or category.startswith(f"{self.category}/"),
+                self.list_name is None or self.list_name in (fields.get("list"), fields.get("title")),
+                self.host is None or host == self.host or host.endswith(f".{self.host}"),
+                self.since is None or time >= self.since,
+                self.until is None or time < self.until,
+            )
+        )
+
+    def condition(self) -> tuple[str, list[str]]:
+        """The same as an SQL condition for the columns of SQLite's table, with the values of its question marks."""
+        parts = list(self._parts())
+        text = " AND ".join(f"({part})" for part, _ in parts) or "TRUE"
+        return text, [value for _, values in parts for value in values]
+
+    def _parts(self) -> Iterator[tuple[str, Sequence[str]]]:
+        if self.action is not None:
+            yield "action = ?", [self.action]
+        for column, names in (("client", self.clients), ('"user"', self.users)):
+            if names:
+                yield f"{column} IN ({', '.join('?' * len(names))})", names
+        if self.category is not None:
+            name = str(self.category)
+            yield "category = ? OR substr(category, 1, length(?)) = ?", [name, f"{name}/", f"{name}/"]
+        if self.list_name is not None:
+            yield "list = ? OR title = ?", [self.list_name, self.list_name]
+        if self.host is not None:
+            # not from the end, which PostgreSQL does not count from
+            below = "host = ? OR substr(host, 1 + length(host) - length(?)) = ?"
+            yield below, [self.host, f".{self.host}", f".{self.host}"]
+        if self.since is not None:
+            yield "time >= ?", [self.since]
+        if self.until is not None:
+            yield "time < ?", [self.until]
+
+
+#: where a log is: its folder, or a database
+LogPlace = Path | PostgresAddress
+
+
+def _ask(folder: LogPlace, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
+    """Rows of text and number, and no others; ``None`` if there is no file, or none that can be read."""
+    if isinstance(folder, PostgresAddress):
+        return _ask_server(folder, question, values)
+    if not (folder / DATABASE).exists():
+        return None
+    address = (folder / DATABASE).absolute().as_uri() + "?mode=rw"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+        connection.execute("PRAGMA query_only = 1")
+        if connection.execute("PRAGMA user_version").fetchone() == (_VERSION,):
+            return _textual(connection.execute(question, values))
+    return None
+
+
+def _textual(rows: SqlResult) -> list[tuple[str, int]]:
+    """No proxy writes NULL or octets, but whoever has the database may."""
+    return [row for row in rows if isinstance(row[0], str)]
+
+
+def _ask_server(address: PostgresAddress, question: str, values: Sequence[str | int]) -> list[tuple[str, int]]:
+    try:
+        with closing(PostgresDatabase(address, "log")) as database, database.asking() as connection:
+            return _textual(connection.execute(question, values))
+    except DatabaseError as error:
+        raise OSError(f"{address}: {error}") from error
+
+
+def has_log(folder: LogPlace) -> bool:
+    if isinstance(folder, PostgresAddress):
+        return bool(_ask_server(folder, "SELECT 'all', number FROM decisions LIMIT 1", []))
+    return any((folder / name).exists() for name in (CURRENT, DATABASE)) or bool(older_files(folder))
+
+
+def newest_records(folder: LogPlace, filters: LogFilters, number: int, *, only_lines: bool = False) -> list[LogFields]:
+    """The last records that fit, the oldest of them first; ``only_lines``: do not ask SQLite."""
+    condition, values = filters.condition()
+    question = f"SELECT record, number FROM decisions WHERE {condition} ORDER BY number DESC LIMIT ?"  # noqa: S608
+    rows = None if only_lines and isinstance(folder, Path) else _ask(folder, question, [*values, number])
+    if rows is not None:
+        return _of_rows(reversed(rows))
+    found = (fields for fields in _newest_first(folder) if filters.fits(fields))
+    return list(islice(found, number))[::-1]
+
+
+def top_values(folder: LogPlace, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
+    """The most frequent values of ``by``, one of ``COUNTED``, in the records that fit, each with its count."""
+    condition, values = filters.condition()
+    question = (
+        f"SELECT {by}, count(*) FROM decisions WHERE {by} IS NOT NULL AND {condition} "  # noqa: S608
+        f"GROUP BY {by} ORDER BY 2 DESC, 1 LIMIT ?"
+    )
+    rows = _ask(folder, question, [*values, number])
+    if rows is not None:
+        return rows
+    names = (counted_value(fields, by) for fields in _newest_first(folder) if filters.fits(fields))
+    counts = Counter(name for name in names if name is not None)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+def shown_values(counts: Iterable[tuple[str, int]], by: str, privacy: Privacy) -> list[tuple[str, int]]:
+    """What ``top_values`` gives, as it may be shown, the most frequent first."""
+    if by != "client":
+        return list(counts)
+    shown = Counter[str]()
+    for name, number in counts:
+        shown[logged_name("client", name, privacy) or ""] += number
+    del shown[""]
+    return shown.most_common()
+
+
+def sampled_records(folder: LogPlace, since: str, most: int) -> list[LogFields]:
+    """At most so many of the records since a moment, spread evenly over all of them."""
+    counted = _ask(folder, "SELECT 'all', count(*) FROM decisions WHERE time >= ?", [since])
+    if counted is not None:
+        step = max(1, -(-counted[0][1] // most))
+        question = "SELECT record, number FROM decisions WHERE time >= ? AND number % ? = 0 ORDER BY number LIMIT ?"
+        return _of_rows(_ask(folder, question, [since, step, most]) or ())
+    found, step = list[LogFields](), 1
+    records = takewhile(lambda fields: str(fields.get("time", "")) >= since, _newest_first(folder))
+    for at, fields in enumerate(islice(records, _MOST_LINES)):
+        if at % step == 0:
+            found.append(fields)
+        if len(found) > most:
+            found, step = found[::2], step * 2
+    return found[::-1]
+
+
+def counts_over_time(folder: LogPlace, since: str) -> list[tuple[str, int]] | None:
+    """How many records each minute since a time has: the minute (in UTC), a space and the action, with their number.
+
+    ``None`` if SQLite cannot answer: to read all lines for it would take too long.
+    """
+    question = (
+        "SELECT substr(time, 1, 16) || ' ' || action, count(*) FROM decisions "
+        "WHERE time >= ? AND action != 'lost' GROUP BY 1 ORDER BY 1"
+    )
+    return _ask(folder, question, [since])
+
+
+def find_records(folder: LogPlace, reference: str) -> list[LogFields]:
+    """The records with a reference: nearly always one."""
+    question = "SELECT record, number FROM decisions WHERE reference = ? ORDER BY number"
+    rows = _ask(folder, question, [reference])
+    if rows or isinstance(folder, PostgresAddress):
+        return _of_rows(rows or ())
+    # SQLite may not have it yet, or not any more
+    return [fields for fields in _newest_first(folder) if fields.get("reference") == reference]
+
+
+def _of_rows(rows: Iterable[tuple[str, int]]) -> list[LogFields]:
+    return list(parse_lines(line.encode() for line, _ in rows))
+
+
+def _finite(text: str) -> float:
+    if isfinite(number := float(text)):
+        return number
+    raise ValueError(text)
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def parse_lines(lines: Iterable[bytes]) -> Iterator[LogFields]:
+    """The records of lines; invalid lines, such as half a line after a power cut, are skipped.
+
+    Numbers that JSON has not, such as NaN, are invalid: whoever prints a record would print them.
+    """
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            fields = _DECODER.decode(line.decode())
+            if isinstance(fields, dict):
+                yield fields
+
+
+def _newest_first(folder: LogPlace) -> Iterator[LogFields]:
+    assert isinstance(folder, Path)
+    for lines in read_newest_first(folder):
+        yield from parse_lines(reversed(lines))
+
+
+def follow(folder: LogPlace) -> Generator[list[LogFields], None, None]:
+    """New records as they are written, across new files: each step gives those since the last, the first none."""
+    return _follow_server(folder) if isinstance(folder, PostgresAddress) else _follow_lines(folder)
+
+
+#: records that are asked for again: a number may be taken before a lower one can be seen
+_OVERLAP = 10_000
+
+
+def _follow_server(address: PostgresAddress) -> Generator[list[LogFields], None, None]:
+    seen = _ask_server(address, "SELECT 'all', number FROM decisions ORDER BY number DESC LIMIT ?", [_OVERLAP])
+    last = seen[0][1] if seen else 0
+    known = {number for _, number in seen}
+    yield []
+    while True:
+        question = "SELECT record, number FROM decisions WHERE number > ? ORDER BY number"
+        rows = [row for row in _ask_server(address, question, [last - _OVERLAP]) if row[1] not in known]
+        known |= {number for _, number in rows}
+        last = max((last, *(number for _, number in rows)))
+        known = {number for number in known if number > last - _OVERLAP}
+        yield _of_rows(rows)
+
+
+def _follow_lines(folder: Path) -> Generator[list[LogFields], None, None]:
+    path = folder / CURRENT
+    file, rest = _opened(path), b""
+    if file is not None:
+        file.seek(0, os.SEEK_END)
+    try:
+        yield []
+        while True:
+            found: list[LogFields] = []
+            while True:
+                # checked before the rest is read: a file that was set aside by then gets no more lines
+                is_aside = file is None or not _is_at(file, path)
+                if file is not None:
+                    *lines, rest = (rest + file.read()).split(b"\n")
+                    found += parse_lines(lines)
+                if not is_aside:
+                    break
+                if file is not None:
+                    file.close()
+                file, rest = _opened(path), b""
+                if file is None:
+                    break
+            yield found
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _opened(path: Path) -> BinaryIO | None:
+    with suppress(FileNotFoundError):
+        return open_regular(path)
+    return None
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,241 @@
+"""A log record: one decision, without private data that must not be logged.
+
+User information of a URL is never logged; the settings say whether a query, an address and a user's name are. A line is
+ASCII without control characters, so no request can start a line of its own in the log.
+
+>>> to_line({"reference": "003F8KQ71Z", "user": "me\\nyou"})
+b'{"reference": "003F8KQ71Z", "user": "me\\\\nyou"}\\n'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from hushlist.core.decide.decision import STOPPING, Decision, original_url
+from hushlist.core.errors import UrlError, to_json
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
+from hushlist.core.url.normalization import percent_decode_repeatedly
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import Request, canonical_url
+from hushlist.extensions.journal.log_identifiers import is_pseudonym
+
+#: most characters of each text in a record
+MOST_SHOWN = 4096
+#: in place of an action, for a record about the log itself: some records could not be written
+LOST = "lost"
+
+#: the logged fields of one decision: plain types, in the order of a line; unknown fields are left out
+LogFields = dict[str, object]
+#: the same with its line
+LogEntry = tuple[LogFields, bytes]
+
+
+class Privacy(NamedTuple):
+    """What a record may contain."""
+
+    queries: LoggedQueries = LoggedQueries.KEEP
+    clients: LoggedClients = LoggedClients.KEEP
+    #: from a kind (``client`` or ``user``) and a name to a pseudonym; only for ``LoggedClients.PSEUDONYM``
+    pseudonym: Callable[[str, str], str] = lambda kind, name: ""
+
+
+#: octets of memory that a header field takes besides its own
+_OF_A_FIELD = 128
+
+
+class LogRecord(NamedTuple):
+    """One decision and its client; cheap to make, formatted only when written."""
+
+    #: the number that the block page shows
+    reference: str
+    #: seconds since 1970
+    moment: float
+    decision: Decision
+    #: the address; and the user's name in the proxy, never a password
+    client: str | None = None
+    user: str | None = None
+    group: str | None = None
+    method: str | None = None
+    #: dry run: the request would be blocked, but passed
+    would_block: bool = False
+    #: the temporary override that let it pass
+    grant: str | None = None
+    #: time of the decision, in µs
+    duration: int | None = None
+    #: as the client sent it
+    request: Request | None = None
+
+    @property
+    def octets(self) -> int:
+        """About how many octets of memory it holds, with those of the request's header fields, which it keeps."""
+        asked = self.request or self.decision.asked
+        if not isinstance(asked, Request):
+            return len(asked)
+        return len(asked.target) + sum([_OF_A_FIELD + len(name) + len(value) for name, value in asked.fields])
+
+    def is_wanted(self, what: LoggedRequests) -> bool:
+        decision = self.decision
+        if what is LoggedRequests.ALL or decision.action in STOPPING or self.would_block or self.grant is not None:
+            return True
+        noted = decision.action is not Action.PASS or decision.fault is not None or bool(decision.matches)
+        return what is LoggedRequests.NOTED and noted
+
+    def fields(self, privacy: Privacy) -> LogFields:
+        decision = self.decision
+        winner = decision.winner
+        terms = None if winner is None else winner.rule.terms
+        tags = [{"list": tag.rule.terms.list, "category": tag.rule.terms.category} for tag in decision.tags]
+        found: LogFields = {
+            "reference": self.reference,
+            "time": time_text(self.moment),
+            "client": who("client", None if self.client is None else address_text(self.client), privacy),
+            "user": who("user", self.user, privacy),
+            "group": self.group,
+            "method": self.method,
+            "url": url_of(decision, privacy),
+            "original": self.request and _original_of(decision, self.request, privacy),
+            "action": decision.action.value,
+            "would_block": self.would_block or None,
+            **{name: getattr(terms, name, None) for name in ("layer", "category", "list", "title")},
+            "rule": winner and terms and f"{terms.source}:{winner.rule.line}",
+            "expression": winner and _without_query(_readable(winner.expression), privacy),
+            "reason": terms and terms.reason,
+            "via": winner and winner.via,
+            "tags": tags or None,
+            "fault": decision.fault,
+            "grant": self.grant,
+            "duration": self.duration,
+        }
+        return {name: _cut(value) for name, value in found.items() if value is not None}
+
+
+def lost_record(reference: str, moment: float, number: int) -> LogFields:
+    """The record that says that records are missing from the log."""
+    reason = f"{number} records could not be written"
+    return {"reference": reference, "time": time_text(moment), "action": LOST, "reason": reason, "lost": number}
+
+
+def to_line(fields: LogFields) -> bytes:
+    """One line of JSON, with its line end."""
+    return to_json(fields).encode("ascii") + b"\n"
+
+
+def time_text(moment: float) -> str:
+    """ISO 8601 in UTC with milliseconds; sorts by time.
+
+    >>> time_text(1_798_151_400.25)
+    '2026-12-24T22:30:00.250Z'
+    """
+    seconds, milliseconds = divmod(int(moment * 1000), 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03}Z"
+
+
+def who(kind: str, name: str | None, privacy: Privacy) -> str | None:
+    """What may be logged about a ``client`` or ``user``."""
+    if name is None or privacy.clients is LoggedClients.DROP:
+        return None
+    return name if privacy.clients is LoggedClients.KEEP else privacy.pseudonym(kind, name)
+
+
+def logged_name(kind: str, name: str, privacy: Privacy) -> str | None:
+    """A ``client`` or ``user`` of a record as it may be shown: it may be older than the setting."""
+    is_kept = privacy.clients is LoggedClients.PSEUDONYM and is_pseudonym(name)
+    return name if is_kept else who(kind, name, privacy)
+
+
+def shown_record(fields: LogFields, privacy: Privacy) -> LogFields:
+    """A record as it may be shown, which may have been written when more was kept.
+
+    >>> nothing = Privacy(LoggedQueries.DROP, LoggedClients.DROP)
+    >>> shown_record({"client": "10.0.0.7", "url": "http://h.example/?q"}, nothing)
+    {'url': 'http://h.example/'}
+    """
+    shown = dict(fields)
+    for kind in ("client", "user"):
+        if kind in shown:
+            shown[kind] = logged_name(kind, str(shown[kind]), privacy)
+    for name in ("url", "original", "expression"):
+        if isinstance(text := shown.get(name), str):
+            shown[name] = _without_query(text, privacy)
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
+_PORT = re.compile(r":[0-9]*\Z")
+
+
+def host_of_record(fields: LogFields) -> str | None:
+    """The host of a record's URL.
+
+    >>> host_of_record({"url": "http://h.example:81/x"}), host_of_record({"url": "http://[::1]/"})
+    ('h.example', '[::1]')
+    """
+    found = _HOST.match(str(fields.get("url", "")))
+    return _PORT.sub("", found[1]) or None if found else None
+
+
+# -- URLs --------------------------------------------------------------------------------------------------------------
+
+_QUERY = re.compile(r"[?#].*", re.DOTALL)
+#: user information in a URL inside a URL; a canonical URL itself has none
+_USER_WITHIN = re.compile(rb"//[^/?#\\]*@")
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
+#: "@", plain or escaped any number of times
+_AT = re.compile(rb"@|%(?:25)*40")
+
+
+def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B008  it is immutable
+    """The canonical URL as text; for an unreadable URL, only what cannot be user information.
+
+    >>> url_of(Decision(Action.BLOCK, fault="its port is no number", asked=b"http://me:se/cret@h:x/?a"))
+    'http://h:x/?a'
+    """
+    octets = decision.canonical
+    if octets is None or decision.fault is not None:
+        asked = decision.asked if octets is None else octets
+        try:
+            octets = canonical_url(asked)
+        except UrlError:
+            octets = _unreadable(asked.url if isinstance(asked, Request) else asked)
+    return _without_query(_readable(octets), privacy)
+
+
+def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str | None:
+    """The URL as sent; ``None`` if it is the canonical URL, or its escapes hide what must not be logged."""
+    url = original_url(decision, request)
+    if url is None:
+        return None
+    text = _without_query(url.decode("ascii", "backslashreplace"), privacy)
+    if privacy.queries is LoggedQueries.DROP:
+        plain = percent_decode_repeatedly(to_bytes(text)).decode("latin-1")
+        if _QUERY.search(plain) or text == url_of(decision, privacy):
+            return None
+    return text
+
+
+def _readable(octets: bytes) -> str:
+    return _USER_WITHIN.sub(b"//", octets).decode("ascii", "backslashreplace")
+
+
+def _unreadable(url: bytes) -> bytes:
+    """An unreadable URL may have user information anywhere before its last "@", so all of that is left out."""
+    end = max((at.end() for at in _AT.finditer(url)), default=None)
+    if end is None:
+        return url
+    scheme = _SCHEME.match(url)
+    return (scheme[0] if scheme else b"") + url[end:]
+
+
+def _without_query(text: str, privacy: Privacy) -> str:
+    return _QUERY.sub("", text) if privacy.queries is LoggedQueries.DROP else text
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, str) and len(value) > MOST_SHOWN:
+        return value[:MOST_SHOWN] + "..."
+    return value

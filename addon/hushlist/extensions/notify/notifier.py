@@ -1,0 +1,163 @@
+"""Sends notices by a policy's channels: each has a thread and a bounded queue, and is tried again after a fault."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Full, Queue
+from threading import Event, Lock, Thread
+from time import monotonic
+
+from hushlist.core.errors import logger_of
+from hushlist.extensions.notify.delivery import DeliveryError, deliver
+from hushlist.extensions.notify.notify_channels import Channel
+
+logger = logger_of(__name__)
+
+#: notices that wait for one channel; those that are sent within so many seconds: a flood must not fill a phone
+MOST_WAITING = 100
+MOST_NOTICES, WITHIN = 30, 3600.0
+#: of these, those that one client can cause: it must not use up what others need
+MOST_OF_CLIENT = 10
+#: seconds before each further try of one notice
+PAUSES = (2.0, 10.0, 60.0, 300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What people are told."""
+
+    #: one line
+    title: str
+    message: str
+    #: the same for programs, in plain types
+    details: dict[str, object] = field(default_factory=dict)
+    #: who caused it
+    client: str = ""
+    #: the message as a page: it is the summary of a week, and goes to those who take that
+    html: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON; a service such as ntfy knows the first two."""
+        return {"title": self.title, "message": self.message, **self.details}
+
+
+Deliver = Callable[[Channel, Notice], None]
+
+
+class Notifier:
+    """Hands notices to every channel."""
+
+    def __init__(
+        self,
+        channels: Iterable[Channel] = (),
+        send_by: Deliver = deliver,
+        *,
+        pauses: tuple[float, ...] = PAUSES,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._send_by, self._pauses = send_by, pauses
+        self._posts: list[_Post] = []
+        self._clock, self._lock = clock, Lock()
+        #: when, and who caused it
+        self._sent: deque[tuple[float, str]] = deque(maxlen=MOST_NOTICES)
+        self._is_quiet = False
+        self.use(channels)
+
+    def use(self, channels: Iterable[Channel]) -> None:
+        """Use other channels; those that were there go on with what waits for them."""
+        before, posts = [*self._posts], list[_Post]()
+        for channel in channels:
+            known = next((post for post in before if post.channel == channel), None)
+            if known is not None:
+                before.remove(known)
+            posts.append(known or _Post(channel, self._send_by, self._pauses))
+        self._posts = posts
+        for post in before:
+            post.close()
+
+    def send(self, notice: Notice) -> None:
+        """Hand a notice over; waits for nothing, and raises nothing."""
+        if not self._posts:
+            return
+        if notice.html is not None:
+            for post in self._posts:
+                if post.channel.weekly:
+                    post.take(notice)
+            return
+        with self._lock:
+            now = self._clock()
+            recent = [client for at, client in self._sent if now - at < WITHIN]
+            if len(recent) == MOST_NOTICES or recent.count(notice.client) >= MOST_OF_CLIENT:
+                if not self._is_quiet:
+                    logger.warning("hushlist: %d notices within an hour: for a while, some are not sent", len(recent))
+                self._is_quiet = True
+                return
+            self._sent.append((now, notice.client))
+            self._is_quiet = False
+        for post in self._posts:
+            post.take(notice)
+
+    def close(self) -> None:
+        """Stop; what still waits is not sent."""
+        for post in self._posts:
+            post.close()
+
+
+class _Post:
+    """One channel, with its queue and the thread that empties it."""
+
+    def __init__(self, channel: Channel, send_by: Deliver, pauses: tuple[float, ...]) -> None:
+        self.channel, self._send_by, self._pauses = channel, send_by, pauses
+        self._waiting: Queue[Notice | None] = Queue(MOST_WAITING)
+        self._is_over = Event()
+        self._thread: Thread | None = None
+        #: whether the log says that it does not work
+        self._is_told = False
+
+    def take(self, notice: Notice) -> None:
+        """Queue a notice; if too many wait, it is lost."""
+        try:
+            self._waiting.put_nowait(notice)
+        except Full:
+            self._tell("too many notices wait for it")
+            return
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="hushlist: notify", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        self._is_over.set()
+        with suppress(Full):  # then the thread has something to wake up for
+            self._waiting.put_nowait(None)
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            notice = self._waiting.get()
+            if notice is not None:
+                self._send(notice)
+
+    def _send(self, notice: Notice) -> None:
+        channel = self.channel
+        for pause in (0.0, *self._pauses):
+            if self._is_over.wait(pause):
+                return
+            try:
+                self._send_by(channel, notice)
+            except DeliveryError as error:
+                channel = error.rest or channel
+                self._tell(str(error))
+            except Exception as error:  # its text may quote a secret
+                self._tell(f"{type(error).__name__}")
+            else:
+                if self._is_told:
+                    logger.info("hushlist: notices go out again by %s", self.channel.name)
+                self._is_told = False
+                return
+
+    def _tell(self, why: str) -> None:
+        if not self._is_told:
+            logger.warning("hushlist: no notice goes out by %s: %s", self.channel.name, why)
+        self._is_told = True

@@ -1,0 +1,146 @@
+"""Counts what is let through for quotas, also for as long as it lasts, and ends it when its minutes are used up.
+
+A request counts when it is let through; one of the background, by ``is_background``, only if its answer is a page or a
+stream. What lasts longer (a download, a WebSocket, events, a connection that is not decrypted) counts in each later
+minute in which octets flow on its client's connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from mitmproxy import connection, http
+
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.errors import logger_of
+from hushlist.core.match.rule import TimeLimit
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.pass_through import KEEP
+from hushlist.core.url.request import Request
+from hushlist.extensions.quotas.quota_meter import is_passive, quotas_of
+from hushlist.extensions.quotas.quotas import Quota
+from hushlist.proxy.connections.client_connections import end_connection, is_gone, last_activity
+from hushlist.proxy.flow_request import client_of_connection
+from hushlist.proxy.runtime import Runtime
+
+logger = logger_of(__name__)
+
+#: what is asked again before the event loop does something else
+AT_ONCE = 100
+
+
+@dataclass(slots=True)
+class _Use:
+    """Something that was let through, and may last."""
+
+    client_conn: connection.Client
+    request: Request
+    client: Client
+    group: str
+    is_connection: bool
+    #: the last minute that it was asked about
+    minute: int
+    #: when octets flowed on the client's connection
+    active: float
+    #: quotas for which it is in the background as long as its answer does not say otherwise
+    waiting: Sequence[Quota]
+
+
+class MeteredUse:
+    """What has a quota and goes on. Only the event loop uses it; if anything fails here, what is asked about ends."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._uses: WeakKeyDictionary[http.HTTPFlow | connection.Client, _Use] = WeakKeyDictionary()
+
+    def begin(
+        self,
+        used: http.HTTPFlow | connection.Client,
+        client: connection.Client,
+        judgement: Judgement,
+        *,
+        goes_on: bool = False,
+    ) -> None:
+        """Count a request, or a connection that is not decrypted, which is let through.
+
+        A connection counts once: what is known of it first has all its names, and ``look`` counts it further. So does a
+        request that ``goes_on``: it was let through before, when there may have been no quota.
+        """
+        is_request = isinstance(used, http.HTTPFlow)
+        if (goes_on or not is_request) and used in self._uses:
+            return
+        meter, engine, decision = self._runtime.quotas, self._runtime.engine, judgement.decision
+        if meter is None or engine is None or not quotas_of(judgement.settings.quotas, decision):
+            return
+        waiting = meter.count(judgement, engine, is_request=is_request)
+        self._uses[used] = _Use(
+            client,
+            judgement.request,
+            judgement.client,
+            decision.group,
+            not is_request,
+            meter.minute,
+            last_activity(client),
+            waiting,
+        )
+
+    def answered(self, flow: http.HTTPFlow) -> None:
+        """Look at the head of an answer: whatever the request said of itself, a page or a stream is used."""
+        meter = self._runtime.quotas
+        use = None if meter is None else self._uses.get(flow)
+        if use is None or meter is None or not use.waiting or flow.response is None:
+            return
+        if not is_passive(flow.response.status_code, flow.response.headers.get("content-type")):
+            meter.count_for(use.waiting, use.client, use.group)
+            use.waiting = ()
+
+    async def look(self) -> None:
+        """Count what goes on in a new minute, and end what is used up; called each second."""
+        for number, (used, use) in enumerate(list(self._uses.items())):
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+            if _is_over(used, use):
+                self._uses.pop(used, None)
+                continue
+            try:
+                self._look_at(used, use)
+            except Exception as error:
+                if not self._runtime.failure_policy.lets_pass(error, "connection"):
+                    self._end(used, use)
+
+    def _look_at(self, used: http.HTTPFlow | connection.Client, use: _Use) -> None:
+        meter, engine = self._runtime.quotas, self._runtime.engine
+        active, before = last_activity(use.client_conn), use.active
+        use.active = active
+        if meter is None or engine is None or active == before or meter.minute == use.minute:
+            return
+        use.minute = meter.minute
+        client = client_of_connection(use.client_conn) if use.is_connection else use.client
+        judgement = self._runtime.judge(use.request, client, is_connection=use.is_connection, goes_on=True)
+        if judgement is None:
+            return
+        winner = judgement.decision.winner
+        is_limited = winner is not None and isinstance(winner.rule.pattern, TimeLimit)
+        if not (judgement.stops and is_limited):
+            meter.count(judgement, engine, is_request=False)
+        elif not use.is_connection or judgement.settings.relayed != KEEP:
+            self._end(used, use)
+            self._runtime.record_connection(judgement)
+
+    def _end(self, used: http.HTTPFlow | connection.Client, use: _Use) -> None:
+        self._uses.pop(used, None)
+        end_connection(use.client_conn)
+
+
+def _is_over(used: http.HTTPFlow | connection.Client, use: _Use) -> bool:
+    return is_gone(use.client_conn) or (isinstance(used, http.HTTPFlow) and is_over(used))
+
+
+def is_over(flow: http.HTTPFlow) -> bool:
+    """Whether nothing more comes of a request: neither of its body, nor an answer, nor, by a WebSocket, a message."""
+    lasts = flow.websocket or flow.response
+    has_ended = flow.request.timestamp_end is not None and lasts is not None and lasts.timestamp_end is not None
+    return flow.error is not None or has_ended

@@ -1,0 +1,218 @@
+"""Brings lists of Safe Browsing up to date: those of one server that are due, by one question.
+
+The copy of such a list is a list of the format ``sha256``, and its state is the ``etag``. Its server proves it by a
+checksum. No gate holds it back, since whatever fits is confirmed before it counts. The server is not asked before the
+time that it has said, or that its failures ask for, whoever wants it; but with another API key, it is.
+
+Spec: Safe Browsing v4, Request Frequency
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from hushlist.core.errors import FetchError
+from hushlist.core.system.files import LONGEST_LIST, read_regular, reason_of
+from hushlist.extensions.safe_browsing.prefix_list import PrefixList, checksum_of
+from hushlist.extensions.safe_browsing.prefix_service import updated
+from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList, back_off
+from hushlist.extensions.subscriptions.list_fetch import LONGEST_FETCH
+from hushlist.extensions.subscriptions.list_outcome import ListUpdate, Outcome
+from hushlist.extensions.subscriptions.list_store import ROLLED_BACK, ListStore
+from hushlist.extensions.subscriptions.subscription import SubscribedList
+
+#: seconds between two questions for updates whose server names none, and the longest that it may name
+_SHORTEST_WAIT, _LONGEST_WAIT = 60.0, 86400.0
+#: seconds after the start: "at a random interval between 0 and 1 minutes"
+_LONGEST_START = 60.0
+
+
+def server_store(policy: Path, service: SafeBrowsing) -> ListStore:
+    """What is known of a server: its failures. It has no copies."""
+    return ListStore(policy, f"Safe Browsing server\n{service.account}")
+
+
+def wait_at_start(lists: Iterable[SubscribedList], draw: Callable[[], float] = random.random) -> None:
+    """Have lists wait that are due when a proxy starts; those of which there is no copy are fetched at once.
+
+    ``draw`` gives a random number from 0 to 1.
+    """
+    moments: dict[str, float] = {}
+    now = time.time()
+    for own in lists:
+        named = own.subscription.prefixes
+        if named is None or own.store.current() is None or not own.store.state().is_due(now):
+            continue
+        if named.service.account not in moments:  # they are asked for together
+            moments[named.service.account] = now + draw() * _LONGEST_START
+        with suppress(OSError), own.store.locked(0):
+            own.store.note(next_try=moments[named.service.account])
+
+
+def update_threat_lists(
+    policy: Path, lists: Sequence[SubscribedList], *, only_due: bool, own_ports: Sequence[int]
+) -> Iterator[ListUpdate]:
+    """Update lists of one server, and say of each what became of it; with ``only_due``, of those that were due."""
+    patience = 0 if only_due else LONGEST_FETCH
+    server, locked = server_store(policy, _named(lists[0]).service), list[SubscribedList]()
+    with ExitStack() as locks:
+        try:
+            locks.enter_context(server.locked(patience))
+            for own in lists:
+                locks.enter_context(own.store.locked(patience))
+                locked.append(own)
+        except OSError as error:
+            is_taken = isinstance(error, BlockingIOError)
+            why = str(error) if is_taken else f"{error.filename or server.folder}: {reason_of(error)}"
+            if not (is_taken and only_due):
+                yield from (_failed(own, why) for own in lists[len(locked) :])
+        if not locked:
+            return
+        try:
+            yield from _locked_updates(server, locked, only_due=only_due, own_ports=own_ports)
+        except OSError as error:  # not even that can be noted
+            why = f"{error.filename or server.folder}: {reason_of(error)}"
+            yield from (_failed(own, why) for own in locked)
+
+
+def _named(own: SubscribedList) -> ThreatList:
+    assert own.subscription.prefixes is not None
+    return own.subscription.prefixes
+
+
+def _failed(own: SubscribedList, why: str) -> ListUpdate:
+    return ListUpdate(own.subscription.url, Outcome.FAILED, why)
+
+
+def _locked_updates(
+    server: ListStore, lists: Sequence[SubscribedList], *, only_due: bool, own_ports: Sequence[int]
+) -> Iterator[ListUpdate]:
+    """The same of lists whose locks are held."""
+    now, asked = time.time(), dict[ThreatList, SubscribedList]()
+    failures = server.state()
+    for own in lists:
+        state = own.store.state()
+        if state.is_due(now) or state.last_modified != _key_mark(own):
+            if failures.is_due(now):
+                asked[_named(own)] = own
+                continue
+            state = own.store.note(
+                origin=own.subscription.url,
+                next_try=failures.next_try,
+                fault=failures.fault,
+                faults=failures.faults,
+                last_modified=_key_mark(own),
+            )
+        if not only_due:
+            shown = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.next_try))
+            why = f"it is not asked again before {shown}{f': {state.fault}' if state.fault else ''}"
+            yield ListUpdate(own.subscription.url, Outcome.FAILED if state.fault else Outcome.UNCHANGED, why)
+    if not asked:
+        return
+    try:
+        found = updated({named: _known_prefixes(own) for named, own in asked.items()}, own_ports)
+    except FetchError as error:
+        until = _note_failure(server, lists, failures.faults + 1, error)
+        yield from (_note_fault(own, str(error), time.time(), until) for own in asked.values())
+        return
+    now = time.time()  # the same for all, so that they are due together again
+    refusal = next((one for one in found.values() if isinstance(one, FetchError) and one.is_refusal), None)
+    if refusal is not None:
+        _note_failure(server, lists, failures.faults + 1, refusal)
+    elif failures.faults:
+        server.note(tried=now, next_try=0.0, fault="", faults=0)
+    for named, own in asked.items():
+        answer = found[named]
+        try:
+            if not isinstance(answer, FetchError):
+                yield _use(own, *answer, now)
+                continue
+            yield _note_fault(own, str(answer), now, wait=min(answer.retry_after, _LONGEST_WAIT))
+        except OSError as error:
+            yield _note_fault(own, reason_of(error), now)
+
+
+def _note_failure(server: ListStore, lists: Sequence[SubscribedList], faults: int, error: FetchError) -> float:
+    """Leave a server alone; until when."""
+    now = time.time()
+    until = now + max(back_off(faults, random.random()), min(error.retry_after, _LONGEST_WAIT))  # noqa: S311
+    url = _named(lists[0]).service.server
+    server.note(origin=url, tried=now, next_try=until, fault=str(error)[:1000], faults=faults)
+    return until
+
+
+def _note_fault(own: SubscribedList, why: str, now: float, until: float | None = None, wait: float = 0.0) -> ListUpdate:
+    """Leave a list alone until a moment, or as long as its own failures ask for, and its server (``wait``)."""
+    faults = own.store.state().faults + 1
+    own.store.note(
+        origin=own.subscription.url,
+        tried=now,
+        next_try=now + max(back_off(faults, random.random()), wait) if until is None else until,  # noqa: S311
+        last_modified=_key_mark(own),
+        fault=why[:1000],
+        faults=faults,
+    )
+    return _failed(own, why)
+
+
+def _use(own: SubscribedList, found: PrefixList, wait: float, now: float) -> ListUpdate:
+    """Put a list into force as its server has it now."""
+    store = own.store
+    state, current = store.state(), store.current()
+    before = () if current is None else _prefixes_of(current.path)
+    version = store.keep("".join(f"{prefix.hex()}\n" for prefix in found.prefixes).encode("ascii"))
+    outcome = Outcome.UNCHANGED
+    if version.digest in state.rolled_back:
+        store.hold_back(version, [ROLLED_BACK])
+        outcome = Outcome.HELD
+    elif current is None or version.digest != current.digest:
+        store.use(version)
+        outcome = Outcome.UPDATED
+    store.note(
+        origin=own.subscription.url,
+        checked=now,
+        tried=now,
+        next_try=now + min(max(wait, _SHORTEST_WAIT), _LONGEST_WAIT),
+        last_modified=_key_mark(own),
+        etag=b64encode(found.state).decode("ascii"),
+        validated=version.digest,
+        fault="",
+        faults=0,
+    )
+    new, old = set(found.prefixes), set(before)
+    why = ROLLED_BACK if outcome is Outcome.HELD else ""
+    return ListUpdate(own.subscription.url, outcome, why, len(new - old), len(old - new))
+
+
+def _known_prefixes(own: SubscribedList) -> PrefixList:
+    """A list as its copy and its state have it; empty if there is no copy that can be read."""
+    store = own.store
+    state, current, held = store.state(), store.current(), store.held()
+    if state.validated not in (current and current.digest, held and held.stem):
+        return PrefixList()
+    try:
+        prefixes = _read(store.path(state.validated))
+        return PrefixList(prefixes, b64decode(state.etag), checksum_of(prefixes))
+    except (OSError, ValueError):
+        return PrefixList()
+
+
+def _prefixes_of(path: Path) -> tuple[bytes, ...]:
+    with suppress(OSError, ValueError):
+        return _read(path)
+    return ()
+
+
+def _read(path: Path) -> tuple[bytes, ...]:
+    return tuple(map(bytes.fromhex, read_regular(path, LONGEST_LIST).decode("ascii").split()))
+
+
+def _key_mark(own: SubscribedList) -> str:
+    """What tells an API key from another, and nobody which it is."""
+    return hashlib.sha256(b"\0".join((b"API key", _named(own).service.api_key.encode()))).hexdigest()[:16]

@@ -1,0 +1,217 @@
+"""Lists of Safe Browsing: who has them, and what is done with what their server confirms.
+
+>>> from hushlist.core.lists.yaml_nodes import YamlNode
+>>> said = {"version": YamlNode(4, "5"), "lists": YamlNode(5, [YamlNode(5, "mw-4b")]),
+...         "server": YamlNode(6, "https://lists.school.example")}
+>>> service = read_safe_browsing(YamlNode(4, said), ProblemReport("policy.yaml"), lambda name, line: None)
+>>> service.url_of("mw-4b"), service.blocks_unanswered
+('https://lists.school.example/v5/hashList/mw-4b', False)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.extensions.safe_browsing.v4_messages import PlatformType, ThreatEntryType, ThreatType
+from hushlist.extensions.subscriptions.subscription import parts_of
+
+SAFE_BROWSING_KEYS = ("version", "lists", "server", "api-key-file", "category", "no-answer")
+#: who has the lists if the policy does not say so
+GOOGLE = "https://safebrowsing.googleapis.com"
+#: what a server may confirm; anything else is not enforced
+THREATS = tuple(threat.name for threat in ThreatType if threat)
+#: the words of a name in v5 -> what the list is of. Spec: developers.google.com/safe-browsing/reference/Local.Database
+_OF_V5 = {"mw": THREATS[0], "se": THREATS[1], "uws": THREATS[2], "uwsa": THREATS[2], "pha": THREATS[3]}
+_V5_NAME = re.compile(r"([a-z0-9]{1,32})-(4|8|16|32)b")
+#: the list of hashes that are likely safe
+_SAFE = "gc"
+_V4_TYPES = (ThreatType, PlatformType, ThreatEntryType)
+#: of a list in v4 whose name is a threat type alone
+_V4_REST = ("ANY_PLATFORM", "URL")
+_SERVER = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]{1,300}(?:/[A-Za-z0-9._~/-]{0,300})?")
+_API_KEY = re.compile(r"[A-Za-z0-9_.~-]{1,300}")
+_NO_ANSWER = ("pass", "block")
+#: seconds: the first pause after a failed answer, and the longest
+_FIRST_PAUSE, _LONGEST_PAUSE = 15 * 60.0, 86400.0
+
+
+def is_of_google(server: str) -> bool:
+    """Whether Google's terms are about what a server says."""
+    return (urlsplit(server).hostname or "").endswith(".googleapis.com")
+
+
+@dataclass(frozen=True, slots=True)
+class SafeBrowsing:
+    """A server of Safe Browsing, as one entry of a policy names it."""
+
+    #: of the protocol: 4 or 5
+    version: int
+    #: without a slash at the end
+    server: str
+    #: as the policy writes them
+    lists: tuple[str, ...]
+    #: a secret; empty if there is none
+    api_key: str = field(default="", repr=False)
+    #: threat type -> category
+    categories: tuple[tuple[str, str], ...] = ()
+    #: whether a prefix that fits blocks while nobody confirms or denies it
+    blocks_unanswered: bool = False
+
+    @property
+    def key(self) -> str:
+        """What tells it from others; nothing of the API key is in it."""
+        told = (self.version, self.server, self.lists, self.categories, self.blocks_unanswered)
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+    @property
+    def account(self) -> str:
+        """Whom the server takes us for: what it says of waits, and its failures, are about that."""
+        return hashlib.sha256(repr((self.version, self.server, self.api_key)).encode()).hexdigest()[:16]
+
+    @property
+    def is_google(self) -> bool:
+        """Whether Google's terms are about what it says."""
+        return is_of_google(self.server)
+
+    def url_of(self, name: str) -> str:
+        """What people know a list by."""
+        return f"{self.server}/v5/hashList/{name}" if self.version == 5 else f"{self.server}/v4/{name}"
+
+    def category_of(self, threat: str) -> str | None:
+        return dict(self.categories).get(threat)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreatList:
+    """One list of prefixes on a server."""
+
+    service: SafeBrowsing
+    name: str
+
+    @property
+    def types(self) -> tuple[ThreatType, PlatformType, ThreatEntryType]:
+        """What names it in v4."""
+        names = (self.name.split("/") + list(_V4_REST))[:3] if "/" not in self.name else self.name.split("/")
+        return ThreatType[names[0]], PlatformType[names[1]], ThreatEntryType[names[2]]
+
+    @property
+    def size(self) -> int:
+        """Octets of each of its prefixes in v5, as its name says."""
+        return int(self.name.rpartition("-")[2][:-1])
+
+    @property
+    def key(self) -> str:
+        """What tells it from others."""
+        return f"{self.service.key}/{self.name}"
+
+    @property
+    def threat(self) -> str | None:
+        """The threat that it is a list of: no other counts. ``None`` if its name does not tell: any counts."""
+        found = _V5_NAME.fullmatch(self.name)
+        return _OF_V5.get(found[1]) if found else self.name.partition("/")[0]
+
+    @property
+    def category(self) -> str | None:
+        """The category of what it is a list of, as far as its name tells."""
+        return None if self.threat is None else self.service.category_of(self.threat)
+
+
+def back_off(failures: int, random: float) -> float:
+    """Seconds for which a server is left alone after so many failed answers in a row; ``random`` is from 0 to 1.
+
+    >>> back_off(1, 0.0), back_off(2, 0.5), back_off(50, 1.0)
+    (900.0, 2700.0, 86400.0)
+
+    Spec: Safe Browsing v4, Request Frequency: "MIN((2^(N-1) * 15 minutes) * (RAND + 1), 24 hours)"
+    """
+    return min(2.0 ** min(failures - 1, 20) * _FIRST_PAUSE * (random + 1), _LONGEST_PAUSE)
+
+
+def read_safe_browsing(
+    node: YamlNode, report: ProblemReport, read_secret: Callable[[str, int], bytes | None]
+) -> SafeBrowsing | None:
+    """The server that an entry names; ``None`` if there is an error. ``read_secret`` reads a file that is private."""
+    errors = len(report.errors)
+    fields = MappingReader(node, SAFE_BROWSING_KEYS, report)
+    version = fields.number("version", 4, 5)
+    for key in ("version", "lists"):
+        fields.require(key, "safe-browsing")
+    lists = tuple(_names(fields, version or 5))
+    server = (fields.text("server") or GOOGLE).rstrip("/")
+    if why := _fault_of(server):
+        fields.error("server", why, f"server: {server}")
+    api_key = _api_key(fields, read_secret)
+    if server == GOOGLE:
+        fields.require("api-key-file", "api-key-file", "Google's server answers nobody without one: name its file")
+    said = fields.node("category")
+    of_threats = None if said is None else MappingReader(said, THREATS, report)
+    names = ((threat, of_threats.name(threat)) for threat in THREATS) if of_threats is not None else ()
+    categories = tuple((threat, name) for threat, name in names if name is not None)
+    blocks = fields.choice("no-answer", _NO_ANSWER) == "block"
+    if len(report.errors) > errors or version is None or not lists:
+        return None
+    return SafeBrowsing(version, server, lists, api_key, categories, blocks)
+
+
+def _names(fields: MappingReader, version: int) -> Iterator[str]:
+    seen = set()
+    for item in fields.items("lists"):
+        name = item.value if isinstance(item.value, str) else str(item)
+        why = _fault_of_v5(name) if version == 5 else _fault_of_v4(name)
+        if why or name in seen:
+            fields.report.error(item.line, f"lists: {name}", why or "the name is given twice")
+        else:
+            yield name
+        seen.add(name)
+    if "lists" in fields and not seen:
+        fields.error("lists", "expected the names of some")
+
+
+def _fault_of_v5(name: str) -> str | None:
+    found = _V5_NAME.fullmatch(name)
+    if found is None:
+        return "expected a name such as mw-4b, which ends with the length of its hashes"
+    return "it lists what is likely safe, and nothing to stop" if found[1] == _SAFE else None
+
+
+def _fault_of_v4(name: str) -> str | None:
+    words = name.split("/")
+    if len(words) not in (1, 3):
+        return "expected a threat type such as MALWARE, or all three types, such as MALWARE/ANY_PLATFORM/URL"
+    for word, known in zip(words, _V4_TYPES, strict=False):
+        if word not in [own.name for own in known if own]:
+            return f"{word} is none of {', '.join(own.name for own in known if own)}"
+    return None
+
+
+def _fault_of(server: str) -> str | None:
+    parts = parts_of(server)
+    if parts is None or not _SERVER.fullmatch(server):
+        return "expected the address of a server, such as https://lists.example"
+    if parts.scheme == "https" or _is_here(parts.hostname or ""):
+        return None
+    return "over http, anybody on the way could see and change what is asked: use https; only this machine needs none"
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _api_key(fields: MappingReader, read_secret: Callable[[str, int], bytes | None]) -> str:
+    """The key in a file, which no message quotes; empty if there is none."""
+    name = fields.text("api-key-file")
+    octets = None if name is None else read_secret(name, fields.line_of("api-key-file"))
+    text = (octets or b"").decode("ascii", "replace").strip()
+    if octets is not None and not _API_KEY.fullmatch(text):
+        fields.error("api-key-file", "it has no API key, alone on one line", f"api-key-file: {name}")
+    return text

@@ -1,0 +1,407 @@
+"""Messages of Safe Browsing as octets of protobuf and as JSON: a codec for dataclasses whose fields name their numbers.
+
+>>> from hushlist.extensions.safe_browsing.v5_messages import SearchHashesRequest
+>>> encode_message(SearchHashesRequest(hash_prefixes=(b"aaaa",))).hex()
+'0a0461616161'
+>>> decode_message(SearchHashesRequest, bytes.fromhex("0a0461616161"))
+SearchHashesRequest(hash_prefixes=(b'aaaa',))
+>>> message_to_json(SearchHashesRequest(hash_prefixes=(b"aaaa",)))
+{'hashPrefixes': ['YWFhYQ==']}
+
+Why by hand: the library ``protobuf`` would be a dependency of its own, since mitmproxy 11.0 and 12 do not bring it; and
+generated code fits few of its versions. Nearly all octets of an update are one field, which is copied as it is, so this
+codec costs no time that shows. And it refuses a message by the number of its parts while it reads, which the library
+cannot.
+
+What is read: fields in any order, unknown ones skipped, repeated numbers packed or not, as Firefox sends them; of a
+field that should be there once, the last counts. What is written: no field that has its default, so absent and empty
+sub-messages stay apart (``None`` is absent).
+
+Spec: protobuf.dev, Encoding, and ProtoJSON Format
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+from hushlist.core.errors import MessageError
+
+_Message = TypeVar("_Message")
+
+#: a message's repeated parts: each number weighs 1, and anything else 32. So 131,072 full hashes, 4 million indices
+MOST_WEIGHT = 1 << 22
+_WEIGHT = 32
+#: the number of an enum's value in JSON that has an unknown name
+UNKNOWN = -1
+
+
+class Kind(Enum):
+    """The types of fields, by their names in protobuf."""
+
+    INT32 = "int32"
+    UINT32 = "uint32"
+    INT64 = "int64"
+    UINT64 = "uint64"
+    FIXED64 = "fixed64"
+    BOOL = "bool"
+    ENUM = "enum"
+    STRING = "string"
+    BYTES = "bytes"
+    MESSAGE = "message"
+    #: google.protobuf.Duration; here seconds as a float, or ``None``
+    DURATION = "duration"
+
+
+_DEFAULTS: dict[Kind, object] = {
+    Kind.BOOL: False,
+    Kind.STRING: "",
+    Kind.BYTES: b"",
+    Kind.MESSAGE: None,
+    Kind.DURATION: None,
+}
+_LENGTH_DELIMITED = {Kind.STRING, Kind.BYTES, Kind.MESSAGE, Kind.DURATION}
+_SIGNED = {Kind.INT32, Kind.INT64, Kind.ENUM}
+#: in JSON, a text of digits
+_LONG = {Kind.INT64, Kind.UINT64, Kind.FIXED64}
+_BITS = {Kind.INT32: 32, Kind.UINT32: 32, Kind.ENUM: 32}
+
+_VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
+
+
+@dataclass(frozen=True, slots=True)
+class WireField:
+    """How a field of a message travels."""
+
+    number: int
+    kind: Kind
+    #: the class of a sub-message, or the values of an enum
+    of: Any = None
+    is_repeated: bool = False
+    #: written even with its default
+    is_always_written: bool = False
+    name: str = ""
+
+    @property
+    def json_name(self) -> str:
+        first, *others = self.name.split("_")
+        return first + "".join(map(str.capitalize, others))
+
+
+def wire(number: int, kind: Kind, of: Any = None, repeated: bool = False, always: bool = False) -> Any:
+    """A dataclass's field, with its number and kind; its default is protobuf's."""
+    default = () if repeated else _DEFAULTS.get(kind, 0)
+    return field(default=default, metadata={"wire": WireField(number, kind, of, repeated, always)})
+
+
+_FIELDS: dict[type, Mapping[int, WireField]] = {}
+
+
+def _wire_fields(of: type) -> Mapping[int, WireField]:
+    """A message's fields by their numbers, in the order of its class."""
+    if of not in _FIELDS:
+        named = [(entry.name, entry.metadata["wire"]) for entry in fields(of)]
+        _FIELDS[of] = {own.number: replace(own, name=name) for name, own in named}
+    return _FIELDS[of]
+
+
+def _weight(own: WireField) -> int:
+    return _WEIGHT if own.kind in _LENGTH_DELIMITED else 1
+
+
+# -- protobuf ----------------------------------------------------------------------------------------------------------
+
+
+def encode_message(message: Any) -> bytes:
+    parts: list[bytes] = []
+    for own in _wire_fields(type(message)).values():
+        value = getattr(message, own.name)
+        if own.is_repeated and own.kind not in _LENGTH_DELIMITED and value:
+            packed = b"".join(_encode_value(own, one) for one in value)
+            parts += [_varint(own.number << 3 | _LEN), _varint(len(packed)), packed]
+        elif own.is_repeated:
+            parts += [part for one in value for part in _encode_field(own, one)]
+        elif own.is_always_written or value != _DEFAULTS.get(own.kind, 0):
+            parts += _encode_field(own, value)
+    return b"".join(parts)
+
+
+def _encode_field(own: WireField, value: Any) -> tuple[bytes, ...]:
+    octets = _encode_value(own, value)
+    if own.kind in _LENGTH_DELIMITED:
+        return _varint(own.number << 3 | _LEN), _varint(len(octets)), octets
+    return _varint(own.number << 3 | (_I64 if own.kind is Kind.FIXED64 else _VARINT)), octets
+
+
+def _encode_value(own: WireField, value: Any) -> bytes:
+    match own.kind:
+        case Kind.BYTES:
+            return bytes(value)
+        case Kind.STRING:
+            return str(value).encode()
+        case Kind.MESSAGE:
+            return encode_message(value)
+        case Kind.DURATION:
+            return _encode_duration(value)
+        case Kind.FIXED64:
+            return int(value).to_bytes(8, "little")
+        case _:
+            return _varint(int(value) & (1 << 64) - 1)
+
+
+def _encode_duration(seconds: float) -> bytes:
+    whole, nanos = _whole_and_nanos(seconds)
+    octets = (
+        _varint(tag) + _varint(value & (1 << 64) - 1) for tag, value in ((1 << 3, whole), (2 << 3, nanos)) if value
+    )
+    return b"".join(octets)
+
+
+def _whole_and_nanos(seconds: float) -> tuple[int, int]:
+    nanos = round(abs(seconds) * 1e9)
+    sign = -1 if seconds < 0 else 1
+    return sign * (nanos // 10**9), sign * (nanos % 10**9)
+
+
+def _varint(number: int) -> bytes:
+    octets = bytearray()
+    while number > 0x7F:
+        octets.append(number & 0x7F | 0x80)
+        number >>= 7
+    octets.append(number)
+    return bytes(octets)
+
+
+def decode_message(of: type[_Message], octets: bytes) -> _Message:
+    """Octets as a message; ``MessageError`` if they are none, or it has more parts than ``MOST_WEIGHT`` allows."""
+    return _decode(of, octets, [MOST_WEIGHT])
+
+
+def _decode(of: type[_Message], octets: bytes, budget: list[int]) -> _Message:
+    known, values, at = _wire_fields(of), dict[str, Any](), 0
+    while at < len(octets):
+        tag, at = _read_varint(octets, at)
+        form, raw, at = tag & 7, b"", at
+        number = 0
+        if form == _VARINT:
+            number, at = _read_varint(octets, at)
+        elif form == _LEN:
+            length, at = _read_varint(octets, at)
+            raw, at = octets[at : at + length], at + length
+        elif form in (_I64, _I32):
+            size = 8 if form == _I64 else 4
+            number, at = int.from_bytes(octets[at : at + size], "little"), at + size
+        else:
+            raise MessageError(f"protobuf: a field of the unknown wire type {form}")
+        if at > len(octets):
+            raise MessageError("protobuf: the message ends inside a field")
+        own = known.get(tag >> 3)
+        if own is None:
+            continue
+        found = _decode_value(own, form, number, raw, budget)
+        if own.is_repeated:
+            budget[0] -= len(found) * _weight(own)
+            if budget[0] < 0:
+                raise MessageError("protobuf: the message has too many parts")
+            values.setdefault(own.name, []).extend(found)
+        elif found:
+            values[own.name] = found[-1]
+    for own in known.values():
+        if own.is_repeated and own.name in values:
+            values[own.name] = tuple(values[own.name])
+    return of(**values)
+
+
+def _decode_value(own: WireField, form: int, number: int, raw: bytes, budget: list[int]) -> list[Any]:
+    """The values of one field on the wire: one, or more where numbers are packed."""
+    expected = _LEN if own.kind in _LENGTH_DELIMITED else _I64 if own.kind is Kind.FIXED64 else _VARINT
+    if own.is_repeated and form == _LEN and expected == _VARINT:
+        if len(raw) > budget[0] * 10:
+            raise MessageError("protobuf: the message has too many parts")
+        return _unpack(own, raw)
+    if form != expected:
+        raise MessageError(f"protobuf: the field {own.name} has the wire type {form}")
+    match own.kind:
+        case Kind.BYTES:
+            return [raw]
+        case Kind.STRING:
+            try:
+                return [raw.decode()]
+            except UnicodeDecodeError:
+                raise MessageError(f"protobuf: the field {own.name} is no UTF-8") from None
+        case Kind.MESSAGE:
+            return [_decode(own.of, raw, budget)]
+        case Kind.DURATION:
+            duration = _decode(_Duration, raw, budget)
+            return [_duration(duration.seconds, duration.nanos)]
+        case _:
+            return [_number(own.kind, number)]
+
+
+def _unpack(own: WireField, raw: bytes) -> list[int]:
+    found, at = list[int](), 0
+    while at < len(raw):
+        number, at = _read_varint(raw, at)
+        found.append(_number(own.kind, number))
+    return found
+
+
+def _number(kind: Kind, number: int) -> int:
+    if kind is Kind.BOOL:
+        return bool(number)
+    bits = _BITS.get(kind, 64)
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if kind in _SIGNED and number >> (bits - 1) else number
+
+
+def _read_varint(octets: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 70, 7):
+        if at >= len(octets):
+            raise MessageError("protobuf: the message ends inside a number")
+        octet = octets[at]
+        at += 1
+        number |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            return number & (1 << 64) - 1, at
+    raise MessageError("protobuf: a number of more than ten octets")
+
+
+@dataclass(frozen=True, slots=True)
+class _Duration:
+    seconds: int = wire(1, Kind.INT64)
+    nanos: int = wire(2, Kind.INT32)
+
+
+#: seconds. Spec: google.protobuf.Duration, "from -315,576,000,000 to +315,576,000,000 inclusive"
+_LONGEST = 315_576_000_000
+
+
+def _duration(seconds: int, nanos: int) -> float:
+    if abs(seconds) > _LONGEST:
+        raise MessageError(f"a duration of {seconds:,} seconds")
+    return seconds + nanos / 1e9
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def message_to_json(message: Any) -> dict[str, Any]:
+    """A message as an object of JSON, which ``json.dumps`` takes."""
+    plain: dict[str, Any] = {}
+    for own in _wire_fields(type(message)).values():
+        value = getattr(message, own.name)
+        if own.is_repeated and value:
+            plain[own.json_name] = [_value_to_json(own, one) for one in value]
+        elif not own.is_repeated and (own.is_always_written or value != _DEFAULTS.get(own.kind, 0)):
+            plain[own.json_name] = _value_to_json(own, value)
+    return plain
+
+
+def _value_to_json(own: WireField, value: Any) -> object:
+    match own.kind:
+        case Kind.BYTES:
+            return b64encode(value).decode()
+        case Kind.MESSAGE:
+            return message_to_json(value)
+        case Kind.DURATION:
+            whole, nanos = _whole_and_nanos(value)
+            sign = "-" if value < 0 else ""
+            return f"{sign}{abs(whole)}{f'.{abs(nanos):09}' if nanos else ''}s"
+        case Kind.ENUM:
+            return own.of(value).name if value in set(own.of) else int(value)
+        case kind if kind in _LONG:
+            return str(value)
+        case _:
+            return value
+
+
+def message_of_json(of: type[_Message], plain: object) -> _Message:
+    """An object of JSON as a message. Unknown keys are ignored, and ``null`` is as if the key were not there.
+
+    Raises:
+        MessageError: it is no such message, with the key that is wrong.
+    """
+    return _read_json(of, plain, of.__name__)
+
+
+def decode_json(of: type[_Message], octets: bytes) -> _Message:
+    """Octets of JSON as a message; raises as ``message_of_json`` does."""
+    try:
+        plain = json.loads(octets)
+    except (ValueError, RecursionError):
+        raise MessageError("JSON: it cannot be read") from None
+    return message_of_json(of, plain)
+
+
+def _read_json(of: type[_Message], plain: object, where: str) -> _Message:
+    if not isinstance(plain, dict):
+        raise MessageError(f"JSON: {where} is no object")
+    values: dict[str, Any] = {}
+    for own in _wire_fields(of).values():
+        value = plain.get(own.json_name)
+        if value is None:
+            continue
+        if not own.is_repeated:
+            values[own.name] = _read_json_value(own, value)
+        elif isinstance(value, list) and len(value) * _weight(own) > MOST_WEIGHT:
+            raise MessageError("JSON: the message has too many parts")
+        elif isinstance(value, list):
+            values[own.name] = tuple(_read_json_value(own, one) for one in value)
+        else:
+            raise MessageError(f"JSON: {own.json_name} is no array")
+    return of(**values)
+
+
+_JSON_DURATION = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s")
+_JSON_INTEGER = re.compile(r"-?[0-9]{1,20}")
+
+
+def _read_json_value(own: WireField, value: object) -> object:
+    text = value if isinstance(value, str) else None
+    match own.kind:
+        case Kind.MESSAGE:
+            return _read_json(own.of, value, own.json_name)
+        case Kind.STRING if text is not None:
+            return text
+        case Kind.BYTES if text is not None:
+            return octets_of_base64(text)
+        case Kind.BOOL if isinstance(value, bool):
+            return value
+        case Kind.DURATION if text is not None and (found := _JSON_DURATION.fullmatch(text)):
+            sign = -1 if found[1] else 1
+            return _duration(sign * int(found[2]), sign * int((found[3] or "0").ljust(9, "0")))
+        case Kind.ENUM if text is not None:
+            return own.of[text] if text in own.of.__members__ else UNKNOWN
+        case Kind.BOOL | Kind.STRING | Kind.BYTES | Kind.DURATION:
+            raise MessageError(f"JSON: {own.json_name} is no {own.kind.value}")
+    if text is not None and _JSON_INTEGER.fullmatch(text):
+        value = int(text)
+    bits = _BITS.get(own.kind, 64)
+    lowest, end = (-(1 << bits - 1), 1 << bits - 1) if own.kind in _SIGNED else (0, 1 << bits)
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < end:
+        raise MessageError(f"JSON: {own.json_name} is no {own.kind.value}")
+    return value
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+
+
+def octets_of_base64(text: str) -> bytes:
+    """Base64 of either alphabet, with its padding or without: clients send all four.
+
+    >>> octets_of_base64("++++/w=="), octets_of_base64("----_w")
+    (b'\\xfb\\xef\\xbe\\xff', b'\\xfb\\xef\\xbe\\xff')
+
+    Raises:
+        MessageError: it is no base64.
+    """
+    plain = text.replace("-", "+").replace("_", "/").rstrip("=")
+    if not _BASE64.fullmatch(plain) or len(plain) % 4 == 1:
+        raise MessageError("base64: it cannot be read")
+    return b64decode(plain + "=" * (-len(plain) % 4))

@@ -1,0 +1,4 @@
+"""Safe search: which host or parameter makes a search service leave out what is not for children.
+
+In: a request. Out: the host or the query that it gets instead. Open first: ``safe_search``.
+"""

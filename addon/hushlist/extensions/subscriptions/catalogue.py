@@ -1,0 +1,78 @@
+"""The catalogue of public lists, ``rules/catalogue.yaml``: what each is for, whose it is, and where it is fetched."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from hushlist.core.errors import SourceError
+from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.lists.list_source import ProblemReport, read_octets
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.policy import shipped_policy
+from hushlist.core.system.files import LONGEST_DOCUMENT
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+class CatalogueEntry(NamedTuple):
+    """A list of the catalogue; the fields are its keys."""
+
+    name: str
+    purpose: str
+    publisher: str
+    #: an SPDX identifier, or the address that the list names
+    licence: str
+    url: str
+    format: str
+    #: an ``hrn:`` name
+    category: str
+    #: where address, licence and format were read
+    source: str
+
+    @property
+    def title(self) -> str:
+        """What block pages call the list."""
+        return f"{self.publisher}, {self.category.rpartition('/')[2]}"
+
+
+_KEYS = tuple(name.replace("purpose", "for") for name in CatalogueEntry._fields)
+
+
+def shipped_catalogue() -> Path:
+    """The catalogue of a fresh checkout or an installed package."""
+    return shipped_policy().with_name("catalogue.yaml")
+
+
+def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
+    """The lists of a catalogue by name, in its order; ``SourceError``, with file and line, if something is wrong."""
+    report = ProblemReport(str(path))
+    octets = read_octets(path, report, LONGEST_DOCUMENT)
+    document = None if octets is None else read_document(octets, report)
+    nodes = [] if document is None else MappingReader(document, ("lists",), report).items("lists")
+    entries: dict[str, CatalogueEntry] = {}
+    for node in nodes:
+        entry = _entry(node, report)
+        if entry is not None and entries.setdefault(entry.name, entry) is not entry:
+            report.error(node.line, entry.name, "more than one list has this name")
+    if report.errors:
+        raise SourceError(report.errors)
+    return entries
+
+
+def _entry(node: YamlNode, report: ProblemReport) -> CatalogueEntry | None:
+    fields = MappingReader(node, _KEYS, report)
+    values = {key: fields.text(key) for key in _KEYS}
+    values |= {"format": fields.choice("format", FORMATS), "category": fields.name("category")}
+    if missing := [key for key in _KEYS if key not in fields]:
+        report.error(node.line, "list", f"it has no {', no '.join(missing)}")
+    given = [value for value in values.values() if value is not None]
+    if len(given) < len(_KEYS):
+        return None
+    entry = CatalogueEntry(*given)
+    if not _NAME.fullmatch(entry.name):
+        fields.error("name", "a name has small letters, digits, and hyphens between them", entry.name)
+    if not entry.url.startswith("https://"):
+        fields.error("url", "a public list is fetched over https", entry.url)
+    return entry

@@ -1,0 +1,153 @@
+"""Lists that are fetched: where from, how often, and what proves that they are the publisher's.
+
+>>> from hushlist.core.lists.list_source import ProblemReport
+>>> from hushlist.core.lists.yaml_nodes import YamlNode
+>>> entry = {"url": YamlNode(3, "https://lists.example/ads.hosts"), "every": YamlNode(4, "6h")}
+>>> fields = MappingReader(YamlNode(3, entry), ("url", *SUBSCRIPTION_KEYS), ProblemReport("policy.yaml"))
+>>> read_subscription(fields, lambda name, line: None).every
+21600
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.lists.yaml_nodes import MappingReader
+from hushlist.core.policy.schedule import seconds_of
+from hushlist.extensions.subscriptions.gate_limits import GateLimits
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
+    from hushlist.extensions.safe_browsing.threat_lists import ThreatList
+    from hushlist.extensions.subscriptions.list_store import ListStore
+    from hushlist.extensions.subscriptions.minisign import PublicKey
+
+SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional", "max-age")
+_LEAST, _MOST, _OLDEST = 15 * 60, 30 * 86400, 365 * 86400
+_SHA256 = re.compile("[0-9A-Fa-f]{64}")
+#: octets that a URL may have on the wire
+WEB_URL = re.compile(r"https?://[\x21-\x7e]{1,2000}", re.IGNORECASE)
+#: what can only be the line of a public key
+_KEY = re.compile("RW[A-Za-z0-9+/]{54}")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a policy says of a list that is fetched."""
+
+    url: str
+    #: seconds between two fetches; ``None``: what the list says itself, or a day
+    every: int | None = None
+    #: of the only content that it may have, in hexadecimal
+    sha256: str | None = None
+    #: of its publisher, and where the signature is
+    key: PublicKey | None = None
+    signature: str = ""
+    #: whether the policy is used without it until there is a copy
+    is_optional: bool = False
+    #: seconds since the source was last asked with success, after which the proxy is not ready; ``None``: any
+    max_age: int | None = None
+    #: the line of the policy that names it
+    line: int = 0
+    #: what it is on a server of Safe Browsing, if it is of one; ``url`` then is only its name
+    prefixes: ThreatList | None = None
+
+    @property
+    def identity(self) -> str:
+        """What names its copies: those that another key or digest proved, or none, are not taken for its own."""
+        kind = ("Safe Browsing",) if self.prefixes else ()
+        return "\n".join((*kind, self.url, self.sha256 or "", self.key.line if self.key else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribedList:
+    """A list that is fetched, whether or not there is a copy: its subscription, how it is read, and its copies."""
+
+    subscription: Subscription
+    #: ``None``: the content tells it
+    form: str | None
+    defaults: ListDefaults
+    gate: GateLimits
+    store: ListStore
+
+
+def read_subscription(
+    fields: MappingReader, read_beside: Callable[[str, int], tuple[Path, bytes] | None]
+) -> Subscription | None:
+    """The subscription in the mapping of a list; ``None`` if it has no URL that can be fetched."""
+    url, signature, text = (fields.text(key) for key in ("url", "signature", "sha256"))
+    every = fields.converted("every", partial(_span, _MOST), "expected a time from 15m to 30d, such as 12h or 1d12h")
+    if text is not None and not _SHA256.fullmatch(text):
+        fields.error("sha256", "expected 64 hexadecimal digits", f"sha256: {text}")
+    key = _key(fields, read_beside)
+    if signature is not None and "key" not in fields:
+        fields.error("signature", "without a key, nothing is verified")
+    for name, own in (("url", url), ("signature", signature)):
+        if own is not None and (why := _fault_of(own)):
+            fields.error(name, why, f"{name}: {own}")
+            return None
+    max_age = fields.converted("max-age", partial(_span, _OLDEST), "expected a time from 15m to 365d, such as 3d")
+    is_optional = fields.choice("optional", ("true", "false")) == "true"
+    if url is None:
+        return None
+    if not url.lower().startswith("https:") and "sha256" not in fields and "key" not in fields:
+        why = "over http, anybody on the way can change it: use https, or give its sha256 or the key of its publisher"
+        fields.error("url", why, f"url: {url}")
+        return None
+    digest, signature = text.lower() if text else None, signature or f"{url}.minisig"
+    return Subscription(url, every, digest, key, signature, is_optional, max_age, fields.line_of("url"))
+
+
+def _span(most: int, text: str) -> int | None:
+    seconds = seconds_of(text)
+    return seconds if seconds is not None and _LEAST <= seconds <= most else None
+
+
+def parts_of(url: str) -> SplitResult | None:
+    """The parts of a URL that names a host, and a port that there can be or none; ``None`` for another."""
+    from urllib.parse import urlsplit  # most policies start faster without it
+
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.hostname and parts.port != 0:
+            return parts
+    return None
+
+
+def _fault_of(url: str) -> str | None:
+    """Why a URL cannot be fetched."""
+    if not WEB_URL.fullmatch(url):
+        return "expected an address with https:// or http://, as a browser sends it: A-labels, and escapes for the rest"
+    parts = parts_of(url)
+    if parts is None:
+        return "it names no host and port"
+    if "@" in parts.netloc:
+        return "a name and a password in an address would be shown: they cannot be used"
+    return "what is behind # is never sent" if parts.fragment else None
+
+
+def _key(fields: MappingReader, read_beside: Callable[[str, int], tuple[Path, bytes] | None]) -> PublicKey | None:
+    text = fields.text("key")
+    if text is None:
+        return None
+    from hushlist.extensions.subscriptions.minisign import PublicKey, SignatureError
+
+    octets: bytes | str = text.strip()
+    if not _KEY.fullmatch(text.strip()) and "\n" not in text.strip():
+        found = read_beside(text, fields.line_of("key"))
+        if found is None:
+            return None
+        octets = found[1]
+    try:
+        return PublicKey.parse(octets)
+    except SignatureError as error:
+        fields.error("key", str(error), f"key: {text}")
+        return None

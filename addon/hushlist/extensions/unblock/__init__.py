@@ -1,0 +1,21 @@
+"""Temporary unblocks: who may pass a block, with which code or passphrase, and until when; and minutes of use.
+
+In: a grant, a code or a passphrase; a minute. Out: the ``Grant`` that covers a request; how many minutes were used. One
+SQLite file, shared by the proxies and the command line, keeps all data. Open first: ``overrides``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hushlist.core.system.files import state_folder
+
+#: what a grant can be for
+SCOPES = ("host", "url", "category")
+#: what a grant of an administrator can be for besides: whatever rules stop
+EVERYTHING = "everything"
+
+
+def default_path() -> Path:
+    """The default file of proxies and the command line."""
+    return state_folder() / "overrides.sqlite"

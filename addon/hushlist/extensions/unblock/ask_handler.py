@@ -1,0 +1,170 @@
+"""Asking for access from a block page: what the page offers, how its form is taken, and how it hears of the answer.
+
+The page asks for the answer at a path of the blocked origin, which never sees that. A token in the path proves that it
+is for this client and URL. The answer comes from memory and at once: no open page keeps a connection waiting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qs, urlencode
+
+from mitmproxy import http
+
+from hushlist.core.decide.decision import Judgement
+from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.core.url.request import LONGEST_TARGET, request_of
+from hushlist.extensions.dashboard.dashboard_data import clients_shown, privacy_of
+from hushlist.extensions.dashboard.masked_clients import shown_request
+from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.notify.notifier import Notice
+from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.store import StoreError
+from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
+from hushlist.proxy.flow_request import client_of_flow
+from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
+from hushlist.proxy.page.access_form import AccessOffer
+from hushlist.proxy.page.pages import HEADERS
+from hushlist.proxy.page.template import security_policy
+from hushlist.proxy.runtime import Runtime
+
+logger = logger_of(__name__)
+
+ANSWER_PATH = "/.well-known/hushlist/answer"
+_ANSWER_PATH = f"{ANSWER_PATH}?".encode()
+#: most octets of the path, which contains an escaped URL
+_LONGEST_ADDRESS = 4 * LONGEST_TARGET
+#: the field that tells this form from that of a passphrase or code; also what its tokens are for
+ASK = "ask"
+_ANSWER = "answer"
+#: what a page hears when the site passes, and when there is nothing to tell
+_OPEN, _NOTHING = "open", "none"
+#: Any origin may read it: that of a page in a sandbox has no name. Only who has the token gets it.
+_HEADERS = {
+    **HEADERS,
+    "Content-Type": "application/json",
+    "Content-Security-Policy": security_policy(),
+    "Access-Control-Allow-Origin": "*",
+}
+
+
+def access_offer(runtime: Runtime, judgement: Judgement, address: bytes, message: str | None) -> AccessOffer | None:
+    """What the page of a stopped request offers to somebody who asks; ``address`` is the URL to return to."""
+    unblocking, decision = judgement.settings.unblocking, judgement.decision
+    if unblocking is None or not unblocking.ask or decision.action is Action.WARN or runtime.tokens is None:
+        return None
+    name, url = judgement.client.names[-1], address.decode("ascii", "replace")
+    token = runtime.tokens.make(name, decision.url.decode("ascii", "replace"), ASK)
+    query = urlencode({"url": url, "token": runtime.tokens.make(name, url, _ANSWER)})
+    asked = _asked(runtime, judgement)
+    state, word = (None, None) if asked is None else (asked.state, asked.word)
+    seen = LoggedClients.KEEP if unblocking.names_asker else clients_shown(runtime)
+    return AccessOffer(token, f"{ANSWER_PATH}?{query}", seen, state, word, message)
+
+
+def _asked(runtime: Runtime, judgement: Judgement) -> AccessRequest | None:
+    host = (judgement.host or b"").decode("ascii", "replace")
+    return None if runtime.overrides is None else runtime.overrides.asked(judgement.client.names[-1], host)
+
+
+def file_access_request(
+    runtime: Runtime, overrides: Overrides, stopped: Judgement, targets: Mapping[str, str], reason: str
+) -> None:
+    """Store a request for access, and tell those who may answer; waits for the disk.
+
+    Raises:
+        ValueError: no grant can have such a host or URL.
+        AskedTooOftenError: the client, or all clients, have asked too often.
+        StoreError: it cannot be stored.
+    """
+    client = stopped.client
+    if stopped.settings.unblocking is None or not stopped.settings.unblocking.ask:
+        raise ValueError("nobody can ask for it")
+    wanted = AccessRequest(
+        0,
+        client.names[-1],
+        address_text(client.address),
+        stopped.decision.group,
+        targets.get("host", ""),
+        targets.get("url", ""),
+        targets.get("category"),
+        reason,
+        asked=0.0,
+        until=0.0,
+        is_named=stopped.settings.unblocking.names_asker,
+    )
+    filed = overrides.ask(wanted)
+    if filed.times == 1:
+        language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.language
+        runtime.notifier.send(notice_of(filed, privacy_of(runtime), language))
+
+
+def is_of_waiting_page(flow: http.HTTPFlow) -> bool:
+    """Whether a flow looks like that of a page that asks what became of its request."""
+    data = flow.request.data
+    return data.path.startswith(_ANSWER_PATH) and data.method == b"GET" and is_open(flow)
+
+
+async def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
+    """Answer a page that asks what became of its request; whether the flow was that of such a page.
+
+    The flow is then hidden from later addons, since a page asks again and again.
+    """
+    try:
+        plain = None if len(flow.request.data.path) > _LONGEST_ADDRESS else await _answer(runtime, flow)
+    except Exception:
+        logger.exception("hushlist: a page that waits got no answer")
+        return False
+    if plain is None:
+        return False
+    flow.metadata[HIDDEN] = True
+    refuse(flow, lambda _: http.Response.make(HTTPStatus.OK, json.dumps(plain).encode(), _HEADERS))
+    return True
+
+
+async def _answer(runtime: Runtime, flow: http.HTTPFlow) -> dict[str, str] | None:
+    query = parse_qs(flow.request.path.partition("?")[2])
+    url, token = (query.get(key, [""])[0] for key in ("url", "token"))
+    client = client_of_flow(flow)
+    if runtime.tokens is None or not runtime.tokens.is_for(token, client.names[-1], url, _ANSWER):
+        return None
+    try:
+        judgement = await runtime.confirmed(runtime.judge(request_of(url.encode("ascii", "replace")), client))
+    except UrlError:
+        return None
+    if judgement is None or not judgement.stops:
+        return {"state": _OPEN, "word": ""}
+    asked = _asked(runtime, judgement)
+    return {"state": _NOTHING, "word": ""} if asked is None else {"state": asked.state, "word": asked.word or ""}
+
+
+# -- what others see ---------------------------------------------------------------------------------------------------
+
+
+def requests_of(runtime: Runtime, privacy: Privacy) -> list[dict[str, object]]:
+    """The requests that wait, the newest first, for the live page; none if the store cannot be read."""
+    try:
+        found = [] if runtime.overrides is None else runtime.overrides.requests()
+    except StoreError:  # the live page shows that fault elsewhere
+        found = []
+    return [shown_request(one, privacy) for one in found]
+
+
+def notice_of(found: AccessRequest, privacy: Privacy, language: str) -> Notice:
+    shown, texts = shown_request(found, privacy), live_texts()[language]
+    asker = printable(str(shown["user"] or shown["client"] or texts["somebody"]))
+    asks = texts["asks_for"]
+    lines = [
+        asks.format(who=asker, what=shown["url"]),
+        *([f"{texts['reason']}: {found.reason}"] if found.reason else []),
+        *([f"{texts['category']}: {found.category}"] if found.category else []),
+        f"{texts['to_answer']}: hushlist override approve {found.id}; hushlist override decline {found.id}",
+    ]
+    title = asks.format(who=asker, what=found.host)
+    return Notice(title, "\n".join(lines), {"request": shown}, found.client)

@@ -1,0 +1,300 @@
+"""Temporary unblocks from the block page: what the page offers, and how its form is handled.
+
+The form is sent to a path of the blocked origin, but never reaches the origin: it may hold a passphrase. The path has a
+seal, so the form is recognized even if the path is not blocked, or no longer blocked. A token proves that the form is
+not forged by another site: it is made for one client and one URL, and works once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from urllib.parse import parse_qs, quote, urlencode
+from weakref import WeakKeyDictionary
+
+from mitmproxy import http
+
+from hushlist.core.decide.decision import STOPPING, Judgement
+from hushlist.core.errors import UrlError, logger_of
+from hushlist.core.match.rule import Action
+from hushlist.core.policy.groups import UnblockSettings
+from hushlist.core.url.request import LONGEST_TARGET, request_of
+from hushlist.extensions.bounds.flowing_bodies import await_form
+from hushlist.extensions.unblock.access_requests import AskedTooOftenError
+from hushlist.extensions.unblock.ask_handler import ASK, access_offer, file_access_request
+from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
+from hushlist.extensions.unblock.grants import WARNING, is_target
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.store import StoreError
+from hushlist.extensions.unblock.wrong_tries import LockedError
+from hushlist.proxy.flow_outcome import refuse
+from hushlist.proxy.page import block_response
+from hushlist.proxy.page.pages import Unblock, Verdict
+from hushlist.proxy.runtime import Runtime
+
+logger = logger_of(__name__)
+
+PATH = "/.well-known/hushlist/unblock"
+_PATH = PATH.encode()
+#: most octets of the form's path, which contains an escaped URL
+_LONGEST_ADDRESS = 4 * LONGEST_TARGET
+#: most octets of a form; the page's own form is shorter
+_LONGEST_FORM = 1 << 14
+#: most forms that are checked (one at a time) or wait for that, and of one client: one check may take 256 MiB and a
+#: second, and nobody can take the turn of all others
+MOST_FORMS, MOST_OF_CLIENT = 32, 4
+#: seconds for which a click on a warning opens the site
+_AFTER_WARNING = 3600.0
+
+
+def respond(
+    runtime: Runtime,
+    request: http.Request,
+    judgement: Judgement,
+    message: str | None = None,
+    *,
+    is_asking: bool = False,
+) -> http.Response:
+    """The response that replaces the origin's; ``message``: key of a message about the last try to unblock it, or, with
+    ``is_asking``, to ask for access."""
+    engine, action = runtime.engine, judgement.decision.action
+    kind = Verdict.WARNED if action is Action.WARN else Verdict.BLOCKED
+    if engine is None or action not in STOPPING:
+        kind = Verdict.FAILED
+    explanation = block_response.explanation_of(judgement, runtime.zone, kind)
+    tokens = None if _is_framed(request) else runtime.tokens
+    unblock = None if tokens is None else offer(tokens, judgement, None if is_asking else message)
+    if unblock is not None:
+        access = access_offer(runtime, judgement, _address(judgement), message if is_asking else None)
+        unblock = replace(unblock, access=access)
+    return block_response.block_response(request, explanation, unblock, runtime.template)
+
+
+def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock | None:
+    """What a page offers for a stopped request, or nothing."""
+    decision, unblocking = judgement.decision, judgement.settings.unblocking
+    if decision.winner is None or (decision.action is not Action.WARN and unblocking is None):
+        return None
+    token = tokens.make(_name(judgement), _text(decision.url), decision.action.value)
+    action = f"{PATH}?{urlencode({'url': _address(judgement), 'seal': token})}"
+    if decision.action is Action.WARN or unblocking is None:
+        return Unblock(action, token, message=message)
+    if unblocking.passphrase is None:
+        # The code itself says what it unblocks, and for how long.
+        return Unblock(action, token, code=unblocking.codes, message=message)
+    wanted = _wanted(judgement)
+    scopes = tuple(scope for scope in unblocking.scopes if scope in wanted)
+    return Unblock(action, token, True, unblocking.codes, scopes, unblocking.minutes, message)
+
+
+def _is_framed(request: http.Request) -> bool:
+    """Whether a page is for a frame of another page, which may hide what somebody clicks on.
+
+    Spec: Fetch Metadata Request Headers, 2.1
+    """
+    return request.headers.get("sec-fetch-dest", "document").lower() not in ("document", "empty")
+
+
+def _is_by_hand(form: http.Request) -> bool:
+    """Whether a person has sent a form, as far as the browser says so, which it does over https.
+
+    A site's own service worker can read the pages of its site, their tokens among it, and send what it likes.
+    Spec: Fetch Metadata Request Headers, 2.2 and 2.4
+    """
+    names = ("sec-fetch-mode", "sec-fetch-user", "user-agent")
+    mode, user, agent = (str(form.headers.get(name, "")) for name in names)
+    never_says = "AppleWebKit/" in agent and "Chrome/" not in agent  # whether there was a person: Safari
+    return not mode or (mode == "navigate" and (user == "?1" or never_says))
+
+
+def _address(judgement: Judgement) -> bytes:
+    """The URL to return to: the URL as sent, unless another name or interpretation of it decided."""
+    url = judgement.request.url
+    # browsers would not send what follows "#"
+    return url if judgement.decision.asked and b"#" not in url else judgement.decision.url
+
+
+class UnblockHandler:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()
+        self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
+        self._forms = Counter[str]()
+
+    def is_sealed(self, request: http.Request) -> bool:
+        """Whether it is a form of a block page: the origin must not see what a person typed into it."""
+        if not _is_form(request):
+            return False
+        tokens, seal = self._runtime.tokens, _one(_query(request), "seal")
+        return bool(seal) if tokens is None else tokens.is_ours(seal)
+
+    def remember(self, flow: http.HTTPFlow, stopped: Judgement | None) -> None:
+        """Remember that a request was answered in place of its origin."""
+        if _is_form(flow.request):
+            self._stopped[flow] = stopped
+            await_form(flow)
+
+    def lead_back(self, flow: http.HTTPFlow) -> None:
+        """Answer the form of a page that blocks nothing any longer, since the filter was turned off meanwhile."""
+        if refuse(flow, lambda request: _go_on(_target(request))):
+            self.remember(flow, None)
+
+    def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Handle a form, and replace the block page that answers it by the result; ``None`` for other requests."""
+        if flow.response is None or flow not in self._stopped:
+            return None
+        stopped, content = self._stopped.pop(flow), flow.request.raw_content or b""
+        flow.request.raw_content = b""  # what a person typed is in no flow that somebody looks at or saves
+        return None if stopped is None or len(content) > _LONGEST_FORM else self._take(flow, stopped, content)
+
+    async def _take(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
+        try:
+            await self._take_form(flow, stopped, content)
+        except Exception:
+            logger.exception("hushlist: a form could not be taken; the request stays blocked")
+
+    async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
+        overrides = self._runtime.overrides
+        if self._runtime.engine is None or overrides is None:
+            return
+        try:
+            request = request_of(_asked(flow.request))
+        except UrlError:
+            return
+        judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
+        if judgement is None or judgement.host is None or judgement.host != stopped.host:
+            return
+        if judgement.decision.action not in STOPPING:
+            flow.response = _go_on(request.target)  # the form was sent twice, or the site is no longer blocked
+            return
+        form = parse_qs(content.decode("utf-8", "replace"))
+        judgement = judgement.recorded(stopped.reference)
+        message: str | None = "expired"
+        if _is_by_hand(flow.request):
+            message = await self._try_in_turn(overrides, judgement, form)
+        else:
+            logger.warning("hushlist: %s: a form is refused: a script has sent it", _name(judgement))
+        if message is None:
+            flow.response = _go_on(request.target)
+        else:
+            flow.response = respond(self._runtime, flow.request, judgement, message, is_asking=ASK in form)
+
+    async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
+        """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""
+        name = _name(stopped)
+        if self._forms.total() >= MOST_FORMS or self._forms[name] >= MOST_OF_CLIENT:
+            return "failed"
+        self._forms[name] += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._one_by_one, self._try, overrides, stopped, form)
+        finally:
+            self._forms -= Counter((name,))
+
+    def _try(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
+        """Grant what a form asks for, or return the key of the message that says why not; waits for the disk."""
+        decision, name = stopped.decision, _name(stopped)
+        try:
+            assert self._runtime.tokens is not None
+            purpose = ASK if ASK in form else decision.action.value
+            self._runtime.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
+            if ASK in form:
+                file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _one(form, "reason"))
+                return None
+            if decision.action is Action.WARN:
+                overrides.grant("host", _wanted(stopped)["host"], _AFTER_WARNING, client=name, how=WARNING, by=name)
+                return None
+            unblocking = stopped.settings.unblocking
+            return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)
+        except TokenError as error:
+            logger.warning("hushlist: %s: %s", name, error)
+            return "expired"
+        except LockedError:
+            return "locked"
+        except CodeError:
+            return "wrong"
+        except AskedTooOftenError as error:
+            logger.info("hushlist: no request for access by %s: %s", name, error)
+            return "ask_often"
+        except (StoreError, ValueError) as error:
+            logger.warning("hushlist: nothing can be unblocked: %s", error)
+            return "failed"
+
+
+def _unblock(
+    overrides: Overrides, stopped: Judgement, unblocking: UnblockSettings, form: Mapping[str, list[str]]
+) -> str | None:
+    wanted, name = _wanted(stopped), _name(stopped)
+    code, passphrase, stored = _one(form, "code"), _one(form, "passphrase"), unblocking.passphrase
+    if code and unblocking.codes:
+        overrides.redeem(code, name, wanted, stopped.client.names)
+        return None
+    scope, minutes = _one(form, "scope"), _one(form, "minutes")
+    if scope not in unblocking.scopes or scope not in wanted or minutes not in map(str, unblocking.minutes):
+        return "wrong"
+    if stored is None or not overrides.attempt(
+        name, "passphrase", lambda: verify_passphrase(passphrase, stored), wanted
+    ):
+        return "wrong"
+    overrides.grant(scope, wanted[scope], 60.0 * int(minutes), client=name, how="passphrase", by=name)
+    return None
+
+
+def _wanted(stopped: Judgement) -> dict[str, str]:
+    """The targets that a grant for a request can have, by scope."""
+    winner = stopped.decision.winner
+    category = None if winner is None else winner.rule.terms.category
+    wanted = {"url": _text(stopped.decision.url), "host": _text(stopped.host or b""), "category": category or ""}
+    return {scope: target for scope, target in wanted.items() if is_target(target)}
+
+
+#: characters that need no escape in a target. Spec: RFC 3986, 2.2 and 2.3
+_PLAIN = "/?:@!$&'()*+,;=-._~%[]"
+
+
+def _go_on(target: bytes) -> http.Response:
+    """Redirect to the page that was blocked, which passes now; always on the same origin."""
+    path = quote(target, safe=_PLAIN)
+    # "//name" would be another origin; resolving the reference removes the dot segment.
+    # Spec: RFC 3986, 4.2 and 5.2.4
+    location = f"/.{path}" if path.startswith("//") else path
+    headers = {"Location": location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return http.Response.make(303, b"", headers)
+
+
+def _asked(form: http.Request) -> bytes:
+    """The URL of the page that a form is on."""
+    return _one(_query(form), "url").encode("utf-8", "surrogateescape")
+
+
+def _target(form: http.Request) -> bytes:
+    """Where on its origin that page is."""
+    try:
+        return request_of(_asked(form)).target
+    except UrlError:
+        return b"/"
+
+
+def _is_form(request: http.Request) -> bool:
+    target = request.data.path
+    return request.data.method == b"POST" and len(target) <= _LONGEST_ADDRESS and target.partition(b"?")[0] == _PATH
+
+
+def _query(request: http.Request) -> Mapping[str, list[str]]:
+    return parse_qs(request.path.partition("?")[2], errors="surrogateescape")
+
+
+def _name(judgement: Judgement) -> str:
+    """The name of the client, which a grant is for."""
+    return judgement.client.names[-1]
+
+
+def _one(values: Mapping[str, list[str]], key: str) -> str:
+    return values.get(key, [""])[0]
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("ascii", "replace")

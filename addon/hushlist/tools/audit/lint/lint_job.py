@@ -1,0 +1,368 @@
+"""``hushlist lint``: finds problems of each list alone, and of all lists together.
+
+    list the chunks -> lint each chunk -> compare rules of the same key -> index -> find shadowed rules -> report
+
+The steps are those of compiling, in as many processes, and with as little memory: findings wait in files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import partial
+from heapq import merge as in_order
+from ipaddress import IPv4Network, IPv6Network
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from hushlist.core.compile.list_chunks import (
+    ChunkedList,
+    SpillByPart,
+    chunk_lists,
+    list_workers,
+    load_chunk,
+    read_lists,
+)
+from hushlist.core.compile.worker_processes import Progress, Workers
+from hushlist.core.lists.list_source import ProblemReport, without_comment
+from hushlist.core.match.expressions import FULL_LENGTH
+from hushlist.core.match.false_positives import Prefixes
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
+from hushlist.core.match.index_table import PLACE
+from hushlist.core.match.index_writer import MergeTask, assemble, merge_all, merge_tasks, sorted_rows
+from hushlist.core.match.rule import FINAL, Action, ExpressionHash, Rule, Terms
+from hushlist.core.match.rule_collector import Candidates, CollectedPart
+from hushlist.core.match.rule_match import Match
+from hushlist.core.match.seal import SealKey
+from hushlist.core.match.shadowed import find_shadowed
+from hushlist.core.match.sorted_runs import Stored, unspill
+from hushlist.core.policy.policy_file import ListFile
+from hushlist.tools.audit.lint.filter_findings import covered_filters
+from hushlist.tools.audit.lint.findings import Finding, FindingKind, lint_chunk
+
+#: most characters of a line that are shown
+_LONGEST = 120
+
+
+@dataclass(slots=True)
+class Linted:
+    """The numbers of rules and findings."""
+
+    lists: int
+    rules: int
+    counts: Counter[FindingKind] = field(default_factory=Counter)
+    prefixes: list[Prefixes] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, object]:
+        """The same as plain types, for JSON."""
+        return {
+            "lists": self.lists,
+            "rules": self.rules,
+            "counts": {kind.value: self.counts[kind] for kind in FindingKind if self.counts[kind]},
+            "prefixes": [own.as_dict() for own in self.prefixes],
+        }
+
+
+def lint(
+    files: Sequence[ListFile],
+    found: Callable[[str, Finding], object],
+    now: datetime,
+    *,
+    popular: Sequence[bytes] = (),
+    key: SealKey | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Linted:
+    """Lint lists; ``found`` is called with a file's name and a finding, in the order of files and lines.
+
+    ``now`` is in UTC; ``popular`` are canonical hosts, the most popular first; ``key`` is that of sealed hashes.
+
+    Raises:
+            SourceError: a file cannot be read, or there are too many rules.
+            WorkerError: a process ended too early.
+    """
+    lists = chunk_lists(files, "lint")
+    with TemporaryDirectory() as name, list_workers(lists, jobs, progress) as workers:
+        return _Lint(lists, Path(name), workers).run(found, now, tuple(popular), key)
+
+
+class _Lint:
+    def __init__(self, lists: Sequence[ChunkedList], folder: Path, workers: Workers) -> None:
+        self._lists, self._folder, self._workers = lists, folder, workers
+        self._names = [own.file.source for own in lists]
+        self._chunks = [chunk for own in lists for chunk in own.chunks]
+        self._findings: SpillByPart[Finding] = SpillByPart(folder)
+        self._linted = Linted(len(lists), 0)
+        self._parts: list[CollectedPart] = []
+        #: by part: the number of its file
+        self._files: list[int] = []
+
+    def run(
+        self,
+        found: Callable[[str, Finding], object],
+        now: datetime,
+        popular: tuple[bytes, ...],
+        key: SealKey | None,
+    ) -> Linted:
+        look = partial(lint_chunk, popular=popular, key=key, now=now, folder=self._folder)
+        for file, (part, findings) in read_lists(self._lists, self._workers, look):
+            self._files.append(file)
+            self._parts.append(part)
+            self._findings.add(part.number, *findings)
+        self._linted.rules = sum(part.rules for part in self._parts)
+        self._compare()
+        self._cover()
+        for number in range(len(self._lists)):
+            self._tell(number, found)
+        return self._linted
+
+    def _compare(self) -> None:
+        prefixes: Counter[tuple[int, int]] = Counter()
+        lines: dict[tuple[int, int], int] = {}
+        search = DuplicateSearch(self._parts, self._files, self._names)
+        tasks = [(table, task) for table, own in merge_tasks(self._parts).items() for task in own]
+        for repeated in self._workers.map("compared", search.find, tasks):
+            for part, findings in repeated.findings.items():
+                self._findings.add(part, *findings)
+            prefixes += repeated.prefixes
+            for at, line in repeated.first_lines.items():
+                lines[at] = min(line, lines.get(at, line))
+        self._linted.prefixes = [
+            Prefixes(self._names[file], octets, number, lines[file, octets])
+            for (file, octets), number in sorted(prefixes.items())
+        ]
+
+    def _cover(self) -> None:
+        """Find rules that broader ones cover, with an index of all rules."""
+        target = self._folder / "index"
+        merged = merge_all(self._parts, partial(self._workers.map, "sorted"), self._folder)
+        with target.open("wb") as file:
+            assemble(file, self._parts, merged)
+        for at, own in enumerate(self._parts):
+            self._findings.add(at, *(Finding(line, FindingKind.COSTLY, text, why) for line, text, why in own.left_out))
+        tasks = [
+            ShadowTask(own.number, self._names[file], own.layer, own.candidates, own.filters)
+            for own, file in zip(self._parts, self._files, strict=True)
+        ]
+        for part, findings in enumerate(self._workers.map("covered", partial(lint_shadowed, file=target), tasks)):
+            self._findings.add(part, *findings)
+
+    def _tell(self, file: int, found: Callable[[str, Finding], object]) -> None:
+        """All findings of a file, in order."""
+        report, counts = self._lists[file].report, self._linted.counts
+        short = [
+            Finding(own.line, FindingKind.SHORT_HASH, f"hashes of {own.octets} octets", str(own))
+            for own in self._linted.prefixes
+            if own.source == self._names[file] and own.is_short
+        ]
+        counts[FindingKind.REFUSED] += report.refused
+        parts = (part for part, own in enumerate(self._files) if own == file)
+        of_parts = (finding for part in parts for finding in self._of_part(part, self._lists[file].file))
+        for finding in in_order(_of_report(report), of_parts, sorted(short)):
+            if finding.kind is not FindingKind.REFUSED:  # findings of the same kind are reported together
+                counts[finding.kind] += 1
+            found(self._names[file], finding)
+
+    def _of_part(self, part: int, file: ListFile) -> Iterator[Finding]:
+        """Findings of a part: fills in the text of the line, and leaves out "covered" for a duplicate.
+
+        An entry that means both a page and the folder of that name is reported once.
+        """
+        findings = sorted({*self._findings.of(part)})
+        duplicates = {finding.line for finding in findings if finding.kind is FindingKind.DUPLICATE}
+        page: tuple[int, str] | None = None
+        lines: list[bytes] = []
+        if any(not finding.what for finding in findings):
+            lines = load_chunk(part, file, self._chunks[part]).octets.split(b"\n")
+        for finding in findings:
+            if finding.kind is FindingKind.COVERED:
+                if finding.line in duplicates or (finding.line, finding.what) == page:
+                    continue
+                page = finding.line, f"{finding.what}/"
+            if not finding.what:
+                if file.format.reader == "read_safebrowsing_raw":
+                    what = f"hash {finding.line}"
+                else:
+                    what = _shown(lines, finding.line - self._chunks[part].first_line)
+                if file.format.reader == "read_rpz" and finding.kind is FindingKind.DUPLICATE and what.startswith("*."):
+                    continue  # a name server needs both: there, "*.h.example" does not cover "h.example"
+                finding = finding._replace(what=what)
+            yield finding
+
+
+def _shown(lines: Sequence[bytes], number: int) -> str:
+    """A line as written, without its comment."""
+    text = " ".join(without_comment(lines[number].decode(errors="replace")).split()) if number < len(lines) else ""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _of_report(report: ProblemReport) -> list[Finding]:
+    """The problems that the reader of a list reports.
+
+    A warning begins so if an entry makes no rule; otherwise the rule is for a fragment, which no proxy sees.
+    """
+    found = [Finding(own.line, FindingKind.ERROR, own.what, own.why) for own in report.errors]
+    every = [listed.problem for listed in report.every() if listed.kind != "error"] if report.keeps_all else None
+    for own in report.warnings if every is None else every:
+        kind = FindingKind.REFUSED if own.why.startswith(("left out:", "skipped:")) else FindingKind.DEAD
+        found.append(Finding(own.line, kind, own.what, own.why))
+    return sorted(found)
+
+
+# -- duplicates, in one list or in several -----------------------------------------------------------------------------
+
+
+class TermsMeaning(NamedTuple):
+    """What a rule does, compared among rules of the same expression, hash or range."""
+
+    action: Action
+    #: a policy may treat different categories differently
+    category: str | None
+    expires: date | None
+
+
+class Duplicates(NamedTuple):
+    """Findings by part; and (file, octets) -> how many different prefixes, and the line of the first."""
+
+    findings: dict[int, list[Finding]]
+    prefixes: Counter[tuple[int, int]]
+    first_lines: dict[tuple[int, int], int]
+
+
+class _TermsPlace(NamedTuple):
+    part: int
+    line: int
+    meaning: TermsMeaning
+
+
+class DuplicateSearch:
+    """Searches sorted rows for rules of the same key."""
+
+    def __init__(self, parts: Sequence[CollectedPart], files: Sequence[int], names: Sequence[str]) -> None:
+        """``files``: the number of each part's file; ``names``: those of the files in findings."""
+        self._files, self._names = files, names
+        self._meanings = [[_meaning(terms) for terms in part.terms] for part in parts]
+
+    def find(self, task: tuple[str, MergeTask]) -> Duplicates:
+        """Search the rows of one task, which are of the named table."""
+        table, rows_of = task
+        size = rows_of.shape.key
+        found = Duplicates({}, Counter(), {})
+        is_prefix = table.startswith(EXPRESSION_TABLE) and key_length(table) < FULL_LENGTH
+        for key, rows in groupby(sorted_rows(rows_of), lambda row: row[:size]):
+            first, *others = rows
+            if not (others or is_prefix):
+                continue
+            places = list(self._places([first, *others], size))
+            if is_prefix:
+                for file in {self._files[place.part] for place in places}:
+                    found.prefixes[file, size] += 1
+                for place in places:
+                    at = self._files[place.part], size
+                    found.first_lines[at] = min(place.line, found.first_lines.get(at, place.line))
+            what = str(ExpressionHash(key, seal_of(table))) if is_prefix else ""
+            for place, finding in self._compare(places, what):
+                found.findings.setdefault(place.part, []).append(finding)
+        return found
+
+    def _places(self, rows: Sequence[bytes], size: int) -> Iterator[_TermsPlace]:
+        for row in rows:
+            part, line, terms = PLACE.unpack_from(row, size)
+            if terms != GUIDE:
+                yield _TermsPlace(part, line, self._meanings[part][terms])
+
+    def _compare(self, places: Sequence[_TermsPlace], what: str) -> Iterator[tuple[_TermsPlace, Finding]]:
+        """The findings for rules of the same key."""
+        firsts: dict[TermsMeaning, _TermsPlace] = {}
+        for place in places:
+            first = firsts.setdefault(place.meaning, place)
+            if first is not place and (first.part, first.line) != (place.part, place.line):
+                yield place, Finding(place.line, FindingKind.DUPLICATE, what, f"first in {self._where(first, place)}")
+        if len(firsts) > 1:
+            for place in places:
+                if winner := self._winner(place, firsts.values()):
+                    why = f"{self._where(winner, place)} has the same rule with {winner.meaning.action}, which beats it"
+                    yield place, Finding(place.line, FindingKind.BEATEN, what, why)
+
+    def _winner(self, place: _TermsPlace, others: Iterable[_TermsPlace]) -> _TermsPlace | None:
+        """A rule of the same list that always beats this one; a rule of another list may be in another layer."""
+        rank = FINAL.get(place.meaning.action)
+        for other in others:
+            own = FINAL.get(other.meaning.action, 0)
+            is_same = self._files[other.part] == self._files[place.part]
+            if rank and own > rank and is_same and other.meaning.expires is None:
+                return other
+        return None
+
+    def _where(self, place: _TermsPlace, seen_from: _TermsPlace) -> str:
+        file = self._files[place.part]
+        return f"line {place.line}" if file == self._files[seen_from.part] else f"{self._names[file]}:{place.line}"
+
+
+def _meaning(encoded: bytes) -> TermsMeaning:
+    _, terms = decode_terms(encoded)
+    return TermsMeaning(terms.action, terms.category, terms.expires)
+
+
+# -- rules that a broader or stronger rule shadows ---------------------------------------------------------------------
+
+
+class ShadowTask(NamedTuple):
+    """A task: the rules of a part that may be covered."""
+
+    part: int
+    source: str
+    layer: str
+    candidates: Stored
+    filters: Stored
+
+
+def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
+    """The shadowed rules of one part; the file is an index with all rules."""
+    candidates, ranges = unspill(look.candidates)
+    index = Index.open(file)
+    found = [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
+    filters = (own.text for own in (unspill(look.filters) if look.filters else ()))
+    for rule, cover in covered_filters(index, filters):
+        if rule.terms.source == look.source:
+            found.append(_finding(rule.line, str(rule.pattern), look.source, cover))
+    return found
+
+
+def _expressions(index: Index, look: ShadowTask, candidates: Iterable[Candidates]) -> Iterator[Finding]:
+    for (expression, line, action), cover in find_shadowed(index, look.layer, candidates):
+        # A policy may treat different categories differently.
+        same = action, cover.rule.terms.category
+        if any((terms.action, terms.category) == same for terms in index.terms_of(expression, look.part)):
+            yield _finding(line, expression.decode(), look.source, cover)
+
+
+def _ranges(index: Index, look: ShadowTask, rules: Iterable[Rule]) -> Iterator[Finding]:
+    for network, terms, line in rules:
+        assert isinstance(network, IPv4Network | IPv6Network)
+        address = str(network.network_address)
+        matches = index.on_host(f"[{address}]".encode() if network.version == 6 else address.encode()).matches
+        cover = next((own for own in matches if _covers(own.rule, network) and _same(own.rule.terms, terms)), None)
+        if cover is not None:
+            yield _finding(line, str(network), look.source, cover)
+
+
+def _covers(rule: Rule, network: IPv4Network | IPv6Network) -> bool:
+    """Whether a rule that fits a network's first address fits all of it, and more."""
+    pattern = rule.pattern
+    return isinstance(pattern, IPv4Network | IPv6Network) and pattern.prefixlen < network.prefixlen
+
+
+def _same(wide: Terms, narrow: Terms) -> bool:
+    return wide.expires is None and (wide.action, wide.category) == (narrow.action, narrow.category)
+
+
+def _finding(line: int, what: str, source: str, cover: Match) -> Finding:
+    rule = cover.rule
+    place = f"line {rule.line}" if rule.terms.source == source else f"{rule.terms.source}:{rule.line}"
+    return Finding(line, FindingKind.COVERED, what, f"{rule.pattern} covers it ({place})")

@@ -1,0 +1,367 @@
+"""Decides records by the engine, and counts the decisions.
+
+Most records cost only a few look-ups, since two things are cached: the counters of each URL, and those of each decision
+(other URLs with the same matches share it). Equal cases are counted together, and added to the tally when a chunk ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain, combinations
+from time import perf_counter_ns
+from typing import TypeAlias, cast
+
+from hushlist.core.decide.decision import STOPPING, Decision
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import UrlError
+from hushlist.core.match.expressions import host_suffixes
+from hushlist.core.match.public_suffixes import public_suffixes
+from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.groups import Client
+from hushlist.core.system.memory import BoundedCache
+from hushlist.core.url.host import is_plain_name
+from hushlist.core.url.request import PLAIN_URL, Request, Told, canonical_host, request_of
+from hushlist.tools.audit.replay.decryption import DistinctNames, TlsHost, TlsKey, tls_host
+from hushlist.tools.audit.replay.tally import (
+    MOST_SLOWEST,
+    POPULAR,
+    AuditTally,
+    HitKey,
+    Hits,
+    ListKey,
+    RecordCounter,
+    RuleKey,
+    SlowDecision,
+    is_local,
+)
+from hushlist.tools.audit.sources.recorded_request import RecordedRequest, ResourceType, digest
+
+#: URLs whose decisions are cached
+_MOST_URLS = 1 << 15
+#: hosts and pages whose sites are cached
+_MOST_HOSTS = 1 << 14
+#: decisions whose effects are cached
+_MOST_EFFECTS = 1 << 14
+#: different cases that are counted before they are added to the tally
+_MOST_CASES = 1 << 14
+
+
+def decide_recorded(
+    engine: Engine, asked: bytes | Request, now: datetime | None, client: Client, told: Told | None = None
+) -> Decision:
+    """The engine's decision for a record's URL or request; ``told``: who asks for a URL, and what for."""
+    if isinstance(asked, bytes):
+        return engine.decide_url(asked, now, client, told)
+    return engine.decide(asked, now, client)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayMoment:
+    """For which client and at which time records are decided."""
+
+    at: datetime
+    client: Client
+    #: whether to use a record's own client and time, if it has them
+    as_recorded: bool = False
+
+    def of(self, record: RecordedRequest) -> tuple[datetime, Client]:
+        if not self.as_recorded:
+            return self.at, self.client
+        own = record.client
+        client = Client(own.address or self.client.address, own.user or self.client.user, own.port or self.client.port)
+        return self.at if record.time is None else datetime.fromtimestamp(record.time, UTC), client
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SiteOfHost:
+    #: ``None`` if there is no readable host
+    site: str | None
+    #: the popular domain that the host is, or is below
+    popular: str | None
+
+
+@dataclass(slots=True, eq=False)
+class _CountedDecision:
+    """The counters of a decision, whatever the URL; found by identity, since few decisions come again and again."""
+
+    decision: Decision
+    action: str
+    is_stopped: bool
+    #: hits of rules, lists and categories that fit, that decided, and that alone would stop the request
+    fits: tuple[Hits, ...]
+    decided: tuple[Hits, ...]
+    alone: tuple[Hits, ...]
+    pairs: tuple[tuple[ListKey, ListKey], ...]
+    #: the keys of all that fits
+    keys: tuple[HitKey, ...]
+    #: a record with a larger hash cannot be an example of these
+    bar: int = 1 << 64
+
+    def is_of(self, decision: Decision) -> bool:
+        """Whether that decision certainly has the same effect."""
+        own = self.decision
+        return (
+            own.matches is decision.matches
+            and own.winner is decision.winner
+            and own.action is decision.action
+            and own.fault == decision.fault
+        )
+
+
+#: requests of one case are counted alike; with their resource type, whether they break a page, and their https
+_Case: TypeAlias = "tuple[_SiteOfHost, _CountedDecision, ResourceType, bool, TlsHost | None]"
+
+
+class Auditor(RecordCounter[AuditTally]):
+    def __init__(self, engine: Engine, moment: ReplayMoment, popular: Mapping[bytes, int] | None = None) -> None:
+        """``popular``: ranks of popular domains."""
+        super().__init__(AuditTally())
+        self._engine, self._moment = engine, moment
+        self._popular = popular or {}
+        self._verdicts = BoundedCache(partial(self._decide, now=moment.at, client=moment.client), _MOST_URLS)
+        self._pages = BoundedCache(site_of_url, _MOST_HOSTS)
+        self._places = BoundedCache(self._place, _MOST_HOSTS)
+        #: by names and port
+        self._tls = BoundedCache(partial(tls_host, engine, now=moment.at, client=moment.client), _MOST_HOSTS)
+        #: each with its page and client; not in the tally yet
+        self._connections: set[tuple[TlsHost, bytes | None, str]] = set()
+        self._effects: dict[int, _CountedDecision] = {}
+        #: how often each case occurred; not in the tally yet
+        self._cases: dict[_Case, int] = {}
+        #: duration of the last decision in microseconds, and the longest duration that is too short to be kept
+        self._took, self._quick = 0, 0
+
+    def _count(self, record: RecordedRequest) -> bool:
+        if self._moment.as_recorded or self._engine.index.filters is not None:
+            verdict = self._decide(record.asked, *self._moment.of(record), record.told)
+        else:
+            verdict = self._verdicts[record.asked]
+        if verdict is None:
+            return False
+        if self._took > self._quick:
+            self._see_time(record)
+        place, effect, tls = verdict
+        is_broken = False
+        if effect.fits or effect.is_stopped:
+            is_broken = effect.is_stopped and self._breaks(record, place.site)
+            self._take_examples(record, place, effect, is_broken=is_broken)
+        case = (place, effect, record.kind, is_broken, tls)
+        cases = self._cases
+        cases[case] = cases.get(case, 0) + 1
+        if tls is not None:
+            self._connections.add((tls, record.page, record.client.address))
+        if max(len(cases), len(self._connections)) >= _MOST_CASES:
+            self._settle()
+        return True
+
+    def _breaks(self, record: RecordedRequest, site: str | None) -> bool:
+        """Whether stopping it breaks a page: it is a document, or a script or style of the page's own site."""
+        kind = record.kind
+        if kind is ResourceType.DOCUMENT:
+            return True
+        if kind is not ResourceType.SCRIPT and kind is not ResourceType.STYLE:
+            return False
+        return record.page is not None and site is not None and self._pages[record.page] == site
+
+    def _take_examples(
+        self, record: RecordedRequest, place: _SiteOfHost, effect: _CountedDecision, *, is_broken: bool
+    ) -> None:
+        tally = self.tally
+        is_popular = effect.is_stopped and place.popular is not None
+        if is_broken or is_popular:
+            example = record.ranked
+            if is_broken:
+                tally.break_examples.add(record.kind.value, example)
+            if is_popular:
+                tally.break_examples.add(POPULAR, example)
+        if digest(record.url) > effect.bar:
+            return
+        example = record.ranked
+        effect.bar = max((tally.examples_of(key).add(key, example) for key in effect.keys), default=0)
+
+    def _see_time(self, record: RecordedRequest) -> None:
+        tally = self.tally
+        tally.add_slow([SlowDecision(self._took, record)])
+        self._took = 0
+        if len(tally.slowest) == MOST_SLOWEST:
+            self._quick = tally.slowest[-1].microseconds
+
+    # -- counting --------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        for case, number in self._cases.items():
+            self._tally(*case, number)
+        self._cases.clear()
+        for use in {tls.use for tls, _, _ in self._connections}:
+            own = [(tls, page, client) for tls, page, client in self._connections if tls.use is use]
+            hosts = {name for tls, _, _ in own for name in tls.names}
+            self.tally.tls_hosts.setdefault(use, DistinctNames()).add(hosts)
+            names = (
+                b"%s %d %s %s" % (b" ".join(tls.names), tls.port, page or b"", client.encode("utf-8", "replace"))
+                for tls, page, client in own
+            )
+            self.tally.tls_connections.setdefault(use, DistinctNames()).add(names)
+        self._connections.clear()
+
+    def _tally(
+        self,
+        place: _SiteOfHost,
+        effect: _CountedDecision,
+        kind: ResourceType,
+        is_broken: bool,
+        tls: TlsHost | None,
+        number: int,
+    ) -> None:
+        tally = self.tally
+        tally.actions[effect.action] += number
+        tally.kinds[kind.value] += number
+        if effect.decision.fault is not None:
+            tally.faults[effect.decision.fault] += number
+        for hits in effect.fits:
+            hits.fits += number
+        if place.site is not None:
+            tally.sites.add(place.site, number)
+        if effect.is_stopped:
+            tally.stopped_kinds[kind.value] += number
+            for hits in effect.alone:
+                hits.alone += number
+            for pair in effect.pairs:
+                tally.overlaps[pair] += number
+            if place.site is not None:
+                tally.stopped_sites.add(place.site, number)
+            if place.popular is not None:
+                tally.popular[place.popular] += number
+                tally.popular_ranks[place.popular] = self._popular[place.popular.encode()]
+        if is_broken:
+            tally.breaks[kind.value] += number
+            tally.broken_sites.add(place.site or "", number)
+        if tls is not None:
+            tally.tls_requests[tls.use] += number
+            tally.tls_otherwise[tls.use] += number * (tls.is_stopped is not effect.is_stopped)
+        for hits in effect.decided:
+            hits.decided += number
+            hits.stopped += number * effect.is_stopped
+            hits.popular += number * (effect.is_stopped and place.popular is not None)
+            hits.breaks += number * is_broken
+
+    # -- deciding --------------------------------------------------------------------------------------------------
+
+    def _decide(
+        self, asked: bytes | Request, now: datetime, client: Client, told: Told | None = None
+    ) -> tuple[_SiteOfHost, _CountedDecision, TlsHost | None] | None:
+        """Its site, the effect of its decision, and its https; ``None`` if no proxy would see it."""
+        place: _SiteOfHost | None = None
+        if isinstance(asked, bytes):
+            plain = PLAIN_URL.match(asked)
+            if plain is not None and is_plain_name(plain[2]):
+                place = self._places[plain[2]]
+            elif plain is None and is_local(asked):
+                return None
+        start = perf_counter_ns()
+        decision = decide_recorded(self._engine, asked, now, client, told)
+        self._took = max(1, (perf_counter_ns() - start) // 1000)
+        if place is None:
+            place = self._places[host_of_url(decision.url)]
+        key = _tls_key(asked)
+        if key is None:
+            return place, self._effect(decision), None
+        tls = tls_host(self._engine, key, now, client) if self._moment.as_recorded else self._tls[key]
+        return place, self._effect(decision), tls
+
+    def _place(self, host: bytes | None) -> _SiteOfHost:
+        if host is None:
+            return _SiteOfHost(None, None)
+        return _SiteOfHost(_site_of_host(host), self._most_popular(host) if self._popular else None)
+
+    def _effect(self, decision: Decision) -> _CountedDecision:
+        # Nearly all decisions share their matches, since a host's matches are cached. An effect holds them, so that
+        # no other object can get their identity.
+        key = id(decision.matches)
+        effect = self._effects.get(key)
+        if effect is None or not effect.is_of(decision):
+            if len(self._effects) >= _MOST_EFFECTS:
+                self._effects.clear()
+            effect = self._effects[key] = self._new_effect(decision)
+        return effect
+
+    def _new_effect(self, decision: Decision) -> _CountedDecision:
+        matches, winner = decision.matches, decision.winner
+        is_stopped = decision.action in STOPPING
+        rows = [_keys_of(match) for match in matches]
+        stopping = [row for row, match in zip(rows, matches, strict=True) if match.rule.terms.action in STOPPING]
+        columns = [set(column) for column in zip(*stopping, strict=True)] if is_stopped else []
+        would_stop = sorted({of_list for _, of_list, _ in stopping}) if is_stopped else []
+        self.tally.rule_categories.update((rule, category) for rule, _, category in rows if category)
+        keys = tuple(dict.fromkeys(cast(Iterator[HitKey], chain.from_iterable(rows))))
+        return _CountedDecision(
+            decision,
+            decision.action.value,
+            is_stopped,
+            self._hits(keys),
+            () if winner is None else self._hits(rows[matches.index(winner)]),
+            self._hits(key for column in columns if len(column) == 1 for key in column),
+            tuple(combinations(would_stop, 2)),
+            keys,
+        )
+
+    def _hits(self, keys: Iterable[HitKey]) -> tuple[Hits, ...]:
+        """The numbers for these keys; new ones if there are none."""
+        return tuple(self.tally.hits.setdefault(key, Hits()) for key in keys)
+
+    def _most_popular(self, host: bytes) -> str | None:
+        """The most popular domain that the host is, or is below."""
+        above = (name for name in host_suffixes(host, deepest=host.count(b".") + 1) if name in self._popular)
+        best = min(above, key=self._popular.__getitem__, default=None)
+        return None if best is None else best.decode("ascii", "backslashreplace")
+
+
+def rule_of(match: Match) -> RuleKey:
+    pattern, terms, line = match.rule
+    return RuleKey(terms.list, terms.source, line, str(pattern))
+
+
+def _keys_of(match: Match) -> tuple[RuleKey, ListKey, str]:
+    """What a match is counted for: its rule, list and category."""
+    rule = rule_of(match)
+    return rule, rule.of_list, match.rule.terms.category or ""
+
+
+def _tls_key(asked: bytes | Request) -> TlsKey | None:
+    """The names and the port of https; ``None`` for anything else."""
+    if isinstance(asked, bytes):
+        if (plain := PLAIN_URL.match(asked)) is not None:
+            port = int(asked[plain.end(2) + 1 : plain.end()] or 443)
+            return ((plain[2],), port) if plain[1] == b"https://" else None
+        try:
+            asked = request_of(asked)
+        except UrlError:
+            return None
+    return (asked.hosts, asked.port) if asked.scheme in (b"https", b"wss") else None
+
+
+# -- sites -------------------------------------------------------------------------------------------------------------
+
+
+def host_of_url(url: bytes) -> bytes | None:
+    """The canonical host of a URL, or ``None`` where it names none."""
+    plain = PLAIN_URL.match(url)
+    if plain is not None and is_plain_name(plain[2]):
+        return plain[2]
+    try:
+        return canonical_host(request_of(url).hosts[0])
+    except UrlError:
+        return None
+
+
+def _site_of_host(host: bytes) -> str:
+    """The site of a host: the registrable domain, or the address."""
+    return public_suffixes().registrable_domain(host).decode("ascii", "backslashreplace")
+
+
+def site_of_url(url: bytes) -> str | None:
+    """The site of a URL, or ``None`` where it names no host."""
+    host = host_of_url(url)
+    return None if host is None else _site_of_host(host)

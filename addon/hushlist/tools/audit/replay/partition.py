@@ -1,0 +1,258 @@
+"""Audits partitions of recorded browsing, on any number of machines; their reports merge.
+
+    audit_partition on each -> merge_reports, in any order and any grouping -> add_details, once
+
+A report can be pickled, and is JSON by ``encode`` and ``read_report``. All partitions must be audited with the same
+files, at the same paths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.compile.worker_processes import Progress
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import Problem, SourceError
+from hushlist.core.lists.list_source import ProblemReport as SourceReport
+from hushlist.core.lists.popular_domains import read_popular_file
+from hushlist.core.system.files import reason_of
+from hushlist.tools.audit.replay.audit_report import (
+    FORMAT,
+    AuditReport,
+    Breakage,
+    BrokenRecords,
+    CategoryUse,
+    KindCount,
+    ListFacts,
+    ListUse,
+    Overlap,
+    PolicyDigest,
+    PopularDomains,
+    PopularUse,
+    ReplayOptions,
+    RuleUse,
+    ShownRecord,
+    SitesUse,
+    SlowRecord,
+    recorded,
+    shown_record,
+)
+from hushlist.tools.audit.replay.auditor import ReplayMoment
+from hushlist.tools.audit.replay.decryption import DistinctNames, TlsCounts, by_setting
+from hushlist.tools.audit.replay.replay_job import ReplayWork, audit
+from hushlist.tools.audit.replay.report_details import digest_file, digest_policy
+from hushlist.tools.audit.replay.tally import (
+    POPULAR,
+    AuditTally,
+    HeavyHitters,
+    HitKey,
+    Hits,
+    KeyT,
+    ListKey,
+    RuleKey,
+    SlowDecision,
+    by_source,
+)
+from hushlist.tools.audit.report_codec import ReportError
+from hushlist.tools.audit.sources.recorded_request import RecordedRequest
+
+# -- auditing ----------------------------------------------------------------------------------------------------------
+
+
+def audit_partition(
+    policy: Path, sources: Sequence[str], moment: ReplayMoment, popular: Path | None = None
+) -> AuditReport:
+    """The report of some sources, from one process, still without details.
+
+    ``popular``: a file of popular domains.
+
+    Raises:
+        PolicyError: with every problem of every file.
+            SourceError: the popular domains cannot be read; problems of sources are in the report.
+    """
+    return report_of(policy, load_engine(policy), ReplayWork(sources, moment), popular)
+
+
+def report_of(
+    policy: Path, engine: Engine, work: ReplayWork, popular: Path | None = None, progress: Progress | None = None
+) -> AuditReport:
+    """The report of all sources, still without details.
+
+    Raises:
+            SourceError: a file that decides, or the popular domains, can no longer be read.
+            WorkerError: a process ended too early.
+    """
+    at, client, as_recorded = work.moment.at, work.moment.client, work.moment.as_recorded
+    asked = ReplayOptions(None if as_recorded else at, *client, as_recorded)
+    ranks = {} if popular is None else _read_popular(popular)
+    try:
+        digest = digest_policy(policy, engine.policy)
+        domains = None if popular is None else PopularDomains(str(popular), digest_file(popular), len(ranks))
+    except OSError as error:
+        why = reason_of(error)
+        raise SourceError([Problem(str(error.filename or policy), 0, "audit", why)]) from error
+    start = perf_counter()
+    tally, workers = audit(engine, replace(work, popular=ranks), progress)
+    return tallied_report(tally, digest, asked, domains, perf_counter() - start, workers)
+
+
+def _read_popular(path: Path) -> dict[bytes, int]:
+    """Ranks of popular domains; ``SourceError`` if the file cannot be read."""
+    problems = SourceReport(str(path))
+    ranks: dict[bytes, int] = {}
+    for rank, name in enumerate(read_popular_file(path, problems), 1):
+        ranks.setdefault(name, rank)
+    if problems.errors:
+        raise SourceError(problems.errors)
+    return ranks
+
+
+# -- merging -----------------------------------------------------------------------------------------------------------
+
+
+def merge_reports(first: AuditReport, second: AuditReport) -> AuditReport:
+    """Merge two reports, without details; ``ReportError`` if policies, clients or popular domains differ."""
+    popular, others = (one.popular and one.popular.digest for one in (first, second))
+    for what, ours, theirs in (
+        ("for another client (--client, --user, --port, --as-recorded)", first.asked.whose, second.asked.whose),
+        ("with another policy, or other lists (--policy)", first.policy.digest, second.policy.digest),
+        ("with other popular domains (--popular)", popular, others),
+    ):
+        if ours != theirs:
+            raise ReportError(f"the reports cannot be merged: they were made {what}")
+    tally = AuditTally()
+    for report in (first, second):
+        tally.merge(_tally_of(report))
+    seconds, workers = first.seconds + second.seconds, max(first.workers, second.workers)
+    return tallied_report(tally, first.policy, first.asked, first.popular, seconds, workers)
+
+
+def _tally_of(report: AuditReport) -> AuditTally:
+    """The tally that a report was made from, as far as the report shows it."""
+    records = {key: recorded(own) for key, own in report.records_shown.items()}
+    keys = [own.key for own in report.lists]
+    rows: list[tuple[HitKey, Hits, tuple[str, ...]]] = [
+        *((own.key, own.hits, own.examples) for own in report.lists),
+        *((own.category, own.hits, own.examples) for own in report.categories),
+        *((own.key, own.hits, () if own.example is None else (own.example,)) for own in report.rules),
+    ]
+    tally = AuditTally(
+        sources={own.source: own for own in report.sources},
+        broken=[*report.broken.first],
+        actions=Counter(report.actions),
+        kinds=Counter({kind: own.requests for kind, own in report.kinds.items()}),
+        stopped_kinds=Counter({kind: own.stopped for kind, own in report.kinds.items() if own.stopped}),
+        faults=Counter(report.faults),
+        hits={key: hits for key, hits, _ in rows},
+        rule_categories={own.key: own.category for own in report.rules if own.category is not None},
+        sites=HeavyHitters(*report.sites.requests),
+        stopped_sites=HeavyHitters(*report.sites.stopped),
+        broken_sites=HeavyHitters(*report.sites.breaks),
+        popular=Counter({own.domain: own.stopped for own in report.popular_domains}),
+        popular_ranks={own.domain: own.rank for own in report.popular_domains if own.rank is not None},
+        breaks=Counter({kind: own.requests for kind, own in report.breaks.items()}),
+        slowest=[SlowDecision(own.microseconds, records[own.record]) for own in report.slowest],
+        tls_requests=Counter({use: own.requests for use, own in report.tls.items()}),
+        tls_otherwise=Counter({use: own.otherwise for use, own in report.tls.items()}),
+        tls_hosts={use: DistinctNames(own.hosts.hashes) for use, own in report.tls.items()},
+        tls_connections={use: DistinctNames(own.connections.hashes) for use, own in report.tls.items()},
+    )
+    for overlap in report.overlaps:
+        first, second = sorted(keys[place] for place in overlap.lists)
+        tally.overlaps[first, second] = overlap.requests
+    for examples, name, shown in (
+        *((tally.examples_of(key), key, own) for key, _, own in rows),
+        *((tally.break_examples, kind, own.examples) for kind, own in report.breaks.items()),
+        (tally.break_examples, POPULAR, report.popular_examples),
+    ):
+        for key in shown:
+            examples.add(name, records[key].ranked)
+    return tally
+
+
+# -- from a tally ------------------------------------------------------------------------------------------------------
+
+
+def tallied_report(
+    tally: AuditTally,
+    policy: PolicyDigest,
+    asked: ReplayOptions,
+    popular: PopularDomains | None,
+    seconds: float,
+    workers: int,
+) -> AuditReport:
+    """The report of a tally, without details."""
+    shown: dict[str, ShownRecord] = {}
+
+    def key_of(record: RecordedRequest) -> str:
+        key = record.key
+        if key not in shown:
+            shown[key] = shown_record(record)
+        return key
+
+    def keys_of(records: Iterable[RecordedRequest]) -> tuple[str, ...]:
+        return tuple(map(key_of, records))
+
+    def most_first(kind: type[KeyT]) -> list[tuple[KeyT, Hits, tuple[str, ...]]]:
+        """The keys with the most hits first, each with its examples."""
+        hits = sorted(tally.hits_of(kind).items(), key=lambda own: (-own[1].stopped, -own[1].fits, own[0]))
+        return [(key, own, keys_of(tally.examples_of(key)[key])) for key, own in hits]
+
+    tls = {
+        use: TlsCounts(
+            number, tally.tls_otherwise[use], tally.tls_hosts[use].result(), tally.tls_connections[use].result()
+        )
+        for use, number in sorted(tally.tls_requests.items())
+    }
+    lists = tally.hits_of(ListKey)
+    places = {key: place for place, key in enumerate(sorted(lists, key=by_source))}
+    return AuditReport(
+        format=FORMAT,
+        policy=policy,
+        asked=asked,
+        popular=popular,
+        # An audit that merges with others never takes no time.
+        seconds=max(round(seconds, 3), 0.001) if seconds else 0.0,
+        records=tally.records,
+        records_a_second=round(tally.records / max(seconds, 1e-6)) if seconds else None,
+        workers=workers,
+        sources=tuple(tally.sources[source] for source in sorted(tally.sources)),
+        broken=BrokenRecords(sum(own.broken for own in tally.sources.values()), tuple(tally.broken)),
+        actions=dict(sorted(tally.actions.items())),
+        kinds={kind: KindCount(number, tally.stopped_kinds[kind]) for kind, number in sorted(tally.kinds.items())},
+        faults=dict(sorted(tally.faults.items())),
+        lists=tuple(ListUse(key, ListFacts(), lists[key], keys_of(tally.other_examples[key])) for key in places),
+        overlaps=tuple(
+            Overlap(_pair(places[first], places[second]), number)
+            for (first, second), number in sorted(tally.overlaps.items())
+        ),
+        categories=tuple(CategoryUse(*own) for own in most_first(str)),
+        rules=tuple(
+            RuleUse(key, tally.rule_categories.get(key), hits, next(iter(examples), None))
+            for key, hits, examples in most_first(RuleKey)
+        ),
+        sites=SitesUse(tally.sites.result(), tally.stopped_sites.result(), tally.broken_sites.result()),
+        popular_domains=tuple(
+            sorted(
+                (PopularUse(name, tally.popular_ranks.get(name), number) for name, number in tally.popular.items()),
+                key=lambda own: (own.rank or 0, own.domain),
+            )
+        ),
+        popular_examples=keys_of(tally.break_examples[POPULAR]),
+        breaks={
+            kind: Breakage(number, keys_of(tally.break_examples[kind])) for kind, number in sorted(tally.breaks.items())
+        },
+        slowest=tuple(SlowRecord(slow.microseconds, key_of(slow.record)) for slow in tally.slowest),
+        tls=tls,
+        decryption=by_setting(tls),
+        records_shown=shown,
+    )
+
+
+def _pair(first: int, second: int) -> tuple[int, int]:
+    return min(first, second), max(first, second)

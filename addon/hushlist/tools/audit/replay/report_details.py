@@ -1,0 +1,176 @@
+"""Adds to a report the rules that never fired, and explanations of decisions.
+
+Both are made at the end, in one process, with the policy that decided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import UrlError
+from hushlist.core.lists.list_source import LONGEST_LINE
+from hushlist.core.match.expressions import expressions, full_hash
+from hushlist.core.match.rule import Terms
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.url.request import Request, canonical_forms, request_of
+from hushlist.tools.audit.replay.audit_report import (
+    AuditReport,
+    ExplainedExpression,
+    ExplainedForm,
+    FileDigest,
+    ListFacts,
+    ListUse,
+    Overlap,
+    PolicyDigest,
+    RecordExplanation,
+    UnusedRule,
+    recorded,
+)
+from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded
+from hushlist.tools.audit.replay.tally import ListKey, by_source
+from hushlist.tools.audit.sources.recorded_request import RecordedRequest, hide_user
+
+#: rules whose example is explained: those with the most hits
+_MOST_EXPLAINED_RULES = 500
+#: most characters of a rule's text
+_LONGEST_TEXT = 120
+
+
+def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unused: int = 10) -> AuditReport:
+    """Complete a report: name up to ``unused`` rules of each list that never fired."""
+    facts = _list_facts(report, engine, unused)
+    used = {own.key: own for own in report.lists}
+    keys = sorted({*facts, *used}, key=by_source)
+    # Lists without a hit, which are new, may stand before the others.
+    places = {key: place for place, key in enumerate(keys)}
+    moved = [places[own.key] for own in report.lists]
+    explained = {*report.keys(_MOST_EXPLAINED_RULES)}
+    return replace(
+        report,
+        lists=tuple(used.get(key, ListUse(key))._replace(facts=facts.get(key, ListFacts())) for key in keys),
+        overlaps=tuple(Overlap((moved[first], moved[second]), number) for (first, second), number in report.overlaps),
+        records_shown={
+            key: replace(own, explanation=explain_record(engine, recorded(own), moment) if key in explained else None)
+            for key, own in report.records_shown.items()
+        },
+    )
+
+
+# -- the policy --------------------------------------------------------------------------------------------------------
+
+
+def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
+    """The files that decide, and their digests; ``OSError`` if a file can no longer be read."""
+    digests = {str(file): digest_file(file) for file, seen in policy.files.items() if seen is not None}
+    own = hashlib.sha256()
+    for name, digest in sorted(digests.items()):
+        own.update(f"{name}\0{digest}\n".encode("utf-8", "backslashreplace"))
+    lists = sorted({(file.source, digests[str(file.path)]) for layer in policy.layers for file in layer.lists})
+    return PolicyDigest(str(path), own.hexdigest(), tuple(FileDigest(*one) for one in lists))
+
+
+def digest_file(path: Path) -> str:
+    """The SHA-256 of what is in a file, in hex; ``OSError`` if it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# -- rules that never fired --------------------------------------------------------------------------------------------
+
+
+def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey, ListFacts]:
+    """For each list: how many rules it has, how many fired, and the first of the others."""
+    fired = {(own.key.source, own.key.line, digest) for own in report.rules for digest in _digests_of(own.key.rule)}
+    fired_lines = {(own.key.source, own.key.line) for own in report.rules}
+    titles: dict[ListKey, str | None] = {}
+    rules, hit = Counter[ListKey](), Counter[ListKey]()
+    unused: dict[ListKey, list[int]] = {}
+    for terms, line, digest in _places(engine):
+        key = ListKey(terms.list, terms.source)
+        titles.setdefault(key, terms.title)
+        rules[key] += 1
+        if (terms.source, line, digest) in fired:
+            hit[key] += 1
+        lines = unused.setdefault(key, [])
+        # A line may have several rules; it is named if none of them fired.
+        if (terms.source, line) in fired_lines or line in lines:
+            continue
+        if len(lines) < most or line < lines[-1]:
+            insort(lines, line)
+            del lines[most:]
+    return {
+        key: ListFacts(title, rules[key], hit[key], tuple(_unused_rules(Path(key.source), unused.get(key, []))))
+        for key, title in titles.items()
+    }
+
+
+def _places(engine: Engine) -> Iterator[tuple[Terms, int, bytes]]:
+    """Every rule's terms, line, and key in the index."""
+    for layer in engine.policy.layers:
+        for rule in layer.checks:
+            yield rule.terms, rule.line, full_hash(str(rule.pattern).encode())
+    yield from engine.index.places()
+
+
+def _digests_of(rule: str) -> tuple[bytes, ...]:
+    """The index's keys of a rule, given as text; also that of the other rule, if its entry may have made two.
+
+    In some formats an entry means both a page and the folder of that name: if one fits, neither is unused.
+    """
+    kind, colon, rest = rule.partition(":")
+    if colon and kind in ("sha256", "sealed"):
+        return (bytes.fromhex(rest),)
+    if colon and kind == "hashed":
+        return (bytes.fromhex(rest.partition("=")[2].partition("+")[0]),)
+    url, is_whole, _ = rule.rpartition(" (match: ")
+    if is_whole:
+        return (full_hash(url.encode()),)
+    other = rule.removesuffix("/") if rule.endswith("/") else f"{rule}/"
+    return full_hash(rule.encode()), full_hash(other.encode())
+
+
+def _unused_rules(path: Path, lines: list[int]) -> Iterator[UnusedRule]:
+    """The rules at some lines of a file; without a text if it has no lines, or has changed and cannot be read."""
+    texts: dict[int, str] = {}
+    with suppress(OSError), path.open("rb") as file:
+        for number in range(1, max(lines, default=0) + 1):
+            line = file.readline(LONGEST_LINE)
+            if b"\0" in line:
+                texts.clear()  # a list of binary hashes has no lines
+                break
+            if number in lines:
+                texts[number] = line.strip().decode("utf-8", "backslashreplace")[:_LONGEST_TEXT]
+    return (UnusedRule(line, texts.get(line, "")) for line in lines)
+
+
+# -- explanations ------------------------------------------------------------------------------------------------------
+
+
+def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment) -> RecordExplanation:
+    """The decision for a record, with its canonical URLs and expressions."""
+    asked = record.asked
+    decision = decide_recorded(engine, asked, *moment.of(record), record.told)
+    shown = decision._replace(canonical=hide_user(decision.url), asked=b"")
+    return RecordExplanation(shown, tuple(_forms(asked)))
+
+
+def _forms(asked: Request | bytes) -> Iterator[ExplainedForm]:
+    try:
+        request = request_of(asked) if isinstance(asked, bytes) else asked
+        forms = [form for host in dict.fromkeys(request.hosts) for form in canonical_forms(request, host)]
+    except UrlError:
+        return
+    for form in forms:
+        hashes = (ExplainedExpression(_ascii(own), full_hash(own).hex()) for own in expressions(form))
+        yield ExplainedForm(_ascii(form.join()), tuple(hashes))
+
+
+def _ascii(octets: bytes) -> str:
+    return octets.decode("ascii", "backslashreplace")

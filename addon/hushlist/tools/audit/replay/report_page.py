@@ -1,0 +1,177 @@
+"""The report as one HTML page that contains everything: its style, script and data.
+
+The script turns the data into elements, as text and never as markup. The content security policy lets nothing else run,
+and nothing be loaded. The page stays small enough to open: ``_MOST`` and ``_MOST_OCTETS`` limit the rows of each table,
+and the page says how many are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
+from datetime import datetime
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from hushlist.core.errors import printable
+from hushlist.tools.audit.replay.audit_report import AuditReport
+from hushlist.tools.audit.replay.report_text import SETTINGS, short_names
+from hushlist.tools.audit.report_codec import encode
+
+#: most rows of each table
+_MOST = 10_000
+#: most octets of each table's rows, and of all explanations together
+_MOST_OCTETS = 1 << 21
+_MOST_OCTETS_OF_RECORDS = 1 << 22
+#: lists of the matrix of overlaps
+_MOST_IN_MATRIX = 30
+#: unused rules of a list that are named
+_MOST_UNUSED = 20
+#: most characters of a text, such as a URL
+_LONGEST_TEXT = 2000
+_SCRIPTS = ("elements.js", "explain.js", "report.js")
+
+
+def report_page(report: AuditReport, made: datetime) -> str:
+    web = files("hushlist.tools.audit.replay").joinpath("web")
+    style = web.joinpath("page.css").read_text(encoding="utf-8")
+    script = "\n".join(web.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_source_of(style)}'; script-src '{_source_of(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    values = {
+        "content_policy": policy,
+        "policy": printable(report.policy.path),
+        "records": f"{report.records:,}",
+        "stopped": f"{report.stopped:,}",
+        "share": f"{report.stopped / report.records:.1%}" if report.records else "0%",
+    }
+    page = string.Template(web.joinpath("page.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        {name: escape(value) for name, value in values.items()},
+        style=style,
+        script=script,
+        report=script_json(page_data(report, made)),
+    )
+
+
+def script_json(value: object) -> str:
+    r"""JSON that is safe in a script element: ASCII without ``<``, whatever its texts are.
+
+    >>> script_json("</script>\udcff")
+    '"\\u003c/script\\u003e\\udcff"'
+    """
+    text = json.dumps(value, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
+    """The data of the page's script: the report with limited rows; rules and sites as rows.
+
+    ``left_out`` says how many rows of each table are missing.
+    """
+    shown = _records(report)
+    lists = {own.key: place for place, own in enumerate(report.lists)}
+    requests, stopped, broken = (dict(own.counts) for own in report.sites)
+    sites = stopped | requests  # those with stopped requests first
+    every: dict[str, Sequence[Any]] = {
+        "sources": report.sources,
+        "lists": [
+            own._replace(facts=own.facts._replace(unused_first=own.facts.unused_first[:_MOST_UNUSED]))
+            for own in report.lists
+        ],
+        "overlaps": report.overlaps,
+        "categories": report.categories,
+        "rules": [
+            [
+                lists[own.key.of_list],
+                own.key.line,
+                own.key.rule,
+                own.category,
+                *astuple(own.hits),
+                own.example if own.example in shown else None,
+            ]
+            for own in report.rules[:_MOST]
+        ],
+        "sites": [[name, requests.get(name, 0), stopped.get(name, 0), broken.get(name, 0)] for name in sites],
+        "popular_domains": report.popular_domains,
+    }
+    kept = {name: list(_within(rows[:_MOST], _MOST_OCTETS)) for name, rows in every.items()}
+    left_out = {name: len(rows) - len(kept[name]) for name, rows in every.items()}
+    left_out["rules"] += len(report.rules) - len(every["rules"])
+    left_out["records_shown"] = sum(own.explanation is not None for own in report.records_shown.values()) - len(shown)
+    return {
+        **{name: encode(getattr(report, name)) for name in _AS_THEY_ARE},
+        **kept,
+        "broken": _short(encode(report.broken)),
+        "made": made.isoformat(timespec="seconds"),
+        "names": {
+            **short_names(own.source for own in report.sources),
+            **short_names(own.key.source for own in report.lists),
+        },
+        "settings": SETTINGS,
+        "matrix": _matrix(report),
+        "sites_error": max(own.error for own in report.sites),
+        "rules_hit": len(report.rules),
+        "sites_stopped": len(stopped),
+        "left_out": {name: number for name, number in left_out.items() if number},
+        "records_shown": shown,
+    }
+
+
+_AS_THEY_ARE = (
+    *("policy", "asked", "popular", "seconds", "records", "records_a_second", "workers", "actions", "kinds", "faults"),
+    *("popular_examples", "breaks", "slowest", "decryption"),
+)
+
+
+def _matrix(report: AuditReport) -> list[int]:
+    """The places of the lists that overlap most with others, in the order of the report."""
+    most = Counter[int]()
+    for own in report.overlaps:
+        for place in own.lists:
+            most[place] += own.requests
+    return sorted(sorted(most, key=lambda place: (-most[place], place))[:_MOST_IN_MATRIX])
+
+
+def _within(rows: Iterable[Any], most_octets: int) -> Iterator[Any]:
+    """The first rows in short, as many as have no more octets."""
+    octets = 0
+    for row in rows:
+        short = _short(encode(row))
+        octets += len(script_json(short))
+        if octets > most_octets:
+            return
+        yield short
+
+
+def _records(report: AuditReport) -> dict[str, Any]:
+    """The most important records with an explanation, up to the limits."""
+    records = report.records_shown
+    keys = [key for key in dict.fromkeys(report.keys()) if records[key].explanation is not None]
+    return dict(zip(keys, _within((records[key] for key in keys), _MOST_OCTETS_OF_RECORDS), strict=False))
+
+
+def _short(value: Any) -> Any:
+    """The same without empty values, and with long texts cut off."""
+    if isinstance(value, str):
+        if len(value) <= _LONGEST_TEXT:
+            return value
+        return f"{value[:_LONGEST_TEXT]}… ({len(value):,} characters)"
+    if isinstance(value, Mapping):
+        return {key: _short(own) for key, own in value.items() if own is not None}
+    if isinstance(value, (list, tuple)):
+        return [_short(own) for own in value]
+    return value
+
+
+def _source_of(text: str) -> str:
+    """The source expression by which a content security policy allows an inline style or script."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

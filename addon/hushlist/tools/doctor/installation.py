@@ -1,0 +1,274 @@
+"""What lies on the disk: versions, the policy and its lists, who may change what, the authority; and the clock."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from stat import S_ISVTX, S_IWGRP, S_IWOTH
+
+from hushlist import __version__
+from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
+from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import SourceError, number_of
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.core.policy.recurrence import Schedule
+from hushlist.core.system.authority_file import NAME, fault_of_authority
+from hushlist.core.system.files import cache_folder, check_private, read_private, reason_of, state_folder
+from hushlist.core.system.kept_databases import SET_ASIDE, databases, set_aside, why_damaged
+from hushlist.extensions.journal.log_identifiers import read_key
+from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
+
+_LONGEST = 1 << 16
+_DAY = 86400.0
+#: days before its end in which an authority should be replaced, since every device needs the new one
+_NOTICE = 90
+#: what the kernel's clock says when nothing has set it: adjtimex(2), TIME_ERROR
+_UNSYNCHRONIZED = 5
+
+
+def examine_versions() -> Iterator[Diagnosis]:
+    """Python, mitmproxy and Hushlist."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    expected = "11" if sys.version_info < (3, 12) else "12"
+    advice = f"install the mitmproxy {expected} into the environment of Hushlist: pip install 'mitmproxy=={expected}.*'"
+    try:
+        mitmproxy = version("mitmproxy")
+    except PackageNotFoundError:
+        yield Diagnosis(About.VERSIONS, Condition.WRONG, f"Python {python} has no mitmproxy", advice)
+        return
+    is_tested = mitmproxy.split(".")[0] == expected
+    told = f"Hushlist {__version__}, mitmproxy {mitmproxy}, Python {python}"
+    yield Diagnosis(
+        About.VERSIONS,
+        Condition.GOOD if is_tested else Condition.WARNING,
+        told if is_tested else f"{told}: with this Python, mitmproxy {expected} is tested",
+        "" if is_tested else advice,
+    )
+
+
+def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
+    """The policy as the proxy would use it, and what is wrong with it."""
+    try:
+        engine = load_engine(path)
+    except SourceError as error:
+        advice = "correct it: a proxy that runs keeps its last good rules, and none starts"
+        return None, [Diagnosis(About.POLICY, Condition.WRONG, str(problem), advice) for problem in error.problems]
+    policy, index = engine.policy, engine.index
+    files = number_of(len(policy.files), "file", "files")
+    good = f"{path}: {number_of(len(index), 'rule', 'rules')} of {files}"
+    warnings = (
+        *ineffective_schedules(policy, index),
+        *CompileReport.of(index).brief_warnings(f"hushlist compile --policy {path}"),
+    )
+    return engine, [
+        Diagnosis(About.POLICY, Condition.GOOD, good),
+        *(Diagnosis(About.POLICY, Condition.WARNING, str(one), "correct it, or accept it") for one in warnings),
+    ]
+
+
+def examine_lists(policy: Policy, path: Path, now: float) -> Iterator[Diagnosis]:
+    """Lists that are held back, failing, too old or not there; ``now`` in seconds of Unix time."""
+    command = f"hushlist update --policy {path}"
+    for problem in policy.held_back:
+        yield Diagnosis(
+            About.LISTS, Condition.WARNING, str(problem), "mend the file; until then, its last good copy is used"
+        )
+    for own in policy.subscribed:
+        subscription, state, current = own.subscription, own.store.state(), own.store.current()
+        url = subscription.url
+        if current is None:
+            condition = Condition.WARNING if subscription.is_optional else Condition.WRONG
+            yield Diagnosis(About.LISTS, condition, f"{url}: there is no copy of it yet", f"fetch it: {command}")
+            continue
+        for trouble in state.troubles(url):
+            yield Diagnosis(About.LISTS, Condition.WARNING, trouble, f"see {command} --help: --accept, --rollback")
+        age, most = now - state.checked, subscription.max_age
+        told = f"{url}: asked with success {_days(age)} ago" if state.checked else f"{url}: never asked with success"
+        if most is not None and age > most:
+            yield Diagnosis(About.LISTS, Condition.WRONG, f"{told}, more than its max-age of {_days(most)}", command)
+        elif state.next_try and now > state.next_try + _DAY:
+            advice = "have the proxy run as this user, or the timer of examples/service"
+            yield Diagnosis(About.LISTS, Condition.WARNING, f"{told}; nobody has fetched it since it was due", advice)
+        else:
+            yield Diagnosis(About.LISTS, Condition.GOOD, told)
+
+
+def _days(seconds: float) -> str:
+    """A time for people.
+
+    >>> _days(90.0), _days(7200.0), _days(86400.0 * 3)
+    ('1 minute', '2 hours', '3 days')
+    """
+    for unit, name in ((_DAY, "day"), (3600.0, "hour")):
+        if seconds >= unit:
+            return number_of(int(seconds // unit), name, f"{name}s")
+    return number_of(max(int(seconds // 60), 0), "minute", "minutes")
+
+
+def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
+    """Who can change what the filter goes by, and whether it can write where it has to; ``now`` as above."""
+    if os.name != "posix":
+        yield Diagnosis(About.FILES, Condition.UNKNOWN, "permissions are looked at on POSIX systems only")
+        return
+    if os.geteuid() == 0:
+        advice = "ask as the user who runs the filter: sudo -u hushlist hushlist doctor"
+        yield Diagnosis(
+            About.FILES, Condition.WARNING, "root asks: caches and stores are root's, not the filter's", advice
+        )
+    open_ones, late = [], []
+    for path in {file for own in policy.files for file in (own, own.absolute().parent)}:
+        with suppress(OSError):
+            status = path.stat()
+            if status.st_mode & S_IWOTH and not status.st_mode & S_ISVTX:
+                open_ones.append(path)
+            if status.st_mtime > now + 60:
+                late.append(path)
+    for path in sorted(open_ones):
+        why = f"{path}: every user of this machine can change it, and so what is blocked"
+        yield Diagnosis(About.FILES, Condition.WRONG, why, f"chmod o-w {path}")
+    for path in sorted(late):
+        why = f"{path}: it is of a later time than it is now"
+        yield Diagnosis(About.CLOCK, Condition.WARNING, why, "set the clock, or touch the file")
+    yield _examine_folder("cache", cache_folder)
+    yield _examine_folder("state", state_folder)
+    if policy.log is not None and policy.log.folder is not None:
+        yield _examine_writing("the log's folder", policy.log.folder)
+    if not open_ones:
+        told = f"no other user can change {number_of(len(policy.files), 'file', 'files')} of the policy"
+        yield Diagnosis(About.FILES, Condition.GOOD, told)
+
+
+def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
+    """Files that have to stay: whether one is damaged, or was."""
+    try:
+        state = state_folder()
+    except RuntimeError:
+        return  # the folder for state is a finding already
+    log = None if policy.log is None else policy.log.folder
+    folders, good = [state, *([] if log is None else [log])], list[str]()
+    for path in databases(folders):
+        why = why_damaged(path)
+        if why is None:
+            good.append(path.name)
+        else:
+            advice = "start the proxy anew: it sets the file aside, and takes its last good copy where there is one"
+            yield Diagnosis(About.FILES, Condition.WRONG, f"{path} is damaged: {why}", advice)
+    for path in set_aside(folders):
+        advice = "look through what holds (administrators' blocks, tokens), and then remove it, with -wal and -shm"
+        yield Diagnosis(About.FILES, Condition.WARNING, f"{SET_ASIDE}: {path}", advice)
+    if policy.log is not None and policy.log.clients is LoggedClients.PSEUDONYM:
+        try:
+            read_key(state)
+        except (OSError, ValueError) as error:
+            advice = "put it back from a copy, or remove it: then clients get new names from the next start on"
+            yield Diagnosis(About.FILES, Condition.WRONG, f"the key of pseudonyms: {error}", advice)
+    if good:
+        yield Diagnosis(About.FILES, Condition.GOOD, f"whole: {', '.join(good)}")
+
+
+def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
+    try:
+        folder = find()
+        check_private(folder)
+    except (OSError, RuntimeError) as error:
+        where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        advice = "make it the filter's own: chown and chmod go-w; or set HOME, XDG_CACHE_HOME and XDG_STATE_HOME"
+        return Diagnosis(About.FILES, Condition.WRONG, f"the {name} folder: {where}{reason_of(error)}", advice)
+    return _examine_writing(f"the {name} folder", folder)
+
+
+def _examine_writing(name: str, folder: Path) -> Diagnosis:
+    there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
+    if os.access(there, os.W_OK | os.X_OK):
+        return Diagnosis(About.FILES, Condition.GOOD, f"{name} can be written: {folder}")
+    advice = f"give {there} to the user who runs the filter"
+    return Diagnosis(About.FILES, Condition.WRONG, f"{name} cannot be written: {folder}", advice)
+
+
+def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
+    """The certificate authority in mitmproxy's folder, which devices trust."""
+    from cryptography import x509
+
+    path = folder / NAME
+    damage = fault_of_authority(folder)
+    if damage is not None and (not path.exists() or os.access(path, os.R_OK)):
+        what, _, advice = damage.partition(". ")
+        yield Diagnosis(About.AUTHORITY, Condition.WRONG, what, advice)
+        return
+    if not path.exists():
+        advice = "start the proxy once; if it has run, name its folder: --confdir"
+        yield Diagnosis(About.AUTHORITY, Condition.WARNING, f"{path}: there is none yet", advice)
+        return
+    try:
+        octets = read_private(path, _LONGEST)
+        authority = x509.load_pem_x509_certificate(octets)
+    except (OSError, ValueError) as error:
+        condition = Condition.UNKNOWN if isinstance(error, PermissionError) else Condition.WRONG
+        yield Diagnosis(About.AUTHORITY, condition, f"{path}: {reason_of(error)}", f"chmod 600 {path}, for its owner")
+        return
+    end, days = authority.not_valid_after_utc, (authority.not_valid_after_utc - now).days
+    renew = f"move {folder}/mitmproxy-ca* away, start the proxy, and install the new certificate on every device"
+    if authority.not_valid_before_utc > now:
+        yield Diagnosis(
+            About.AUTHORITY, Condition.WRONG, f"{path}: it is not valid yet", "set the clock of this machine"
+        )
+    elif end <= now:
+        yield Diagnosis(About.AUTHORITY, Condition.WRONG, f"{path}: it has ended on {end:%Y-%m-%d}", renew)
+    elif days < _NOTICE:
+        yield Diagnosis(About.AUTHORITY, Condition.WARNING, f"{path}: it ends on {end:%Y-%m-%d}, in {days} days", renew)
+    else:
+        yield Diagnosis(About.AUTHORITY, Condition.GOOD, f"{path}: valid until {end:%Y-%m-%d}")
+    if os.name == "posix" and path.stat().st_mode & S_IWGRP:
+        yield Diagnosis(About.AUTHORITY, Condition.WRONG, f"{path}: its group can change it", f"chmod 600 {path}")
+
+
+def examine_clock(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
+    """Whether something keeps the clock right, and the time zone of the policy's schedules."""
+    local, own = now.astimezone(), now.astimezone(policy.zone)
+    told = f"it is {own:%H:%M} in the policy's time zone {policy.zone}"
+    if policy.zone is UTC and local.utcoffset() != own.utcoffset():
+        advice = "write the time zone into the policy, such as timezone: Europe/Berlin"
+        yield Diagnosis(About.CLOCK, Condition.WARNING, f"{told}, and {local:%H:%M} on this machine", advice)
+    else:
+        yield Diagnosis(About.CLOCK, Condition.GOOD, told)
+    state = clock_state()
+    if state == _UNSYNCHRONIZED:
+        advice = "have chrony or systemd-timesyncd run, if this machine's host does not keep it right"
+        yield Diagnosis(
+            About.CLOCK, Condition.UNKNOWN, "the kernel knows of nothing that keeps the clock right", advice
+        )
+    elif state is None:
+        yield Diagnosis(About.CLOCK, Condition.UNKNOWN, "whether something keeps it right, only Linux says")
+    else:
+        yield Diagnosis(About.CLOCK, Condition.GOOD, "something keeps it right")
+
+
+def examine_schedules(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
+    """Schedules whose dates have all passed, such as the holidays of last year."""
+    today, used = now.astimezone(policy.zone).toordinal(), dict[str, Schedule]()
+    for group in policy.all_groups:
+        used |= group.schedules
+    for name, schedule in sorted(used.items()):
+        last = max((turn - 1 for entry in schedule.entries for turn in entry.turns()), default=today)
+        if last < today:
+            why = f"the schedule {name}: the last of its dates was {date.fromordinal(last)}"
+            yield Diagnosis(
+                About.POLICY, Condition.WARNING, why, "write the next ones into the policy, or take these out"
+            )
+
+
+def clock_state() -> int | None:
+    """What ``adjtimex`` says, which changes nothing if all it is given is 0; ``None`` where there is no such call."""
+    try:
+        adjtimex = ctypes.CDLL(None).adjtimex
+    except (OSError, AttributeError, TypeError):
+        return None
+    return int(adjtimex(ctypes.create_string_buffer(1024)))

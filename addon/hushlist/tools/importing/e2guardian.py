@@ -1,0 +1,300 @@
+"""e2guardian: ``e2guardian.conf`` with its ``e2guardianfN.conf`` and lists, of version 3 to 5.
+
+Spec: the comments in e2guardian's own configuration and lists, and the order of ``common.story``. Lists of sites and of
+URLs are taken over, whatever looks into pages is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hushlist.core.errors import Problem, SourceError
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.system.files import LONGEST_DOCUMENT
+from hushlist.tools.importing.imported_policy import (
+    DAYS,
+    ImportedGroup,
+    ImportedList,
+    ImportedPolicy,
+    by_network,
+    clock,
+    networks_of,
+    shown,
+    unique,
+)
+
+_SETTING = re.compile(r"\s*(\w+)\s*=\s*(?:'([^']*)'|([^#\s]*))")
+_INCLUDE = re.compile(r"\s*\.Include<([^>]*)>")
+_DEFINE = re.compile(r"\s*\.Define\s+LISTDIR\s+<([^>]*)>")
+_TIME = re.compile(r"#time:" + r"\s+([0-9]{1,2})" * 4 + r"\s+([0-6]*)\s*$")
+_LISTDIR = "__LISTDIR__"
+_MOST_GROUPS, _MOST_FILES, _DEEPEST, _MOST_ENTRIES = 99, 10_000, 16, 2_000_000
+#: the lists in the order in which they are asked -> what their rules do
+_ORDER = {
+    **dict.fromkeys(("localexception", "localgrey"), "allow"),
+    "localbanned": "block",
+    **dict.fromkeys(("exception", "grey"), "allow"),
+    "blanket": "block",
+    "banned": "block",
+}
+#: kind of list -> its format here
+_FORMATS = {"sitelist": "domains", "urllist": "squidguard-urls", "siteiplist": "addresses", "ipsitelist": "addresses"}
+_OLD_LIST = re.compile(rf"({'|'.join(_ORDER)})({'|'.join(_FORMATS)})")
+#: list of clients -> what holds for them
+_CLIENTS: dict[str, dict[str, object]] = {"exceptionclient": {"mode": "off"}, "bannedclient": {"default": "block"}}
+#: what a group says where it says nothing itself, lest that of the first group holds
+_FREE: dict[str, object] = {"default": "pass", "mode": "block"}
+_OLD_CLIENTS = {"exceptioniplist": "exceptionclient", "bannediplist": "bannedclient"}
+_MAPS = {"filtergroupslist": "users", "defaultusermap": "users", "ipgroups": "clients", "ipmap": "clients"}
+_MAPS |= {"portgroups": "ports", "portmap": "ports"}
+#: what a line of an old bannedsitelist blocks besides sites
+_BLANKETS = {"**": "everything", "*ip": "addresses"}
+
+
+@dataclass(slots=True)
+class _ListText:
+    """A file of a list: entries with their lines, in which times it holds, and the files that it includes."""
+
+    path: Path
+    during: str | None
+    entries: list[tuple[int, str]] = field(default_factory=list)
+    #: whether it is a long list of others, which is not read, but copied as it is
+    is_long: bool = False
+
+
+def read_e2guardian(path: Path) -> ImportedPolicy:
+    """The policy of e2guardian; ``SourceError`` if its file, or that of its first group, cannot be read."""
+    # what is named in a file is relative to that file, so that a name may be put together from several
+    policy = ImportedPolicy(path.absolute())
+    _Reader(policy).read()
+    return policy
+
+
+class _Reader:
+    def __init__(self, policy: ImportedPolicy) -> None:
+        self._policy = policy
+        self._maps: dict[str, Path] = {}
+        #: kind of list and file -> its layer
+        self._layers: dict[tuple[str, Path], str] = {}
+        self._files = self._entries = 0
+        #: "The text between <> will replace occurrences of __LISTDIR__ in .conf and list files"
+        self._listdir = str(policy.path.parent / "lists" / "common")
+
+    def read(self) -> None:
+        policy = self._policy
+        main, folder = policy.path, policy.path.parent
+        clients: dict[str, list[str]] = {}
+        number = _MOST_GROUPS
+        for line, key, value in self._settings(main):
+            name, kind, file = _list_named(key, value)
+            if key == "filtergroups" and re.fullmatch("[1-9][0-9]?", value):
+                number = int(value)
+            elif (who := _OLD_CLIENTS.get(key, name)) in _CLIENTS and kind not in _FORMATS:
+                found = [text for part in self._list(file, main, line) for text in self._networks(part)]
+                clients.setdefault(who, []).extend(found)
+            elif (mapped := key if key in _MAPS else name) in _MAPS:
+                self._maps[_MAPS[mapped]] = file
+            else:
+                self._other(main, line, key, file)
+        for who, networks in clients.items():
+            if networks:
+                policy.group(who, clients=networks).settings = {**_FREE, **_CLIENTS[who]}
+        groups: dict[int, ImportedGroup] = {}
+        for one in range(1, number + 1):
+            file = folder / f"e2guardianf{one}.conf"
+            if one > 1 and not file.is_file():
+                break
+            groups[one] = self._group(file, one)
+        for one, key, values in self._members(groups):
+            if one != 1 or key == "clients":
+                made = policy.group(groups[one].name, **{key: values})
+                made.layers, made.settings = groups[one].layers, {**_FREE, **groups[one].settings}
+        policy.everybody.layers, policy.everybody.settings = groups[1].layers, groups[1].settings
+
+    # -- syntax --------------------------------------------------------------------------------------------------------
+
+    def _report(self, path: Path) -> ProblemReport:
+        return self._policy.report(path.name)
+
+    def _settings(self, path: Path, deep: int = 0) -> Iterator[tuple[int, str, str]]:
+        """Line, key and value of each setting; included files stand in their place."""
+        self._files += 1
+        for line, text in self._policy.lines(path):
+            if define := _DEFINE.match(text):
+                self._listdir = str(path.parent / define[1])
+            elif include := _INCLUDE.match(text):
+                if deep < _DEEPEST and self._files < _MOST_FILES:
+                    yield from self._settings(path.parent / include[1], deep + 1)
+            elif setting := _SETTING.match(text):
+                value = setting[2] if setting[2] is not None else setting[3]
+                yield line, setting[1], value.replace(_LISTDIR, self._listdir)
+
+    def _list(self, path: Path, source: Path, line: int, deep: int = 0) -> list[_ListText]:
+        """A list and all that it includes; ``source:line`` names it."""
+        self._files += 1
+        if deep > _DEEPEST or self._files > _MOST_FILES:
+            self._report(source).leave_out(line, str(path), "too many files are included")
+            return []
+        own = _ListText(path, None)
+        found = [own]
+        path = own.path = source.parent / path
+        if path.is_file() and path.stat().st_size > LONGEST_DOCUMENT:
+            own.is_long = True
+            return found
+        try:
+            lines = self._policy.lines(path)
+        except SourceError as error:
+            self._report(source).leave_out(line, str(path), error.problems[0].why)
+            return []
+        for number, text in lines:
+            if include := _INCLUDE.match(text):
+                found += self._list(Path(include[1].replace(_LISTDIR, self._listdir)), path, number, deep + 1)
+            elif time := _TIME.match(text):
+                own.during = self._schedule(path, number, time)
+            elif text.startswith("#time:"):
+                self._report(path).leave_out(number, text, "it is no time of a day, so the list is always asked")
+            elif (entry := text.partition("#")[0].strip()) and not text.startswith("#"):
+                self._entries += 1
+                if self._entries > _MOST_ENTRIES:
+                    why = "too many entries, with all that is included"
+                    raise SourceError([Problem(str(path), number, path.name, why)])
+                own.entries.append((number, entry))
+        return found
+
+    def _schedule(self, path: Path, line: int, time: re.Match[str]) -> str:
+        """The schedule of a line such as ``#time: 9 0 17 0 01234``; its last minute is in it."""
+        start, last = int(time[1]) * 60 + int(time[2]), int(time[3]) * 60 + int(time[4]) + 1
+        days = [DAYS[int(day)] for day in time[5]]
+        if not days or not start < last <= 24 * 60:
+            self._report(path).leave_out(line, time[0], "it is no time of a day, so the list is never asked")
+            return self._policy.never()
+        span = f"{clock(start)}-{clock(last)}"
+        return self._policy.schedule(
+            f"{span} {' '.join(days)}", [{"days": days, "times": span}], self._report(path), line
+        )
+
+    def _networks(self, part: _ListText) -> Iterator[str]:
+        for line, text in part.entries:
+            yield from networks_of(text, line, self._report(part.path))
+
+    def _members(self, groups: Container[int]) -> Iterator[tuple[int, str, list[str]]]:
+        """Groups, "users", "clients" or "ports", and who of them is in it; narrow networks are before wide ones."""
+        for key, path in self._maps.items():
+            pairs: list[tuple[str, int]] = []
+            for part in self._list(path, self._policy.path, 0):
+                for line, entry in part.entries:
+                    name, _, group = (text.strip() for text in entry.partition("="))
+                    group = group.removeprefix("filter")
+                    if not group.isdecimal() or len(group) > 2 or int(group) not in groups:
+                        self._report(part.path).leave_out(line, entry, "there is no such group; it is as the first")
+                        continue
+                    names = networks_of(name, line, self._report(part.path)) if key == "clients" else [name]
+                    pairs += [(one, int(group)) for one in names]
+            if key == "clients":
+                yield from ((number, key, networks) for number, networks in by_network(pairs))
+            else:
+                for number in dict.fromkeys(number for _, number in pairs):
+                    yield number, key, [name for name, own in pairs if own == number]
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def _group(self, path: Path, number: int) -> ImportedGroup:
+        self._listdir = str(path.parent / "lists" / f"group{number}")
+        group, layers = ImportedGroup(f"filter{number}"), {name: list[str]() for name in _ORDER}
+        for line, key, value in self._settings(path):
+            name, kind, file = _list_named(key, value)
+            if key == "groupname" and value.strip():
+                group.name = shown(value)
+            elif key == "groupmode" and value in ("0", "2"):
+                group.settings |= {"0": {"default": "block"}, "2": {"mode": "off"}}[value]
+            elif key == "storyboard":
+                self._storyboard(path.parent / value, group, layers)
+            elif name in layers and kind in _FORMATS:
+                for part in self._list(file, path, line):
+                    self._blanket(part, group, layers, is_old=key != kind)
+                    if part.entries or part.is_long:
+                        layers[name].append(self._layer(name, kind, part))
+                if "grey" in name and layers[name]:
+                    why = "what is grey passes here: nothing looks into pages"
+                    self._report(path).tally(line, name, why)
+            else:
+                self._other(path, line, key if kind == key else f"{key} {name}".strip(), file)
+        group.layers = [layer for name in _ORDER for layer in layers[name]]
+        return group
+
+    def _layer(self, name: str, kind: str, part: _ListText) -> str:
+        """The layer of one file of a list, with its time; groups share it."""
+        if made := self._layers.get((name, part.path)):
+            return made
+        label = f"{name} {part.path.parent.name} {part.path.name}" + (f" {part.during}" if part.during else "")
+        made = self._layers[name, part.path] = unique(label, self._policy.layers)
+        # a URL begins with its host; lines keep their numbers
+        lines = dict(part.entries)
+        texts = (
+            re.sub(r"^(?:https?://)?(?:www\.)?|^\.", "", lines.get(at, ""))
+            for at in range(1, max(lines, default=0) + 1)
+        )
+        content = part.path if part.is_long else "".join(f"{text}\n" for text in texts).encode()
+        file = self._policy.file(f"{part.path.parent.name} {part.path.name}", content)
+        entry = ImportedList(file, _FORMATS[kind], shown(part.path.name), _ORDER[name])
+        self._policy.layer(made, part.during).append(entry)
+        return made
+
+    def _blanket(self, part: _ListText, group: ImportedGroup, layers: dict[str, list[str]], *, is_old: bool) -> None:
+        """Take lines such as "**" out of a list: they block what no list allows."""
+        blankets = [entry for entry in part.entries if entry[1].startswith("*")]
+        part.entries[:] = [entry for entry in part.entries if not entry[1].startswith("*")]
+        for line, text in blankets:
+            if is_old and text in _BLANKETS and part.during is None:
+                self._block_all(_BLANKETS[text], group, layers)
+            else:
+                self._report(part.path).leave_out(line, text, "a blanket block of another kind, or in another version")
+
+    def _block_all(self, what: str, group: ImportedGroup, layers: dict[str, list[str]]) -> None:
+        if what == "everything":
+            group.settings["default"] = "block"
+            return
+        found = self._policy.layer("addresses in place of names")
+        found[:] = [self._policy.all_addresses()]
+        layers["blanket"].append("addresses in place of names")
+
+    def _storyboard(self, path: Path, group: ImportedGroup, layers: dict[str, list[str]]) -> None:
+        """Blanket blocks of version 5; other functions that a group has of its own are left out."""
+        function = ""
+        for part in self._list(path, path, 0)[:1]:
+            for line, text in part.entries:
+                if text.startswith("function("):
+                    function = text[len("function(") :].rstrip(")")
+                    if function != "checkblanketblock":
+                        self._report(path).leave_out(line, text, "a function of its own is no part of a policy")
+                elif function == "checkblanketblock" and text.endswith("setblock"):
+                    if text.startswith(("if(true", "if(siteisip")):
+                        self._block_all("addresses" if "siteisip" in text else "everything", group, layers)
+                    else:
+                        self._report(path).leave_out(line, text, "only blocks that always hold are taken over")
+
+    def _other(self, path: Path, line: int, key: str, file: Path) -> None:
+        """Name a list that is no rule, if it has entries."""
+        if "list" in key and (path.parent / file).is_file():
+            number = sum(len(part.entries) for part in self._list(file, path, line))
+            if number:
+                why = f"a policy has no such list (entries: {number:,})"
+                self._report(path).leave_out(line, f"{key}: {file.name}", why)
+
+
+def _list_named(key: str, value: str) -> tuple[str, str, Path]:
+    """The name, the kind and the file of a list, as version 5 writes them or as those before did.
+
+    >>> _list_named("sitelist", "name=banned,messageno=500,path=/l/bannedsitelist")
+    ('banned', 'sitelist', PosixPath('/l/bannedsitelist'))
+    >>> _list_named("bannedurllist", "/l/bannedurllist")
+    ('banned', 'urllist', PosixPath('/l/bannedurllist'))
+    """
+    if value.startswith("name="):
+        parts = dict(part.strip().partition("=")[::2] for part in value.split(","))
+        return parts["name"], key, Path(parts.get("path", ""))
+    old = _OLD_LIST.fullmatch(key)
+    return (old[1], old[2], Path(value)) if old else ("", key, Path(value))

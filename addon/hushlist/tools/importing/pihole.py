@@ -1,0 +1,292 @@
+"""Pi-hole: a Teleporter archive (tar.gz of version 5, zip of version 6), or ``gravity.db``.
+
+Spec: docs.pi-hole.net, Domain database; Group management; Regular expressions. A record's id stands for its line.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import re
+import sqlite3
+import tarfile
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from gzip import GzipFile
+from itertools import count, islice, product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from hushlist.core.errors import Problem, SourceError
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.patterns import read_name
+from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, check_length, open_regular, read_whole
+from hushlist.tools.importing.imported_policy import NO_ADDRESSES, ImportedPolicy, by_network, network_of, shown
+
+_Row = Mapping[str, object]
+_Tables = dict[str, list[_Row]]
+_TABLES = ("group", "adlist", "domainlist", "client", "adlist_by_group", "domainlist_by_group", "client_by_group")
+#: file of version 5 -> table and type of domains
+_JSON = {
+    **{f"{table}.json": (table, None) for table in _TABLES if table != "domainlist"},
+    "whitelist.exact.json": ("domainlist", 0),
+    "blacklist.exact.json": ("domainlist", 1),
+    "whitelist.regex.json": ("domainlist", 2),
+    "blacklist.regex.json": ("domainlist", 3),
+}
+#: what else is in archives, and says what names lead to
+_ADDRESSES = ("custom.list", "dnsmasq.d/05-pihole-custom-cname.conf")
+#: steps of SQLite's machine, in thousands, and octets that a row takes besides its text: a broken file may have views
+#: without an end
+MOST_STEPS, _ROW = 500_000, 256
+_MAY = dict.fromkeys((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ), sqlite3.SQLITE_OK)
+_ALLOW_EXACT, _DENY_EXACT, _ALLOW_REGEX, _DENY_REGEX = range(4)
+_DEFAULT_GROUP = 0
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def read_pihole(path: Path) -> ImportedPolicy:
+    """The policy of a Pi-hole; ``SourceError`` if the file is none of these, or broken."""
+    policy, tables = ImportedPolicy(path), _Tables((table, []) for table in _TABLES)
+    try:
+        with open_regular(path) as file:
+            head = file.peek(16)
+            if head.startswith(b"SQLite format 3\0"):
+                _read_database(path, tables)
+            elif head.startswith(b"PK"):
+                _read_members(policy, tables, _of_zip(zipfile.ZipFile(file), path))
+            elif head.startswith(b"\x1f\x8b"):
+                tar = read_whole(GzipFile(fileobj=file), LONGEST_WHOLE, path)  # bounded before anything is looked for
+                _read_members(policy, tables, _of_tar(tarfile.TarFile(fileobj=io.BytesIO(tar)), path))
+            else:
+                raise _bad(path, "expected a Teleporter archive (.tar.gz or .zip) or gravity.db")
+    except _BROKEN as error:
+        raise _bad(path, f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not any(tables.values()):
+        raise _bad(path, "there are no lists, domains or groups of Pi-hole in it")
+    return _Reader(policy, tables).read()
+
+
+_BROKEN = (
+    *(OSError, EOFError, ValueError, RecursionError, RuntimeError, zlib.error),
+    *(sqlite3.Error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile),
+)
+
+
+def _bad(path: Path, why: str) -> SourceError:
+    return SourceError([Problem(str(path), 0, path.name, why)])
+
+
+def _of_zip(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, bytes]]:
+    """Files that are known, by their names; nothing is unpacked to a place that the archive names."""
+    for name in set(archive.namelist()):
+        if name.removeprefix("etc/pihole/") in ("gravity.db", "pihole.toml"):
+            with archive.open(name) as member:
+                yield name.removeprefix("etc/pihole/"), read_whole(member, LONGEST_WHOLE, path)
+
+
+def _of_tar(archive: tarfile.TarFile, path: Path) -> Iterator[tuple[str, bytes]]:
+    wanted = {*_JSON, *_ADDRESSES, "setupVars.conf"}
+    for member in archive:
+        name = member.name.removeprefix("./")
+        if member.isreg() and name in wanted and (file := archive.extractfile(member)):  # a link may name a file often
+            wanted.remove(name)  # so may many members, each of them long, and nearly nothing in the archive
+            yield name, read_whole(file, LONGEST_DOCUMENT, path)
+
+
+def _read_members(policy: ImportedPolicy, tables: _Tables, members: Iterable[tuple[str, bytes]]) -> None:
+    for name, octets in members:
+        report = policy.report(f"{policy.path.name}/{name}")
+        if name == "gravity.db":
+            with TemporaryDirectory() as folder:
+                (Path(folder) / name).write_bytes(octets)
+                _read_database(Path(folder) / name, tables)
+        elif name == "pihole.toml":
+            dns = tomllib.loads(octets.decode()).get("dns", {})
+            if not isinstance(dns, dict) or not isinstance(dns.get("blocking", {}), dict):
+                raise ValueError("in pihole.toml, dns and dns.blocking are tables")
+            for key in ("hosts", "cnameRecords"):
+                if dns.get(key):
+                    report.leave_out(0, f"dns.{key}", NO_ADDRESSES)
+            if dns.get("blocking", {}).get("active") is False:
+                policy.everybody.settings["mode"] = "off"
+        elif name == "setupVars.conf":
+            if re.search(rb"(?m)^BLOCKING_ENABLED=false", octets):
+                policy.everybody.settings["mode"] = "off"
+        elif name in _ADDRESSES:
+            for line, text in enumerate(octets.decode(errors="replace").splitlines(), 1):
+                if text.strip() and not text.startswith("#"):
+                    report.tally(line, text, NO_ADDRESSES)
+        else:
+            table, kind = _JSON[name]
+            rows = json.loads(octets)
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                raise ValueError(f"{name} is no list of records")
+            tables[table] += rows if kind is None else [{**row, "type": kind} for row in rows]
+
+
+def _read_database(path: Path, tables: _Tables) -> None:
+    """Every row of the tables. The file may be anybody's: it is not changed, and what it can cost is bounded."""
+    steps, size = count(), 0
+    database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    try:
+        database.row_factory = sqlite3.Row
+        database.text_factory = lambda octets: octets.decode(errors="replace")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1 << 20)
+        database.execute("PRAGMA trusted_schema = OFF")
+        database.set_progress_handler(lambda: next(steps) > MOST_STEPS, 1000)
+        database.set_authorizer(lambda action, *_: _MAY.get(action, sqlite3.SQLITE_DENY))
+        for table in _TABLES:
+            for row in database.execute(f'SELECT * FROM "{table}"'):  # noqa: S608  one of seven words
+                tables[table].append(dict(row))
+                size += _ROW + sum(len(value) for value in row if isinstance(value, str | bytes))
+                check_length(size, LONGEST_WHOLE, path)
+    finally:
+        database.close()
+
+
+# -- what is in them ---------------------------------------------------------------------------------------------------
+
+
+def _number(row: _Row, key: str, without: int = -1) -> int:
+    value = row.get(key, without)
+    return value if isinstance(value, int) else without
+
+
+def _text(row: _Row, key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
+
+
+class _Reader:
+    """Makes layers of tables. Each set of Pi-hole's groups that some client is in becomes one group."""
+
+    def __init__(self, policy: ImportedPolicy, tables: _Tables) -> None:
+        self._policy, self._tables = policy, tables
+        names = {_number(row, "id"): _text(row, "name") for row in tables["group"] if row.get("enabled", 1)}
+        self._names = names if tables["group"] else {_DEFAULT_GROUP: "Default"}
+        #: the subscribed lists that were taken over, or left out
+        self._seen = set[int]()
+
+    def read(self) -> ImportedPolicy:
+        policy = self._policy
+        self._domains = {row_id: self._expressions(row) for row_id, row in self._enabled("domainlist")}
+        groups = self._groups_of("client")
+        clients = [
+            (network, groups.get(_number(row, "id"), frozenset()))
+            for row in self._tables["client"]
+            if (network := self._network(row))
+        ]
+        policy.everybody.layers = self._layers(frozenset([_DEFAULT_GROUP]) & self._names.keys())
+        for own, networks in by_network(clients):
+            name = " + ".join(self._names[one] for one in sorted(own)) or "not filtered"
+            policy.group(name, clients=networks).layers = self._layers(own)
+        if any(_number(row, "type") == 1 for _, row in self._enabled("adlist")):
+            why = "where a subscribed allowlist and a denied domain are the same, the allowlist decides here"
+            policy.report().warn(0, "adlist", why)
+        return policy
+
+    def _report(self, table: str) -> ProblemReport:
+        return self._policy.report(f"{self._policy.path.name}/{table}")
+
+    def _enabled(self, table: str) -> Iterator[tuple[int, _Row]]:
+        return ((_number(row, "id"), row) for row in self._tables[table] if row.get("enabled", 1))
+
+    def _network(self, row: _Row) -> str | None:
+        text = _text(row, "ip")
+        network = network_of(text)
+        if network is None:
+            why = "a client is known by its address here, not by a MAC address, a name or an interface"
+            self._report("client").leave_out(_number(row, "id"), text, why)
+        return network
+
+    def _groups_of(self, table: str) -> dict[int, frozenset[int]]:
+        """Record -> its groups that are enabled."""
+        found: dict[int, set[int]] = {}
+        for row in self._tables[f"{table}_by_group"]:
+            if (group := _number(row, "group_id")) in self._names:
+                found.setdefault(_number(row, f"{table}_id"), set()).add(group)
+        return {key: frozenset(groups) for key, groups in found.items()}
+
+    def _layers(self, groups: frozenset[int]) -> list[str]:
+        """The layers of a set of groups.
+
+        A regular expression that allows comes first. An exact domain that is allowed stands beside what is blocked,
+        where the longest host decides: so hosts below it that a list names stay blocked.
+        """
+        if not groups:
+            return []
+        name = " + ".join(self._names[group] for group in sorted(groups))
+        behind = "" if groups == {_DEFAULT_GROUP} else f" of {shown(name)}"
+        policy, layers = self._policy, [f"allowed{behind}", f"lists{behind}"]
+        if layers[1] in policy.layers:
+            return layers
+        by_group, found = self._groups_of("domainlist"), [dict[str, str]() for _ in range(4)]
+        for row_id, row in self._enabled("domainlist"):
+            if self._domains[row_id] and by_group.get(row_id, frozenset()) & groups:
+                found[_number(row, "type", 9)].update(dict.fromkeys(self._domains[row_id], _text(row, "comment")))
+        kinds = (
+            *((_ALLOW_REGEX, 0, "allowed with subdomains", "allow"), (_ALLOW_EXACT, 1, "allowed", "allow")),
+            *((_DENY_EXACT, 1, "denied", "block"), (_DENY_REGEX, 1, "denied with subdomains", "block")),
+        )
+        policy.layer(layers[1])
+        for kind, at, title, action in kinds:
+            policy.add_domains(layers[at], f"{title} (Pi-hole)", found[kind], action, title + behind)
+        by_group = self._groups_of("adlist")
+        for row_id, row in self._enabled("adlist"):
+            if by_group.get(row_id, frozenset()) & groups:
+                address, is_first = _text(row, "address"), row_id not in self._seen
+                self._seen.add(row_id)
+                title = shown(_text(row, "comment")) or shown(address) or "list"
+                action = "allow" if _number(row, "type") == 1 else "block"
+                report = self._report("adlist") if is_first else ProblemReport("adlist")
+                policy.subscribe(layers[1], address, title, action, report, row_id)
+        return layers
+
+    def _expressions(self, row: _Row) -> list[str]:
+        report, line, text = self._report("domainlist"), _number(row, "id"), _text(row, "domain").strip()
+        kind = _number(row, "type", 9)
+        if kind not in range(4):
+            report.leave_out(line, text, "its type is none of 0 to 3")
+            return []
+        domains, is_exact = [text], True
+        if kind in (_ALLOW_REGEX, _DENY_REGEX):
+            domains, is_exact = domains_of_regex(text)
+        if not domains:
+            report.leave_out(line, text, "no rule means exactly what this regular expression does")
+        elif is_exact:
+            does = "allows hosts below it, too, that no list names" if kind in (0, 2) else "blocks hosts below it, too"
+            report.warn(line, text, f"taken over, and {does}")
+        found = (read_name(domain.lower(), line, report) for domain in domains)
+        return [str(expression).removesuffix("/") for expression in found if expression]
+
+
+_LETTER = r"[a-z0-9-]|\\[.-]"
+_CHOICE = rf"\((?:\?:)?(?:{_LETTER})++(?:(?>\|(?:{_LETTER})++))*+\)"
+_DOMAINS_REGEX = re.compile(
+    r"(?P<below>\((?:\\\.\|\^|\^\|\\\.|\.[*+]\\\.\|\^|\^\|\.[*+]\\\.)\)|\^\(\.[*+]\\\.\)[?])?(?P<exact>\^)?"
+    rf"(?P<body>(?:(?>{_LETTER}|{_CHOICE}))++)\$"
+)
+_MOST_CHOICES = 256
+
+
+def domains_of_regex(regex: str) -> tuple[list[str], bool]:
+    r"""The domains that a regular expression fits, and whether it fits none below them; none where it fits others.
+
+    >>> domains_of_regex(r"(\.|^)ads\.(example|test)$"), domains_of_regex(r"^ads\.example$")
+    ((['ads.example', 'ads.test'], False), (['ads.example'], True))
+    >>> domains_of_regex(r"^ad[sx]?[0-9]*\.")
+    ([], False)
+    """
+    match = _DOMAINS_REGEX.fullmatch(regex.lower()) if len(regex) < 1000 else None
+    if match is None or bool(match["below"]) == bool(match["exact"]):
+        return [], False
+    parts = [part for part in re.split(rf"({_CHOICE})", match["body"]) if part]
+    choices = [part.strip("()").removeprefix("?:").split("|") for part in parts]
+    found = ["".join(words).replace("\\", "") for words in islice(product(*choices), _MOST_CHOICES + 1)]
+    return (found, bool(match["exact"])) if len(found) <= _MOST_CHOICES else ([], False)

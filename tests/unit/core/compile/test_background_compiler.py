@@ -1,0 +1,352 @@
+"""Compiling in another process."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hushlist.core.compile import background_compiler as module
+from hushlist.core.compile.background_compiler import BackgroundCompiler
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.match.index import Index
+from hushlist.core.policy.policy_file import Policy, PolicyError
+from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
+from hushlist.core.system.files import fingerprint
+from hushlist.core.url.parts import split_web
+from unit.core.compile.https_origin import HttpsOrigin, Page
+
+pytestmark = pytest.mark.slow  # most start a Python
+
+#: seconds within which a process that was stopped has to be gone
+PROMPTLY = 30
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    (tmp_path / "ads.hosts").write_text("0.0.0.0 ads.example\n")
+    path = tmp_path / "policy.yaml"
+    path.write_text("layers: [{name: lists, lists: [ads.hosts]}]")
+    return path
+
+
+@pytest.fixture
+def asking(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has other code run in the process's place."""
+
+    def ask(code: str) -> None:
+        popen = subprocess.Popen
+
+        def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
+            return popen([sys.executable, "-c", code, *command[4:]], **options)  # type: ignore[call-overload,no-any-return]
+
+        monkeypatch.setattr(module.subprocess, "Popen", start)
+
+    return ask
+
+
+def error_of(policy: Path, background: BackgroundCompiler | None = None) -> PolicyError:
+    with pytest.raises(PolicyError) as caught:
+        (background or BackgroundCompiler()).compile(policy)
+    return caught.value
+
+
+def test_gives_the_policy_and_its_index(policy: Path) -> None:
+    found, index = BackgroundCompiler().compile(policy)
+    own = compile_policy(policy)
+    assert found == own.policy
+    assert index.source == own.index.source
+    assert [match.text for match in index.find(split_web(b"http://x.ads.example/"))] == ["ads.example/"]
+
+
+def test_compiles_one_policy_after_the_other(policy: Path) -> None:
+    background = BackgroundCompiler()
+    first = background.compile(policy)[1].source
+    policy.with_name("ads.hosts").write_text("0.0.0.0 other.example\n")
+    assert background.compile(policy)[1].source != first
+
+
+def test_problems_come_back_as_they_are(policy: Path) -> None:
+    policy.write_text("layers:\n- {name: lists, lists: [none.yaml, bad.yaml]}\n")
+    bad = policy.with_name("bad.yaml")
+    bad.write_text("rules:\n- 'é\u2028x'\n- {sha256: x}\n")
+    with pytest.raises(PolicyError) as caught:
+        compile_policy(policy)
+    error = error_of(policy)
+    assert error.problems == caught.value.problems
+    assert [(problem.source, problem.line, problem.what) for problem in error.problems] == [
+        (str(policy), 2, "none.yaml"),
+        (str(bad), 2, "é\u2028x"),
+        (str(bad), 3, "x"),
+    ]
+    assert error.files == caught.value.files
+    assert error.files == {policy: fingerprint(policy), bad: fingerprint(bad), policy.with_name("none.yaml"): None}
+
+
+def test_a_policy_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    missing = tmp_path / "none.yaml"
+    error = error_of(missing)
+    assert str(error) == f"{missing}: No such file or directory"
+    assert error.files == {missing: None}
+
+
+@pytest.mark.parametrize("name", ["policy é.yaml", "-c.yaml", os.fsdecode(b"policy\xff.yaml"), "a\nb.yaml"])
+def test_any_file_s_name_will_do(policy: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        policy.rename(policy.with_name(name))
+    except OSError:
+        pytest.skip("there can be no such file here")
+    monkeypatch.chdir(policy.parent)
+    assert len(BackgroundCompiler().compile(Path(name))[1]) == 1
+
+
+def test_a_name_that_no_file_can_have_is_an_error() -> None:
+    (problem,) = error_of(Path("a\0b.yaml")).problems
+    assert (problem.what, problem.why) == ("compile", "no other process can be started: embedded null byte")
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("import sys; sys.exit(3)", 3),
+        ("import os; os.kill(os.getpid(), 9)", -9),
+        ("print('garbage')", 0),
+        ("import sys; sys.stdout.buffer.write(bytes(range(256)))", 0),
+        ("print(5)", 0),
+        ("print('null')", 0),
+        ("print('[1]')", 0),
+    ],
+)
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_process_without_an_answer_is_an_error(
+    policy: Path, asking: Callable[[str], None], code: str, end: int
+) -> None:
+    asking(code)
+    error = error_of(policy)
+    assert str(error) == f"{policy}: compile: the process that compiles ended with code {end}"
+    assert error.files == {policy: fingerprint(policy)}
+
+
+@pytest.mark.parametrize("executable", ["/no/such/python", "", None])
+def test_an_interpreter_that_cannot_be_started_is_an_error(
+    policy: Path, monkeypatch: pytest.MonkeyPatch, executable: str | None
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    (problem,) = error_of(policy).problems
+    assert problem.what == "compile"
+    assert problem.why.startswith("no other process can be started: ")
+
+
+def test_a_policy_that_changes_between_the_two_readings_is_read_again(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = []
+
+    def changing(path: Path, report: ProblemReport) -> Policy | None:
+        readings.append(path)
+        if len(readings) == 1:  # behind the process's own reading
+            policy.write_text("layers: [{name: other, lists: [ads.hosts]}]")
+        return read_policy(path, report)
+
+    monkeypatch.setattr(module, "read_policy", changing)
+    found, index = BackgroundCompiler().compile(policy)
+    assert len(readings) == 2
+    assert [layer.name for layer in found.layers] == ["other"]
+    assert index.directory.rules == {"other": 1}
+
+
+def test_an_index_that_is_tidied_up_meanwhile_is_compiled_again(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, open_index = [], Index.open
+
+    def tidying(path: Path) -> Index:
+        opened.append(path)
+        if len(opened) == 1:
+            path.unlink()
+        return open_index(path)
+
+    monkeypatch.setattr(Index, "open", tidying)
+    assert len(BackgroundCompiler().compile(policy)[1]) == 1
+    assert len(opened) == 2
+
+
+def test_a_policy_that_never_stands_still_is_an_error(policy: Path, asking: Callable[[str], None]) -> None:
+    asking('import json; print(json.dumps({"index": "none", "files": [], "temporary": None}))')
+    assert str(error_of(policy)) == f"{policy}: it changes again and again while it is read"
+
+
+def test_it_finds_the_package_whether_that_is_installed_or_not(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # an interpreter of its own, without the packages' folder: it can know "hushlist" from PYTHONPATH alone
+    given = os.pathsep.join(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    monkeypatch.setenv("PYTHONPATH", given)
+    popen, seen = subprocess.Popen, []
+
+    def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
+        seen.append(options)
+        return popen([command[0], "-S", *command[1:]], **options)  # type: ignore[call-overload,no-any-return]
+
+    monkeypatch.setattr(module.subprocess, "Popen", start)
+    assert len(BackgroundCompiler().compile(policy)[1]) == 1
+    package = Path(module.__file__).parents[3]
+    assert seen[0]["env"]["PYTHONPATH"].split(os.pathsep)[0] == str(package)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["json.py", "yaml.py", "hushlist.py"])
+def test_what_lies_in_the_working_folder_is_no_code_of_ours(
+    policy: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    policy.with_name(name).write_text("raise SystemExit('not ours')")
+    monkeypatch.chdir(policy.parent)
+    assert len(BackgroundCompiler().compile(policy)[1]) == 1
+
+
+def test_it_has_the_lowest_priority(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered = list[int]()
+    monkeypatch.setattr(module.os, "nice", lowered.append)
+    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["", "update", str(policy)])
+    module.main()
+    assert lowered == [19]
+
+
+_INTERRUPTED = """
+import os, signal, time
+from hushlist.core.compile import background_compiler as module
+
+def interrupt(path, jobs):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+module.compile_policy = interrupt
+module.main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_an_interrupted_process_ends_without_a_word(
+    policy: Path, asking: Callable[[str], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    asking(_INTERRUPTED)
+    assert str(error_of(policy)) == f"{policy}: compile: the process that compiles ended with code -2"
+    assert capfd.readouterr() == ("", "")
+
+
+# -- lists that are fetched --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def publisher(policy: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpsOrigin]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(policy.parent / "cache"))
+    for name in ("https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with HttpsOrigin(policy.parent / "publisher") as publisher:
+        monkeypatch.setenv("SSL_CERT_FILE", str(publisher.authority))
+        publisher.pages["/list"] = Page(b"a.example\nb.example\n")
+        policy.write_text(f"layers: [{{name: lists, lists: [{{url: '{publisher.url}/list', format: domains}}]}}]")
+        yield publisher
+
+
+def test_what_has_no_copy_is_fetched_first(
+    policy: Path, publisher: HttpsOrigin, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found, index = BackgroundCompiler().compile(policy)
+    assert len(index) == 2
+    assert [file.url for layer in found.layers for file in layer.lists] == [f"{publisher.url}/list"]
+    assert f"hushlist: {publisher.url}/list: updated +2 -0 lines\n" in capfd.readouterr().err
+    BackgroundCompiler().compile(policy)
+    assert len(publisher.requests) == 1
+
+
+def test_what_cannot_be_fetched_is_an_error_that_may_pass_and_is_asked_for_again_when_due_or_at_the_start(
+    policy: Path, publisher: HttpsOrigin
+) -> None:
+    publisher.pages.clear()
+    for _ in range(2):
+        error = error_of(policy)
+        assert error.may_pass
+        assert "and fetching it failed: the server says 404 Not Found" in str(error)
+    assert len(publisher.requests) == 1
+    with pytest.raises(PolicyError):
+        BackgroundCompiler().compile(policy, is_start=True)
+    assert len(publisher.requests) == 2
+
+
+def test_an_update_says_what_became_of_each_list_that_is_due(policy: Path, publisher: HttpsOrigin) -> None:
+    url = f"{publisher.url}/list"
+    assert BackgroundCompiler().update(policy) == [(True, f"{url}: updated +2 -0 lines")]
+    assert BackgroundCompiler().update(policy) == []
+    (own,) = subscribed_lists(policy)
+    with own.store.locked():
+        own.store.note(next_try=0.0)
+    publisher.pages.clear()
+    assert BackgroundCompiler().update(policy) == [(False, f"{url}: failed: the server says 404 Not Found")]
+
+
+# -- stopping ----------------------------------------------------------------------------------------------------------
+
+
+def stopped(policy: Path, until: Callable[[BackgroundCompiler], bool]) -> str:
+    """The error of a compile that waits in a thread and is stopped as soon as a condition holds."""
+    background = BackgroundCompiler()
+    errors: list[PolicyError] = []
+
+    def work() -> None:
+        errors.append(error_of(policy, background))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not until(background) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    background.stop()
+    thread.join(PROMPTLY)
+    assert not thread.is_alive()
+    return str(errors[0])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_stop_ends_a_compile_that_waits(policy: Path, asking: Callable[[str], None]) -> None:
+    asking("import time; time.sleep(60)")
+    message = stopped(policy, lambda background: background._process is not None)
+    assert message == f"{policy}: compile: the process that compiles ended with code -9"
+
+
+_WITH_PROCESSES = """
+import sys, time
+from pathlib import Path
+from hushlist.core.compile import policy_compiler as module
+from hushlist.core.compile import list_chunks
+
+def wait(*_, **__):
+    Path(sys.argv[2]).with_name("waits").touch()
+    time.sleep(60)
+
+list_chunks.FEW = 0
+module._collect = wait
+module.compile_policy(Path(sys.argv[2]), jobs=2)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is written here goes to processes that are copies")
+def test_stop_ends_the_processes_of_the_process_too(
+    policy: Path, asking: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # They hold its output open, so that whoever reads that would wait for them.
+    monkeypatch.setenv("PYTHONPATH", str(Path(module.__file__).parents[3]))
+    asking(_WITH_PROCESSES)
+    message = stopped(policy, lambda _: policy.with_name("waits").exists())
+    assert message == f"{policy}: compile: the process that compiles ended with code -9"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_what_was_stopped_does_not_begin_again(policy: Path, asking: Callable[[str], None]) -> None:
+    asking("import time; time.sleep(60)")
+    background = BackgroundCompiler()
+    background.stop()
+    start = time.monotonic()
+    assert "ended with code -9" in str(error_of(policy, background))
+    assert time.monotonic() - start < PROMPTLY

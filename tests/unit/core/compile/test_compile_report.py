@@ -1,0 +1,68 @@
+"""The report of compiling, for people and as JSON."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from hushlist.core.compile.compile_report import CompileReport, ListReport
+from hushlist.core.errors import Problem
+from hushlist.core.match.index_file import IndexFileError
+from hushlist.core.match.index_writer import index_of
+
+
+@pytest.fixture
+def report() -> CompileReport:
+    ads = ListReport("ads.hosts", read=1_234_567, kept=1_234_560, duplicates=5, refused=2, covered=40, example="line 1")
+    own = ListReport("a/folder/own.yaml", read=3, kept=3)
+    return CompileReport([ads, own], [Problem("ads.hosts", 7, "a b", "left out: there is white space in it")])
+
+
+def test_the_total_is_the_sum_of_all(report: CompileReport) -> None:
+    assert report.total == ListReport("2 files", 1_234_570, 1_234_563, 5, 2, 40)
+    assert CompileReport([], []).total == ListReport("0 files")
+
+
+def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileReport) -> None:
+    assert list(report.table()) == [
+        "     read       kept  duplicates  refused  covered",
+        "1,234,567  1,234,560           5        2       40  ads.hosts",
+        "        3          3           0        0        0  a/folder/own.yaml",
+        "1,234,570  1,234,563           5        2       40  2 files",
+        "covered in ads.hosts: line 1",
+    ]
+
+
+def test_json_gives_the_same_report(report: CompileReport) -> None:
+    plain = json.loads(report.to_json())
+    assert plain == asdict(report)
+    assert plain["lists"][1] == asdict(report.lists[1])
+    assert plain["warnings"] == [asdict(report.warnings[0])]
+
+
+@pytest.mark.parametrize(
+    "octets", [None, b"", b"[]", b"{}", b'{"lists": [{}], "warnings": []}', b"\xff", b"[" * 100_000]
+)
+def test_an_index_without_a_report_says_so(octets: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of([])
+    if octets is not None:
+        monkeypatch.setattr(type(index), "section", lambda *_: octets)
+    with pytest.raises(IndexFileError, match="its report cannot be read"):
+        CompileReport.of(index)
+
+
+def test_an_index_gives_the_report_that_it_holds(report: CompileReport, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of([])
+    monkeypatch.setattr(type(index), "section", lambda _, name: {"report": report.to_json()}[name])
+    assert CompileReport.of(index) == report
+
+
+def test_commands_that_use_an_index_repeat_no_warnings_of_lists() -> None:
+    own, *of_lists = [Problem("cache", 0, "cache", "why"), *(Problem(f"f{n % 2}", n, "x", "y") for n in range(1, 1500))]
+    report = CompileReport([ListReport("f0"), ListReport("f1"), ListReport("f2")], [own, *of_lists])
+    told = list(report.brief_warnings("hushlist compile"))
+    assert told == [own, "compiling gave 1,499 warnings of 2 lists; 'hushlist compile' prints them"]
+    report.warnings[:] = [own, of_lists[0]]
+    assert list(report.brief_warnings("hushlist compile")) == [own, of_lists[0]]
+    report.warnings.clear()
+    assert list(report.brief_warnings("hushlist compile")) == []

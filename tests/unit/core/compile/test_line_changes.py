@@ -1,0 +1,50 @@
+"""Lines that are new or gone, counted and looked at alone; in parts where a list is long."""
+
+from pathlib import Path
+
+import pytest
+
+from hushlist.extensions.subscriptions import list_comparison
+from hushlist.extensions.subscriptions.list_comparison import count_changes, shorten
+
+
+def written(path: Path, *numbers: int) -> Path:
+    path.write_text("# a comment\n" + "".join(f"{at}.example\n" for at in numbers))
+    return path
+
+
+@pytest.fixture(params=[None, 1000])
+def _compared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param is not None:
+        monkeypatch.setattr(list_comparison, "COMPARED", request.param)
+
+
+@pytest.mark.usefixtures("_compared")
+def test_lines_are_counted_but_comments(tmp_path: Path) -> None:
+    before, after = written(tmp_path / "a", *range(3000)), written(tmp_path / "b", *range(1000, 3500))
+    assert count_changes(before, after) == (500, 1000)
+    assert count_changes(None, after) == (2500, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compared")
+def test_of_lines_that_stay_some_are_looked_at_with_those_that_do_not(tmp_path: Path) -> None:
+    before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(100, 9050))
+    short = shorten(before, after, tmp_path)
+    assert short is not None
+    was, now = (path.read_bytes().splitlines() for path in short)
+    assert (len(was), len(now)) == (1024 + 100, 1024 + 50)
+    assert set(was) - set(now) == {b"%d.example" % at for at in range(100)}
+    assert set(now) - set(was) == {b"%d.example" % at for at in range(9000, 9050)}
+
+
+def test_where_many_lines_differ_more_are_looked_at_with_them(tmp_path: Path) -> None:
+    before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(500, 9000))
+    short = shorten(before, after, tmp_path)
+    assert short is not None
+    assert [len(path.read_bytes().splitlines()) for path in short] == [2000 + 500, 2000]
+
+
+def test_where_most_lines_differ_nothing_is_shorter(tmp_path: Path) -> None:
+    before, after = written(tmp_path / "a", *range(40_000)), written(tmp_path / "b", *range(40_000, 80_000))
+    assert shorten(before, after, tmp_path) is None

@@ -1,0 +1,117 @@
+"""Work in several processes."""
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from hushlist.core.compile import worker_processes
+from hushlist.core.compile.worker_processes import Tell, WorkerError, Workers, default_jobs
+from hushlist.core.url.parts import split_web
+
+
+@pytest.fixture(autouse=True)
+def forking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes know this file's functions, also where an earlier test has left threads behind."""
+    monkeypatch.setattr(worker_processes, "process_context", lambda: multiprocessing.get_context("fork"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
+    with Workers(jobs) as workers:
+        assert list(workers.apply(abs, range(-100, 0))) == list(range(100, 0, -1))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tasks_are_taken_as_they_are_needed(jobs: int) -> None:
+    taken: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(1, 1_000):
+            taken.append(number)
+            yield number
+
+    with Workers(jobs) as workers:
+        results = iter(workers.apply(abs, tasks()))
+        for number in range(1, 20):
+            assert next(results) == number
+            assert len(taken) <= number + 8
+
+
+def test_progress_is_told_of_each_result() -> None:
+    steps: list[tuple[str, int, int]] = []
+    with Workers(1, lambda *step: steps.append(step)) as workers:
+        assert list(workers.map("done", str.upper, ["a", "b"])) == ["A", "B"]
+    assert steps == [("done", 1, 2), ("done", 2, 2)]
+
+
+def add(state: list[int], task: int, tell: Tell) -> None:
+    state.append(task)
+    tell(task)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_every_task_is_in_the_state_of_one_worker_and_its_steps_are_told(jobs: int) -> None:
+    told: list[int] = []
+    with Workers(jobs) as workers:
+        for _ in range(2):  # each time with new states
+            told.clear()
+            sums = list(workers.fold(list, add, sum, range(100), told.append))
+            assert len(sums) == jobs
+            assert sum(sums) == sum(range(100))
+            assert sorted(told) == list(range(100))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_raised_for_a_task_is_raised_here(jobs: int) -> None:
+    with Workers(jobs) as workers:
+        assert list(workers.apply(int, ["1", "2"])) == [1, 2]
+        with pytest.raises(ValueError, match="invalid literal for int") as caught:
+            list(workers.apply(int, ["1", "a", "2"]))
+        assert jobs == 1 or "in _serve" in caught.value.__notes__[0]
+        assert list(workers.apply(int, ["3"])) == [3]
+
+
+def parse(url: bytes) -> bytes | None:
+    return split_web(url).host
+
+
+def test_errors_of_this_package_keep_their_message() -> None:
+    with Workers(2) as workers, pytest.raises(WorkerError, match="'mailto:me': "):
+        list(workers.apply(parse, [b"http://h.example/", b"mailto:me"]))
+
+
+def end(task: int) -> int:
+    if task == 7:
+        os._exit(3)
+    return task
+
+
+def end_in_fold(_: object, task: int, __: Tell) -> None:
+    end(task)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are never copied here")
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_a_process_that_ends_early_is_an_error(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # copied, whatever threads the tests themselves have
+    monkeypatch.setattr(worker_processes, "process_context", lambda: multiprocessing.get_context("fork"))
+    with Workers(jobs) as workers, pytest.raises(WorkerError, match="ended before it had done its part"):
+        list(workers.apply(end, [7] * 20))
+    with Workers(jobs) as workers, pytest.raises(WorkerError):
+        list(workers.fold(list, end_in_fold, sum, range(20), print))
+
+
+def test_no_process_is_left_behind() -> None:
+    before = set(multiprocessing.active_children())
+    with Workers(2) as workers:
+        results = iter(workers.apply(abs, range(100)))
+        next(results)
+        assert len(set(multiprocessing.active_children()) - before) == 2
+    assert set(multiprocessing.active_children()) == before
+
+
+def test_there_is_a_core_for_every_process() -> None:
+    assert 1 <= default_jobs() <= (os.cpu_count() or 1)

@@ -1,0 +1,185 @@
+"""What holds for every format of other people's lists: long and dirty, and read all the same."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS
+from hushlist.core.lists.list_source import LONGEST_LINE, MOST_SHOWN, ListDefaults, ProblemReport
+from unit.core.lists.reading import Reader, read
+from unit.rows import each_row
+
+STRICT = ("yaml", "hashed-uris")
+#: format -> an entry, and what it becomes
+ENTRIES = {
+    "domains": ("a.example", "a.example/"),
+    "hosts": ("0.0.0.0 a.example", "a.example/"),
+    "urls": ("a.example/x", "a.example/x"),
+    "squidguard-urls": ("a.example/x/", "a.example/x/"),
+    "dnsmasq": ("address=/a.example/", "a.example/"),
+    "rpz": ("a.example CNAME .", "a.example/"),
+    "adblock": ("||a.example^", "a.example/"),
+    "adblock-hosts": ("a.example", "a.example/"),
+    "adblock-dns": ("a.example", "a.example/"),
+    "chromium": ("a.example", "a.example/"),
+    "csv": ("http://a.example/", "a.example/"),
+    "addresses": ("192.0.2.1", "192.0.2.1/32"),
+    "sha256": ("61626364", "sha256:61626364"),
+}
+#: format -> an entry that each time is wrong for one reason
+WRONG = {
+    "hosts": "a.example",
+    "adblock": "||...^",
+    "adblock-hosts": "||...^",
+    "adblock-dns": "||...^",
+    "csv": "http://",
+    "dnsmasq": "address=/.../",
+    "rpz": "a.example CNAME",
+    "squidguard-urls": "...",
+}
+READERS: dict[str, Reader] = {name: FORMATS[name].read for name in ENTRIES}
+
+
+@each_row("name", ENTRIES)
+def test_rules_are_read_one_after_the_other_and_have_their_terms_in_common(name: str) -> None:
+    entry, pattern = ENTRIES[name]
+    report = ProblemReport("f")
+    rules = READERS[name]((f"{entry}\n" * 5000 + "\xff").encode("latin-1"), ListDefaults(), report)
+    first = next(rules)
+    assert (str(first.pattern), first.line) == (pattern, 1)
+    assert report.warnings == []
+    rest = list(rules)
+    assert [rule.line for rule in rest] == list(range(2, 5001))
+    assert all(rule.terms is first.terms for rule in rest)
+    assert len(report.warnings) == 1
+
+
+def test_every_format_of_other_people_is_tested_here() -> None:
+    assert {*ENTRIES, *STRICT, "safebrowsing-raw"} == set(FORMATS)
+
+
+@each_row("name", ENTRIES)
+def test_byte_order_mark_and_line_ends_do_not_matter(name: str) -> None:
+    entry, pattern = ENTRIES[name]
+    rules = ([f"1:{pattern}", f"3:{pattern}"], [])
+    assert read(READERS[name], f"\ufeff{entry}\r\n\r\n{entry}\r\n") == rules
+    assert read(READERS[name], f"{entry}\n\n{entry}") == rules
+
+
+#: format -> a comment behind an entry, and on a line of its own
+COMMENTS = {"rpz": (" ; ", "; "), "addresses": ("# ", "; "), "adblock": (" # ", "! "), "csv": (None, "# ")}
+COMMENTS |= {"adblock-dns": (" # ", "!"), "adblock-hosts": (" # ", "[")}
+
+
+@each_row("name", ENTRIES)
+def test_what_is_no_utf_8_costs_nothing_in_a_comment_and_an_entry_alone_in_an_entry(name: str) -> None:
+    (entry, pattern), (behind, alone) = ENTRIES[name], COMMENTS.get(name, (" # ", "# "))
+    comment = b"" if behind is None else behind.encode() + b"caf\xe9"
+    octets = b"%b\xe9 x\n%b%b\n%b\xe9\r\n%b\n" % (
+        alone.encode(),
+        entry.encode(),
+        comment,
+        entry.encode(),
+        entry.encode(),
+    )
+    rules = [f"2:{pattern}", f"4:{pattern}"]
+    assert read(READERS[name], octets) == (rules, ["3: b'\\xe9': left out: not UTF-8"])
+
+
+@each_row("name", ENTRIES)
+def test_marks_that_nobody_sees_are_skipped_where_lists_were_joined(name: str) -> None:
+    entry, pattern = ENTRIES[name]
+    for mark in ("\ufeff", "\u200b", "\ufeff\ufeff\u200b"):
+        text = f"{mark}{entry}\n{mark}{entry}\r\n{entry}{mark}\n{mark}\n{entry[:2]}{mark}{entry[2:]}"
+        assert read(READERS[name], text) == ([f"{line}:{pattern}" for line in (1, 2, 3, 5)], [])
+
+
+@each_row("name", ENTRIES)
+def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
+    entry, pattern = ENTRIES[name]
+    octets = b"\n".join((entry.encode(), b"x" * (LONGEST_LINE + 1), b"\xff" + entry.encode(), entry.encode()))
+    assert read(READERS[name], octets) == (
+        [f"1:{pattern}", f"4:{pattern}"],
+        [f"2: line: left out: it is longer than {LONGEST_LINE} octets", "3: b'\\xff': left out: not UTF-8"],
+    )
+
+
+@pytest.mark.slow
+@each_row("name", ENTRIES)
+def test_a_line_of_64_kib_takes_no_time(name: str) -> None:
+    entry, pattern = ENTRIES[name]
+    for unit in ("x", "/", ".", "$", "$=", "(", '"', "1", "-", "|", "^", "*", "#", "@", "%25", "ü", "\\", ","):
+        long = (unit * LONGEST_LINE)[: LONGEST_LINE - 20].encode()[: LONGEST_LINE - 20].decode(errors="ignore")
+        rules, _ = read(READERS[name], f"{entry}\n||{long}\n{long}\n{entry}\n")
+        assert rules[0] == f"1:{pattern}", unit
+
+
+@each_row("name", ENTRIES)
+@each_row("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_an_error(name: str, encoding: str) -> None:
+    report = ProblemReport("f")
+    assert list(READERS[name]("a.example".encode(encoding), ListDefaults(), report)) == []
+    assert [problem.why for problem in report.errors] == ["the file is in UTF-16; lists are in UTF-8"]
+
+
+@pytest.mark.slow
+@each_row("name", ENTRIES)
+def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
+    wrong = WRONG.get(name, "/ /")
+    rules, warnings = read(READERS[name], f"{ENTRIES[name][0]}\n" + f"{wrong}\n" * 5000)
+    assert len(rules) == 1
+    assert len(warnings) == MOST_SHOWN + 1
+    assert warnings[-1].startswith(f"{MOST_SHOWN + 2}: {5000 - MOST_SHOWN:,} more: left out: ")
+    assert warnings[-1].endswith(" (the last in line 5001)")
+
+
+@pytest.mark.parametrize("name", [*ENTRIES, "safebrowsing-raw"])
+@given(
+    octets=st.binary(max_size=60)
+    | st.text(st.sampled_from('a.e* \t#/:@[]0$|^!;"(),-=\\%\n\rü\0'), max_size=60).map(str.encode)
+)
+def test_any_octets_give_rules_or_warnings(name: str, octets: bytes) -> None:
+    report = ProblemReport("f")
+    rules = list(FORMATS[name].read(octets, ListDefaults(prefix_length=4), report))
+    lines = range(1, octets.count(b"\n") + len(octets) + 2)
+    assert all(rule.line in lines for rule in rules)
+    assert all(problem.line in (0, *lines) for problem in (*report.errors, *report.warnings))
+
+
+@given(octets=st.binary(max_size=60))
+def test_any_octets_in_a_folder_s_files_give_rules_or_warnings(octets: bytes) -> None:
+    for forms in FOLDERS.values():
+        for form in forms.values():
+            list(form.read(octets, ListDefaults(), ProblemReport("f")))
+
+
+@given(text=st.text(st.sampled_from("ab.* /#$^|@!,~=-\"'();:?"), max_size=40))
+def test_a_line_is_a_rule_a_warning_or_a_comment(text: str) -> None:
+    for name in ("adblock", "dnsmasq", "chromium", "squidguard-urls"):
+        rules, warnings = read(READERS[name], text)
+        comment = not text.strip() or text.lstrip().startswith(("#", "!", "["))
+        assert rules or warnings or comment, name
+
+
+def test_many_reasons_are_told_apart_only_up_to_a_number() -> None:
+    text = "".join(f"directive-{number}=x\n" for number in range(5000))
+    _, warnings = read(READERS["dnsmasq"], text)
+    assert len(warnings) == 101
+    assert warnings[-1] == "101: directive-100=x: left out: other reasons (the first of 4,900)"
+
+
+@each_row(
+    ("name", "text"),
+    [
+        ("domains", "zip\n*.zip"),
+        ("hosts", "0.0.0.0 zip"),
+        ("urls", "http://zip/"),
+        ("dnsmasq", "address=/zip/"),
+        ("rpz", "*.zip CNAME .\nzip CNAME ."),
+        ("adblock", "||zip^"),
+        ("yaml", "rules: [zip]"),
+    ],
+)
+def test_a_top_level_name_is_a_rule(name: str, text: str) -> None:
+    rules, warnings = read(FORMATS[name].read, text)
+    assert ({rule.partition(":")[2] for rule in rules}, warnings) == ({"zip/"}, [])

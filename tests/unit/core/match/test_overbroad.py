@@ -1,0 +1,264 @@
+"""What is broad about a rule."""
+
+import time
+from ipaddress import ip_network
+from pathlib import Path
+
+import publicsuffixlist
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.core.match.expressions import full_hash, host_suffixes
+from hushlist.core.match.overbroad import BreadthTest
+from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.core.match.seal import SealKey
+from hushlist.extensions.adblock.filter_reader import parse_filter
+from unit.rows import each_row
+
+POPULAR = (
+    *(b"www.popular.example", b"amazon.co.uk", b"b.popular.example", b"github.io", b"[2001:db8::1]", b"192.0.2.1"),
+    b"a.b.c.d.e.f.g.deep.example",
+)
+BREADTH = BreadthTest(POPULAR)
+BELOW = "the rule covers every site below it"
+
+
+@each_row(
+    ("expression", "why"),
+    [
+        (b"org.uk/", f"it is a public suffix (ICANN section): {BELOW}"),
+        (b"blogspot.com/", f"it is a public suffix (private section): {BELOW}"),
+        (b"pages.dev/", f"it is a public suffix (private section): {BELOW}"),
+        # internationalized ones are A-labels
+        ("公司.cn".encode("idna") + b"/", f"it is a public suffix (ICANN section): {BELOW}"),
+        # by a wildcard, directly below it, and the name that has the wildcard
+        (b"any.ck/", f"it is a public suffix (ICANN section): {BELOW}"),
+        (b"x.compute.amazonaws.com/", f"it is a public suffix (private section): {BELOW}"),
+        (b"kobe.jp/", f"every name directly below it is a public suffix (ICANN section): {BELOW}"),
+        # a label alone
+        (b"com/", f"it is a top-level domain: {BELOW}"),
+        (b"ck/", f"it is a top-level domain: {BELOW}"),
+        ("рф".encode("idna") + b"/", f"it is a top-level domain: {BELOW}"),
+        (b"printer/", f"it is a single label: {BELOW}"),
+        # popular domains and what is above them
+        (b"www.popular.example/", "it is number 1 of the popular domains"),
+        (b"popular.example/", "it covers www.popular.example, number 1 of the popular domains"),
+        (b"b.popular.example/", "it is number 3 of the popular domains"),
+        (b"192.0.2.1/", "it is number 6 of the popular domains"),
+        (b"[2001:db8::1]/", "it is number 5 of the popular domains"),
+        (b"b.c.d.e.f.g.deep.example/", "it covers a.b.c.d.e.f.g.deep.example, number 7 of the popular domains"),
+        (b"deep.example/", "it covers a.b.c.d.e.f.g.deep.example, number 7 of the popular domains"),
+        # both
+        (
+            b"co.uk/",
+            f"it is a public suffix (ICANN section): {BELOW}; it covers amazon.co.uk, number 2 of the popular domains",
+        ),
+        (
+            b"github.io/",
+            f"it is a public suffix (private section): {BELOW}; it is number 4 of the popular domains",
+        ),
+    ],
+)
+def test_a_rule_for_a_host_that_many_share_is_broad(expression: bytes, why: str) -> None:
+    assert BREADTH.of_expression(expression) == why
+    assert BREADTH.suspects([b"ads.example/", expression]) == {expression}
+    assert BREADTH.is_popular(expression) is ("popular domains" in why)
+
+
+@each_row(
+    "expression",
+    [
+        *(b"ads.example/", b"example.co.uk/", b"me.github.io/", b"a.b.compute.amazonaws.com/"),
+        # exceptions of wildcards
+        *(b"www.ck/", b"city.kobe.jp/"),
+        # below a popular domain, beside it, or ending like it
+        *(b"ads.www.popular.example/", b"c.popular.example/", b"unpopular.example/"),
+        # not the whole host
+        *(b"co.uk/x", b"com/x", b"com/a.ck/", b"com/?ck/", b"www.popular.example/x/", b"github.io/?q"),
+        # addresses have no parents
+        *(b"[::1]/", b"2.1/", b"0.2.1/", b"192.0.2.2/"),
+        b"www.popular.example",
+    ],
+)
+def test_a_rule_for_less_is_not(expression: bytes) -> None:
+    assert BREADTH.of_expression(expression) is None
+    assert not BREADTH.is_popular(expression)
+
+
+def test_without_popular_domains_public_suffixes_are_suspect() -> None:
+    assert BreadthTest(()).suspects([b"ads.example/", b"co.uk/", b"any.ck/", b"www.popular.example/"]) == {
+        b"co.uk/",
+        b"any.ck/",
+    }
+
+
+KEY, OTHER = SealKey(bytes(32)), SealKey(bytes(range(32)))
+SEALED = KEY.sealer()(b"co.uk/")
+IT_IS = "the hash of co.uk/: it is a public suffix"
+
+
+@each_row(
+    ("pattern", "key", "why"),
+    [
+        (ExpressionHash(full_hash(b"co.uk/")), None, f"it is {IT_IS}"),
+        (ExpressionHash(full_hash(b"co.uk/")), KEY, f"it is {IT_IS}"),
+        (ExpressionHash(full_hash(b"co.uk/")[:31]), None, f"it begins {IT_IS}"),
+        (
+            ExpressionHash(full_hash(b"popular.example/")[:4]),
+            None,
+            "it begins the hash of popular.example/: it covers www.popular.example, number 1",
+        ),
+        (ExpressionHash(SEALED, KEY.fingerprint), KEY, f"it is {IT_IS}"),
+        (ExpressionHash(SEALED[:8], KEY.fingerprint), KEY, f"it begins {IT_IS}"),
+        (ExpressionHash(SEALED, KEY.fingerprint), OTHER, None),
+        (ExpressionHash(SEALED, KEY.fingerprint), None, None),
+        (ExpressionHash(SEALED), KEY, None),
+        (ExpressionHash(full_hash(b"www.ck/")), None, None),
+        (ExpressionHash(full_hash(b"ads.example/")), None, None),
+    ],
+)
+def test_a_hash_is_broad_if_it_is_that_of_a_broad_rule(
+    pattern: ExpressionHash, key: SealKey | None, why: str | None
+) -> None:
+    found = BREADTH.of_hash(pattern, key)
+    assert (found and found[: len(why or "")]) == why
+
+
+def test_each_kind_of_rule_is_told_by_what_it_fits() -> None:
+    patterns = (Expression(b"com/"), ip_network("8.0.0.0/8"), ip_network("::/0"), ExpressionHash(full_hash(b"com/")))
+    rules = [Rule(pattern, Terms(Action.BLOCK, "list", "file"), 1) for pattern in patterns]
+    assert [bool(BREADTH.of_rule(rule)) for rule in rules] == [True, True, True, False]
+
+
+_NAMES = ("com", "uk", "co", "jp", "kobe", "city", "ck", "www", "github", "io", "amazonaws", "compute", "x")
+_HOSTS = st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4).map(".".join)
+
+
+def list_rules() -> list[list[str]]:
+    """The labels of the list's rules, the last one first; only of top-level domains that the tests ask for."""
+    lines = Path(publicsuffixlist.PSLFILE).read_text(encoding="utf-8").splitlines()
+    rules = [line.split()[0].split(".")[::-1] for line in lines if line.strip() and not line.startswith("//")]
+    return [rule for rule in rules if rule[0] in _NAMES]
+
+
+#: read here, since what a property does has a deadline
+RULES = list_rules()
+
+
+def public_suffix(host: str) -> str:
+    """The list's own words, step by step; slow."""
+    labels = host.split(".")[::-1]
+    # "If no rules match, the prevailing rule is "*"."
+    found = [["*"]]
+    for rule in RULES:
+        # "When the domain and rule are split into corresponding labels, that the domain contains as many or more
+        # labels than the rule", and all are identical, "or the label from the rule is "*"".
+        if len(labels) >= len(rule) and all(a in ("*", b, f"!{b}") for a, b in zip(rule, labels, strict=False)):
+            found.append(rule)
+    # "If more than one rule matches, the prevailing rule is the one which is an exception rule." Otherwise it "is
+    # the one with the most labels". From an exception, the "leftmost label" is removed.
+    exceptions = [rule[:-1] for rule in found if rule[-1].startswith("!")]
+    length = len((exceptions or sorted(found, key=len))[-1])
+    return ".".join(labels[:length][::-1])
+
+
+@given(_HOSTS)
+def test_public_suffixes_are_those_of_the_list_s_algorithm(host: str) -> None:
+    why = BREADTH.of_expression(f"{host}/".encode()) or ""
+    assert why.startswith(("it is a public suffix", "it is a top", "it is a single")) is (public_suffix(host) == host)
+
+
+@given(st.lists(_HOSTS.map(str.encode), max_size=6), _HOSTS.map(str.encode))
+def test_a_popular_domain_is_covered_by_whatever_fits_it(popular: list[bytes], host: bytes) -> None:
+    ranks = [rank for rank, name in enumerate(popular, 1) if host in host_suffixes(name, deepest=9)]
+    why = BreadthTest(popular).of_expression(host + b"/") or ""
+    if b"." in host:
+        assert (f"number {ranks[0]} of the popular" in why) if ranks else ("popular" not in why)
+    else:
+        assert why.endswith(BELOW)
+
+
+def test_an_ordinary_rule_costs_next_to_nothing() -> None:
+    expressions = [b"www.ads%d.example/" % number for number in range(20_000)]
+    best = min(_seconds(expressions) for _ in range(5))
+    assert best / len(expressions) < 3e-6  # ten times what it takes, for slow machines
+
+
+def _seconds(expressions: list[bytes]) -> float:
+    start = time.process_time()
+    for expression in expressions:
+        BREADTH.of_expression(expression)
+    return time.process_time() - start
+
+
+@each_row(
+    ("network", "covers"),
+    [
+        ("8.0.0.0/8", "16,777,216 addresses"),
+        ("2a00::/20", "4,096 blocks of /32, each as large as a provider's"),
+        ("10.0.0.0/8", "16,777,216 addresses, and the whole of 10.0.0.0/8 (private use)"),
+        ("172.16.0.0/12", "the whole of 172.16.0.0/12 (private use)"),
+        ("172.0.0.0/11", "the whole of 172.16.0.0/12 (private use)"),
+        ("192.168.0.0/16", "the whole of 192.168.0.0/16 (private use)"),
+        ("::1/128", "the whole of ::1/128 (loopback)"),
+        ("::/64", "the whole of ::1/128 (loopback)"),
+        (
+            "fe80::/9",
+            "8,388,608 blocks of /32, each as large as a provider's, and the whole of fe80::/10 (link local)",
+        ),
+        (
+            "::/0",
+            "4,294,967,296 blocks of /32, each as large as a provider's, and the whole of ::1/128 (loopback), "
+            "fc00::/7 (unique local), fe80::/10 (link local)",
+        ),
+    ],
+)
+def test_a_whole_address_range_is_broad(network: str, covers: str) -> None:
+    assert BREADTH.of_range(ip_network(network)) == f"a whole address range: it covers {covers}"
+
+
+@each_row(
+    "text", ["http", "*$all", "/.*/$all", "||com", ".com", "|https://*$all", "@@*$document", "||www.", "*$script"]
+)
+def test_a_filter_that_fits_nearly_every_url_is_broad(text: str) -> None:
+    rule = Rule(parse_filter(text), Terms(Action.BLOCK, "l", "f"), 1)
+    assert BREADTH.of_rule(rule) == "it fits hosts that nobody has named"
+
+
+@each_row(
+    "text",
+    ["||a.example^", "/ads/*.js", "*$domain=a.example", "||com.example", "-ads-", "abc", "789", "/^https?:\\/\\/ads/"],
+)
+def test_a_filter_of_some_urls_is_not_broad(text: str) -> None:
+    assert BREADTH.of_filter(parse_filter(text)) is None
+
+
+def test_filters_of_names_are_broad_alike() -> None:
+    broad = (".com|", "/./", "*$denyallow=org", "||com^$important")
+    assert all(BREADTH.of_filter(parse_filter(text, of_names=True)) for text in broad)
+    assert BREADTH.of_filter(parse_filter(".sbs|", of_names=True)) is None
+
+
+def test_every_address_for_everything_is_the_broadest() -> None:
+    assert BREADTH.of_range(ip_network("0.0.0.0/0")) == (
+        "a whole address range: it covers 4,294,967,296 addresses, and the whole of 0.0.0.0/8 (this network), "
+        "10.0.0.0/8 (private use), 100.64.0.0/10 (shared by a provider's customers), 127.0.0.0/8 (loopback), "
+        "169.254.0.0/16 (link local), 172.16.0.0/12 (private use), 192.168.0.0/16 (private use)"
+    )
+
+
+@each_row(
+    "network",
+    [
+        "8.0.0.0/9",
+        "192.0.2.0/24",
+        "192.0.2.1/32",
+        "10.0.0.0/9",
+        "127.0.0.1/32",
+        "2a00::/21",
+        "2001:db8::/32",
+        "::2/128",
+    ],
+)
+def test_a_part_of_a_provider_or_of_a_special_block_is_not(network: str) -> None:
+    assert BREADTH.of_range(ip_network(network)) is None

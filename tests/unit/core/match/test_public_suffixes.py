@@ -1,0 +1,80 @@
+"""The list of public suffixes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import hushlist
+from hushlist.core.match.public_suffixes import SuffixSection, parse_public_suffixes, public_suffixes
+from unit.rows import each_row
+
+TEXT = """\
+a.early
+// ===BEGIN ICANN DOMAINS===
+// a comment with co.ignored
+  \t
+com
+CO.uk  // read up to the first white space
+*.ck
+!www.ck
+公司.cn
+// ===END ICANN DOMAINS===
+a.between
+// ===BEGIN PRIVATE DOMAINS===
+github.io\tx
+// ===END PRIVATE DOMAINS===
+"""
+
+
+def test_a_list_is_read_with_its_sections() -> None:
+    found = parse_public_suffixes(TEXT.splitlines())
+    icann, private, untold = SuffixSection.ICANN, SuffixSection.PRIVATE, SuffixSection.UNMARKED
+    assert found.suffixes == {
+        b"a.early/": untold,
+        b"com/": icann,
+        b"co.uk/": icann,
+        b"xn--55qx5d.cn/": icann,
+        b"a.between/": untold,
+        b"github.io/": private,
+    }
+    assert found.wildcards == {b"ck/": icann}
+    assert found.exceptions == {b"www.ck/"}
+
+
+def test_a_wildcard_is_for_one_label_and_not_for_its_exceptions() -> None:
+    found = parse_public_suffixes(TEXT.splitlines())
+    assert found.section_of(b"any.ck/") == found.wildcards[b"ck/"] == SuffixSection.ICANN
+    for expression in (b"www.ck/", b"a.any.ck/", b"ck/", b"any.ck/x"):
+        assert found.section_of(expression) is None
+
+
+def test_the_list_of_the_package_is_whole_and_read_once() -> None:
+    found = public_suffixes()
+    assert found is public_suffixes()
+    assert len(found.suffixes) > 8000
+    assert len(found.wildcards) > 60
+    assert all(name.isascii() and name == name.lower() for name in (*found.suffixes, *found.wildcards))
+    assert {*found.suffixes.values(), *found.wildcards.values()} == {SuffixSection.ICANN, SuffixSection.PRIVATE}
+
+
+def test_importing_reads_no_list() -> None:
+    code = "import hushlist.core.match.overbroad, sys; assert 'publicsuffixlist' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(hushlist.__file__).parents[1])
+
+
+@each_row(
+    ("host", "domain"),
+    [
+        (b"www.a.co.uk", b"a.co.uk"),
+        (b"co.uk", b"co.uk"),
+        (b"uk", b"uk"),
+        (b"x.me.github.io", b"me.github.io"),
+        *((b"x.me." + suffix, b"me." + suffix) for suffix in (b"pages.dev", b"vercel.app", b"netlify.app")),
+        (b"a.b.no-such-tld", b"b.no-such-tld"),
+        (b"localhost", b"localhost"),
+        (b"192.0.2.1", b"192.0.2.1"),
+        (b"[2001:db8::1]", b"[2001:db8::1]"),
+    ],
+)
+def test_the_registrable_domain_has_one_label_more_than_the_public_suffix(host: bytes, domain: bytes) -> None:
+    assert public_suffixes().registrable_domain(host) == domain

@@ -1,0 +1,317 @@
+"""Which rules a broader rule covers."""
+
+import tracemalloc
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.core.decide.decision import decide
+from hushlist.core.match import shadowed
+from hushlist.core.match.expressions import full_hash
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.rule import FINAL, Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.core.match.rule_collector import Candidates, RunCollector
+from hushlist.core.match.rule_match import Match
+from hushlist.core.match.shadowed import Shadowed, find_shadowed
+from hushlist.core.url.parts import Parts
+from unit.core.match.plain_index import PlainIndex, canonical, without_duplicates
+from unit.hostile import rules_of
+from unit.rows import each_row
+
+
+def candidates_of(rules: Iterable[Rule], layer: str) -> list[Candidates]:
+    collector = RunCollector(0, layer)
+    collector.add(rule for rule in rules if rule.terms.layer == layer)
+    return collector.candidates
+
+
+def covers(rules: Sequence[Rule], layer: str = "") -> list[tuple[str, str]]:
+    """``(what is covered, by what)``."""
+    found: Iterable[tuple[Shadowed, Match]] = find_shadowed(index_of(rules), layer, candidates_of(rules, layer))
+    return [(expression.decode(), match.text) for (expression, _, _), match in found]
+
+
+HASH = full_hash(b"h.example/").hex()
+
+
+@each_row(
+    ("rules", "expected"),
+    [
+        # a host below a host, a path below a host, a page in a folder, a query of a page
+        ("h.example, www.h.example", [("www.h.example/", "h.example/")]),
+        ("h.example, a.b.c.d.e.f.g.h.example", [("a.b.c.d.e.f.g.h.example/", "h.example/")]),
+        ("h.example, h.example/a", [("h.example/a", "h.example/")]),
+        ("h.example, www.h.example/a/b?q", [("www.h.example/a/b?q", "h.example/")]),
+        ("h.example/a/, h.example/a/b", [("h.example/a/b", "h.example/a/")]),
+        ("h.example/a/, h.example/a/b/", [("h.example/a/b/", "h.example/a/")]),
+        ("h.example/a/, h.example/a/1/2/3/4/5/6", [("h.example/a/1/2/3/4/5/6", "h.example/a/")]),
+        ("h.example/a, h.example/a?q", [("h.example/a?q", "h.example/a")]),
+        ("h.example/a/, h.example/a/?q", [("h.example/a/?q", "h.example/a/")]),
+        ("h.example, 'h.example/?q'", [("h.example/?q", "h.example/")]),
+        ("h.example/a/, www.h.example/a/b", [("www.h.example/a/b", "h.example/a/")]),
+        ("1.2.3.4, 1.2.3.4/a", [("1.2.3.4/a", "1.2.3.4/")]),
+        # the next broader one is told
+        ("h.example, h.example/a/, h.example/a/b", [("h.example/a/", "h.example/"), ("h.example/a/b", "h.example/a/")]),
+        # what is not below
+        ("www.h.example, h.example", [("www.h.example/", "h.example/")]),
+        ("h.example, otherh.example", []),
+        ("h.example/a, h.example/a/b", []),
+        ("h.example/a, h.example/ab", []),
+        ("h.example/a/, h.example/a", []),
+        ("h.example/a?q, h.example/a?r", []),
+        ("h.example/a?q, h.example/a", [("h.example/a?q", "h.example/a")]),
+        ("h.example/a/, www.h.example", []),
+        ("www.h.example/, h.example/a", []),
+        ("1.2.3.4, 9.1.2.3.4.example", []),
+        ("2.3.4, 1.2.3.4", []),
+        # rules for top-level names are not looked at
+        ("example, h.example, www.i.example", []),
+        # the same expression is no cover of itself
+        ("h.example, h.example", []),
+        ("h.example/a, h.example/a", []),
+        ("h.example, {expression: h.example, reason: other}", []),
+        # rules that are not in the clear
+        (f"{{sha256: {HASH}}}, www.h.example, h.example/a", []),
+        (f"{{sha256: {HASH[:8]}}}, www.h.example", []),
+        ("{address: 1.0.0.0/8}, 1.2.3.4, 1.2.3.4/a", [("1.2.3.4/a", "1.2.3.4/")]),
+        # other actions
+        ("{expression: h.example, action: allow}, www.h.example", []),
+        ("{expression: h.example, action: tag}, www.h.example", []),
+        ("h.example, {expression: www.h.example, action: tag}", []),
+        ("{expression: h.example, action: tag}, {expression: www.h.example, action: tag}", []),
+        ("h.example, {expression: www.h.example, action: allow}, a.www.h.example", []),
+        (
+            "h.example, {expression: www.h.example, action: tag}, a.www.h.example",
+            [("a.www.h.example/", "h.example/")],
+        ),
+        (
+            "{expression: h.example, action: allow}, {expression: h.example/a, action: allow}",
+            [("h.example/a", "h.example/")],
+        ),
+        # rules that will expire
+        ("{expression: h.example, expires: 2026-12-31}, www.h.example", []),
+        ("h.example, {expression: www.h.example, expires: 2026-12-31}", [("www.h.example/", "h.example/")]),
+        ("h.example, {expression: www.h.example, action: allow, expires: 2026-12-31}, a.www.h.example", []),
+        # in between, a rule that does something else for some of what the narrower one fits
+        ("h.example, {expression: h.example/a, action: allow}, www.h.example", []),
+        ("h.example, {expression: h.example/a/b, action: allow}, www.h.example/a/", []),
+        ("h.example, {expression: www.h.example/a, action: allow}, a.www.h.example", []),
+        (
+            "h.example, {expression: h.example/a/b, action: allow}, h.example/a/",
+            [("h.example/a/", "h.example/")],
+        ),
+        (
+            "h.example, {expression: example/a, action: allow}, www.h.example",
+            [("www.h.example/", "h.example/")],
+        ),
+        (
+            f"h.example/, {{sha256: {full_hash(b'h.example/a/').hex()}, action: allow}}, h.example/a/b",
+            [],
+        ),
+        (
+            f"h.example/, {{sha256: {full_hash(b'h.example/a/').hex()}, action: allow}}, www.h.example",
+            [],
+        ),
+        # at the same expression, an allowance keeps what would be blocked without it
+        (
+            "{expression: h.example, action: allow}, {expression: h.example/a, action: allow}, h.example/a",
+            [],
+        ),
+        (
+            "{expression: h.example, action: allow}, {expression: www.h.example, action: allow}, www.h.example",
+            [],
+        ),
+        (
+            f"{{expression: h.example, action: allow}}, {{expression: h.example/a, action: allow}},"
+            f"{{sha256: {full_hash(b'h.example/a').hex()[:8]}}}",
+            [],
+        ),
+    ],
+)  # fmt: skip
+def test_which_rule_covers_which(rules: str, expected: list[tuple[str, str]]) -> None:
+    assert covers(rules_of(f"rules: [{rules}]")) == expected
+
+
+def test_a_rule_of_another_layer_covers_nothing() -> None:
+    rules = [*rules_of("rules: [h.example]", layer="first"), *rules_of("rules: [www.h.example]", layer="second")]
+    assert covers(rules, "first") == covers(rules, "second") == []
+
+
+def test_a_rule_of_another_layer_is_not_in_between() -> None:
+    allow = rules_of("rules: [{expression: www.h.example, action: allow}]", layer="first")
+    rules = [*allow, *rules_of("rules: [h.example, a.www.h.example]", layer="second")]
+    assert covers(rules, "second") == [("a.www.h.example/", "h.example/")]
+
+
+def test_more_candidates_than_one_batch_has_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = rules_of("rules: [h.example, " + ", ".join(f"w{n % 7}.h.example/{n}" for n in range(40)) + "]")
+    before = covers(rules)
+    assert len(before) == 40
+    monkeypatch.setattr(shadowed, "_AT_ONCE", 3)
+    assert covers(rules) == before
+
+
+HOSTS = (b"b.c", b"a.b.c", b"x.a.b.c")
+PATHS = (b"/", b"/p/", b"/p/q", b"/p/q?r", b"/p/q/r/s/t/u")
+ASKED = [canonical(b"http://" + host + path) for host in (*HOSTS, b"y.x.a.b.c") for path in (*PATHS, b"/p/z", b"/z?q")]
+NOW = datetime(2026, 12, 31, tzinfo=UTC)
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def actions(rules: Sequence[Rule], asked: Sequence[Parts] = ASKED) -> list[Action]:
+    """What is done with each request, on each day, but for tags."""
+    plain = PlainIndex(rules)
+    found = [(plain.find(parts), now) for parts in asked for now in (NOW, LATER)]
+    holding = ([match for match in own if match.rule.terms.holds_at(now)] for own, now in found)
+    layers = ("first", "second")
+    return [
+        action if action is not Action.TAG else Action.PASS
+        for action in (decide(layers, own).action for own in holding)
+    ]
+
+
+#: enough for the test to fail when one of the conditions is left out
+ROUNDS = 40
+
+
+def some_rules(dice: Random, final: Sequence[Action]) -> list[Rule]:
+    """Rules of few words, so that many are below each other."""
+    rules = []
+    for line in range(1, 9):
+        text = dice.choice(HOSTS) + dice.choice(PATHS)
+        pattern = Expression(text) if dice.random() < 0.8 else ExpressionHash(full_hash(text))
+        expires = NOW.date() if dice.random() < 0.1 else None
+        action, layer = dice.choice((*final, *final, Action.TAG)), dice.choice(("first", *("second",) * 4))
+        rules.append(Rule(pattern, Terms(action, "list", "file", expires=expires, layer=layer), line))
+    return without_duplicates(rules)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "final", [(Action.BLOCK,), (Action.BLOCK, Action.ALLOW), (Action.BLOCK, Action.BLOCK, Action.BLOCK, Action.ALLOW)]
+)
+def test_without_a_covered_rule_every_request_is_decided_as_before(final: tuple[Action, ...]) -> None:
+    dice, told = Random(1), 0
+    for _ in range(ROUNDS):
+        rules = some_rules(dice, final)
+        before = actions(rules)
+        for layer in ("first", "second"):
+            for (_, line, _), _ in find_shadowed(index_of(rules), layer, candidates_of(rules, layer)):
+                told += 1
+                assert actions([rule for rule in rules if rule.line != line]) == before
+    assert told > ROUNDS // 5, "hardly any rule was covered"
+
+
+# -- beside a search that is slow and obvious --------------------------------------------------------------------------
+
+
+def precedence(match: Match) -> tuple[tuple[int, int], int]:
+    return match.specificity, FINAL[match.rule.terms.action]
+
+
+def plain_covers(index: Index, layer: str, candidates: Iterable[Candidates]) -> Iterator[tuple[Shadowed, Match]]:
+    """The same as ``find_shadowed``: every candidate is asked for as a request is; top-level names cover no others."""
+    for action, expressions, lines in candidates:
+        for expression, line in zip(expressions, lines, strict=True):
+            name, _, path = expression.partition(b"/")
+            page, mark, query = path.partition(b"?")
+            host = index.on_host(name)
+            found = [*host.matches, *(index.find_paths(host, b"/" + page, query if mark else None) if path else ())]
+            final = [own for own in found if own.rule.terms.layer == layer and own.rule.terms.action in FINAL]
+            broader = [
+                own
+                for own in final
+                if isinstance(own.rule.pattern, Expression)
+                and own.expression != expression
+                and (own.expression.startswith(name + b"/") or b"." in own.expression.partition(b"/")[0])
+            ]
+            cover = max(broader, key=precedence, default=None)
+            if cover is None or cover.rule.terms.expires or cover.rule.terms.action is not action:
+                continue
+            if layer in index.directory.mixed:
+                others = (own for own in final if own.rule.terms.action is not action)
+                lengths = range(cover.expression.index(b"/"), len(name))
+                between = any(len(suffix) in lengths for suffix in host.suffixes)
+                if between or any(precedence(own) > precedence(cover) for own in others):
+                    continue
+            yield (expression, line, action), cover
+
+
+NAMES = st.sampled_from(
+    (*HOSTS, b"c", b"localhost", b"d.b.c", b"1.2.3.4", b"1.2.3.4.5", b"9.1.2.3.4", b"[::1]", b"z.y.x.a.b.c", b"w7.b.c")
+)
+PAGES = st.sampled_from(
+    (*PATHS, b"/", b"/", b"/p", b"/p?", b"/p?r", b"/p/q/", b"/p/q/?r/s", b"/?r", b"/p/q/r/s/t/u/", b"/pq", b"/p//q")
+)
+
+
+@given(
+    rules=st.lists(
+        st.builds(
+            lambda host, page, is_clear, action, expires, layer, line: Rule(
+                Expression(host + page) if is_clear else ExpressionHash(full_hash(host + page)),
+                Terms(action, "list", "file", expires=expires, layer=layer),
+                line,
+            ),
+            NAMES,
+            PAGES,
+            st.sampled_from((True, True, True, False)),
+            st.sampled_from((Action.BLOCK, Action.BLOCK, Action.BLOCK, Action.ALLOW, Action.WARN, Action.TAG)),
+            st.sampled_from((None, None, None, NOW.date())),
+            st.sampled_from(("first", "second", "second")),
+            st.integers(1, 9),
+        ),
+        max_size=14,
+    ),
+    only=st.sampled_from((None, Action.BLOCK)),
+    has_hashes=st.booleans(),
+)
+def test_it_finds_what_a_search_that_asks_for_each_rule_finds(
+    rules: list[Rule], only: Action | None, *, has_hashes: bool
+) -> None:
+    rules = [rule for rule in rules if has_hashes or isinstance(rule.pattern, Expression)]
+    if only:  # otherwise, hardly any layer has only one action
+        rules = [Rule(own.pattern, replace(own.terms, action=only), own.line) for own in rules]
+    index = index_of(rules)
+    for layer in ("first", "second"):
+        candidates = candidates_of(rules, layer)
+        assert [*find_shadowed(index, layer, candidates)] == [*plain_covers(index, layer, candidates)]
+
+
+TERMS = Terms(Action.BLOCK, "list", "file")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        [f"h.example/{number}/{'x/' * 1000}" for number in range(20)],
+        [f"h/{number}/{'x/' * 1000}" for number in range(20)],
+        [f"{'a.' * (number + 40)}h.example/{number}/{'x/' * 20}" for number in range(80)],
+    ],
+)
+def test_deep_hosts_and_paths_need_little_memory(expressions: list[str]) -> None:
+    rules = [Rule(Expression(value.encode()), TERMS, 1) for value in expressions]
+    own = [Candidates(Action.BLOCK, [value.encode() for value in expressions], [1] * len(expressions))]
+    index = index_of(rules)
+    tracemalloc.start()
+    assert not list(find_shadowed(index, "", own))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 15 << 20  # all at once would be over 20 MB
+
+
+def test_candidates_in_several_batches_are_compared_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["h.example", "h.example/a", *(f"a{number}.h.example" for number in range(9))]
+    names += [f"h.example/a/{number}/?q" for number in range(9)]
+    rules = [Rule(Expression(f"{name}/".replace("//", "/").encode()), TERMS, 1) for name in names]
+    found = covers(rules)
+    assert len(found) == 19
+    monkeypatch.setattr(shadowed, "_MOST_OCTETS", 100)
+    assert covers(rules) == found

@@ -1,0 +1,49 @@
+"""How much memory the process has."""
+
+import sys
+from collections.abc import Callable
+from mmap import PAGESIZE, mmap
+from pathlib import Path
+
+import pytest
+
+from hushlist.core.system import memory
+
+
+def test_it_grows_with_what_is_kept() -> None:
+    with mmap(-1, 1 << 26) as kept:  # new memory: a large object may have what another one left
+        before = memory.resident_octets()
+        for place in range(0, len(kept), PAGESIZE):
+            kept[place] = 1
+        after = memory.resident_octets()
+    assert before is not None
+    assert after is not None
+    assert after - before > 1 << 25
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell")
+def test_where_the_present_is_not_known_the_peak_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    now = memory.resident_octets()
+    monkeypatch.setattr(memory, "STATM", tmp_path / "none")
+    peak = memory.resident_octets()
+    assert now is not None
+    assert peak is not None
+    assert peak > now // 2
+
+
+def test_a_cache_whose_half_another_thread_replaces_during_a_look_up_still_answers() -> None:
+    cache = memory.BoundedCache[str, int](len, 4)
+    steps = list[Callable[[], object]]()
+
+    class Key(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            if steps:
+                steps.pop()()
+            return super().__hash__()
+
+    for name in ("a", "b", "c"):
+        assert cache[name] == 1  # "a" is in the older half then
+    steps += [lambda: [cache[name] for name in ("d", "e")], lambda: None]
+    assert cache[Key("a")] == 1

@@ -1,0 +1,308 @@
+"""Requests, and the canonical URLs that they may mean."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hushlist.core.errors import UrlError
+from hushlist.core.url.host import LONGEST_NAME
+from hushlist.core.url.parts import Parts
+from hushlist.core.url.path_interpretations import path_interpretations
+from hushlist.core.url.request import (
+    LONGEST_TARGET,
+    Request,
+    canonical_forms,
+    canonical_host,
+    canonical_url,
+    filtered_urls,
+    plain_filtered_urls,
+    plain_target,
+    request_of,
+    target_forms,
+)
+from hushlist.core.url.safebrowsing import canonicalize, parse
+from unit.hostile import octets, urls
+from unit.rows import each_row
+
+# -- requests from URLs ------------------------------------------------------------------------------------------------
+
+
+@each_row(
+    ("url", "expected"),
+    [
+        ("http://h.example", Request(b"http", (b"h.example",), 80, b"/")),
+        ("HTTPS://u:p@h.example/p?q#f", Request(b"https", (b"h.example",), 443, b"/p?q", b"f", b"u:p")),
+        ("h.example:8080/p?", Request(b"http", (b"h.example",), 8080, b"/p?")),
+        (" http://h\t.example/#", Request(b"http", (b"h.example",), 80, b"/", b"")),
+        ("http://[::1]:1/", Request(b"http", (b"[::1]",), 1, b"/")),
+        ("ftp://h.example/", Request(b"ftp", (b"h.example",), 21, b"/")),
+        ("wss://h.example/", Request(b"wss", (b"h.example",), 443, b"/")),
+        ("http://h.example:65535/", Request(b"http", (b"h.example",), 65535, b"/")),
+        ("http://h.example:000000080/", Request(b"http", (b"h.example",), 80, b"/")),
+        ("http://h.example:" + "0" * 5000, Request(b"http", (b"h.example",), 0, b"/")),
+        ("https:h.example/p", Request(b"https", (b"h.example",), 443, b"/p")),
+        (b"http://h.example/\xff", Request(b"http", (b"h.example",), 80, b"/\xff")),
+    ],
+)
+def test_a_url_is_the_request_that_a_browser_makes(url: bytes | str, expected: Request) -> None:
+    assert request_of(url) == expected
+
+
+def test_of_a_target_that_is_too_long_only_the_beginning_is_kept() -> None:
+    longest = b"/".ljust(LONGEST_TARGET, b"x")
+    assert request_of(b"http://h.example" + longest) == Request(b"http", (b"h.example",), 80, longest)
+    for faults in ("its target has more than 65,536 octets", None), ("another", "another"):
+        said, given = faults
+        request = Request(b"http", (b"h.example",), 80, longest + b"x", fault=given)
+        assert (request.target, request.fault) == (longest[:1024] + b"...", said)
+        assert len(request.url) < 1100
+
+
+@each_row(
+    ("url", "reason"),
+    [
+        ("mailto:me@h.example", "it names no host"),
+        ("http:///x", "it names no host"),
+        ("http://h.example:65536/", "its port is no number up to 65535"),
+        ("http://h.example:99999999/", "its port is no number up to 65535"),
+        ("http://h.example:x/", "its port is no number up to 65535"),
+    ],
+)
+def test_a_url_that_a_browser_could_not_ask_for_is_no_request(url: str, reason: str) -> None:
+    with pytest.raises(UrlError, match=reason):
+        request_of(url)
+
+
+@each_row(
+    ("given_request", "url"),
+    [
+        (Request(b"http", (b"h", b"other"), 80, b"/p"), b"http://h/p"),
+        (Request(b"https", (b"h",), 80, b"/p"), b"https://h:80/p"),
+        (Request(b"https", (b"::1",), 443, b"/"), b"https://[::1]/"),
+        (Request(b"", (), 0, b""), b"://:0"),
+    ],
+)
+def test_a_request_has_a_url_for_people(given_request: Request, url: bytes) -> None:
+    assert given_request.url == url
+
+
+@given(octets().map(b"http://".__add__))
+def test_the_first_form_of_a_url_s_request_is_the_canonical_url(url: bytes) -> None:
+    try:
+        asked = request_of(url)
+        (host,) = asked.hosts
+        forms = canonical_forms(asked, host)
+        canonical = canonicalize(url)
+    except UrlError:
+        return
+    assert forms[0].join() == canonical
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+
+@each_row(
+    ("host", "canonical"),
+    [
+        (b"h.example", b"h.example"),
+        (b"H.Example.", b"h.example"),
+        (b"h\t.exa\r\nmple", b"h.example"),
+        (b"%68.example", b"h.example"),
+        (b"%2568.example", b"h.example"),
+        (b"0x7f.1", b"127.0.0.1"),
+        (b"::1", b"[::1]"),
+        (b"[0::1]", b"[::1]"),
+        (b"::ffff:1.2.3.4", b"1.2.3.4"),
+        ("bücher.example".encode(), b"xn--bcher-kva.example"),
+        (b"\x01\x80.com", b"%01%80.com"),
+        (b"h%01.example", b"h%01.example"),
+        (b"h_.example", b"h_.example"),
+        (b"a" * LONGEST_NAME, b"a" * LONGEST_NAME),
+    ],
+)
+def test_a_host_is_canonical_with_brackets_where_it_is_an_ipv6_address(host: bytes, canonical: bytes) -> None:
+    assert canonical_host(host) == canonical
+    assert canonical_host(canonical) == canonical
+
+
+@each_row(
+    ("host", "reason"),
+    [
+        (b"", "it names no host"),
+        (b"\t", "it names no host"),
+        (b"..", "it names no host"),
+        *((b"a" + octet + b"b", "there is a delimiter in the host") for octet in (b"/", b"?", b"#", b"@", b"\\")),
+        *((b"a%" + octet + b"b", "there is a delimiter in the host") for octet in (b"2f", b"3F", b"23", b"40", b"5c")),
+        (b"a%25252fb", "there is a delimiter in the host"),
+        *((own, "there is a delimiter in the host") for own in (b"a:80", b"a:", b"a:x.b", b"a%3ax.b", b"a%253ax.b")),
+        *((own, "there is a delimiter in the host") for own in (b"[::1]:80", b"[::1]%3ax.b", b"%5b::1%5d:x.b", b"1:2")),
+        (b"a%2\tfb", "there is a delimiter in the host"),
+        *((own, "there is a NUL in the host") for own in (b"a\0b", b"a%00b", b"a%2500.b", b"%00", b"[::1%00]")),
+        (b"a" * (LONGEST_NAME + 1), "the host is longer than any name can be"),
+    ],
+)
+def test_what_cannot_be_a_host_is_refused(host: bytes, reason: str) -> None:
+    with pytest.raises(UrlError, match=reason):
+        canonical_host(host)
+
+
+@given(octets())
+def test_a_host_can_be_one_or_is_refused_and_never_shifts_the_url_s_parts(host: bytes) -> None:
+    try:
+        canonical = canonical_host(host)
+    except UrlError:
+        return
+    assert canonical
+    assert not set(b"/?#@\\") & set(canonical)
+    assert parse(b"http://" + canonical + b"/x").path == b"/x"
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def plainly(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
+    """The forms of a target of a web request, by its readings alone."""
+    path, mark, query = target.partition(b"?")
+    rooted = path if path.startswith(b"/") else b"/" + path
+    found = path_interpretations(rooted, query if mark else None).found
+    return tuple(Parts(scheme, None, b"h", None, *asked) for asked in found)
+
+
+def nearly_plain() -> st.SearchStrategy[bytes]:
+    """Targets that are plain but for an octet or two, or for parameters."""
+    words = [b"/", b"/a", b"/a.b", b"/..a", b"/a..", b"/-", b"/~x", b"?", b"?q", b"&x=/../y;z", b"?a\\b", b"A", b"|"]
+    words += [b";", b"/a;b", b"/;", b"/a.;b", b"/..;b", b";b.", b"%41"]
+    any_octet = st.binary(min_size=1, max_size=1)
+    return st.lists(st.sampled_from(words) | any_octet, max_size=6).map(b"".join).map(b"/".__add__)
+
+
+@given(st.sampled_from([b"http", b"https"]), nearly_plain() | octets())
+def test_a_plain_target_is_what_its_readings_say(scheme: bytes, target: bytes) -> None:
+    assert target_forms(scheme, target).forms == plainly(scheme, target)
+
+
+@each_row("place", [b"/a%bc", b"/%b", b"/a/b%b", b"/a%b?q", b"/a?q%b", b"/%b/..", b"/.%b", b"%b/a"])
+def test_no_octet_anywhere_makes_a_target_seem_plain_that_is_not(place: bytes) -> None:
+    for octet in range(256):
+        target = place % bytes((octet,))
+        assert target_forms(b"http", target).forms == plainly(b"http", target)
+
+
+@each_row("target", [b"/", b"/a", b"/a/", b"/a/b.c?q=/../x;y\\", b"/a..b", b"/.a/..b", b"/a?", b"/~!&'()*+,=:@|^`"])
+def test_a_target_like_nearly_every_one_is_plain(target: bytes) -> None:
+    assert plain_target(target)
+
+
+@each_row(
+    "target",
+    [
+        *(
+            b"a",
+            b"?",
+            b"//",
+            b"/a//b",
+            b"/.",
+            b"/..",
+            b"/a/./b",
+            b"/a/..",
+            b"/a.",
+            b"/a./b",
+            b"/a.?b",
+            b"/a;b",
+            b"/a%b",
+            b"/a::$b",
+            b"/(b",
+        ),
+        *(
+            b"/a#",
+            b"/a?q#",
+            b"/a\\b",
+            b"/a b",
+            b"/a\n",
+            b"/a?q\n",
+            b"/a\t",
+            b"/\0",
+            b"/a\x7f",
+            b"/\xff",
+            b"/a?\xff",
+            b"/a\r",
+        ),
+    ],
+)
+def test_a_target_that_may_have_other_readings_is_not_plain(target: bytes) -> None:
+    assert plain_target(target) is None
+
+
+@each_row(
+    ("target", "paths"),
+    [
+        (b"/a?q#f", [(b"/a", b"q%23f"), (b"/a", b"q")]),
+        (b"/a#f?q", [(b"/a%23f", b"q"), (b"/a", None)]),
+        (b"", [(b"/", None)]),
+        (b"?", [(b"/", b"")]),
+        (b"*", [(b"/*", None)]),
+        (b"/x//../bad", [(b"/x/bad", None), (b"/x/../bad", None), (b"/bad", None)]),
+    ],
+)
+def test_a_target_s_first_form_is_the_canonical_one(target: bytes, paths: list[tuple[bytes, bytes | None]]) -> None:
+    assert [(form.path, form.query) for form in target_forms(b"http", target).forms] == paths
+
+
+@given(octets(), octets())
+def test_every_scheme_and_target_has_at_least_one_form(scheme: bytes, target: bytes) -> None:
+    forms = target_forms(scheme, target).forms
+    assert forms
+    assert len(set(forms)) == len(forms)
+    assert all(form.host == b"h" and form.path.startswith(b"/") for form in forms)
+
+
+# -- canonical URLs ----------------------------------------------------------------------------------------------------
+
+
+@given(urls())
+@example(b"@http:/%")
+@example(b"@http:80/%")
+def test_a_request_s_canonical_url_is_its_url_s(url: bytes) -> None:
+    try:
+        request = request_of(url)
+        expected = canonicalize(url)
+    except UrlError:
+        return
+    if request.scheme not in (b"http", b"https"):
+        return
+    try:
+        assert canonical_url(request) == expected
+    except UrlError:  # a delimiter or a NUL in the host, which the profile alone does not mind
+        assert {*b"%\0"} & {*request.hosts[0]} or len(request.hosts[0]) > LONGEST_NAME
+
+
+def test_a_canonical_url_is_by_the_first_host() -> None:
+    assert canonical_url(Request(b"https", (b"A.example", b"b.example"), 8443, b"/%41?")) == b"https://a.example/A?"
+
+
+@pytest.mark.parametrize("hosts", [(), (b"",), (b"a/b", b"good.example")])
+def test_a_request_without_a_first_host_that_can_be_one_has_no_canonical_url(hosts: tuple[bytes, ...]) -> None:
+    with pytest.raises(UrlError):
+        canonical_url(Request(b"http", hosts, 80, b"/"))
+
+
+# -- URLs for network filters ------------------------------------------------------------------------------------------
+
+_TARGETS = st.lists(st.sampled_from([*'/?.;%<" a&=', "%2F", "%61", "..", "/ads", "\x7f", "\xe9"]), max_size=8)
+
+
+@given(_TARGETS, st.sampled_from([80, 81, 443]), st.booleans())
+def test_plain_requests_have_their_urls_for_filters_in_a_shorter_way(
+    target: list[str], port: int, is_named: bool
+) -> None:
+    request = Request(b"http", (b"h.example",), port, b"/" + "".join(target).encode("latin-1"))
+    urls = plain_filtered_urls(request, b"h.example", is_named=is_named)
+    if urls is not None:
+        (form,) = canonical_forms(request, b"h.example")
+        every = filtered_urls(request, b"h.example", form, is_websocket=False, is_first=True, is_named=is_named)
+        assert [*urls] == every
+
+
+@pytest.mark.parametrize("url", ["http://h.example/", "https://h.example/ads/a.js?x=1&u=/"])
+def test_a_plain_request_has_one_url_for_filters(url: str) -> None:
+    assert plain_filtered_urls(request_of(url), b"h.example", is_named=True) == ((url.encode(), False),)

@@ -1,0 +1,105 @@
+"""A request as network filters see it: every URL that it may be for them, and one bound for all of these."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.rule import Action, Rule, Terms
+from hushlist.core.url.request import Request, Told, canonical_forms, request_of
+from hushlist.extensions.adblock.filter_decisions import FilteredRequest
+from hushlist.extensions.adblock.filter_reader import parse_filter
+from unit.rows import each_row
+
+
+def seen(request: Request, filters: Iterable[str]) -> FilteredRequest:
+    terms = Terms(Action.BLOCK, "list", "file")
+    index = index_of([Rule(parse_filter(text), terms, line) for line, text in enumerate(filters, 1)])
+    assert index.filters
+    return FilteredRequest(index.filters, request, may_guess=False)
+
+
+def fitting(own: FilteredRequest, request: Request, host: bytes) -> list[list[str]]:
+    (form,) = canonical_forms(request, host)
+    urls = own.urls(host, form, is_first=True, is_named=True)
+    every = [own.matches(url, host, is_named=True, is_stopped=False, only_named=only) for url, only in urls]
+    return [[str(match.rule.pattern) for match in matches] for matches in every]
+
+
+def test_each_spelling_has_its_own_matches() -> None:
+    request = request_of(b"http://h.example:81/%61?u=%2F")
+    filters = [
+        "|http://h.example:81/%61",
+        "|http://h.example/a?u=%2F",
+        "||h.example/a?u=/$xmlhttprequest",
+        "/a?u=/$image",
+    ]
+    assert fitting(seen(request, filters), request, b"h.example") == [
+        ["|http://h.example:81/%61"],
+        [],
+        ["|http://h.example/a?u=%2F"],
+        [],
+    ]
+
+
+def test_a_websocket_by_its_own_scheme_is_as_the_request_for_one() -> None:
+    filters = ("||h.example^$websocket", "|wss://h.example/s", "/s$~third-party,image", "|https://", "/s$websocket,3p")
+    by_scheme = request_of(b"wss://h.example/s", Told(b"https://page.example/"))
+    by_header = request_of(b"https://h.example/s", Told(b"https://page.example/"))
+    by_header.fields = ((b"Upgrade", b"websocket"),)
+    expected = [["||h.example^$websocket", "|wss://h.example/s", "/s$websocket,3p"]]
+    for request in (by_scheme, by_header):
+        assert fitting(seen(request, filters), request, b"h.example") == expected
+    own_page = request_of(b"ws://h.example:81/s")
+    own_page.fields = ((b"Sec-Fetch-Site", b"cross-site"), (b"Origin", b"http://page.example"))
+    assert "/s$websocket,3p" in fitting(seen(own_page, filters), own_page, b"h.example")[0]
+
+
+def test_all_hosts_and_spellings_have_one_bound() -> None:
+    request = request_of(b"http://h.example/ads/x")
+    own = seen(request, (f"/ads/x$domain=~d{number}.example" for number in range(100)))
+    for number in range(40):
+        assert fitting(own, request, b"h%d.h.example" % number) == [[]]
+        if own.spent:
+            break
+    assert 5 < number < 35
+    assert own.spent == [("list", "")]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h.example/ads/x?u=1", "https://h.example/x", "http://h.example/ads?u=%2Ff&v=%61"]
+)
+def test_a_plain_request_has_the_same_urls_in_a_shorter_way(url: str) -> None:
+    request = request_of(url)
+    own = seen(request, ["/ads/"])
+    (form,) = canonical_forms(request, b"h.example")
+    urls = own.plain_urls(b"h.example", is_named=True)
+    assert urls is not None
+    assert [*urls] == [*own.urls(b"h.example", form, is_first=True, is_named=True)]
+    assert len(urls) == 1 + ("%" in url)
+
+
+@each_row("is_stopped", [False, True])
+@each_row("url", ["http://h.example/ads/x?u=1", "https://h.example/other", "http://h.example/ads/fine"])
+def test_exceptions_are_looked_for_only_where_something_stops(url: str, is_stopped: bool) -> None:
+    own = seen(request_of(url), ["/ads/", "||h.example/ads/x?", "@@/ads/fine", "@@||h.example/other"])
+    assert bool(own.matches(url.encode(), b"h.example", is_named=True, is_stopped=is_stopped, only_named=False)) is (
+        is_stopped or "ads" in url
+    )
+
+
+@each_row(
+    ("url", "fields"),
+    [
+        ("http://h.example:81/ads", ()),
+        ("http://h.example/ads/../x", ()),
+        ("http://h.example/ads?<", ()),
+        ("http://h.example/ads", ((b"Upgrade", b"websocket"),)),
+    ],
+)
+def test_a_request_that_may_have_other_urls_has_no_shorter_way(
+    url: str, fields: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    request = replace(request_of(url), fields=fields)
+    assert seen(request, ["/ads"]).plain_urls(b"h.example", is_named=True) is None

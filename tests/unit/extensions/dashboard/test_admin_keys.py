@@ -1,0 +1,63 @@
+"""The key ``admin`` of the policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.policy.policy_reader import read_policy
+from hushlist.extensions.dashboard.admin_keys import DAY, AdminPerson, Role, longest_of
+from unit.rows import each_row
+
+STORED = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
+PERSON = f"{{name: a, passphrase: '{STORED}', role: view}}"
+
+
+def read(folder: Path, admin: str) -> tuple[tuple[AdminPerson, ...], list[str]]:
+    (folder / "policy.yaml").write_text(f"layers: []\nadmin: {admin}\n")
+    report = ProblemReport("policy.yaml")
+    policy = read_policy(folder / "policy.yaml", report)
+    assert policy is not None
+    return policy.admin, [str(problem) for problem in report.errors]
+
+
+def test_people_have_a_name_a_passphrase_and_a_role(tmp_path: Path) -> None:
+    people, errors = read(tmp_path, f"[{{name: Anna Ö, passphrase: '{STORED}', role: approve}}]")
+    assert people == (AdminPerson("Anna Ö", STORED, Role.APPROVE),)
+    assert errors == []
+
+
+def test_a_person_who_approves_may_have_longer_than_a_day(tmp_path: Path) -> None:
+    text = f"[{{name: a, passphrase: '{STORED}', role: approve, longest: 7d}}, {PERSON.replace('a,', 'b,', 1)}]"
+    people, errors = read(tmp_path, text)
+    assert ([person.longest for person in people], errors) == ([7 * DAY, DAY], [])
+    assert [longest_of(people, name, Role.APPROVE) for name in ("a", "b", "token:a")] == [7 * DAY, DAY, DAY]
+    assert longest_of(people, "a", Role.MANAGE) is None
+
+
+@each_row(
+    ("admin", "why"),
+    [
+        (f"[{{name: a, passphrase: '{STORED}', role: approve, longest: often}}]", "expected a time such as 7d"),
+        (f"[{{name: a, passphrase: '{STORED}', role: approve, longest: 367d}}]", "expected a time such as 7d"),
+        (f"[{{name: a, passphrase: '{STORED}', role: approve, longest: 1s}}]", "expected a time such as 7d"),
+        (f"[{{name: a, passphrase: '{STORED}', role: view, longest: 1d}}]", "it is for the role approve"),
+        ("[]", "expected 1 to 1000 people"),
+        ("[{name: a, role: view}]", "a person has no passphrase"),
+        (f"[{{passphrase: '{STORED}', role: view}}]", "a person has no name"),
+        (f"[{{name: a, passphrase: '{STORED}'}}]", "a person has no role"),
+        (f"[{{name: a, passphrase: '{STORED}', role: root}}]", "expected one of view, approve, manage"),
+        ("[{name: a, passphrase: secret, role: view}]", "hushlist override passphrase"),
+        (f"[{{name: ' a', passphrase: '{STORED}', role: view}}]", "characters that can be shown"),
+        (f"[{{name: 'a{'b' * 100}', passphrase: '{STORED}', role: view}}]", "characters that can be shown"),
+        (f'[{{name: "a\\u202e", passphrase: "{STORED}", role: view}}]', "characters that can be shown"),
+        (f"[{PERSON}, {PERSON}]", "more than one person"),
+        ("on", "admin"),
+        ("[anna]", "expected a mapping with name, passphrase, role, longest"),
+    ],
+)
+def test_what_is_written_wrongly_is_reported_with_its_line(tmp_path: Path, admin: str, why: str) -> None:
+    people, errors = read(tmp_path, admin)
+    assert [error for error in errors if why in error and "policy.yaml:2" in error], errors
+    assert people == () or "more than one" in why or "longest" in admin
+    assert "secret" not in "".join(errors)

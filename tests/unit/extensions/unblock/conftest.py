@@ -1,0 +1,27 @@
+"""What tests of the store share; each has a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.unblock.overrides import Overrides
+from unit.clock import Clock
+from unit.proxied import _compiles_in_process, _no_context, context, hushlist, notices, own_cache, own_folders
+
+__all__ = ["_compiles_in_process", "_no_context", "context", "hushlist", "notices", "own_cache", "own_folders"]
+
+
+@pytest.fixture
+def path(place: Path) -> Path:
+    """The file, in tests that are ``IN_FILE``."""
+    return place
+
+
+@pytest.fixture
+def overrides(place: Path | PostgresAddress, clock: Clock) -> Iterator[Overrides]:
+    with Overrides(place, clock) as opened:
+        yield opened

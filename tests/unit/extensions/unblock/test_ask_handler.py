@@ -1,0 +1,367 @@
+"""Asking for access from the block page, in mitmproxy's own test context."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote, urlencode, urljoin
+
+import pytest
+from mitmproxy import exceptions, http
+from mitmproxy.test import taddons, tflow
+
+from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
+from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.notify.notifier import Notice
+from hushlist.extensions.unblock import default_path, unblock_handler
+from hushlist.extensions.unblock.access_requests import MOST_WAITING_OF_CLIENT, PATIENCE, REST, AccessRequest
+from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of, requests_of
+from hushlist.extensions.unblock.credentials import LIFETIME
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.store import StoreError
+from hushlist.proxy import runtime
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.flow_outcome import HIDDEN
+from unit.clock import Clock
+from unit.mitmproxied import mitmproxied
+
+GAMES = "hrn://c.example/games"
+PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
+URL = "http://games.example/chess?a=b"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(runtime, "time", clock)
+    monkeypatch.setattr("hushlist.core.decide.engine.time", clock)
+    monkeypatch.setattr("hushlist.core.decide.known_hosts.time", clock)
+    return clock
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "list.yaml").write_text(
+        f"rules:\n- {{expression: games.example, category: '{GAMES}'}}\n"
+        "- {expression: warned.example, action: warn}\n" + "".join(f"- h{number}.example\n" for number in range(9))
+    )
+    path = tmp_path / "policy.yaml"
+    path.write_text("unblock: {ask: on, codes: off}\nlayers:\n- {name: lists, lists: [list.yaml]}\n")
+    return path
+
+
+@pytest.fixture
+def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
+    """What people were told."""
+    notices: list[Notice] = []
+    monkeypatch.setattr(hushlist.runtime.notifier, "send", notices.append)
+    return notices
+
+
+@pytest.fixture
+def context(hushlist: Hushlist, policy: Path, clock: Clock, told: list[Notice]) -> Iterator[taddons.context]:
+    with mitmproxied(hushlist, policy) as context:
+        yield context
+
+
+@pytest.fixture
+def parent(context: taddons.context, clock: Clock) -> Iterator[Overrides]:
+    """The store, as the administrator's command opens it."""
+    with Overrides(default_path(), clock) as opened:
+        yield opened
+
+
+class Person:
+    """A client that asks for a URL."""
+
+    def __init__(self, hushlist: Hushlist, address: str = PUPIL) -> None:
+        self.hushlist, self.address = hushlist, address
+
+    def send(self, url: str, method: str = "GET", body: bytes = b"", **headers: str) -> http.HTTPFlow:
+        flow = tflow.tflow(req=http.Request.make(method, url, body, headers))
+        flow.client_conn.peername = (self.address, 50000)
+        flow.client_conn.sni = None
+        try:
+            self.hushlist.requestheaders(flow)
+            taking = self.hushlist.request(flow)
+        except exceptions.AddonHalt:
+            return flow
+        if taking is not None:
+            asyncio.run(taking)
+        return flow
+
+    def text(self, url: str = URL) -> str:
+        """The page that answers."""
+        response = self.send(url).response
+        assert response is not None
+        return response.text or ""
+
+    def ask(self, url: str = URL, page: str | None = None, **form: str) -> http.Response:
+        """Send the form of a page."""
+        page = page or self.text(url)
+        action, token = found('<form[^>]* action="([^"]*)"', page), found('"token" value="([^"]*)"', page)
+        body = urlencode({"token": token, "ask": "on", **form}).encode()
+        response = self.send(urljoin(url, action), "POST", body).response
+        assert response is not None
+        return response
+
+    def answer(self, address: str) -> dict[str, str] | None:
+        """What a page that waits hears; ``None`` if that is no answer of ours."""
+        flow = self.send(address)
+        if HIDDEN not in flow.metadata or flow.response is None:
+            return None
+        found: dict[str, str] = json.loads(flow.response.text or "")
+        return found
+
+
+def found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match, text
+    return html.unescape(match[1])
+
+
+@pytest.fixture
+def pupil(context: taddons.context, hushlist: Hushlist) -> Person:
+    return Person(hushlist)
+
+
+@pytest.fixture
+def other(context: taddons.context, hushlist: Hushlist) -> Person:
+    return Person(hushlist, OTHER)
+
+
+def waiting_at(page: str, url: str = URL) -> str:
+    """Where a page that waits hears of its answer."""
+    return urljoin(url, found('data-answer="([^"]*)"', page))
+
+
+def test_a_person_asks_and_is_let_in(
+    pupil: Person, other: Person, parent: Overrides, clock: Clock, told: list[Notice]
+) -> None:
+    response = pupil.ask(reason="for maths")
+    assert (response.status_code, response.headers["location"]) == (303, "/chess?a=b")
+    address = waiting_at(pupil.text())
+    assert pupil.answer(address) == {"state": "waiting", "word": ""}
+    assert "Ask for access" in other.text()
+    (asked,) = parent.requests()
+    assert (asked.client, asked.group, asked.reason) == (PUPIL, "default", "for maths")
+    assert asked.targets == {"host": "games.example", "url": URL, "category": GAMES}
+    assert [notice.title for notice in told] == [f"{PUPIL} asks for games.example"]
+    parent.approve(asked.id, "host", 600.0, by="parent")
+    clock.now += 1.0
+    assert pupil.answer(address) == {"state": "open", "word": ""}
+    assert pupil.send(URL).response is None
+    assert other.send(URL).response is not None
+
+
+def test_the_answer_is_for_every_origin_to_read_and_is_never_kept(pupil: Person) -> None:
+    pupil.ask()
+    response = pupil.send(waiting_at(pupil.text())).response
+    assert response is not None
+    headers = response.headers
+    assert (headers["Access-Control-Allow-Origin"], headers["Cache-Control"]) == ("*", "no-store")
+    assert (headers["Content-Type"], headers["X-Content-Type-Options"]) == ("application/json", "nosniff")
+
+
+def test_a_declined_request_tells_the_word_and_cannot_be_repeated_at_once(
+    pupil: Person, parent: Overrides, clock: Clock
+) -> None:
+    in_another_tab = pupil.text()
+    pupil.ask()
+    address = waiting_at(pupil.text())
+    parent.decline(1, "<b>after dinner", by="parent")
+    clock.now += 1.0
+    assert pupil.answer(address) == {"state": "declined", "word": "<b>after dinner"}
+    assert "&lt;b&gt;after dinner" in pupil.text()
+    response = pupil.ask(page=in_another_tab)
+    assert (response.status_code, "Your request was declined." in (response.text or "")) == (403, True)
+    clock.now += REST
+    assert pupil.answer(address) == {"state": "none", "word": ""}
+    assert pupil.ask().status_code == 303
+
+
+def test_a_request_that_nobody_answered_expires(pupil: Person, parent: Overrides, clock: Clock) -> None:
+    pupil.ask()
+    address = waiting_at(pupil.text())
+    clock.now += PATIENCE
+    assert pupil.answer(address) == {"state": "expired", "word": ""}
+    assert "You can ask again." in pupil.text()
+    assert parent.requests() == []
+    assert pupil.ask().status_code == 303
+    assert pupil.answer(address) == {"state": "waiting", "word": ""}
+
+
+def test_a_flood_of_requests_is_bounded_and_told_once_each(
+    pupil: Person, parent: Overrides, told: list[Notice]
+) -> None:
+    tabs = [pupil.text("http://h0.example/") for _ in range(3)]
+    for number in range(MOST_WAITING_OF_CLIENT):
+        assert pupil.ask(f"http://h{number}.example/").status_code == 303
+    for tab in tabs:
+        assert pupil.ask("http://h0.example/", tab).status_code == 303
+    response = pupil.ask("http://h8.example/")
+    assert response.status_code == 403
+    assert "You have asked too often." in (response.text or "")
+    assert len(parent.requests()) == len(told) == MOST_WAITING_OF_CLIENT
+    assert parent.requests()[-1].times == 4
+
+
+def test_what_a_person_writes_is_text_everywhere(pupil: Person, parent: Overrides, told: list[Notice]) -> None:
+    pupil.ask(reason="<script>alert(1)</script>\r\nBcc: x@y\x1b[2J")
+    (asked,) = parent.requests()
+    assert asked.reason == "<script>alert(1)</script> Bcc: x@y [2J"
+    assert "alert(1)" not in pupil.text()
+    assert told[0].message.splitlines()[1] == f"Reason: {asked.reason}"
+
+
+@pytest.mark.parametrize("change", ["replay", "old", "other client", "other url", "other purpose", "no token"])
+def test_a_form_that_is_not_this_page_s_asks_nothing(
+    pupil: Person, other: Person, parent: Overrides, clock: Clock, change: str
+) -> None:
+    page, who, before = pupil.text(), pupil, 0
+    if change == "replay":
+        pupil.ask(page=page)
+        before = 1
+        parent.approve(1, "url", 1.0, by="parent")
+        clock.now += 2.0
+    elif change == "old":
+        clock.now += LIFETIME + 1.0
+    elif change == "other client":
+        who = other
+    elif change == "other url":
+        page = page.replace("chess", "other")
+    elif change == "other purpose":
+        seal = found('data-[^"]*"([^"]*)"', page) if "data-answer" in page else found(r"seal=([^&\"]*)", page)
+        page = re.sub('"token" value="[^"]*"', f'"token" value="{seal}"', page)
+    else:
+        page = re.sub('"token" value="[^"]*"', '"token" value=""', page)
+    response = who.ask(page=page)
+    assert response.status_code == 403
+    assert "This form is too old." in (response.text or "")
+    assert len(parent.requests(waiting=False)) == before
+
+
+def test_a_token_for_asking_opens_nothing(pupil: Person) -> None:
+    page = pupil.text("http://warned.example/")
+    assert 'name="ask"' not in page
+    games = pupil.text()
+    token = found(r'"token" value="([^"]*)"', games)
+    action = found(r'<form[^>]* action="([^"]*)"', games)
+    pupil.send(urljoin(URL, action), "POST", urlencode({"token": token}).encode())
+    assert pupil.send(URL).response is not None
+
+
+def test_nobody_can_ask_where_the_policy_does_not_say_so(
+    context: taddons.context, pupil: Person, policy: Path, parent: Overrides
+) -> None:
+    page = pupil.text()
+    policy.write_text(policy.read_text().replace("{ask: on, codes: off}", "on"))
+    pupil.hushlist.policy_watch.load(policy)
+    context.configure(pupil.hushlist, hushlist_policy=str(policy))
+    assert 'name="ask"' not in pupil.text()
+    assert pupil.ask(page=page).status_code == 403
+    assert parent.requests() == []
+
+
+@pytest.mark.parametrize("change", ["other client", "other url", "no token", "other purpose", "post", "long"])
+def test_only_the_page_that_waits_hears_of_its_answer(pupil: Person, other: Person, change: str) -> None:
+    form = pupil.text()
+    pupil.ask(page=form)
+    address = waiting_at(pupil.text())
+    token = found("token=([^&]*)", address)
+    if change == "other client":
+        assert other.answer(address) is None
+    elif change == "other url":
+        assert pupil.answer(address.replace("chess", "other")) is None
+    elif change == "no token":
+        assert pupil.answer(address.replace(token, "")) is None
+    elif change == "other purpose":
+        assert pupil.answer(address.replace(token, found(r'"token" value="([^"]*)"', form))) is None
+    elif change == "post":
+        assert HIDDEN not in pupil.send(address, "POST").metadata
+    else:
+        assert pupil.answer(f"{address}&{'x' * 300_000}") is None
+
+
+def test_what_is_no_answer_is_decided_as_any_request(pupil: Person) -> None:
+    for host, is_blocked in (("games.example", True), ("fine.example", False)):
+        flow = pupil.send(f"http://{host}{ANSWER_PATH}?url={quote(URL)}&token=x")
+        assert (flow.response is not None) is is_blocked
+        assert HIDDEN not in flow.metadata
+
+
+def test_a_page_that_waits_is_neither_logged_nor_counted(pupil: Person, hushlist: Hushlist) -> None:
+    pupil.ask()
+    address = waiting_at(pupil.text())
+    hushlist.runtime.statistics.count()
+    before = hushlist.runtime.statistics.total
+    for _ in range(3):
+        assert pupil.answer(address)
+    hushlist.runtime.statistics.count()
+    assert hushlist.runtime.statistics.total == before
+
+
+def test_a_store_that_fails_keeps_the_site_blocked(
+    pupil: Person, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError(Path("state"), "disk full")
+
+    monkeypatch.setattr(hushlist.runtime.overrides, "ask", fail)
+    response = pupil.ask()
+    assert response.status_code == 403
+    assert "That did not work." in (response.text or "")
+    monkeypatch.setattr(hushlist.runtime.overrides, "requests", fail)
+    assert requests_of(hushlist.runtime, Privacy()) == []
+
+
+def test_an_address_that_is_too_long_cannot_be_asked_for(pupil: Person, parent: Overrides) -> None:
+    response = pupil.ask(f"http://games.example/{'x' * 9000}")
+    assert response.status_code == 403
+    assert "That did not work." in (response.text or "")
+    assert parent.requests() == []
+
+
+def test_too_many_forms_at_once_are_refused(pupil: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unblock_handler, "MOST_FORMS", 0)
+    assert "That did not work." in (pupil.ask().text or "")
+
+
+def test_others_see_what_the_log_may_say() -> None:
+    asked = AccessRequest(
+        7, "user:jo", PUPIL, "pupils", "games.example", "http://games.example/?q=secret", GAMES, "please", 1.0, 2.0
+    )
+    shown = notice_of(asked, Privacy(), "en")
+    assert shown.title == "jo asks for games.example"
+    assert shown.details["request"] == {
+        "id": 7,
+        "client": PUPIL,
+        "user": "jo",
+        "group": "pupils",
+        "host": "games.example",
+        "url": "http://games.example/?q=secret",
+        "category": GAMES,
+        "reason": "please",
+        "asked": 1.0,
+        "until": 2.0,
+        "times": 1,
+        "state": "waiting",
+    }
+    assert "hushlist override approve 7" in shown.message
+    german = notice_of(asked, Privacy(), "de")
+    assert german.title == "jo bittet um Freigabe von games.example"
+    assert "\nGrund: please\n" in german.message
+    forged = notice_of(replace(asked, client="user:jo\r\nBcc: x\n\ntext"), Privacy(), "en")
+    assert forged.title == r"jo\r\nBcc: x\n\ntext asks for games.example"
+    assert len(forged.message.splitlines()) == 4
+    hidden = json.dumps(notice_of(asked, Privacy(LoggedQueries.DROP, LoggedClients.DROP), "en").as_dict())
+    assert "somebody asks for games.example" in hidden
+    assert not [word for word in ("jo ", '"jo"', PUPIL, "secret") if word in hidden]
+    pseudonym = Privacy(LoggedQueries.KEEP, LoggedClients.PSEUDONYM, lambda kind, name: f"{kind}-{len(name)}")
+    assert notice_of(asked, pseudonym, "en").title == "user-2 asks for games.example"

@@ -1,0 +1,73 @@
+"""The report for a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hushlist.core.decide.engine import Engine
+from hushlist.tools.audit.replay.audit_report import AuditReport, PopularDomains, ReplayOptions
+from hushlist.tools.audit.replay.partition import tallied_report
+from hushlist.tools.audit.replay.report_details import add_details, digest_policy
+from hushlist.tools.audit.replay.report_text import MOST_ROWS, Title, report_text
+from hushlist.tools.audit.sources.recorded_request import RecordedRequest
+from unit.tools.audit.samples import AT_NOW, NOW, RECORDS, tally_of
+
+
+def report(engine: Engine, records: list[RecordedRequest]) -> AuditReport:
+    policy = digest_policy(Path(engine.policy.source), engine.policy)
+    tally = tally_of(engine, [*records], popular={b"more.example": 1})
+    made = tallied_report(tally, policy, ReplayOptions(NOW), PopularDomains("top.txt", "", 1), 1.5, 1)
+    return add_details(made, engine, AT_NOW)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_table_is_wider_than_the_terminal(engine: Engine, width: int) -> None:
+    long = [
+        RecordedRequest(b"http://page.example/own.js" + b"x" * 300, "s", 1),
+        RecordedRequest(b"http://ads.example/" + b"y" * 300, "s", 2),
+    ]
+    lines = [*report_text(report(engine, [*RECORDS, *long]), width)]
+    assert [line for line in lines if len(line) > width and line.startswith("  ")] == []
+
+
+def test_every_part_is_there(engine: Engine) -> None:
+    text = "\n".join(report_text(report(engine, RECORDS)))
+    for part in (
+        "14 requests in 1.5 s, 9 a second",
+        "10 would be stopped: 71.4%",
+        "1 could not be decided: it names no host",
+        "ads.yaml and more.domains",
+        "What is decrypted of 2 requests by https to 1 hosts",
+        "100.0%                    0  decrypt: where-needed",
+        "What breaks a page: 1 document, 1 script, 1 style",
+        "7: - never.example",
+        "Popular domains",
+        "Slowest decisions",
+    ):
+        assert part in text
+
+
+def test_it_says_how_many_rules_of_a_list_never_fired(engine: Engine) -> None:
+    rows = [line.split() for line in report_text(report(engine, RECORDS)) if "never.example" in line]
+    assert [row[:3] for row in rows] == [["1", "6", "ads.yaml"]]
+
+
+def test_titles_are_told_from_other_lines(engine: Engine) -> None:
+    assert "Lists" in [line for line in report_text(report(engine, RECORDS)) if isinstance(line, Title)]
+
+
+def test_of_many_the_first_are_shown(engine: Engine) -> None:
+    found = report(engine, RECORDS)
+    text = [*report_text(replace(found, rules=found.rules * 20))]
+    assert f"  and {20 * sum(1 for own in found.rules if own.hits.stopped) - MOST_ROWS} more" in text
+    assert len(found.slowest) > 5
+    assert len(text[text.index("Slowest decisions") + 2 :]) == 5
+
+
+def test_the_widest_column_gets_the_room_that_the_others_leave(engine: Engine) -> None:
+    long = [RecordedRequest(b"http://ads.example/" + b"y" * 300, "s", 1)]
+    lines = [*report_text(report(engine, [*RECORDS, *long]), 60)]
+    assert max(len(line) for line in lines if "…" in line and line.startswith("  ")) == 60
