@@ -286,7 +286,8 @@ def test_a_name_that_is_missing_is_found_when_they_are_set(monkeypatch: pytest.M
 def patch_table() -> str:
     """The rows of the table in the documentation.
 
-    ``PYTHONPATH=tests python -c "from unit.extensions.bounds.test_patches import patch_table as t; print(t(), end='')"``
+    Print it with ``PYTHONPATH=tests python -c``:
+    ``from unit.extensions.bounds.test_patches import patch_table as t; print(t(), end='')``
     """
     head = "| name | tried with | what stands there, and why | upstream |\n| --- | --- | --- | --- |\n"
     rows = patch_rows()
