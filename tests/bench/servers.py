@@ -123,10 +123,12 @@ def mitmdump(
     policy: Path | None = None,
     options: Mapping[str, object] | None = None,
     runner: Sequence[str] = (),
+    scripts: Sequence[Path] = (),
 ) -> Iterator[Server]:
     """A quiet mitmdump whose every name leads to the origin, with the filter where a policy is given.
 
-    With options of its own, it says in its log what they leave it. A runner is a command that runs Python.
+    With options of its own, it says in its log what they leave it. A runner is a command that runs Python; scripts are
+    mitmproxy's.
     """
     if not MITMDUMP.is_file():
         raise Skipped(f"there is no {MITMDUMP}")
@@ -152,7 +154,7 @@ def mitmdump(
             str(port),
         ),
         *(("-s", str(ours.FILTER)) if policy else ()),
-        *("-s", str(UPSTREAM)),
+        *(part for script in (UPSTREAM, *scripts) for part in ("-s", str(script))),
         *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
     ]
     environment = {**(ours.environment(policy) if policy else os.environ), "HOME": str(folder)}

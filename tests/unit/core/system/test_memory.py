@@ -1,5 +1,6 @@
 """How much memory the process has."""
 
+import platform
 import sys
 from collections.abc import Callable
 from mmap import PAGESIZE, mmap
@@ -19,6 +20,21 @@ def test_it_grows_with_what_is_kept() -> None:
     assert before is not None
     assert after is not None
     assert after - before > 1 << 25
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the library of GNU gives it back")
+def test_what_is_free_between_what_is_kept_goes_back_to_the_system() -> None:
+    each, every = 60_000, 50
+    blocks = [bytes(each) for _ in range(2000)]  # too small for memory of their own, which goes back at once
+    kept = blocks[::every]
+    blocks.clear()
+    before = memory.resident_octets()
+    memory.give_back()
+    after = memory.resident_octets()
+    assert before is not None
+    assert after is not None
+    assert before - after > 1900 * each / 2
+    assert len(kept) == 2000 / every
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell")
