@@ -17,9 +17,10 @@ MODULES = """
     hushlist.core.match.index_file hushlist.core.match.rule hushlist.core.match.rule_collector
     hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
     hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
-    hushlist.core.policy.schedule hushlist.core.url.http_head hushlist.core.url.parts hushlist.core.url.request
-    hushlist.extensions.adblock.filter_reader hushlist.extensions.adblock.linear_regex
-    hushlist.extensions.adblock.network_filter hushlist.extensions.bounds.bounded_websocket
+    hushlist.core.policy.schedule hushlist.core.system.kept_databases hushlist.core.url.http_head
+    hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
+    hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
+    hushlist.extensions.bounds.bounded_websocket hushlist.extensions.bounds.object_patches
     hushlist.extensions.dashboard.admin_keys hushlist.extensions.dashboard.admin_store
     hushlist.extensions.dashboard.api_description hushlist.extensions.fleet.proxy_records
     hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database hushlist.extensions.journal.log_record
@@ -35,12 +36,11 @@ MODULES = """
     hushlist.extensions.unblock.grant_events hushlist.extensions.unblock.wrong_tries hushlist.proxy.page.access_form
     hushlist.proxy.page.pages hushlist.proxy.service.health hushlist.tools.audit.diff.diff_job
     hushlist.tools.audit.diff.rule_comparison hushlist.tools.audit.leak.guesses hushlist.tools.audit.leak.leak_job
-    hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor
-    hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally
-    hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
-    hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
-    hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
-    hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
+    hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor hushlist.tools.audit.replay.replay_job
+    hushlist.tools.audit.replay.tally hushlist.tools.audit.sources.recorded_request
+    hushlist.tools.audit.sources.source_formats hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian
+    hushlist.tools.importing.imported_policy hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history
+    hushlist.tools.publish.list_server hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.tools.squid.line_workers
 """
