@@ -6,16 +6,21 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from h2.events import DataReceived, RequestReceived, StreamEnded
+from h2.events import DataReceived, RequestReceived, ResponseReceived, StreamEnded
 
 from e2e.h2_peer import H2Peer
-from e2e.origin import PATIENCE, write_certificate
-from e2e.proxy import Proxy
+from e2e.origin import LOOPBACK, PATIENCE, write_certificate
+from e2e.plain_origin import PlainOrigin
+from e2e.policies import write_list, write_policy
+from e2e.proxy import Proxy, eventually, mitmdump
+from e2e.test_early_relay import Handler
+from e2e.test_early_relay import serving as relayed_to
 from e2e.test_streaming import h2_client, read_head, serving
+from e2e.test_tunnels import HAS_TUNNELS
 
 LARGE = 48 << 20
 #: octets that may wait on the way, in the kernel's buffers too
@@ -189,3 +194,47 @@ def _wait_for_silence(measure: Callable[[], int]) -> None:
     while measure() != before:
         before = measure()
         pause.wait(1)
+
+
+# -- tunnels over the proxy's own HTTP/2 -------------------------------------------------------------------------------
+
+
+@contextmanager
+def h2_tunnel(tmp_path: Path, handle: Handler) -> Iterator[tuple[H2Peer, int]]:
+    """A tunnel that is relayed to a server of a protocol that nobody knows, as a stream of HTTP/2."""
+    folder = tmp_path / "passing"
+    folder.mkdir()
+    write_list(folder / "rules.yaml", "ads.test")
+    with relayed_to(handle) as server, ExitStack() as running:
+        policy = write_policy(folder, ["rules.yaml"], **{"pass-through": [f"bank.test:{server.port}"]})
+        origin = running.enter_context(PlainOrigin(lambda _: None))
+        options = {"upstream_others": "true"}
+        proxy = running.enter_context(mitmdump(tmp_path, origin, policy=policy, options=options))
+        context = proxy.tls()
+        context.set_alpn_protocols(["h2"])
+        peer = H2Peer(context.wrap_socket(proxy.connect(), server_hostname=LOOPBACK))
+        running.enter_context(closing(peer))
+        number = int(peer.h2.get_next_available_stream_id())
+        target = f"bank.test:{server.port}"
+        # the h2 package asks for what a CONNECT does not have
+        fields = [(":method", "CONNECT"), (":scheme", "https"), (":authority", target), (":path", "/")]
+        peer.h2.send_headers(number, fields)
+        peer.flush()
+        yield peer, number
+
+
+@HAS_TUNNELS
+def test_what_comes_by_a_tunnel_over_http_2_is_taken_as_its_server_reads(tmp_path: Path, way: Way) -> None:
+    def listen(connection: socket.socket) -> None:
+        assert way.reads.wait(PATIENCE)
+        while octets := connection.recv(1 << 20):
+            way.octets += len(octets)
+
+    with h2_tunnel(tmp_path, listen) as (peer, number):
+        while not any(isinstance(event, ResponseReceived) for event in peer.receive()):
+            pass
+        sent = peer.send_while_allowed(number, LARGE)
+        assert 0 < sent < ON_THE_WAY
+        way.reads.set()
+        assert sent + peer.send_while_allowed(number, LARGE - sent) == LARGE
+        assert eventually(lambda: way.octets == LARGE)

@@ -14,6 +14,7 @@ Spec: RFC 9113, 5.2; RFC 9000, 4.1 (flow control)
 from __future__ import annotations
 
 import asyncio
+import select
 from asyncio import StreamWriter
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Generator, Iterator
@@ -45,13 +46,20 @@ from hushlist.proxy.connections.client_connections import handler_of
 MUCH, FEW = 1 << 18, 1 << 17
 #: octets that wait for the peer who is read
 MOST_OWN = 1 << 20
+#: seconds after which a client that has left is looked for, and then looked for again, while nobody reads its upload
+LEFT_PATIENCE = 10.0
 #: octets that the peer may send of a stream of HTTP/2 or HTTP/3 before they are read: a client, and an origin, which
 #: may be far away
 CLIENT_WINDOW, ORIGIN_WINDOW = 1 << 23, 1 << 22
+#: octets that a peer over HTTP/3 may send of all streams together; where nobody takes so many, all of them wait
+QUIC_WINDOW = 3 << 24
 #: octets that have been read before the peer gets leave to replace them: early, since curl waits long where it has none
 SHARE = 1 << 17
 #: streams of which that is noted before those are forgotten that are over
 MOST_NOTED = 1 << 9
+
+#: that a peer has ended its side of a connection, where the system says so
+_ENDED: int | None = getattr(select, "POLLRDHUP", None)
 
 _Steps = Generator[Any, Any, Any]
 
@@ -78,8 +86,7 @@ class Course:
 
     def _note_source(self) -> None:
         stream, client = self._stream, self._stream.context.client
-        source = stream.flow.server_conn if self._is_answer else client
-        end, by = _end_of(stream, source)
+        end, by = _end_of(stream, stream.flow.server_conn if self._is_answer else client)
         if isinstance(end, Http2Connection):
             own: Any = end.h2_conn
             own.courses[_number(end, stream.stream_id)] = self
@@ -156,6 +163,11 @@ class Course:
         if self._is_answer:
             self._ends = [(end, number) for end, number in _ends_of_client(stream.context) if _can_wait(end)]
             self._reader = client
+        elif stream.child_layer is not None:
+            servers = [own for own, by in _layer_of(stream).connections.items() if by is stream]
+            if not servers:
+                return
+            self._ends, self._reader = [], servers[-1]
         else:
             server = stream.flow.server_conn
             if not server.connected or server not in _layer_of(stream).connections:
@@ -193,6 +205,12 @@ def _end_of(stream: HttpStream, connection: Connection) -> tuple[Any, Connection
     while top is not None and not isinstance(top, HttpConnection):
         top = getattr(top, "child_layer", None)
     return top, by
+
+
+def carries_tunnel(stream: HttpStream) -> bool:
+    """Whether a tunnel comes by a stream of HTTP/2 or HTTP/3, beside others; mitmproxy lets nothing come back by it."""
+    end = _layer_of(stream).connections.get(stream.context.client)
+    return stream.child_layer is not None and isinstance(end, HttpConnection) and _can_wait(end)
 
 
 def _ends_of_client(context: Context) -> Iterator[tuple[Any, int]]:
@@ -388,16 +406,32 @@ class FlowingQuic(QuicConnection):
         #: as those of ``FlowingH2``
         self.courses: WeakValueDictionary[int, Course] = WeakValueDictionary()
         self.stalled: set[Course] = set()
-        #: streams that wait for room
-        self.stopped: set[int] = set()
+        #: streams that wait for room, and how many octets of each had come when they began to
+        self.stopped: dict[int, int] = {}
+
+    def stop(self, number: int) -> None:
+        """Give no more leave to send of a stream."""
+        self.stopped[number] = self._come(number)
+
+    def _come(self, number: int) -> int:
+        stream = self._streams.get(number)
+        return 0 if stream is None else stream.receiver.highest_offset
 
     def _write_stream_limits(self, builder: Any, space: Any, stream: QuicStream) -> None:
         limit, come = stream.max_stream_data_local, stream.receiver.highest_offset
         if limit and limit - come < CLIENT_WINDOW // 2 and stream.stream_id not in self.stopped:
             limit = (come + CLIENT_WINDOW) // 2 * 2
-        # of less than twice of what has come, aioquic makes the double
-        stream.max_stream_data_local = limit // 2 if 4 * come > limit else limit
+        stream.max_stream_data_local = _undoubled(limit, come)
         super()._write_stream_limits(builder, space, stream)
+
+    def _write_connection_limits(self, *arguments: Any, **named: Any) -> None:
+        limit = self._local_max_data
+        withheld = sum(max(self._come(number) - before, 0) for number, before in self.stopped.items())
+        wanted = (limit.used + QUIC_WINDOW - withheld) // 2 * 2
+        if wanted - limit.value >= QUIC_WINDOW // 2:
+            limit.value = wanted
+        limit.value = _undoubled(limit.value, limit.used)
+        super()._write_connection_limits(*arguments, **named)
 
     def receive_datagram(self, *arguments: Any, **named: Any) -> None:
         """Read what has come; the peer may take more."""
@@ -406,17 +440,22 @@ class FlowingQuic(QuicConnection):
             course.look()
 
 
+def _undoubled(limit: int, come: int) -> int:
+    """What to set for a limit: of less than twice of what has come, aioquic makes the double."""
+    return limit // 2 if 4 * come > limit else limit
+
+
 def _stop_stream(handle: Callable[..., _Steps], connection: Any, event: Any) -> _Steps:
     """Read an event of HTTP/3; wait for room if much waits in the stream's course."""
     quic = _quic_of(connection)
     if isinstance(event, events.Wakeup) and isinstance(event.command, WhenRoom):
-        quic.stopped.discard(event.command.number)  # mitmproxy then sends whatever QUIC has to say
+        quic.stopped.pop(event.command.number, None)  # mitmproxy then sends whatever QUIC has to say
         return
     yield from handle(connection, event)
     if quic is not None and isinstance(event, QuicStreamEvent):
         course = quic.courses.get(event.stream_id)
         if course is not None and event.stream_id not in quic.stopped and not course.has_room:
-            quic.stopped.add(event.stream_id)
+            quic.stop(event.stream_id)
             yield WhenRoom(course, event.stream_id)
 
 
@@ -445,7 +484,52 @@ def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionHandler
     course = _course_of.get(source.id)
     if not waits and (course is None or course.has_room):
         return _NOTHING
-    return _until_read(handler, source, course)
+    waiting = _until_read(handler, source, course)
+    return _while_there(handler, waiting) if source is handler.client else waiting
+
+
+async def _while_there(handler: ConnectionHandler, waiting: Awaitable[None]) -> None:
+    """Wait until a client is read, unless it has left."""
+    leaving = _Leaving(handler)
+    try:
+        await waiting
+    finally:
+        leaving.close()
+
+
+class _Leaving:
+    """Ends the connections of a client that has left while nobody reads its upload: of whom is not read, nobody else
+    hears that."""
+
+    def __init__(self, handler: ConnectionHandler) -> None:
+        self._handler, self._loop = handler, asyncio.get_running_loop()
+        self._timer = self._loop.call_later(LEFT_PATIENCE, self._look, False)
+
+    def close(self) -> None:
+        self._timer.cancel()
+
+    def _look(self, had_left: bool) -> None:
+        transports, client = self._handler.transports, self._handler.client
+        has_left = _has_ended(transports.get(client))
+        if not (has_left and had_left):
+            self._timer = self._loop.call_later(LEFT_PATIENCE, self._look, has_left)
+            return
+        for own, io in transports.items():
+            if own is not client and isinstance(io.writer, StreamWriter):
+                io.writer.transport.abort()  # it would not end before all is sent
+        self._handler.close_connection(client)
+
+
+def _has_ended(io: Any) -> bool:
+    """Whether the peer of a connection has ended its side, though not all is read that it has sent."""
+    if io is None or not isinstance(io.writer, StreamWriter) or _ENDED is None:
+        return False
+    own = io.writer.get_extra_info("socket")
+    if own is None or own.fileno() < 0:
+        return False
+    looking = select.poll()
+    looking.register(own.fileno(), _ENDED)
+    return bool(looking.poll(0))
 
 
 async def _until_read(handler: ConnectionHandler, source: Connection, course: Course | None) -> None:

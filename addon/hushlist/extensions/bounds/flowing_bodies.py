@@ -44,7 +44,7 @@ from mitmproxy.proxy.layers.http._hooks import (
 )
 from mitmproxy.utils import human
 
-from hushlist.extensions.bounds.back_pressure import Course
+from hushlist.extensions.bounds.back_pressure import Course, carries_tunnel
 from hushlist.extensions.bounds.framed_http1 import is_kept_whole
 
 #: octets of a body behind which a client's connection goes on, though nobody reads the body
@@ -114,6 +114,8 @@ class FlowingStream(HttpStream):
                     self._queue(self._request_course, event)
                 elif self._came <= self._request_flows and self.client_state == self.state_stream_request_body:
                     return (SendHttp(event, self.context.server),)
+        elif isinstance(event, RequestData) and self._request_course is None and carries_tunnel(self):
+            self._request_course = Course(self, is_answer=False)
         steps = super().handle_event(event)
         return self._and_go_on(steps) if self._has_queued else steps
 
