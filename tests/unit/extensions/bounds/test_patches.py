@@ -204,7 +204,8 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
     beside = {
         module: found
         for module, path in MODULES.items()
-        if module.startswith("hushlist.proxy") and (found := patches_beside(tree_of(path), path.name, methods))
+        if module.startswith(("hushlist.proxy", "hushlist.extensions.bounds", "hushlist.extensions.dashboard"))
+        and (found := patches_beside(tree_of(path), path.name, methods))
     }
     assert beside == BESIDE
 
