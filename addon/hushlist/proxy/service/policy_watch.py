@@ -9,7 +9,7 @@ itself lets requests pass then. Later, a broken change is reported, and the last
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +23,7 @@ from urllib.parse import clear_cache  # type: ignore[attr-defined]
 from hushlist.core.compile.background_compiler import BackgroundCompiler
 from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
 from hushlist.core.decide.engine import Engine
-from hushlist.core.errors import Lines, SourceError, logger_of, number_of, printable
+from hushlist.core.errors import Lines, Problem, SourceError, logger_of, number_of, printable
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.index import Index
 from hushlist.core.policy.policy_file import Policy, PolicyError
@@ -57,7 +57,8 @@ class PolicyUpdate(NamedTuple):
     engine: Engine
     #: the administrator's own block page
     template: Template | None
-    report: CompileReport
+    #: what is wrong with it, although it can be used
+    warnings: Sequence[Problem]
     #: the store that the engine knows; ``None`` if it cannot be used
     overrides: Overrides | None
 
@@ -130,6 +131,8 @@ class PolicyWatch:
         self._may_pass = False
         #: the store that a policy is read again for
         self._store: Overrides | None = None
+        #: the warnings about the policy in use
+        self._warnings: frozenset[tuple[str, ...]] = frozenset()
         #: the ports on which the proxy listens
         self._own_ports: tuple[int, ...] = ()
         self._background = self._updater = BackgroundCompiler()
@@ -282,7 +285,7 @@ class PolicyWatch:
         runtime, moment, start = self._runtime, time(), monotonic()
         try:
             policy, index = background.compile(path, is_start=not self._is_running)
-            template, report = self._check(policy, index)
+            template, warnings = _check(policy, index)
         except PolicyError as error:
             if background.is_stopped:  # another reading has begun, which says what is wrong
                 raise
@@ -301,33 +304,44 @@ class PolicyWatch:
         if runtime.use_minutes is None:  # what is in use stays so until the policy is used
             runtime.open_quotas(policy)
         engine = Engine(policy, index, runtime.redirect_memory, overrides, runtime.confirmations)
-        return PolicyUpdate(engine, template, report, overrides)
-
-    def _check(self, policy: Policy, index: Index) -> tuple[Template | None, CompileReport]:
-        """Make sure that a compiled policy can be used; returns the administrator's own block page, and the report.
-
-        Raises:
-            PolicyError: its template has mistakes.
-        """
-        try:
-            template = None if policy.block_page is None else load_template(policy.block_page)
-        except SourceError as error:
-            raise PolicyError(error.problems, policy.files) from None
-        for problem in ineffective_schedules(policy, index):
-            logger.warning("hushlist: %s", problem)
-        return template, CompileReport.of(index)
+        return PolicyUpdate(engine, template, warnings, overrides)
 
     def _use(self, update: PolicyUpdate) -> None:
         engine, self._may_pass = update.engine, True
         self._runtime.use(engine, update.template)
         self._runtime.use_overrides(update.overrides)
-        _tell_of_lost_blocks(engine.policy, self._runtime.overrides)
         self._files, self._may_pass = engine.policy.watched, False
-        for problem in (*engine.policy.held_back, *update.report.warnings):
-            logger.warning("hushlist: %s", problem)
+        again = self._warn([*_lost_blocks(engine.policy, self._runtime.overrides), *update.warnings])
         rules = number_of(len(engine.index), "rule", "rules")
         files = number_of(len(engine.policy.files), "file", "files")
-        logger.info("hushlist: %s of %s, by %s", rules, files, engine.policy.source)
+        told = f"; {number_of(again, 'warning', 'warnings')} as before" if again else ""
+        logger.info("hushlist: %s of %s, by %s%s", rules, files, engine.policy.source, told)
+
+    def _warn(self, problems: Sequence[Problem]) -> int:
+        """Tell of what was not so with the policy before, on whatever line it is; returns how much was so already."""
+        before, self._warnings = self._warnings, frozenset(map(_without_line, problems))
+        fresh = [problem for problem in problems if _without_line(problem) not in before]
+        for problem in fresh:
+            logger.warning("hushlist: %s", problem)
+        return len(problems) - len(fresh)
+
+
+def _without_line(problem: Problem) -> tuple[str, ...]:
+    return problem.source, problem.what, problem.why
+
+
+def _check(policy: Policy, index: Index) -> tuple[Template | None, list[Problem]]:
+    """Make sure that a compiled policy can be used; returns the administrator's own block page, and the warnings.
+
+    Raises:
+        PolicyError: its template has mistakes.
+    """
+    try:
+        template = None if policy.block_page is None else load_template(policy.block_page)
+    except SourceError as error:
+        raise PolicyError(error.problems, policy.files) from None
+    schedules = ineffective_schedules(policy, index)
+    return template, [*schedules, *policy.held_back, *CompileReport.of(index).warnings]
 
 
 def _files_of(path: Path) -> _Files:
@@ -343,11 +357,11 @@ def _files_of(path: Path) -> _Files:
     return policy.files
 
 
-def _tell_of_lost_blocks(policy: Policy, overrides: Overrides | None) -> None:
-    """Say which blocks of administrators hold for nobody, since the policy has no such group any more."""
+def _lost_blocks(policy: Policy, overrides: Overrides | None) -> Iterator[Problem]:
+    """Which blocks of administrators hold for nobody, since the policy has no such group any more."""
     blocks = () if overrides is None else overrides.blocks_at(time()).blocks
     lost = {own.client or "" for own in blocks} - {f"group:{group.name}" for group in policy.all_groups}
     for name in sorted(name for name in lost if name.startswith("group:")):
-        logger.warning(
-            "hushlist: blocks of administrators for %s hold for nobody: there is no such group", printable(name)
+        yield Problem(
+            policy.source, 0, f"blocks of administrators for {name} hold for nobody", "there is no such group"
         )

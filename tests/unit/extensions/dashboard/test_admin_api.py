@@ -1055,10 +1055,10 @@ def test_blocks_for_a_group_that_the_policy_has_no_more_are_told(
     order = {"scope": "host", "target": "games.example", "minutes": 0}
     for client in ("group:kids", "10.0.0.7"):
         assert manager.call("POST", "/blocks", {**order, "client": client})[0] == 200
-    use("groups: [{name: children, clients: [10.0.0.0/24]}]")
-    assert {record.getMessage() for record in caplog.records if "nobody" in record.getMessage()} == {
-        "hushlist: blocks of administrators for group:kids hold for nobody: there is no such group"
-    }
+    policy = use("groups: [{name: children, clients: [10.0.0.0/24]}]").with_name("policy.yaml")
+    told = [record.getMessage() for record in caplog.records if f"{policy}: blocks" in record.getMessage()]
+    why = "hold for nobody: there is no such group"
+    assert told == [f"hushlist: {policy}: blocks of administrators for group:kids {why}"]
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ class Watch:
     def read(self) -> PolicyUpdate:
         self.reads += 1
         engine = load_engine(self.policy)
-        return PolicyUpdate(engine, None, CompileReport.of(engine.index), None)
+        return PolicyUpdate(engine, None, CompileReport.of(engine.index).warnings, None)
 
     def swap(self, update: PolicyUpdate) -> None:
         self.engines.append(update.engine)
@@ -317,6 +317,24 @@ async def running(hushlist: Hushlist, policy: Path, steps: Callable[[], Awaitabl
             await steps()
         hushlist.done()
         await asyncio.sleep(0)
+
+
+def test_a_warning_is_told_once_until_it_was_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    policy, ads = tmp_path / "policy.yaml", tmp_path / "ads.txt"
+    policy.write_text("layers: [{name: lists, lists: [{file: ads.txt, format: domains}]}]\n")
+    runtime = Runtime()
+    watch = policy_watch.PolicyWatch(runtime)
+    told = []
+    for text in ("[a]", "first.example\n[a]", "[a]\n[c]", "first.example", "[a]"):
+        write(ads, f"ads.example\n{text}\n")
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            watch.load(policy)
+        warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+        again = "1 warning as before" in caplog.text
+        told.append(([name for name in ("[a]", "[c]") if any(name in one for one in warned)], again))
+    runtime.close()
+    assert told == [(["[a]"], False), ([], True), (["[c]"], True), ([], False), (["[a]"], False)]
 
 
 @pytest.mark.parametrize("way", ["the index was changed", "the command"])
