@@ -57,9 +57,9 @@ def compile_command(policy: Path) -> list[str]:
     return command("compile", "--policy", policy)
 
 
-def helper_command(policy: Path, workers: int = 1) -> list[str]:
+def helper_command(policy: Path) -> list[str]:
     page = "http://blocked.example/?%u"
-    return command("helper", "--policy", policy, "--redirect", page, "--workers", str(workers))
+    return command("helper", "--policy", policy, "--redirect", page)
 
 
 def check_command(policy: Path) -> list[str]:

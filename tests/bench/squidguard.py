@@ -5,7 +5,6 @@ Both read the same folder, and whole processes are timed by the clock, with file
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
 import subprocess
@@ -97,12 +96,9 @@ def helper(bench: Workbench) -> list[Row]:
     policy = ours.settle(ours.write_policy(bench.folder / "helper", lists, "squidguard"))
     lines = data.url_rewrite_lines(bench.lists, bench.sizes.lines)
     own_helper = _Helper("Hushlist", bench.folder, ours.helper_command(policy), ours.environment(policy))
-    workers = os.cpu_count() or 1
-    all_cores = ours.helper_command(policy, workers)
-    several = _Helper(f"Hushlist with {workers} workers", bench.folder, all_cores, ours.environment(policy))
     their_helper = _Helper("squidGuard", bench.folder, theirs.squidguard_helper_command(configuration))
     empty = Path("/dev/null")
-    helpers = (own_helper, several, their_helper)
+    helpers = (own_helper, their_helper)
     starts = in_turns(bench.sizes.rounds, *(partial(one.answer, empty) for one in helpers))
     totals = in_turns(bench.sizes.rounds, *(partial(one.answer, lines) for one in helpers))
     (checks,) = in_turns(
@@ -118,17 +114,9 @@ def helper(bench: Workbench) -> list[Row]:
     peer, note = "squidGuard", f"{bench.sizes.lines:,} lines, {bench.sizes.entries:,} entries: {answers}"
     what, unit = "helper, without the time to start", "lines/s"
     return [
-        row(what, unit, answering[0], peer=peer, theirs=answering[2], target=at_least_times(1.5), note=note),
-        row(
-            f"helper, {workers} workers, without the time to start",
-            unit,
-            answering[1],
-            peer=peer,
-            theirs=answering[2],
-            target=at_least_times(2.5),
-        ),
-        row("helper, whole process", unit, whole[0], peer=peer, theirs=whole[2]),
-        row("helper, the time to start", "ms", starts[0], scale=1e3, peer=peer, theirs=starts[2], target=at_most(120)),
+        row(what, unit, answering[0], peer=peer, theirs=answering[1], target=at_least_times(1.5), note=note),
+        row("helper, whole process", unit, whole[0], peer=peer, theirs=whole[1]),
+        row("helper, the time to start", "ms", starts[0], scale=1e3, peer=peer, theirs=starts[1], target=at_most(120)),
         row("hushlist check, whole process", "ms", checks, scale=1e3, target=at_most(150)),
     ]
 

@@ -41,7 +41,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "addon")]
 
 from e2e.origin import PATIENCE, Origin
-from e2e.policies import replace, write_list
+from e2e.policies import write_list
 from e2e.proxy import CHECKOUT, FILTER, Proxy, mitmdump
 from e2e.test_asking import Asker
 from e2e.test_quotas import NOON, policy_of
@@ -207,48 +207,6 @@ def _worker_of_a_start_is_killed(folder: Path, origin: Origin) -> str:
         left = [path.name for path in (*lab.temporary.iterdir(), *lab.cache.iterdir()) if path.is_dir()]
         assert left == ["lists"] or not left, left
         return "it ends and says why; the next start has all rules"
-
-
-def _workers_of_the_helper_are_killed(folder: Path, _: Origin) -> str:
-    """Each line has its answer, though each worker is killed; when the helper itself is killed, none outlives it."""
-    folder.mkdir()
-    replace(folder / "rules.yaml", "rules:\n- ads.test/\n")
-    replace(folder / "policy.yaml", "layers:\n- {name: lists, lists: [rules.yaml]}\n")
-    own = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "XDG_STATE_HOME": str(folder / "state")}
-    command = [
-        sys.executable,
-        "-m",
-        "hushlist",
-        "helper",
-        "--acl",
-        "--workers",
-        "3",
-        "--policy",
-        str(folder / "policy.yaml"),
-    ]
-    own["PYTHONPATH"] = str(FILTER.parent)
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=own
-    ) as helper:
-        assert helper.stdin
-        assert helper.stdout
-        killed = set[str]()
-        for round_ in range(30):
-            lines = [f"{number} http://{'ads' if number % 2 else 'good'}.test/ -" for number in range(50)]
-            helper.stdin.write("".join(f"{line}\n" for line in lines).encode())
-            helper.stdin.flush()
-            answers = [helper.stdout.readline().decode() for _ in lines]
-            for number, answer in enumerate(answers):
-                assert answer.startswith(f"{number} {'OK' if number % 2 else 'ERR'}"), answer
-            workers = Path(f"/proc/{helper.pid}/task/{helper.pid}/children").read_text().split()
-            if round_ % 5 == 4:
-                os.kill(int(workers[0]), signal.SIGKILL)
-                killed.add(workers[0])
-        workers = Path(f"/proc/{helper.pid}/task/{helper.pid}/children").read_text().split()
-        helper.kill()
-        helper.wait()
-        wait_until(lambda: not [one for one in workers if Path(f"/proc/{one}/cmdline").exists()])
-    return f"{len(killed)} killed, 1,500 lines answered, and none outlives the helper"
 
 
 # -- a disk that can only be read --------------------------------------------------------------------------------------
@@ -742,7 +700,6 @@ TRIALS = (
     Trial("fetching a list is killed once", _fetching_is_killed),
     Trial("the command of a notice is killed once", _command_of_a_notice_is_killed),
     Trial("a worker of a start is killed", _worker_of_a_start_is_killed),
-    Trial("workers of Squid's helper are killed", _workers_of_the_helper_are_killed),
     Trial("the disk has errors, and can only be read", _disk_fails),
     Trial("the disk can only be read for a while", _disk_is_read_only_for_a_while),
     Trial("the cache vanishes, again and again", _cache_vanishes),

@@ -42,7 +42,6 @@ MODULES = """
     hushlist.tools.importing.imported_policy hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history
     hushlist.tools.publish.list_server hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
-    hushlist.tools.squid.line_workers
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING
 
 from hushlist.cli.command_options import open_engine
-from hushlist.cli.common import GOOD, Commands, add_command, add_policy, checked, complain, parse_number
+from hushlist.cli.common import GOOD, Commands, add_command, add_policy, checked, complain
 from hushlist.core.match.rule import Action
-from hushlist.tools.squid.helper import LONGEST_LINE, PLACEHOLDERS, AccessList, Redirector, SquidHelper, serve
-
-if TYPE_CHECKING:
-    from hushlist.tools.squid.line_workers import Serve
+from hushlist.tools.squid.helper import PLACEHOLDERS, AccessList, Redirector, SquidHelper, serve
 
 
 def add_to(commands: Commands) -> None:
@@ -36,31 +30,17 @@ def add_to(commands: Commands) -> None:
         help="as url_rewrite_program: where to send whoever asks for what is blocked; in its path, query and "
         f"fragment, percent-encoded: {placeholders}".replace("%", "%%"),
     )
-    helper.add_argument(
-        "--workers",
-        type=parse_number,
-        default=1,
-        metavar="N",
-        help="processes that answer, the answers in the order of the lines (default: 1)",
-    )
 
 
 def help_squid(arguments: argparse.Namespace) -> int:
     """Answer Squid's lines until they end."""
-    if arguments.workers > 1 and not hasattr(os, "fork"):
-        return complain("--workers: this system cannot fork processes; let Squid start several helpers")
     engine = open_engine(arguments)
     if arguments.redirect is not None:
         decision = engine.decide_url(arguments.redirect.base)
         if decision.action is Action.BLOCK:  # the redirected client asks for the page through Squid, too
             _tell_operator(f"warning: the page to redirect to is blocked itself: {decision}")
     helper = SquidHelper(engine, arguments.redirect or AccessList(), _tell_operator)
-    answer: Serve = partial(serve, helper.answers)
-    if arguments.workers > 1:
-        from hushlist.tools.squid.line_workers import LineWorkers
-
-        answer = LineWorkers(arguments.workers, answer, helper.failure, _tell_operator, LONGEST_LINE).serve
-    answer(sys.stdin.fileno(), sys.stdout.fileno())
+    serve(helper.answers, sys.stdin.fileno(), sys.stdout.fileno())
     return GOOD
 
 
