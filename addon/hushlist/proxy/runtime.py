@@ -429,6 +429,8 @@ class Runtime:
         )
         key_fault = None if self.journal is None else self.journal.key_fault
         status += "" if key_fault is None else f"; pseudonyms hold until the next start only: {key_fault}"
+        figures = None if self.journal is None else self.journal.figures
+        status += "" if figures is None else f"; log: {figures}"
         status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
         status += "".join(f"; a damaged file was set aside: {path}" for path in self.set_aside)
         failures = self.failure_policy.status()

@@ -193,11 +193,11 @@ class LogSettings:
     #: octets of a file of lines, after which the next is begun
     size: int = 10 * _MIB
     #: older files of lines that are kept
-    files: int = 14
+    files: int = 100
     #: how long records are kept
     days: int = 30
     #: most records in the SQLite file; 0: no such file
-    rows: int = 250_000
+    rows: int = 2_000_000
     #: whether older files are compressed
     gzip: bool = False
     #: the database that has the records of all machines, in place of files

@@ -70,8 +70,9 @@ class CopySink:
             self._written += 1
         self._written = 0
 
-    def tidy(self, moment: float) -> None:
+    def tidy(self, moment: float) -> bool:
         """Do nothing: who takes the records keeps them."""
+        return True
 
     def close(self) -> None:
         if self._socket is not None:

@@ -28,6 +28,7 @@ from hushlist.core.system.kept_databases import BESIDE, DatabaseKind, remove_asi
 from hushlist.core.url.hrn import Hrn
 from hushlist.extensions.databases.postgres import DatabaseError, PostgresDatabase, SqlResult
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.journal.log_figures import LogFigures, figures_of
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.extensions.journal.log_record import LogEntry, LogFields, Privacy, host_of_record, logged_name, time_text
 
@@ -37,6 +38,8 @@ _VERSION = 1
 #: seconds to wait for a lock
 _PATIENCE = 0.3
 _SECONDS_A_DAY = 24 * 60 * 60
+#: rows that are written between two removals, rows that are removed at once, and pages that are given back then
+_SLICE, MOST_REMOVED, _MOST_PAGES = 1000, 5000, 20_000
 #: lines that are read where there is no SQLite
 _MOST_LINES = 1 << 19
 _NAMED = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule")
@@ -51,6 +54,10 @@ _SCHEMA = f"""
 # cost the last batch, but damages nothing.
 _FIRST = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"
 _ALWAYS = "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = FAST;"
+_TOO_OLD = "DELETE FROM decisions WHERE number IN (SELECT number FROM decisions WHERE time < ? ORDER BY time LIMIT ?)"
+_FIRST_NUMBER, _LAST_NUMBER = "(SELECT min(number) FROM decisions)", "(SELECT max(number) FROM decisions)"
+_TOO_MANY = f"DELETE FROM decisions WHERE number <= min({_LAST_NUMBER} - ?, {_FIRST_NUMBER} + ? - 1)"  # noqa: S608
+_IS_LEFT = f"SELECT coalesce({_FIRST_NUMBER} <= {_LAST_NUMBER} - ?, 0)"
 #: what becomes of a damaged file
 LOG = DatabaseKind(anew="a new one is begun, and the files of lines beside it have what is newest")
 
@@ -79,6 +86,8 @@ class Database:
         self._is_checked = False
         #: rows since the last check of their number
         self._written = 0
+        #: how large the log is, and what of it ends first, since it was last tidied
+        self.figures: LogFigures | None = None
 
     def append(self, entries: list[LogEntry], moment: float) -> None:
         """Append records, all or none; remove old rows after as many as could exceed the limit."""
@@ -88,31 +97,34 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(insert_into(), (row_of(fields, line) for fields, line in entries))
         self._written += len(entries)
-        if self._written > self._settings.rows // 10:
+        if self._written > min(self._settings.rows // 10, _SLICE):
             self._written = 0
             self.tidy(moment)
 
-    def tidy(self, moment: float) -> None:
+    def tidy(self, moment: float) -> bool:
         """Remove rows that are too old or too many, or the file if the settings want none; and what was set aside then.
 
-        ``moment`` is in seconds since 1970.
+        So many rows at once that new ones do not wait for it; whether none is left to remove. ``moment`` is in seconds
+        since 1970.
         """
         kept_since = moment - self._settings.days * _SECONDS_A_DAY
         remove_aside(self._path, kept_since if self._settings.rows else inf)
         if not self._settings.rows:
             for ending in ("", *BESIDE):
                 self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
-            return
+            self.figures = figures_of(self._path.parent, self._settings, moment, None)
+            return True
         if not self._path.exists():
-            return
-        oldest = time_text(kept_since)
-        too_many = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
+            return True
         with self._connected() as connection:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute("DELETE FROM decisions WHERE time < ?", (oldest,))
-                connection.execute(too_many, (self._settings.rows,))
-            connection.execute("PRAGMA incremental_vacuum").fetchall()
+                too_old = connection.execute(_TOO_OLD, (time_text(kept_since), MOST_REMOVED)).rowcount
+                connection.execute(_TOO_MANY, (self._settings.rows, MOST_REMOVED))
+            connection.execute(f"PRAGMA incremental_vacuum({_MOST_PAGES})").fetchall()
+            ((is_left,),) = connection.execute(_IS_LEFT, (self._settings.rows,)).fetchall()
+            self.figures = figures_of(self._path.parent, self._settings, moment, connection)
+        return too_old < MOST_REMOVED and not is_left
 
     def close(self) -> None:
         """Close the connection; the next batch opens another."""

@@ -77,14 +77,14 @@ class LineFiles:
                 self._set_aside(moment)
             append_octets(self._path, octets)
 
-    def tidy(self, moment: float) -> None:
-        """Set an old file aside, and remove files that are too old or too many."""
-        if not self._folder.is_dir():
-            return
-        with locked(self._folder):
-            if self._is_due(0, moment):
-                self._set_aside(moment)
-            self._remove(moment)
+    def tidy(self, moment: float) -> bool:
+        """Set an old file aside, and remove files that are too old or too many; whether none is left to remove."""
+        if self._folder.is_dir():
+            with locked(self._folder):
+                if self._is_due(0, moment):
+                    self._set_aside(moment)
+                self._remove(moment)
+        return True
 
     def close(self) -> None:
         """Do nothing: no file is open between two batches."""

@@ -77,8 +77,9 @@ class Spool:
                 self._seal()
         self._wake()
 
-    def tidy(self, moment: float) -> None:
+    def tidy(self, moment: float) -> bool:
         """Do nothing: what is sent is removed."""
+        return True
 
     def close(self) -> None:
         """Do nothing: what is not sent stays."""

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
+from logging import INFO, WARNING
 from pathlib import Path
 
 from hushlist.core.errors import logger_of
@@ -19,6 +20,7 @@ from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.journal.log_copies import CopySink
 from hushlist.extensions.journal.log_database import Database, LogPlace
+from hushlist.extensions.journal.log_figures import LogFigures
 from hushlist.extensions.journal.log_files import LineFiles
 from hushlist.extensions.journal.log_identifiers import References, keep_key, new_key, pseudonyms
 from hushlist.extensions.journal.log_record import LogEntry, LogRecord, Privacy, lost_record, to_line
@@ -83,8 +85,7 @@ class _Outlet:
         try:
             self._write(moment)
             if now >= self._tidy_at:
-                self._sink.tidy(moment)
-                self._tidy_at = now + _TIDY
+                self._tidy_at = now + (_TIDY if self._sink.tidy(moment) else 0.0)
         except Exception as error:  # after any error, the thread goes on
             self._fail(error, now)
         else:
@@ -181,8 +182,10 @@ class LogWriter:
         self._out = self._octets_out = self._refusals_told = 0
         self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
         self._sender = None if settings.to is None else DatabaseSender(settings.to, folder, settings, clock)
-        files = (LineFiles(folder, settings), Database(folder, settings))
-        sinks = files if self._sender is None else (self._sender.spool,)
+        self._database = Database(folder, settings)
+        #: what ends the log first, of all that was told
+        self._told = set[str]()
+        sinks = (LineFiles(folder, settings), self._database) if self._sender is None else (self._sender.spool,)
         self._own_outlets = tuple(_Outlet(sink, self._lost_entry) for sink in sinks)
         copies = tuple(_Outlet(CopySink(copy), self._lost_entry) for copy in settings.also)
         self._outlets = (*self._own_outlets, *copies)
@@ -214,6 +217,11 @@ class LogWriter:
         """Why the log cannot be written, if so."""
         faults = [outlet.fault for outlet in self._outlets] + ([] if self._sender is None else [self._sender.fault])
         return next(filter(None, faults), None)
+
+    @property
+    def figures(self) -> LogFigures | None:
+        """How large it is, and what of it ends first, as of its last tidying; ``None``: not known, or a database's."""
+        return self._database.figures
 
     @property
     def waiting(self) -> int:
@@ -287,6 +295,10 @@ class LogWriter:
         for outlet in self._own_outlets:
             outlet.push(now, moment, at_once=at_once)
         self._out += len(records)
+        figures = self.figures
+        if figures is not None and figures.ends not in {"", *self._told}:
+            logger.log(WARNING if figures.ends_early else INFO, "hushlist: the log in %s: %s", self.folder, figures)
+            self._told.add(figures.ends)
 
     def _lost_entry(self, number: int) -> LogEntry:
         moment = self._clock()

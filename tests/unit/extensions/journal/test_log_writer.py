@@ -429,6 +429,8 @@ class Sink:
         self.tries = 0
         self.batches: list[list[object]] = []
         self.tidied: list[float] = []
+        #: tidyings after which more is left
+        self.steps = 0
 
     def append(self, entries: list[tuple[object, bytes]], _moment: float) -> None:
         self.tries += 1
@@ -436,8 +438,9 @@ class Sink:
             raise OSError("broken by the test")
         self.batches.append([fields for fields, _ in entries])
 
-    def tidy(self, moment: float) -> None:
+    def tidy(self, moment: float) -> bool:
         self.tidied.append(moment)
+        return len(self.tidied) > self.steps
 
 
 def outlet_of(sink: Sink) -> module._Outlet:
@@ -468,6 +471,16 @@ def test_what_failed_is_tried_again_after_a_pause_that_doubles_up_to_a_limit(
     assert caplog.text.count("can be written again") == 1
     outlet.push(now, EVE, at_once=False)
     assert caplog.text.count("can be written again") == 1
+
+
+def test_what_takes_several_steps_goes_on_after_the_records_that_wait() -> None:
+    sink = Sink()
+    sink.steps = 2
+    outlet = outlet_of(sink)
+    for now in (0.0, 1.0, 2.0, 3.0):
+        assert outlet.due_in(now) == (3599.0 if now == 3.0 else 0.0)
+        outlet.push(now, EVE + now, at_once=False)
+    assert sink.tidied == [EVE, EVE + 1, EVE + 2]
 
 
 def test_old_files_are_looked_for_once_an_hour() -> None:
