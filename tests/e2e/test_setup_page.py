@@ -61,7 +61,10 @@ def test_a_device_without_the_proxy_gets_the_same_at_the_proxy_s_address(proxy: 
     assert f"PROXY 127.0.0.1:{proxy.port}".encode() in proxy.send(request_head(b"/proxy.pac", own)).body
     assert b"/ca.pem" in proxy.send(request_head(b"/setup", own)).body
     assert f"PROXY 127.0.0.1:{proxy.port}".encode() in proxy.send(request_head(b"/wpad.dat", b"wpad")).body
-    for path in (b"/", b"/data", b"/live.js", b"/other"):
+    led = proxy.send(request_head(b"/", own))
+    assert (led.status, led.headers["location"]) == (302, "/setup")
+    assert proxy.send(request_head(b"/", own, method=b"POST")).status == 405
+    for path in (b"/?", b"/data", b"/live.js", b"/other"):
         assert proxy.send(request_head(path, own)).status == 403
     assert proxy.send(request_head(b"/setup", b"fine.test")).body == b"from the origin"
 

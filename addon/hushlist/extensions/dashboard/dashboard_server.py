@@ -206,7 +206,7 @@ class DashboardServer:
 
     async def _respond(self, flow: http.HTTPFlow) -> http.Response:
         request, is_loop = flow.request, self._own.has(flow.client_conn, flow.server_conn)
-        if not is_loop and is_setup_path(request) and (is_direct(flow) or is_exact(flow, HOST)):
+        if not is_loop and (is_direct(flow) or (is_setup_path(request) and is_exact(flow, HOST))):
             return self._setup.respond(flow)
         if is_loop or not self._may_see(client_of_flow(flow)) or not is_exact(flow, HOST) or _is_foreign(request):
             return block_response.block_response(request, Explanation(request.url))

@@ -32,6 +32,8 @@ from hushlist.proxy.page.pages import HEADERS
 _TEST = "/setup/trusted"
 _WPAD, _WPAD_TARGET = "/wpad.dat", b"/wpad.dat"
 _CERTIFICATES = ("/ca.cer", "/ca.mobileconfig", "/ca.p12", "/ca.pem")
+#: what somebody types who knows the proxy's address only
+_ROOT = "/"
 _PATHS = frozenset({"/setup", "/setup.css", "/setup.js", _TEST, "/proxy.pac", _WPAD, *_CERTIFICATES})
 _HEADERS = {**HEADERS, "Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY"}
 
@@ -118,7 +120,7 @@ def is_direct(flow: http.HTTPFlow) -> bool:
         and data.scheme == b"http"
         and data.host == _address(own[0])
         and proxy_address(flow.client_conn) is not None
-        and is_setup_path(flow.request)
+        and (is_setup_path(flow.request) or flow.request.path == _ROOT)
     )
 
 
@@ -147,6 +149,7 @@ class SetupPage:
         self._css, self._js = (folder.joinpath(name).read_bytes() for name in ("setup.css", "setup.js"))
         self.texts = load_texts("hushlist.extensions.dashboard", "setup")
         self._paths: Mapping[str, Callable[[http.HTTPFlow], http.Response]] = {
+            _ROOT: lambda _: _plain(HTTPStatus.FOUND, "the setup page is /setup", {"Location": "/setup"}),
             "/setup": self._page,
             "/setup.css": lambda _: _response(self._css, "text/css; charset=utf-8"),
             "/setup.js": lambda _: _response(self._js, "text/javascript; charset=utf-8"),
