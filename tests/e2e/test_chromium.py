@@ -220,6 +220,14 @@ class TestBrowser:
         assert REASON in browser.find_element(By.TAG_NAME, "body").text
         assert not [request for request in arrived.requests if request.target.startswith(b"/secret/")]
 
+    def test_a_frame_of_another_site_says_why_it_is_blocked(self, browser: Chrome, origin: Origin, scheme: str) -> None:
+        origin.pages["/around"] = ("text/html", b"<!doctype html><iframe id='frame' src='//video.test/embed'></iframe>")
+        with origin.watch() as arrived:
+            browser.get(f"{scheme}://fine.test/around")
+            browser.switch_to.frame("frame")
+            assert REASON in browser.find_element(By.TAG_NAME, "body").text
+        assert not [request for request in arrived.requests if request.target == b"/embed"]
+
     def test_a_blocked_websocket_fails_in_the_page_that_opens_it(
         self, browser: Chrome, origin: Origin, site: None, scheme: str
     ) -> None:

@@ -234,15 +234,16 @@ def category_name(category: str | None) -> str | None:
 def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
     """All that is known. Addresses and places run from left to right in every language, and the words of a list in its
     own direction."""
+    is_by_rule = explanation.limit is None  # what a quota counts is in the reason, in the reader's language
     known: list[tuple[str, Any, Callable[[Any], Markup]]] = [
         ("address", explanation.url or None, _code),
         ("original", explanation.original, _code),
         ("fault", explanation.fault, lambda fault: element("span", _shortened(fault), lang="en", dir="ltr")),
         ("remedy", explanation.remedy, _code),
         ("category", explanation.category, _category),
-        ("list", explanation.list, lambda name: element("span", _shortened(name), dir="auto")),
+        ("list", explanation.list if is_by_rule else None, lambda name: element("span", _shortened(name), dir="auto")),
         ("rule", explanation.rule, _code),
-        ("expression", explanation.expression, _code),
+        ("expression", explanation.expression if is_by_rule else None, _code),
         ("until", explanation.until, lambda moment: _moment(moment, texts)),
         ("reference", explanation.reference, _code),
     ]

@@ -63,6 +63,7 @@ def security_policy(template: Template | None = None, *, has_form: bool = False,
 
     The sandbox has no ``allow-same-origin``, so nothing on a page could run as the blocked origin. Even so, "'self'" in
     ``form-action`` and ``connect-src`` is the origin that the page came from. ``script``: the only one that may run.
+    A page with a form is in no frame of another site, which could have somebody click on it unseen.
 
     Spec: Content Security Policy Level 3, 6
     """
@@ -73,7 +74,9 @@ def security_policy(template: Template | None = None, *, has_form: bool = False,
         directives += [f"script-src {_source(script)}", "connect-src 'self'"]
     if template is not None and template.image_sources:
         directives.append(f"img-src {' '.join(template.image_sources)}")
-    directives += ["base-uri 'none'", f"form-action '{'self' if has_form else 'none'}'", "frame-ancestors 'self'"]
+    directives += ["base-uri 'none'", f"form-action '{'self' if has_form else 'none'}'"]
+    if has_form or template is None:
+        directives.append("frame-ancestors 'self'")
     allowed = " allow-forms" * has_form + " allow-scripts" * (script is not None)
     directives.append(f"sandbox{allowed}")
     return "; ".join(directives)

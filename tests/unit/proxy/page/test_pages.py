@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.core.match.rule import TimeLimit
 from hushlist.proxy.languages import TEXTS, local_time
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import MARKUP, VARIABLES, parse_template, shipped_template
@@ -211,6 +212,15 @@ def test_a_failure_and_an_address_that_cannot_be_read_have_words_of_their_own() 
     assert "Is this a mistake?" not in failed.text
 
 
+def test_minutes_that_are_used_up_are_told_once_and_in_the_readers_language() -> None:
+    limit = TimeLimit(limit=30, used=30, per="day")
+    told = seen(replace(EXPLANATION, list="policy", expression=str(limit), limit=limit), "de").text
+    assert TEXTS["de"]["used_up_reason"].partition("{}")[0] in told
+    assert "ads.yaml:3" in told
+    for words in (str(limit), TEXTS["de"]["list"], TEXTS["de"]["expression"]):
+        assert words not in told
+
+
 def test_a_long_address_does_not_bury_the_rest() -> None:
     text = seen(Explanation(f"http://h.example/{'a' * 65536}/end")).text
     assert "http://h.example/aaa" in text
@@ -309,8 +319,7 @@ def test_the_style_is_allowed_by_its_hash_alone() -> None:
     (style,) = re.findall(r"<style>(.*?)</style>", body.decode(), re.DOTALL)
     digest = b64encode(sha256(style.encode()).digest()).decode()
     assert headers["Content-Security-Policy"] == (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'self'; sandbox"
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; sandbox"
     )
 
 
