@@ -160,6 +160,30 @@ def test_the_live_page_of_who_is_signed_in(browser: Chrome) -> None:
         assert findings_by_look(browser, []) == {}, language
 
 
+_WIDTHS = "return [...document.querySelectorAll('#rows th')].map((one) => one.offsetWidth)"
+_HEADS = """
+    return [...document.querySelectorAll("#waiting tbody tr:first-child td")]
+        .map((one) => getComputedStyle(one, "::before").content);
+"""
+
+
+def test_each_part_of_what_is_shown_has_room_and_a_name(browser: Chrome) -> None:
+    read_in(browser, "en")
+    sign_in(browser, "max")
+    wait_for_words(browser, "Please")
+    show_as(browser, "light", 1280)
+    assert min(browser.execute_script(_WIDTHS)[2:7]) > 100
+    assert browser.execute_script(_WIDTHS)[4] > 170  # a rule has the place of its list
+    show_as(browser, "light", 390)
+    assert [one.split(":")[0] for one in browser.execute_script(_HEADS)] == [
+        f'"{name}' for name in ("Request", "Asked", "Who", "Address", "Reason", "Answer")
+    ]
+    browser.get(f"http://{HOST}/history?of=day")
+    wait_for_words(browser, "ads.test")
+    shown = "return [...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth <= one.clientWidth)"
+    assert all(browser.execute_script(shown))
+
+
 def test_the_live_page_of_who_is_not(browser: Chrome) -> None:
     forget(browser)
     read_in(browser, "en")

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 
 from hushlist import __version__
-from hushlist.cli.common import BAD, Parser, complain, complain_of
+from hushlist.cli.common import BAD, Parser, add_choice, complain, complain_of
 from hushlist.core.errors import HushlistError, SourceError
 
 #: module of this package -> its commands, in the order of the help: what people need first is on top. Only the
@@ -102,7 +102,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hushlist {__version__}")
     parser._positionals.title = "commands, each with a help of its own"
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+    commands = add_choice(parser, parser_class=Parser)
     for module in [name for name, own in _COMMANDS.items() if command in own] or _COMMANDS:
         import_module(f"{__name__}.{module}").add_to(commands)
     return parser

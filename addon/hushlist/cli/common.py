@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
+from typing import Any, BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
 
 from hushlist.core.errors import Problem, UrlError, printable, to_json
 from hushlist.core.system.files import reason_of
@@ -49,7 +49,18 @@ def add_command(
 def add_group(commands: Commands, name: str, text: str, about: str | None = None) -> Commands:
     """Add a command that has commands of its own, which are added to the result; ``about`` is told of it at length."""
     parser = commands.add_parser(name, help=text, description=sentence(text) if about is None else about)
-    return parser.add_subparsers(required=True, metavar="COMMAND")
+    return add_choice(parser)
+
+
+def add_choice(parser: argparse.ArgumentParser, **more: Any) -> Commands:
+    """Let a parser take one of the commands that are added to the result; without one, it says which there are."""
+
+    def list_commands(_: argparse.Namespace) -> NoReturn:
+        parser.print_help(sys.stderr)
+        parser.exit(BAD, f"{parser.prog}: say which COMMAND\n")
+
+    parser.set_defaults(command=list_commands)
+    return parser.add_subparsers(metavar="COMMAND", **more)
 
 
 def add_urls_command(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:

@@ -80,7 +80,7 @@ def init(arguments: argparse.Namespace) -> int:
     if policy.resolve() == own.resolve():
         return complain(f"{own} is the list of your own rules: give the policy another name")
     if there := next((path for path in (policy, own) if path.is_symlink() or path.exists()), None):
-        return complain(f"{there} is there already, and is not written over: name another folder with -o")
+        return complain(f"{there} is there already, and is not written over: name a file in another folder with -o")
     is_asked = is_terminal()
     if arguments.place is None and not is_asked:
         return complain(f"say where the filter runs: {', '.join(_PLACES)}")

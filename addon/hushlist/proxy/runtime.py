@@ -418,7 +418,7 @@ class Runtime:
             return "\n".join(filter(None, told))
         policy, index = self.engine.policy, self.engine.index
         groups = ", ".join(group.name for group in policy.all_groups)
-        files = number_of(len(policy.files), "file", "files")
+        files = number_of(policy.number_of_files, "file", "files")
         status = (
             f"policy {policy.source}: {number_of(len(index), 'rule', 'rules')} of {files}; groups: {groups}; "
             f"mode {self.mode}; index {index.source}"

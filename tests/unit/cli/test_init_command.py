@@ -62,7 +62,7 @@ def test_what_is_written_is_a_policy_that_blocks(run: Run, arguments: list[str],
 @pytest.mark.parametrize("name", ["policy.yaml", "overrides.yaml"])
 def test_nothing_is_written_over(run: Run, name: str) -> None:
     Path(name).write_text("mine")
-    why = f"{name} is there already, and is not written over: name another folder with -o"
+    why = f"{name} is there already, and is not written over: name a file in another folder with -o"
     assert run("init", "family") == (2, "", f"hushlist: {why}\n")
     assert [path.name for path in Path().iterdir() if path.is_file()] == [name]
     assert Path(name).read_text() == "mine"

@@ -103,6 +103,18 @@ def test_the_commands_that_others_use_are_there() -> None:
     assert set(commands()) >= {"canonicalize", "expressions", "hash", "check", "explain", "compile"}
 
 
+@each_row(("argv", "named"), [((), "override"), (("override",), "passphrase"), (("log",), "tail")])
+def test_without_a_command_it_says_which_there_are(
+    argv: tuple[str, ...], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(argv)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert named in err
+    assert err.endswith(f"{' '.join(('hushlist', *argv))}: say which COMMAND\n")
+
+
 # -- the process -------------------------------------------------------------------------------------------------------
 
 

@@ -125,6 +125,11 @@ class Policy:
     digest: str = ""
 
     @property
+    def number_of_files(self) -> int:
+        """How many files it is of; ``files`` has also those that would be read if they were there."""
+        return sum(seen is not None for seen in self.files.values())
+
+    @property
     def watched(self) -> dict[Path, Fingerprint]:
         """The fingerprints of all that changes what is in force."""
         rules = rules_of_zone(self.zone)

@@ -165,14 +165,23 @@ def _chart(times: Sequence[tuple[str, int, int]], texts: Texts) -> Markup:
     rows = (
         element(
             "tr",
-            element("th", label_text(label, texts), scope="row"),
+            element("th", name, scope="row"),
             element("td", number_text(every, texts), class_="number"),
             element("td", number_text(stopped, texts), class_="number"),
             element("td", _bar(every / most, stopped / most)),
         )
-        for label, every, stopped in times
+        for name, (_, every, stopped) in zip(_names([label for label, _, _ in times], texts), times, strict=True)
     )
     return _scroll([texts[key] for key in ("time", "requests", "stopped", "chart")], rows)
+
+
+def _names(labels: Sequence[str], texts: Texts) -> Iterator[str]:
+    """The bars' names for people: of hours, the day stands with its first one."""
+    before = ""
+    for label in labels:
+        day, _, hour = label.partition(" ")
+        yield hour if hour and day == before else label_text(label, texts)
+        before = day
 
 
 def label_text(label: str, texts: Texts) -> str:

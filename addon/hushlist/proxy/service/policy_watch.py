@@ -313,7 +313,7 @@ class PolicyWatch:
         self._files, self._may_pass = engine.policy.watched, False
         again = self._warn([*_lost_blocks(engine.policy, self._runtime.overrides), *update.warnings])
         rules = number_of(len(engine.index), "rule", "rules")
-        files = number_of(len(engine.policy.files), "file", "files")
+        files = number_of(engine.policy.number_of_files, "file", "files")
         told = f"; {number_of(again, 'warning', 'warnings')} as before" if again else ""
         logger.info("hushlist: %s of %s, by %s%s", rules, files, engine.policy.source, told)
 

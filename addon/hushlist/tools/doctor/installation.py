@@ -62,7 +62,7 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
         advice = "correct it: a proxy that runs keeps its last good rules, and none starts"
         return None, [Diagnosis(About.POLICY, Condition.WRONG, str(problem), advice) for problem in error.problems]
     policy, index = engine.policy, engine.index
-    files = number_of(len(policy.files), "file", "files")
+    files = number_of(policy.number_of_files, "file", "files")
     good = f"{path}: {number_of(len(index), 'rule', 'rules')} of {files}"
     warnings = (
         *ineffective_schedules(policy, index),
@@ -142,7 +142,7 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
     if policy.log is not None and policy.log.folder is not None:
         yield _examine_writing("the log's folder", policy.log.folder)
     if not open_ones:
-        told = f"no other user can change {number_of(len(policy.files), 'file', 'files')} of the policy"
+        told = f"no other user can change {number_of(policy.number_of_files, 'file', 'files')} of the policy"
         yield Diagnosis(About.FILES, Condition.GOOD, told)
 
 

@@ -178,7 +178,7 @@ html lang=en dir=$dir
                     rect class=all width=100.0% height=100%
                     rect class=stopped width=50.0% height=100%
               tr
-                th scope=row | 24 December 2026, 23:00
+                th scope=row | 23:00
                 td class=number | 0
                 td class=number | 0
                 td

@@ -92,6 +92,13 @@ class TestPolicy:
             (Condition.GOOD, f"{tmp_path / 'policy.yaml'}: 1 rule of 2 files")
         ]
 
+    def test_a_file_that_is_not_there_is_not_counted(self, tmp_path: Path) -> None:
+        (tmp_path / "games").mkdir()
+        (tmp_path / "games" / "domains").write_text("games.example\nplay.example\n", encoding="utf-8")
+        (tmp_path / "policy.yaml").write_text("layers: [{name: a, lists: [games]}]\n", encoding="utf-8")
+        _, found = open_policy(tmp_path / "policy.yaml")
+        assert [one.what for one in found] == [f"{tmp_path / 'policy.yaml'}: 2 rules of 2 files"]
+
     def test_every_mistake_has_its_place(self, tmp_path: Path) -> None:
         (tmp_path / "policy.yaml").write_text("layers: []\nodd: 1\ntimezone: Nowhere/X\n", encoding="utf-8")
         engine, found = open_policy(tmp_path / "policy.yaml")

@@ -391,7 +391,10 @@ function showFleet({fleet, now}) {
 // -- explaining ---------------------------------------------------------------------------------------------------------
 
 function table(name, heads, rows) {
-  for (const one of rows) one.setAttribute("role", "row"); // on a phone, some tables are shown as lists
+  for (const one of rows) { // on a phone, some tables are shown as lists
+    one.setAttribute("role", "row");
+    [...one.cells].forEach((cell, place) => { if (cell.hasChildNodes()) cell.dataset.head = heads[place]; });
+  }
   return make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": name}, make("table", {role: "table"},
     make("thead", {role: "rowgroup"}, make("tr", {role: "row"}, ...heads.map((head) => make("th", {scope: "col", role: "columnheader"}, head)))),
     make("tbody", {role: "rowgroup"}, ...rows)));
