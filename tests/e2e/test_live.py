@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 import httpx
 import pytest
@@ -18,7 +18,10 @@ from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
+from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.extensions.dashboard.dashboard_server import HOST
+from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_record import time_text
 from hushlist.extensions.unblock.credentials import hash_passphrase
 
 pytestmark = pytest.mark.xdist_group("chromium")
@@ -205,6 +208,25 @@ def test_whoever_may_not_see_it_gets_what_is_blocked(
             assert answer.status_code == 403
             assert "ads" not in answer.text
     assert arrived.connections == 0
+
+
+@needs_browser
+def test_it_shows_what_the_log_takes_and_which_files_were_damaged(
+    tmp_path: Path, start: Callable[..., Proxy], chrome: Chrome
+) -> None:
+    write_list(tmp_path / "ads.yaml", "ads.test/")
+    policy = write_policy(tmp_path, ["ads.yaml"], log={"folder": "log", "rows": 1000})
+    first = time() - 5 * 86400 + 200
+    database = Database(tmp_path / "log", LogSettings())
+    entries = [({"time": time_text(first + 432 * place)}, b"{}\n") for place in range(1000)]
+    database.append(entries, time())
+    database.close()
+    (tmp_path / "log" / "decisions.sqlite.damaged-20261128T090000.000000Z").touch()
+    with profile(chrome, start(policy=policy)) as browser:
+        see(browser)
+        wait_for(browser, "state", "records of the last day: 200")
+        wait_for(browser, "state", "set aside: decisions.sqlite.damaged-20261128T090000.000000Z.")
+        assert "limited first by: rows (5 days)" in text_of(browser, "state")
 
 
 def test_where_nothing_is_decided_it_is_still_there(start: Callable[..., Proxy]) -> None:

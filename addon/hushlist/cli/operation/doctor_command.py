@@ -32,6 +32,7 @@ from hushlist.tools.doctor.installation import (
     examine_files,
     examine_kept,
     examine_lists,
+    examine_log,
     examine_schedules,
     examine_versions,
     open_policy,
@@ -120,6 +121,7 @@ def _diagnoses(arguments: argparse.Namespace, path: Path) -> Iterator[Diagnosis]
         yield from examine_lists(engine.policy, path, time.time())
         yield from examine_files(engine.policy, time.time())
         yield from examine_kept(engine.policy)
+        yield from examine_log(engine.policy, time.time())
         yield from examine_schedules(engine.policy, now)
         yield from examine_clock(engine.policy, now)
     yield from examine_authority(confdir, now)

@@ -6,7 +6,7 @@ Of decisions, it shows only what the log may say of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from time import time
 from weakref import WeakKeyDictionary
@@ -57,6 +57,8 @@ class LogStatus:
     #: settings for private data: ``keep``, ``pseudonym`` or ``drop``
     queries: str
     clients: str
+    #: how large it is, and what of it ends first, as of its last tidying
+    figures: Mapping[str, object] | None
 
 
 #: cached, since an engine never changes
@@ -113,9 +115,11 @@ def log_of(runtime: Runtime) -> LogStatus:
     engine, journal = runtime.engine, runtime.journal
     settings = None if engine is None else engine.policy.log
     kept = settings or LogSettings()
+    shown = kept.queries.value, kept.clients.value
     if journal is None:
-        return LogStatus(settings is not None, None, 0, runtime.journal_fault, kept.queries.value, kept.clients.value)
-    return LogStatus(True, str(journal.place), journal.waiting, journal.fault, kept.queries.value, kept.clients.value)
+        return LogStatus(settings is not None, None, 0, runtime.journal_fault, *shown, None)
+    figures = None if journal.figures is None else asdict(journal.figures)
+    return LogStatus(True, str(journal.place), journal.waiting, journal.fault, *shown, figures)
 
 
 #: most names of each kind
@@ -157,6 +161,7 @@ def view(runtime: Runtime, privacy: Privacy) -> dict[str, object]:
         "failures": runtime.failure_policy.refused + runtime.failure_policy.passed,
         "durations": _durations(runtime.statistics, privacy),
         "fleet": _fleet(runtime),
+        "set_aside": [path.name for path in runtime.set_aside],
     }
 
 

@@ -23,6 +23,7 @@ from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.system.authority_file import NAME, fault_of_authority
 from hushlist.core.system.files import cache_folder, check_private, read_private, reason_of, state_folder
 from hushlist.core.system.kept_databases import SET_ASIDE, databases, set_aside, why_damaged
+from hushlist.extensions.journal.log_figures import read_figures
 from hushlist.extensions.journal.log_identifiers import read_key
 from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
 
@@ -172,6 +173,19 @@ def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
             yield Diagnosis(About.FILES, Condition.WRONG, f"the key of pseudonyms: {error}", advice)
     if good:
         yield Diagnosis(About.FILES, Condition.GOOD, f"whole: {', '.join(good)}")
+
+
+def examine_log(policy: Policy, now: float) -> Iterator[Diagnosis]:
+    """How large the log is, and whether it ends before ``days`` says; ``now`` as above."""
+    settings = policy.log
+    if settings is None or settings.to is not None:
+        return
+    with suppress(RuntimeError, OSError):  # the folder for state is a finding already
+        figures = read_figures(settings.folder or state_folder(), settings, now)
+        if figures is not None:
+            condition = Condition.WARNING if figures.ends_early else Condition.GOOD
+            advice = f"raise '{figures.ends}' of log, or lower 'days' to what is kept" if figures.ends_early else ""
+            yield Diagnosis(About.FILES, condition, f"the log: {figures}", advice)
 
 
 def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:

@@ -563,7 +563,10 @@ def test_the_data_of_the_page_are_all_there(hushlist: Hushlist, context: taddons
         "held": None,
     }
     assert own["modified"] == pytest.approx((tmp_path / "ads.yaml").stat().st_mtime)
-    assert plain["log"] | {"waiting": 0} == {
+    figures = plain["log"]["figures"]
+    assert figures is None or figures["days"] == 30
+    assert plain["log"] | {"waiting": 0, "figures": None} == {
+        "figures": None,
         "is_on": True,
         "folder": str(tmp_path / "log"),
         "waiting": 0,

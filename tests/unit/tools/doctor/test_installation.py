@@ -22,6 +22,8 @@ from cryptography.x509.oid import NameOID
 from documentation import COMMANDS, joined
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import check_private
+from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_record import time_text
 from hushlist.tools.doctor import installation
 from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.tools.doctor.installation import (
@@ -30,6 +32,7 @@ from hushlist.tools.doctor.installation import (
     examine_files,
     examine_kept,
     examine_lists,
+    examine_log,
     examine_schedules,
     examine_versions,
     open_policy,
@@ -241,6 +244,23 @@ class TestKept:
         ]
         words = "admin.sqlite is damaged", "decisions.sqlite is damaged", "set aside: ", "the key of pseudonyms: "
         assert sorted(what for _, _, what in found if not any(word in what for word in words)) == []
+
+
+def test_a_log_that_ends_before_its_days_is_told(tmp_path: Path) -> None:
+    now = NOW.timestamp()
+    policy = policy_of(tmp_path, f"log: {{folder: log, rows: 10}}\n{PLAIN}")
+    assert policy.log is not None
+    assert list(examine_log(policy, now)) == []
+    database = Database(tmp_path / "log", replace(policy.log, rows=1000))
+    database.append([({"time": time_text(now - 43200)}, b"{}\n")] * 20, now)
+    assert wrong(examine_log(replace(policy, log=replace(policy.log, rows=1000)), now)) == []
+    database.close()
+    ((about, condition, what),) = wrong(examine_log(policy, now))
+    assert (about, condition) == (About.FILES, Condition.WARNING)
+    assert what.endswith(
+        "20 records in the last day; back to 2026-11-23 00:00 UTC; 'rows' keeps 0.5 days, 'days' says 30"
+    )
+    assert list(examine_log(policy_of(tmp_path, PLAIN), now)) == []
 
 
 def write_authority(folder: Path, start: datetime, end: datetime) -> Path:

@@ -333,6 +333,18 @@ function showLists() {
 let policyText = "";
 let groupsText = "";
 
+/** How large the log is, how fast it grows, how far it reaches back, and which of its settings ends it first. */
+function logFigures(figures) {
+  if (!figures) return [];
+  const {a_day: number, since, ends, keeps, days} = figures;
+  return [
+    t("log_size", {size: octets(figures.octets)}),
+    number !== null && t("log_last_day", {number: whole.format(number)}),
+    since !== null && t("log_since", {when: moment(since)}),
+    ends && t("log_ends", {name: ends, time: span(keeps ?? days, "day")}),
+  ];
+}
+
 function showPolicy(data) {
   const {policy, log} = data;
   const groups = policy.groups.map((one) => (one.mode === "block" ? one.name : `${one.name} (${one.mode})`)).join(", ");
@@ -356,7 +368,7 @@ function showPolicy(data) {
     : "");
   const shown = [t(log.is_on ? "by_the_log" : "no_log"), t(`clients_${log.clients}`), t(`queries_${log.queries}`), t("in_memory", {number: whole.format(MOST_KEPT)})];
   say(byId("privacy"), shown.join(" "));
-  const logged = [log.is_on ? isolate(log.folder) : t("off"), log.waiting && t("records_wait", {number: whole.format(log.waiting)}), log.fault && t("log_fault", {why: log.fault})];
+  const logged = [log.is_on ? isolate(log.folder) : t("off"), log.waiting && t("records_wait", {number: whole.format(log.waiting)}), log.fault && t("log_fault", {why: log.fault}), ...logFigures(log.figures)];
   facts(byId("state"), [
     [t("running_for"), seconds(data.now - data.started)],
     [t("groups"), groups || "–"],
@@ -365,6 +377,7 @@ function showPolicy(data) {
     [t("index"), policy.index ? `${isolate(policy.index)} (${octets(policy.octets)})` : "–"],
     [t("unreadable"), whole.format(data.counts.faults)],
     [t("failures"), whole.format(data.failures)],
+    ...(data.set_aside.length ? [[t("damaged_files"), t("damaged_aside", {names: data.set_aside.join(", ")})]] : []),
   ]);
   const text = JSON.stringify(policy.lists);
   if (text !== policyText) {
