@@ -49,6 +49,8 @@ from e2e.test_subscriptions import make_due
 from e2e.test_unblock import form_of
 from faults.lab import DECIDES, Lab
 from faults.table import NOT_USED, NotHereError
+from hushlist.extensions.dashboard.admin_keys import Role
+from hushlist.extensions.dashboard.admin_store import Account, AdminStore
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.log_files import read_newest_first
 from hushlist.extensions.unblock.overrides import Overrides
@@ -569,18 +571,22 @@ def _truncated(folder: Path, origin: Origin) -> str:
 def _moved(folder: Path, origin: Origin) -> str:
     """The folders that the page names are all that another machine needs, also after the power was cut."""
     old, new = Lab(folder / "old", origin), folder / "new"
-    with old.running(), Overrides(old.store, time.time) as overrides:
+    admin = old.store.with_name("admin.sqlite")
+    with old.running(), Overrides(old.store, time.time) as overrides, AdminStore(admin, time.time) as administrators:
+        administrators.record(Account("jo", Role.MANAGE, ""), "blocked", {"target": "bad.test"})
+        token = administrators.make_bearer("program", Role.VIEW, 3600.0, by="jo")
         overrides.grant("host", "other1.test", 3600.0, how="x", by="x")
         overrides.block("host", "bad.test", None, by="x")
         code = overrides.make_code("host", 3600.0)
         _wait_for_both(old)
         old.proxy.get("http://good.test/before")
         wait_until(lambda: _lines(old.log, "/before"))
-        with closing(sqlite3.connect(old.store)) as source, closing(sqlite3.connect(folder / "backup")) as copy:
-            source.backup(copy)
+        for path in (old.store, admin):
+            with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(folder / path.name)) as copy:
+                source.backup(copy)
         old.proxy.process.kill()  # while the store is open: what was written last is in -wal
         old.proxy.process.wait(PATIENCE)
-        assert old.store.with_name(f"{old.store.name}-wal").stat().st_size
+        assert all(path.with_name(f"{path.name}-wal").stat().st_size for path in (old.store, admin))
         moved = Lab(new, origin)
         shutil.copytree(old.state, moved.state)
     for name in ("policy.yaml", "rules.yaml"):
@@ -593,13 +599,19 @@ def _moved(folder: Path, origin: Origin) -> str:
             _wait_for_both(moved)
             assert moved.seen() == DECIDES
             assert _lines(moved.log, "/before")
+            assert newest_records(moved.log, LogFilters(host="good.test"), 1)
+            with AdminStore(moved.store.with_name("admin.sqlite"), time.time) as administrators:
+                assert [(own.who, own.what) for own in administrators.recorded()] == [("jo", "blocked")]
+                assert administrators.bearer(token, "127.0.0.1") is not None
             with Overrides(moved.store, time.time) as overrides:
                 assert [block.target for block in overrides.blocks()] == ["bad.test"]
+                assert "other1.test" in [grant.target for grant in overrides.active(time.time())]
                 overrides.redeem(code, "192.0.2.1", {"host": "other2.test"})
-        for path in moved.store.parent.glob(f"{moved.store.name}*"):
-            path.unlink()
-        shutil.copy(folder / "backup", moved.store)
-    return "unblocks, blocks, a code and the log are there, by copied folders and by SQLite's copy"
+        for path in (moved.store, moved.store.with_name("admin.sqlite")):
+            for own in moved.store.parent.glob(f"{path.name}*"):
+                own.unlink()
+            shutil.copy(folder / path.name, path)
+    return "unblocks, blocks, codes, administrators and the log are there, by copied folders and by SQLite's copy"
 
 
 # -- the package is updated --------------------------------------------------------------------------------------------
