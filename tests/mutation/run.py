@@ -3,7 +3,7 @@
     python tests/mutation/run.py                                     300 changes, at random
     python tests/mutation/run.py --number 60 --seed 7 --only addon/hushlist/proxy/connections/tunnels.py
     python tests/mutation/run.py --number 0 --only addon/hushlist/tools/squid/helper.py     every change of a file
-    python tests/mutation/run.py --only addon/hushlist/url --tests tests/unit/url     and what some tests see of it
+    python tests/mutation/run.py --only addon/hushlist/core/url --tests tests/unit/core/url   and what some tests see
 
 A comparison is turned, a condition negated, a constant changed, a statement dropped (``mutants.py``). First the unit
 tests of the changed module are run, then those of its room, then all others but those of whole programs; each only if

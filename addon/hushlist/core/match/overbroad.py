@@ -198,7 +198,7 @@ def breadth_of_order(scope: str, target: str) -> str | None:
     ``target`` is a canonical host where the scope is ``host``, and an expression where it is ``url``.
 
     >>> breadth_of_order("host", "com")
-    'it is a public suffix (ICANN section): the rule covers every site below it'
+    'it is a top-level domain: the rule covers every site below it'
     """
     expressions = {"host": f"{target}/", "url": target}
     return breadth_test(()).of_expression(expressions[scope].encode()) if scope in expressions else None
