@@ -51,8 +51,8 @@ from hushlist.extensions.unblock import default_path
 
 _NO_RECORD = "the log has nothing that fits; what is old is removed, and --folder names another log"
 _NO_LOG = (
-    "there is no log. 'log: on' in the policy turns it on; if the policy names another folder, or the proxy runs as "
-    "another user, --folder names it"
+    "there is no log. The proxy writes it where the policy says 'log: on'; if that names another folder, or the proxy "
+    "runs as another user, --folder names it"
 )
 #: exit code for an empty answer
 _NOTHING = 1

@@ -25,8 +25,8 @@ from unit.rows import each_row
 
 Run = Callable[..., tuple[int, list[str], str]]
 NO_LOG = (
-    "there is no log. 'log: on' in the policy turns it on; if the policy names another folder, or the proxy runs as "
-    "another user, --folder names it"
+    "there is no log. The proxy writes it where the policy says 'log: on'; if that names another folder, or the proxy "
+    "runs as another user, --folder names it"
 )
 NOTHING = "{}: the log has nothing that fits; what is old is removed, and --folder names another log\n"
 FIRST, SECOND, THIRD, FOURTH = (f"00000000{number:02}" for number in range(4))
