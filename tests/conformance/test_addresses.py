@@ -1,4 +1,4 @@
-"""Addresses as browsers test them, by reading 6 of addon/README.md: what inet_aton accepts; the rest are names."""
+"""Addresses as browsers test them, by reading 6 of addon/readings.md: what inet_aton accepts; the rest are names."""
 
 from __future__ import annotations
 

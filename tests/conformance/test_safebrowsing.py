@@ -1,4 +1,4 @@
-"""Safe Browsing as others test it; where a row contradicts a settled reading of addon/README.md, the reading holds."""
+"""Safe Browsing as others test it; where a row contradicts a reading of addon/readings.md, the reading holds."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_the_test_of_a_sentence_exists() -> None:
     assert [(path, function) for path, function in named if function not in functions(TESTS / path)] == []
 
 
-SETTLED = (TESTS.parent / "addon" / "README.md").read_text("utf-8").partition("\n## Settled readings\n")[2]
+SETTLED = (TESTS.parent / "addon" / "readings.md").read_text("utf-8").partition("\n## Settled readings\n")[2]
 
 
 def deviations(source: str) -> list[str]:

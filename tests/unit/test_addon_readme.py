@@ -15,7 +15,9 @@ from unit.sources import GROUP, MODULES, PACKAGE, tree_of
 
 pytestmark = GROUP
 
-PAGE = (ROOT / "addon" / "README.md").read_text(encoding="utf-8")
+#: the page, and those that were parts of it
+PAGES = [ROOT / "addon" / "README.md", ROOT / "addon" / "readings.md", ROOT / "tests" / "README.md"]
+PAGE = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
 #: paths in code, and a name in the file behind a colon
 NAMED = sorted(set(re.findall(r"`(\.?[\w/-]+/|[\w./-]+\.(?:py|md|json|toml))(?::([\w.]+))?`", PAGE)))
 FOLDERS = ("addon", "tests", "rules", "examples", ".ci")
@@ -79,7 +81,7 @@ def test_every_room_is_in_a_table() -> None:
 
 
 def test_the_settled_readings_keep_their_numbers() -> None:
-    section = PAGE.partition("\n## Settled readings\n")[2].partition("\n## ")[0]
+    section = PAGES[1].read_text(encoding="utf-8").partition("\n## Settled readings\n")[2]
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
     assert numbers == [*range(1, 43)]
     quoted = (ROOT / "tests" / "conformance" / "README.md").read_text(encoding="utf-8")

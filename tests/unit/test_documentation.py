@@ -10,7 +10,14 @@ from pathlib import Path
 from documentation import PAGES, ROOT
 from unit.rows import each_row
 
-ALL = (*PAGES, "addon/README.md", "tests/bench/README.md", "tests/conformance/README.md")
+ALL = (
+    *PAGES,
+    "addon/README.md",
+    "addon/readings.md",
+    "tests/README.md",
+    "tests/bench/README.md",
+    "tests/conformance/README.md",
+)
 _CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NO_LETTER = re.compile(r"[^\w\- ]")

@@ -7,7 +7,7 @@ hrn: superordinate that has one".
 The first layer in which a rule with a final action (allow, block or warn) matches decides. Within a layer the most
 specific match wins; of two that are as specific, allow beats block, and block beats warn. An exception of an Adblock
 list lifts what stops in its layer, and later layers decide (reading 24). The tags of every match in every layer that is
-asked are collected (reading 12 of ``addon/README.md``).
+asked are collected (reading 12 of ``addon/readings.md``).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def canonical(url: bytes | str) -> Parts:
             ],
         ),
         ("http://1.2.3.4/1/", ["1.2.3.4/1/", "1.2.3.4/"]),
-        # readings 3 and 5 of addon/README.md
+        # readings 3 and 5 of addon/readings.md
         ("http://a.b/q?", ["a.b/q", "a.b/"]),
         ("http://a.b/?", ["a.b/"]),
         ("http://a.b/", ["a.b/"]),

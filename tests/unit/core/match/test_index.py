@@ -155,7 +155,7 @@ def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatc
 @each_row(
     ("rule", "url", "fits"),
     [
-        # reading 16 of addon/README.md: everything below a rule in the clear, however deep
+        # reading 16 of addon/readings.md: everything below a rule in the clear, however deep
         ("h.example", "http://1.2.3.4.5.6.7.8.9.h.example/1/2/3/4/5/6/7", True),
         ("3.4.5.6.7.h.example", "http://1.2.3.4.5.6.7.h.example/", True),
         ("h.example/1/2/3/4/5/6/", "http://h.example/1/2/3/4/5/6/7/8/9?q", True),
@@ -177,7 +177,7 @@ def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatc
         ("localhost", "http://localhost/", True),
         ("2.3.4", "http://1.2.3.4/", False),  # an address has no parent domain
         ("0x7f.1", "http://127.0.0.1/", True),
-        # reading 18 of addon/README.md: an address range fits addresses, never names
+        # reading 18 of addon/readings.md: an address range fits addresses, never names
         ("{address: 10.0.0.0/8}", "http://10.1.2.3/", True),
         ("{address: 10.0.0.0/8}", "http://0xa010203/", True),
         ("{address: 10.0.0.0/8}", "http://[::ffff:10.1.2.3]/", True),
