@@ -188,6 +188,8 @@ def _number(value: float) -> str:
 
 #: most names of each kind
 _MOST = 5
+#: characters of a URL that are printed
+_LONGEST = 200
 #: units of time, in ns
 _UNITS = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
 _WORDS = {
@@ -239,7 +241,8 @@ def _slowest(runtime: Runtime) -> Iterator[str]:
     if slowest is not None:
         half, most = (_duration(one or 0) for one in runtime.statistics.quantiles(0.5, 0.99))
         url = url_of(slowest.record.decision, Privacy(LoggedQueries(log_of(runtime).queries)))
-        yield f"  decisions took {half} (99 %: {most}), the slowest {_duration(slowest.duration)}: {url}"
+        shown = url if len(url) <= _LONGEST else f"{url[:_LONGEST]} …"
+        yield f"  decisions took {half} (99 %: {most}), the slowest {_duration(slowest.duration)}: {shown}"
 
 
 def _duration(nanoseconds: float) -> str:

@@ -141,6 +141,14 @@ def test_the_summary_says_what_was_done_how_often(runtime: Runtime) -> None:
     )
 
 
+def test_the_summary_is_short_though_an_address_is_long(runtime: Runtime) -> None:
+    url = f"http://fine.example/{'a' * 9000}"
+    note(runtime, url, 1000)
+    text = summary(runtime)
+    assert f"the slowest 1.0 µs: {url[:200]} …\n" in f"{text}\n"
+    assert len(text) < 1000
+
+
 def test_who_waits_for_decisions_waits_no_longer_when_the_proxy_ends() -> None:
     async def watch() -> None:
         runtime = Runtime()
