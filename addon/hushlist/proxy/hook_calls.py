@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from mitmproxy import connection, dns, flow, http
 from mitmproxy.addonmanager import AddonManager, safecall
-from mitmproxy.exceptions import AddonHalt
+from mitmproxy.exceptions import AddonHalt, OptionsError
 from mitmproxy.hooks import Hook
 from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
@@ -66,24 +66,34 @@ class HookCalls:
             if not may_have:
                 continue
             try:
-                with safecall():
-                    for own, hook in self._addons._iter_hooks(addon, event):
-                        is_asked = is_asked or own is filter_
-                        with safecall():
-                            await _call(hook, event)
+                for own, hook in self._addons._iter_hooks(addon, event):
+                    is_asked = is_asked or own is filter_
+                    await _call(hook, event)
             except AddonHalt:
                 break
+            except OptionsError:
+                raise
+            except Exception:
+                with safecall():  # logs it
+                    raise
         if not is_asked:
-            with suppress(AddonHalt), safecall():
+            with suppress(AddonHalt):
                 await _call(getattr(filter_, name), event)
         elif filter_ is None and name not in _TOLD_AFTERWARDS:
             refuse_undecided(event)
 
 
 async def _call(hook: Any, event: Hook) -> None:
-    waits = hook(*event.args())
-    if waits is not None and inspect.isawaitable(waits):
-        await waits
+    """Call a hook; what it raises is logged, as mitmproxy does, whose context manager would cost each call more."""
+    try:
+        waits = hook(*event.args())
+        if waits is not None and inspect.isawaitable(waits):
+            await waits
+    except (AddonHalt, OptionsError):
+        raise
+    except Exception:
+        with safecall():  # logs it
+            raise
 
 
 def ask_the_filter(addons: AddonManager, filter_: object) -> None:

@@ -558,8 +558,26 @@ async def _until_read(handler: ConnectionHandler, source: Connection, course: Co
         await course.until_room()
 
 
+async def _close_at_end(
+    handle: Callable[..., Awaitable[None]], handler: ConnectionHandler, connection: Connection
+) -> None:
+    """Handle a connection until it ends, and close it, also where its end comes while it waits for its turn.
+
+    mitmproxy leaves it open then: the peer would go on sending, and nobody would read.
+    """
+    writer = handler.transports[connection].writer
+    try:
+        await handle(handler, connection)
+    finally:
+        if writer is not None and not writer.is_closing():
+            with suppress(OSError):
+                writer.close()
+            handler.transports.pop(connection, None)
+
+
 #: as in ``bounded_http``
 WRAPPED = (
+    (_close_at_end, ("handle_connection",), (ConnectionHandler,)),
     (_drain_readers, ("drain_writers",), (ConnectionHandler,)),
     (_wake_when_room, ("wakeup",), (ConnectionHandler,)),
     (_note_multiplexed, ("__init__",), (Http2Connection, Http3Connection)),
