@@ -116,7 +116,11 @@ def warnings_of(runtime: Runtime) -> Iterator[str]:
     if runtime.set_aside:
         names = ", ".join(sorted({path.name.partition(".damaged-")[0] for path in runtime.set_aside}))
         yield f"{SET_ASIDE}: {names}; check what holds, then remove the .damaged- files"
-    for entry in () if runtime.engine is None else runtime.engine.policy.subscribed:
+    if runtime.engine is None:
+        return
+    if held := runtime.engine.policy.held_back:
+        yield f"lists that are held back: {len(held)}; of each, an older version is in force (see hushlist lists)"
+    for entry in runtime.engine.policy.subscribed:
         state = runtime.list_states.get(entry.subscription.url)
         if state is not None and state.faults:
             yield f"the list in line {entry.subscription.line} of the policy cannot be updated"

@@ -15,6 +15,8 @@ from typing import cast
 import pytest
 from mitmproxy.test import taddons
 
+from hushlist.core.errors import Problem
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.extensions.subscriptions.list_store import ListState
 from hushlist.proxy.addon import Hushlist
@@ -80,11 +82,13 @@ class TestReadiness:
         for fault in ("journal_fault", "store_fault"):
             monkeypatch.setattr(Runtime, fault, "/home/secret: No space left on device")
         runtime.list_states = {URL: ListState(checked=time() - 60, fault="secret", faults=3)}
+        monkeypatch.setattr(Policy, "held_back", [Problem("/home/secret", 0, "list", "it is held back")])
         health = HEALTH_PATHS["/readyz"](runtime)
         assert health.is_good
         assert json.loads(health.body)["warnings"] == [
             "the log cannot be written; records wait",
             "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept",
+            "lists that are held back: 1; of each, an older version is in force (see hushlist lists)",
             "the list in line 5 of the policy cannot be updated",
         ]
 
