@@ -21,6 +21,9 @@ with warnings.catch_warnings():
     from unit.mitmproxied import mitmproxied
 
 
+#: the fixtures
+__all__ = ["_compiles_in_process", "_no_context", "context", "hushlist", "notices", "own_cache", "own_folders"]
+
 _NUMBERS = count()
 
 

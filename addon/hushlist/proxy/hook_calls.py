@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from mitmproxy import connection, dns, flow, http
 from mitmproxy.addonmanager import AddonManager, safecall
-from mitmproxy.exceptions import AddonHalt, OptionsError
+from mitmproxy.exceptions import AddonHalt
 from mitmproxy.hooks import Hook
 from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
@@ -71,10 +71,8 @@ class HookCalls:
                     await _call(hook, event)
             except AddonHalt:
                 break
-            except OptionsError:
-                raise
             except Exception:
-                with safecall():  # logs it
+                with safecall():  # logs it, or lets it pass
                     raise
         if not is_asked:
             with suppress(AddonHalt):
@@ -84,15 +82,13 @@ class HookCalls:
 
 
 async def _call(hook: Any, event: Hook) -> None:
-    """Call a hook; what it raises is logged, as mitmproxy does, whose context manager would cost each call more."""
+    """Call a hook; what it raises goes to mitmproxy's context manager, which would cost more around each call."""
     try:
         waits = hook(*event.args())
         if waits is not None and inspect.isawaitable(waits):
             await waits
-    except (AddonHalt, OptionsError):
-        raise
     except Exception:
-        with safecall():  # logs it
+        with safecall():  # logs it, or lets it pass
             raise
 
 

@@ -37,7 +37,7 @@ from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.core.system.files import Fingerprint, fingerprint
-from hushlist.core.system.package_code import OTHER_CODE, VARIABLE, is_other_code, loaded_digest
+from hushlist.core.system.package_code import OTHER_CODE, VARIABLE, is_other_code, loaded_digest, path_to_package
 from hushlist.extensions.subscriptions.subscription import SubscribedList
 
 #: files may change between compiling and checking them; after so many tries, it is an error
@@ -105,9 +105,7 @@ class BackgroundCompiler:
     def _ask(self, work: str, path: Path) -> dict[str, Any]:
         # "-P": do not import code from the folder where the proxy was started.
         command = [sys.executable or "", "-P", "-m", __name__, work, str(path), *map(str, self._ports)]
-        package = str(Path(__file__).parent.parent.parent.parent)
-        found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, "PYTHONPATH": found, VARIABLE: loaded_digest()}
+        environment = {**os.environ, **path_to_package(), VARIABLE: loaded_digest()}
         try:
             with subprocess.Popen(  # noqa: S603  our own module
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment

@@ -7,6 +7,7 @@ While a program runs, somebody may move the package, or put another version in i
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -29,6 +30,12 @@ def digest_on_disk(package: Path = PACKAGE) -> str:
         digest.update(b"%b\0%d\0" % (str(path.relative_to(package)).encode(), len(octets)))
         digest.update(octets)
     return digest.hexdigest()
+
+
+def path_to_package() -> dict[str, str]:
+    """What a process that this one starts needs in its environment to find this package, whatever else it finds."""
+    places = (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))
+    return {"PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
 @cache

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from hushlist.core.lists.line_differences import differing_lines
 from hushlist.core.system.files import LONGEST_WHOLE, open_regular, reason_of
+from hushlist.core.system.package_code import path_to_package
 from hushlist.extensions.dashboard.admin_store import ActionError
 
 #: lines of each side of a difference that are shown, and characters of each
@@ -80,14 +81,12 @@ def _compared(old: Path | None, new: Path) -> HeldChange | str:
         raise ActionError(_ELSEWHERE.format(reason_of(error))) from error
     # "-P": do not import code from the folder where the proxy was started
     command = [sys.executable or "", "-P", "-m", __name__, *map(str, paths)]
-    package = str(Path(__file__).parent.parent.parent.parent)
-    found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     try:
         done = subprocess.run(  # noqa: S603  our own module
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": found},
+            env={**os.environ, **path_to_package()},
             timeout=PATIENCE,
             check=True,
         )

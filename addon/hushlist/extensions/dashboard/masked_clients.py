@@ -20,7 +20,7 @@ from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.dashboard.admin_store import ActionError
 from hushlist.extensions.journal.log_identifiers import pseudonyms, read_key
-from hushlist.extensions.journal.log_record import Privacy, who
+from hushlist.extensions.journal.log_record import Privacy, who, without_query
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.overrides import Overrides
 
@@ -60,7 +60,7 @@ def masked_item(item: Mapping[str, object], privacy: Privacy) -> dict[str, objec
         if isinstance(client := item.get(name), str) and (name == "client" or _is_client(client)):
             shown[name] = shown_client(client, privacy)
     if item.get("scope") == "url" and isinstance(target := item.get("target"), str):
-        shown["target"] = _without_query(target, privacy)
+        shown["target"] = without_query(target, privacy)
     return shown
 
 
@@ -102,7 +102,7 @@ def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
         "user": who("user", found.user, asker),
         "group": found.group,
         "host": found.host,
-        "url": _without_query(url, privacy),
+        "url": without_query(url, privacy),
         "category": found.category,
         "reason": found.reason,
         "asked": found.asked,
@@ -110,10 +110,6 @@ def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
         "times": found.times,
         "state": found.state.value,
     }
-
-
-def _without_query(url: str, privacy: Privacy) -> str:
-    return url if privacy.queries is LoggedQueries.KEEP else url.partition("?")[0]
 
 
 # -- for commands, which may know no policy ----------------------------------------------------------------------------

@@ -103,7 +103,7 @@ class LogRecord(NamedTuple):
             "would_block": self.would_block or None,
             **{name: getattr(terms, name, None) for name in ("layer", "category", "list", "title")},
             "rule": winner and terms and f"{terms.source}:{winner.rule.line}",
-            "expression": winner and _without_query(_readable(winner.expression), privacy),
+            "expression": winner and without_query(_readable(winner.expression), privacy),
             "reason": terms and terms.reason,
             "via": winner and winner.via,
             "tags": tags or None,
@@ -161,7 +161,7 @@ def shown_record(fields: LogFields, privacy: Privacy) -> LogFields:
             shown[kind] = logged_name(kind, str(shown[kind]), privacy)
     for name in ("url", "original", "expression"):
         if isinstance(text := shown.get(name), str):
-            shown[name] = _without_query(text, privacy)
+            shown[name] = without_query(text, privacy)
     return {name: value for name, value in shown.items() if value is not None}
 
 
@@ -202,7 +202,7 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
             octets = canonical_url(asked)
         except UrlError:
             octets = _unreadable(asked.url if isinstance(asked, Request) else asked)
-    return _without_query(_readable(octets), privacy)
+    return without_query(_readable(octets), privacy)
 
 
 def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str | None:
@@ -210,7 +210,7 @@ def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str 
     url = original_url(decision, request)
     if url is None:
         return None
-    text = _without_query(url.decode("ascii", "backslashreplace"), privacy)
+    text = without_query(url.decode("ascii", "backslashreplace"), privacy)
     if privacy.queries is LoggedQueries.DROP:
         plain = percent_decode_repeatedly(to_bytes(text)).decode("latin-1")
         if _QUERY.search(plain) or text == url_of(decision, privacy):
@@ -231,7 +231,8 @@ def _unreadable(url: bytes) -> bytes:
     return (scheme[0] if scheme else b"") + url[end:]
 
 
-def _without_query(text: str, privacy: Privacy) -> str:
+def without_query(text: str, privacy: Privacy) -> str:
+    """A URL as far as it may be shown."""
     return _QUERY.sub("", text) if privacy.queries is LoggedQueries.DROP else text
 
 

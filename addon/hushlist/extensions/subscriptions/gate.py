@@ -3,8 +3,7 @@
     a changed list -> what ``list_comparison`` finds, and ``logged_visits`` -> the reasons to hold it back
                    -> its copy is compiled in its place
 
-``list_store`` keeps the copies, and what is held back. A list without a copy has nothing to be
-compared with.
+``list_store`` keeps the copies, and what is held back. A list without a copy has nothing to be compared with.
 """
 
 from __future__ import annotations

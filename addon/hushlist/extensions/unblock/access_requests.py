@@ -13,7 +13,7 @@ from typing import Any
 
 from hushlist.core.errors import HushlistError
 from hushlist.extensions.databases.postgres import SqlConnection
-from hushlist.extensions.unblock.store import text_of
+from hushlist.extensions.unblock.store import read_text, write_text
 
 #: requests of one client that may wait, and that it may make within a day
 MOST_WAITING_OF_CLIENT = 5
@@ -158,15 +158,13 @@ def file_request(database: SqlConnection, wanted: AccessRequest) -> AccessReques
 
 def _named(database: SqlConnection) -> set[int]:
     """The requests whose pages have said that who answers sees who asks."""
-    row = database.execute("SELECT value FROM keys WHERE name = 'named'").fetchone()
-    return set() if row is None else set(map(int, text_of(row[0]).split()))
+    return set(map(int, (read_text(database, "named") or "").split()))
 
 
 def _note_named(database: SqlConnection, number: int) -> None:
     (oldest,) = database.execute("SELECT min(id) FROM access_requests").fetchone()
-    named = " ".join(str(one) for one in sorted({*_named(database), number}) if one >= oldest)
-    query = "INSERT INTO keys VALUES ('named', ?) ON CONFLICT (name) DO UPDATE SET value = ?"
-    database.execute(query, (named, named))
+    named = sorted(known for known in {*_named(database), number} if known >= oldest)
+    write_text(database, "named", " ".join(map(str, named)))
 
 
 def _bound(database: SqlConnection, which: str, values: tuple[object, ...], most: int) -> None:

@@ -47,7 +47,7 @@ from hushlist.extensions.unblock.credentials import (
 )
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
-from hushlist.extensions.unblock.store import SAME_CLIENT, StoreError, open_store, rows_of, text_of
+from hushlist.extensions.unblock.store import SAME_CLIENT, StoreError, open_store, read_text, rows_of, write_text
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
 #: seconds after which ``covering`` checks for changes by another process
@@ -455,32 +455,29 @@ class Overrides:
         # another clock may be a little ahead; what is later than the next week comes from one that was set back
         next_week = (date.fromisoformat(monday) + timedelta(days=7)).isoformat()
         with self._store.reading() as database:
-            row = database.execute("SELECT value FROM keys WHERE name = 'week'").fetchone()
-        if row is not None and monday <= text_of(row[0]) <= next_week:
+            week = read_text(database, "week")
+        if week is not None and monday <= week <= next_week:
             return False
         with self._store.writing() as database:
             query = (
                 "INSERT INTO keys VALUES ('week', ?) ON CONFLICT (name) DO UPDATE SET value = ?"
                 " WHERE keys.value < ? OR keys.value > ?"
             )
-            return database.execute(query, (monday, monday, monday, next_week)).rowcount == 1 and row is not None
+            return database.execute(query, (monday, monday, monday, next_week)).rowcount == 1 and week is not None
 
     # -- what is shown -------------------------------------------------------------------------------------------------
 
     def note_shown(self, queries: str, clients: str) -> None:
         """Note what the log of the proxies' policy keeps, for commands that know no policy."""
-        said = f"{queries} {clients}"
-        if self.shown() == (queries, clients):
-            return
-        with self._store.writing() as database:
-            query = "INSERT INTO keys VALUES ('shown', ?) ON CONFLICT (name) DO UPDATE SET value = ?"
-            database.execute(query, (said, said))
+        if self.shown() != (queries, clients):
+            with self._store.writing() as database:
+                write_text(database, "shown", f"{queries} {clients}")
 
     def shown(self) -> tuple[str, str]:
         """What was noted last; everything is kept where no proxy has noted it."""
         with self._store.reading() as database:
-            row = database.execute("SELECT value FROM keys WHERE name = 'shown'").fetchone()
-        queries, _, clients = ("keep keep" if row is None else text_of(row[0])).partition(" ")
+            shown = read_text(database, "shown")
+        queries, _, clients = ("keep keep" if shown is None else shown).partition(" ")
         return queries, clients
 
     # -- tokens --------------------------------------------------------------------------------------------------------

@@ -241,9 +241,19 @@ class PostgresStore:
 Store = SqliteStore | PostgresStore
 
 
-def text_of(value: str | bytes) -> str:
-    """A text of the table of keys: PostgreSQL gives octets."""
-    return value if isinstance(value, str) else bytes(value).decode()
+def read_text(database: SqlConnection, name: str) -> str | None:
+    """A text of the table of keys; ``None`` if there is none of that name."""
+    row = database.execute("SELECT value FROM keys WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        return None
+    (value,) = row
+    return value if isinstance(value, str) else bytes(value).decode()  # PostgreSQL gives octets
+
+
+def write_text(database: SqlConnection, name: str, text: str) -> None:
+    """Put a text into the table of keys, in the place of the one that has that name."""
+    query = "INSERT INTO keys VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = ?"
+    database.execute(query, (name, text, text))
 
 
 def open_store(

@@ -10,9 +10,7 @@ import pytest
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock.overrides import Overrides
 from unit.clock import Clock
-from unit.proxied import _compiles_in_process, _no_context, context, hushlist, notices, own_cache, own_folders
-
-__all__ = ["_compiles_in_process", "_no_context", "context", "hushlist", "notices", "own_cache", "own_folders"]
+from unit.proxied import *  # noqa: F403 - its fixtures
 
 
 @pytest.fixture
