@@ -33,7 +33,7 @@ from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.extensions.safe_browsing.confirmations import Confirmations, Question
 from hushlist.extensions.safe_browsing.prefix_service import search_hashes
 from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
-from unit.core.compile.prefix_server import PrefixServer
+from support.prefix_server import PrefixServer
 
 #: questions that are measured, and runs of decisions
 _ASKED, _RUNS = 300, 9

@@ -27,7 +27,7 @@ from hushlist.extensions.safe_browsing.v4_messages import (
 )
 from hushlist.extensions.safe_browsing.v5_messages import SearchHashesResponse
 from hushlist.extensions.safe_browsing.wire_format import decode_message, message_of_json
-from unit.core.compile.prefix_server import PrefixServer
+from support.prefix_server import PrefixServer
 
 FOLDER = "safebrowsing_api/"
 

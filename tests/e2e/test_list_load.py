@@ -23,7 +23,7 @@ from e2e.origin import Origin
 from e2e.proxy import PATIENCE, Proxy, blocks, eventually
 from e2e.test_subscriptions import make_due, policy_of, publisher  # noqa: F401  a fixture
 from hushlist.cli import main
-from unit.core.compile.https_origin import HttpsOrigin, Page
+from support.https_origin import HttpsOrigin, Page
 
 SECONDS = float(os.environ.get("HUSHLIST_LOAD_SECONDS", "2"))
 RULES = int(os.environ.get("HUSHLIST_LOAD_RULES", "5000"))

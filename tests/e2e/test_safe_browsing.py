@@ -23,7 +23,7 @@ from e2e.proxy import LOOPBACK, Proxy, eventually, read_answer, request_head
 from e2e.test_subscriptions import make_due
 from e2e.test_tunnels import is_the_origin_s, tls_over
 from hushlist.core.match.expressions import full_hash
-from unit.core.compile.prefix_server import PrefixServer
+from support.prefix_server import PrefixServer
 
 Start = Callable[..., Proxy]
 SECRET = "AIzaSyNobodyMaySeeThis"

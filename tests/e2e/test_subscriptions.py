@@ -15,7 +15,7 @@ from e2e.proxy import Proxy, eventually, run_mitmdump
 from hushlist.core.policy.policy_reader import subscribed_lists
 from hushlist.extensions.safe_browsing.threat_list_update import server_store
 from hushlist.extensions.subscriptions.subscription import SubscribedList
-from unit.core.compile.https_origin import HttpsOrigin, Page
+from support.https_origin import HttpsOrigin, Page
 
 Start = Callable[..., Proxy]
 HTML = b"<!DOCTYPE html>\n<html><body>Sorry</body></html>\n"

@@ -16,7 +16,7 @@ from evasion.corpus import ENTRIES, ways
 from evasion.driver import passes, sweep
 from evasion.entries import BLOCKED, Entry
 from hushlist.core.match.expressions import full_hash
-from unit.core.compile.prefix_server import PrefixServer
+from support.prefix_server import PrefixServer
 
 pytestmark = pytest.mark.xdist_group("evasion, Safe Browsing")
 #: what is blocked in the corpus -> the expression that is on the list

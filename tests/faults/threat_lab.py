@@ -17,8 +17,8 @@ from e2e.proxy import Proxy, mitmdump
 from e2e.test_subscriptions import make_due
 from hushlist.extensions.subscriptions.list_outcome import ListUpdate
 from hushlist.extensions.subscriptions.list_update import update_lists
-from unit.core.compile.https_origin import write_chain
-from unit.core.compile.prefix_server import PrefixServer
+from support.https_origin import write_chain
+from support.prefix_server import PrefixServer
 
 #: what ``no-answer`` may say
 CHOICES = ("pass", "block")

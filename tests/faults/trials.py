@@ -54,7 +54,7 @@ from hushlist.extensions.dashboard.admin_store import Account, AdminStore
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.log_files import read_newest_first
 from hushlist.extensions.unblock.overrides import Overrides
-from unit.core.compile.https_origin import Handler, HttpsOrigin, Page
+from support.https_origin import Handler, HttpsOrigin, Page
 
 #: seconds within which what failed is tried again, as the pages say, and some more
 AGAIN = 60 + PATIENCE

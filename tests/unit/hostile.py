@@ -8,16 +8,6 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from hushlist.core.decide.decision import Decision, Judgement
-from hushlist.core.decide.engine import Engine
-from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.lists.yaml_rules import read_yaml
-from hushlist.core.match.index_writer import index_of
-from hushlist.core.match.rule import Action, Rule
-from hushlist.core.policy.groups import NOBODY, GroupSettings
-from hushlist.core.policy.policy_file import Layer, Policy
-from hushlist.core.url.request import Request
-
 #: octets; as long as most servers let a request's target be
 LONG = 64 * 1024
 
@@ -52,34 +42,6 @@ def urls() -> st.SearchStrategy[bytes]:
     """Octets, most of them behind a scheme and a host."""
     hosts = st.sampled_from([b"a.example", b"a.b.c.d.e.f.example", b"1.2.3.4", b"[::1]", b"h"])
     return octets() | octets().map(b"http://".__add__) | st.builds(b"http://%b/%b".__mod__, st.tuples(hosts, octets()))
-
-
-def rules_of(text: str, source: str = "list.yaml", layer: str = "") -> tuple[Rule, ...]:
-    """The rules of a YAML list that has no errors."""
-    report = ProblemReport(source)
-    rules = tuple(read_yaml(text.encode(), ListDefaults(layer=layer), report))
-    assert report.errors == []
-    return rules
-
-
-def rules_in(layer: Layer) -> list[Rule]:
-    """The rules of a policy's layer, read from its files."""
-    texts = ((file, file.path.read_bytes(), ProblemReport(str(file.path))) for file in layer.lists)
-    return [rule for file, text, report in texts for rule in file.format.read(text, file.defaults, report)]
-
-
-def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:
-    """An engine of YAML lists, each a layer: ``first``, ``second`` and so on."""
-    named = tuple(zip(("first", "second", "third"), layers, strict=False))
-    rules = [rule for name, text in named for rule in rules_of(text, f"{name}.yaml", name)]
-    policy = Policy("policy.yaml", tuple(Layer(name) for name, _ in named), unparsable)
-    return Engine(policy, index_of(rules))
-
-
-def judgement_of(decision: Decision, mode: str = "block", reference: str | None = None) -> Judgement:
-    """A decision as the proxy carries it on."""
-    request = decision.asked if isinstance(decision.asked, Request) else Request(b"http", (b"h.example",), 80, b"/")
-    return Judgement(request, NOBODY, GroupSettings(mode=mode), decision, 1000, reference)
 
 
 _SQUID_ESCAPES = re.compile(rb"[\x00-\x20\"#%'<>\[-^`{-\xff]")

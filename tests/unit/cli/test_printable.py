@@ -27,9 +27,9 @@ from hushlist.extensions.subscriptions.minisign import SecretKey, signature_path
 from hushlist.extensions.subscriptions.subscription import Subscription
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.overrides import Overrides
+from support.engines import engine_of
 from unit.cli.running import PACKAGE_ROOT, Run, process
 from unit.extensions.journal.samples import fill, record
-from unit.hostile import engine_of
 from unit.rows import each_row
 
 #: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs

@@ -33,7 +33,7 @@ from hushlist.tools.audit.replay.report_page import report_page
 from hushlist.tools.audit.replay.report_text import report_text
 from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
-from unit.hostile import rules_of
+from support.engines import rules_of
 from unit.parsers.lines import engine
 from unit.parsers.policy import policy_samples
 from unit.parsers.table import NOON, Parser, put, scratch_file

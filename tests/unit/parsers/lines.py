@@ -13,7 +13,7 @@ from hushlist.core.url.hrn import parse_hrn
 from hushlist.extensions.journal.log_database import COUNTED, LogFilters, counted_value, parse_lines
 from hushlist.extensions.journal.log_identifiers import parse_reference
 from hushlist.tools.squid.helper import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, quoted
-from unit.hostile import engine_of
+from support.engines import engine_of
 from unit.parsers.table import NOON, Parser, put, text_of
 
 PARSERS: dict[str, Parser] = {}

@@ -16,7 +16,7 @@ from hushlist.extensions.unblock import unblock_handler
 from hushlist.proxy.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.languages import TEXTS, negotiate
 from hushlist.proxy.page.template import VARIABLES, parse_template
-from unit.hostile import judgement_of
+from support.engines import judgement_of
 from unit.parsers.lines import engine
 from unit.parsers.policy import tokens
 from unit.parsers.table import NOON, ROOT, Parser, put

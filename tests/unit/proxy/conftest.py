@@ -1,3 +1,3 @@
 """What tests of the addon share."""
 
-from unit.proxied import *  # noqa: F403 - its fixtures
+from support.proxied import *  # noqa: F403 - its fixtures

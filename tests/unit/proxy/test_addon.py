@@ -32,6 +32,7 @@ from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, TAKEN
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.upkeep import Upkeep
+from support.flows import flow_of
 from unit.rows import each_row
 
 
@@ -68,13 +69,6 @@ def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.Mon
 def test_the_health_port_stays_while_the_proxy_runs(running: taddons.context, hushlist: Hushlist) -> None:
     with pytest.raises(exceptions.OptionsError, match="can only be given at the start"):
         running.configure(hushlist, hushlist_health="127.0.0.1:8081")
-
-
-def flow_of(url: str, method: str = "GET", **headers: str) -> http.HTTPFlow:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    request = http.Request.make(method, url)
-    request.headers.update(named)
-    return tflow.tflow(req=request)
 
 
 def run(hushlist: Hushlist, flow: http.HTTPFlow) -> http.HTTPFlow:

@@ -11,7 +11,8 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import SAFE_SEARCH, TAKEN_OUT
-from unit.mitmproxied import add_proxy_options, mitmproxied
+from support.flows import flow_of
+from support.mitmproxied import add_proxy_options, mitmproxied
 
 
 @pytest.fixture(autouse=True)
@@ -39,13 +40,6 @@ def policy(tmp_path: Path, own: Path) -> Path:
 def context(hushlist: Hushlist, policy: Path) -> Iterator[taddons.context]:
     with mitmproxied(hushlist, policy) as context:
         yield context
-
-
-def flow_of(url: str, **headers: str) -> http.HTTPFlow:
-    flow = tflow.tflow(req=http.Request.make("GET", url))
-    flow.request.headers.update(headers)
-    flow.client_conn.sni = None
-    return flow
 
 
 def test_status_says_what_is_in_force(context: taddons.context, hushlist: Hushlist, policy: Path) -> None:

@@ -11,7 +11,7 @@ from hushlist.core.decide.decision import Decision
 from hushlist.core.match.rule import Action
 from hushlist.core.url.request import request_of
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate, refuse
-from unit.hostile import engine_of, judgement_of
+from support.engines import engine_of, judgement_of
 from unit.rows import each_row
 
 ENGINE = engine_of(

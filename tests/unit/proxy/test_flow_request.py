@@ -24,7 +24,8 @@ from hushlist.proxy.flow_request import (
     request_of_question,
     seen_of_flow,
 )
-from unit.hostile import engine_of, octets, seconds
+from support.engines import engine_of
+from unit.hostile import octets, seconds
 from unit.rows import each_row
 
 

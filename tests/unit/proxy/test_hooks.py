@@ -12,13 +12,13 @@ from mitmproxy import connection, ctx, http
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import TCPLayer
-from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.own_proxies import OwnProxies
-from unit.mitmproxied import mitmproxied
+from support.flows import flow_of
+from support.mitmproxied import mitmproxied
 from unit.proxy.connections.test_tunnels import (
     ADDRESS,
     GREETING,
@@ -54,15 +54,6 @@ def hushlist(context: taddons.context) -> Hushlist:
     return found
 
 
-def flow_of(url: str, host: str | None = None, mode: str = "regular", sni: str | None = None) -> http.HTTPFlow:
-    """A request; in transparent mode, the client has named its URL's address as its destination."""
-    flow = tflow.tflow(req=http.Request.make("GET", url))
-    if host is not None:
-        flow.request.headers["host"] = host
-    flow.client_conn.proxy_mode, flow.client_conn.sni = ProxyMode.parse(mode), sni
-    return flow
-
-
 def page_of(hushlist: Hushlist, url: str) -> str:
     flow = flow_of(url)
     flow.request.headers["accept"] = "text/html"
@@ -77,13 +68,16 @@ def page_of(hushlist: Hushlist, url: str) -> str:
 @each_row(
     ("flow", "connected"),
     [
-        (flow_of("http://198.51.100.1/", "good.example", "transparent"), "good.example"),
-        (flow_of("http://198.51.100.1/", "Good.Example:80", "transparent"), "good.example"),
-        (flow_of("https://198.51.100.1/", "good.example", "transparent", "other.example"), "other.example"),
-        (flow_of("https://198.51.100.1/", "good.example", "transparent", "good.example"), "good.example"),
-        (flow_of("http://198.51.100.1/", "198.51.100.2", "transparent"), "198.51.100.1"),
-        (flow_of("http://good.example/", "good.example"), "good.example"),
-        (flow_of("http://tagged.example/", "tagged.example", "socks5"), "tagged.example"),
+        (flow_of("http://198.51.100.1/", host="good.example", mode="transparent"), "good.example"),
+        (flow_of("http://198.51.100.1/", host="Good.Example:80", mode="transparent"), "good.example"),
+        (
+            flow_of("https://198.51.100.1/", host="good.example", mode="transparent", sni="other.example"),
+            "other.example",
+        ),
+        (flow_of("https://198.51.100.1/", host="good.example", mode="transparent", sni="good.example"), "good.example"),
+        (flow_of("http://198.51.100.1/", host="198.51.100.2", mode="transparent"), "198.51.100.1"),
+        (flow_of("http://good.example/", host="good.example"), "good.example"),
+        (flow_of("http://tagged.example/", host="tagged.example", mode="socks5"), "tagged.example"),
     ],
 )
 def test_a_request_goes_to_the_name_that_was_decided(hushlist: Hushlist, flow: http.HTTPFlow, connected: str) -> None:
@@ -103,7 +97,7 @@ def test_a_request_goes_to_the_name_that_was_decided(hushlist: Hushlist, flow: h
         (flow_of("https://198.51.100.1/", mode="transparent", sni="good.example"), "good.example"),
         (flow_of("http://198.51.100.1/", mode="transparent"), "198.51.100.1"),
         (flow_of("http://[2001:db8::1]/", mode="socks5"), "[2001:db8::1]"),
-        (flow_of("http://good.example/", "Good.Example:80"), "Good.Example:80"),
+        (flow_of("http://good.example/", host="Good.Example:80"), "Good.Example:80"),
     ],
 )
 @each_row("version", ["HTTP/1.0", "HTTP/1.1"])
@@ -126,7 +120,7 @@ def test_a_request_over_http2_has_its_host_once(hushlist: Hushlist, authority: s
 
 
 def test_what_was_led_to_its_name_is_not_decided_again(context: taddons.context, hushlist: Hushlist) -> None:
-    flow = flow_of("http://198.51.100.1/", "tagged.example", "transparent")
+    flow = flow_of("http://198.51.100.1/", host="tagged.example", mode="transparent")
     hushlist.requestheaders(flow)
     assert flow.marked
     flow.marked = ""
@@ -135,7 +129,7 @@ def test_what_was_led_to_its_name_is_not_decided_again(context: taddons.context,
 
 
 def test_a_blocked_request_is_led_nowhere(hushlist: Hushlist) -> None:
-    flow = flow_of("http://198.51.100.1/", "blocked.example", "transparent")
+    flow = flow_of("http://198.51.100.1/", host="blocked.example", mode="transparent")
     hushlist.requestheaders(flow)
     assert flow.response is not None
     assert flow.request.data.host == "198.51.100.1"

@@ -12,8 +12,8 @@ from mitmproxy.test import taddons
 
 from hushlist.core.errors import printable
 from hushlist.proxy.addon import Hushlist
+from support.mitmproxied import mitmproxied
 from unit.extensions.unblock.test_unblock_handler import Person
-from unit.mitmproxied import mitmproxied
 
 #: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs
 FORGED = "x\nFORGED\r\tFORGED\x1b[2J\x07\x7f\x85FORGED\x9b31m\u200f\u202e\u2066\u2028FORGED\u2029FORGED"

@@ -22,7 +22,7 @@ from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 from mitmproxy.proxy.mode_specs import ProxyMode
 
 from hushlist.proxy.addon import Hushlist
-from unit.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied
 
 Fields = list[tuple[bytes, bytes]]
 

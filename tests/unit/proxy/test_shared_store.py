@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.runtime import Runtime
 from postgres import GROUP, Server
+from support.waiting import wait_until
 
 GAMES = "hrn://c.example/games"
 
@@ -39,13 +40,6 @@ def use(runtime: Runtime, folder: Path, text: str) -> None:
     runtime.use(Engine(compiled.policy, compiled.index, None, overrides), None)
 
 
-def wait_for(is_so: Callable[[], object]) -> None:
-    end = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.01)
-
-
 @GROUP
 def test_the_policy_says_which_store_is_used(runtime: Runtime, tmp_path: Path, database: PostgresAddress) -> None:
     use(runtime, tmp_path, "log: off")
@@ -58,8 +52,8 @@ def test_the_policy_says_which_store_is_used(runtime: Runtime, tmp_path: Path, d
     with Overrides(database, time.time) as other:
         made = other.grant("host", "h.example", 60, how="x", by="x")
         own = runtime.overrides
-        wait_for(lambda: own.covering([], b"h.example", b"http://h.example/", [], time.time()) == made)
-    wait_for(lambda: runtime.tokens)
+        wait_until(lambda: own.covering([], b"h.example", b"http://h.example/", [], time.time()) == made)
+    wait_until(lambda: runtime.tokens)
     assert runtime.store_fault is None
     use(runtime, tmp_path, f"store: '{database.url}'\nmode: tag")
     assert runtime.overrides is own
@@ -83,7 +77,7 @@ def test_quotas_go_by_the_database(runtime: Runtime, tmp_path: Path, database: P
     with closing(UseMinutes(database, time.time)) as other:
         other.extend(GAMES, 30, by="x")
     use(runtime, tmp_path, f"store: '{database.url}'")
-    wait_for(lambda: [own.limit for own in runtime.quota_uses(Client("192.0.2.7"))] == [90])
+    wait_until(lambda: [own.limit for own in runtime.quota_uses(Client("192.0.2.7"))] == [90])
 
 
 @GROUP
@@ -99,6 +93,6 @@ def test_nothing_at_the_start_waits_for_a_database_that_is_away(
     overrides = runtime.overrides
     assert overrides is not None
     moments = iter(range(10**9))
-    wait_for(lambda: overrides.covering([], b"h", b"http://h/", [], next(moments)) or runtime.store_fault)
+    wait_until(lambda: overrides.covering([], b"h", b"http://h/", [], next(moments)) or runtime.store_fault)
     assert "postgresql://jo@127.0.0.1:1/x: connection" in str(runtime.store_fault)
     assert "s3cret" not in runtime.status()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hushlist.extensions.subscriptions.list_store import ListStore
+from support.https_origin import HttpsOrigin, Page
 from unit.cli.running import Run
-from unit.core.compile.https_origin import HttpsOrigin, Page
 
 OLD, NEW = b"old.example\nboth.example\n", b"new.example\nboth.example\nmore.example\n"
 

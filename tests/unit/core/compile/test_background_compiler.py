@@ -19,7 +19,7 @@ from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.core.system.files import fingerprint
 from hushlist.core.url.parts import split_web
-from unit.core.compile.https_origin import HttpsOrigin, Page
+from support.https_origin import HttpsOrigin, Page
 
 pytestmark = pytest.mark.slow  # most start a Python
 

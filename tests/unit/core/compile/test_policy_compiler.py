@@ -25,7 +25,7 @@ from hushlist.core.url.parts import split_web
 from hushlist.core.url.request import canonical_forms, request_of
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
 from shared import SHARED
-from unit.hostile import rules_in
+from support.engines import rules_in
 from unit.rows import each_row
 
 UT1, HOSTS = SHARED / "data" / "ut1", SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"

@@ -10,7 +10,8 @@ from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action
 from hushlist.core.url.request import Request, canonical_url
 from hushlist.core.url.safebrowsing import SAFEBROWSING
-from unit.hostile import octets, rules_of
+from support.engines import rules_of
+from unit.hostile import octets
 from unit.rows import each_row
 
 URL = b"http://www.h.example/a/b?q"

@@ -42,8 +42,9 @@ from hushlist.extensions.adblock.network_filter import MOST_WORK, Asked, Work
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.extensions.unblock.grants import Grant, GrantTable
 from hushlist.extensions.unblock.overrides import Overrides
+from support.engines import engine_of, rules_of
 from unit.core.match.plain_index import SEAL, STEADY, Given, given_rules, octets_of
-from unit.hostile import LONG, engine_of, octets, rules_of, seconds, urls
+from unit.hostile import LONG, octets, seconds, urls
 from unit.plain_engine import PlainEngine, told
 from unit.rows import each_row
 

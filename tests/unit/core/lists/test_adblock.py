@@ -6,7 +6,7 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.match.rule import Action
 from hushlist.extensions.adblock.filter_lists import read_adblock, read_adblock_dns, read_adblock_hosts
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 ANSWERED = "$redirect-rule: how something is answered that another filter stops; it is answered neutrally here anyway"
@@ -32,7 +32,7 @@ HINT = "a host on a line of its own: the format 'adblock-hosts' takes it for tha
     ],
 )  # fmt: skip
 def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str]) -> None:
-    assert read(read_adblock, text) == (rules, [])
+    assert read_rules(read_adblock, text) == (rules, [])
 
 
 @each_row(
@@ -79,7 +79,7 @@ def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str])
     ],
 )
 def test_everything_else_is_left_out_by_kind(line: str, kind: str) -> None:
-    rules, warnings = read(read_adblock, f"||a.example^\n{line}\n||b.example^")
+    rules, warnings = read_rules(read_adblock, f"||a.example^\n{line}\n||b.example^")
     assert rules == ["1:a.example/", "3:b.example/"]
     assert warnings == [f"2: {line}: left out: {kind}"]
 
@@ -103,7 +103,7 @@ def test_everything_else_is_left_out_by_kind(line: str, kind: str) -> None:
     ],
 )
 def test_every_other_filter_for_requests_is_a_rule_as_it_is_written(line: str) -> None:
-    assert read(read_adblock, f"{line}\n@@{line}") == ([f"1:{line}", f"+2:@@{line}"], [])
+    assert read_rules(read_adblock, f"{line}\n@@{line}") == ([f"1:{line}", f"+2:@@{line}"], [])
 
 
 def test_exceptions_that_are_left_out_are_told_apart() -> None:
@@ -116,7 +116,7 @@ def test_exceptions_that_are_left_out_are_told_apart() -> None:
 
 def test_a_kind_is_one_warning_with_its_number_and_first_line() -> None:
     lines = [f"##.ad{number}" for number in range(1500)] + ["x.example", "y.example"]
-    assert read(read_adblock, "\n".join(lines))[1] == [
+    assert read_rules(read_adblock, "\n".join(lines))[1] == [
         "1: ##.ad0: left out: cosmetic (the first of 1,500)",
         f"1501: x.example: left out: {HINT} (the first of 2)",
     ]
@@ -124,25 +124,25 @@ def test_a_kind_is_one_warning_with_its_number_and_first_line() -> None:
 
 @pytest.mark.parametrize("action", [Action.TAG, Action.WARN])
 def test_a_list_that_does_not_block_has_no_exceptions(action: Action) -> None:
-    rules, warnings = read(read_adblock, "@@||a.example^", ListDefaults(action=action))
+    rules, warnings = read_rules(read_adblock, "@@||a.example^", ListDefaults(action=action))
     assert (rules, warnings) == ([], ["1: @@||a.example^: left out: an exception, in a list that does not block"])
 
 
 def test_an_exception_of_a_list_that_allows_is_what_it_allows() -> None:
     text = "@@||a.example^\n||b.example^\n@@||c.example^|\n@@||d.example/x\n@@||e.example^$script\n"
     text += "@@||f.example^$important"
-    rules, warnings = read(read_adblock, text, ListDefaults(action=Action.ALLOW))
+    rules, warnings = read_rules(read_adblock, text, ListDefaults(action=Action.ALLOW))
     assert rules == [
         *("+1:a.example/", "+2:b.example/", "+3:c.example/", "+4:||d.example/x", "+6:||f.example^$important"),
     ]
     why = "an exception for some requests alone, in a list that allows: a client could lie about them"
     assert warnings == [f"5: ||e.example^$script: left out: {why}"]
-    rules, warnings = read(read_adblock_dns, "@@|a.example^\n@@/^b[0-9]\\./", ListDefaults(action=Action.ALLOW))
+    rules, warnings = read_rules(read_adblock_dns, "@@|a.example^\n@@/^b[0-9]\\./", ListDefaults(action=Action.ALLOW))
     assert (rules, warnings) == (["+1:|a.example^", "+2:/^b[0-9]\\./"], [])
 
 
 def test_a_host_that_live_traffic_cannot_have_is_left_out() -> None:
-    assert read(read_adblock, "||123^\n||...^\n||[1::2::3]^\n||[:]^") == (
+    assert read_rules(read_adblock, "||123^\n||...^\n||[1::2::3]^\n||[:]^") == (
         [],
         [
             "1: 123: left out: a number alone is no host; an address has dots or colons",
@@ -158,7 +158,7 @@ def test_a_host_on_a_line_of_its_own_means_that_host_where_the_format_says_so() 
         "! hosts\na.example\nB.Example # x\n||c.example^\n0.0.0.0 d.example e.example\n192.0.2.1\nbücher.example\n"
         "/banner\n192.0.2.7 g.example\nj.example##.ad\n# k.example\n"
     )
-    rules, warnings = read(read_adblock_hosts, text)
+    rules, warnings = read_rules(read_adblock_hosts, text)
     assert rules == [
         *("2:a.example/", "3:b.example/", "4:c.example/", "5:d.example/", "5:e.example/", "6:192.0.2.1/"),
         *("7:xn--bcher-kva.example/", "8:/banner"),

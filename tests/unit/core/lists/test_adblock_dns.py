@@ -9,7 +9,7 @@ from hushlist.core.url.request import Told
 from hushlist.extensions.adblock.filter_lists import read_adblock_dns
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.network_filter import Asked
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 
@@ -87,13 +87,13 @@ REWRITTEN = "$dnsrewrite: names get no addresses here; leave them to the name se
     ],
 )  # fmt: skip
 def test_what_no_name_can_be_judged_by_is_left_out_with_the_reason(line: str, why: str) -> None:
-    assert read(read_adblock_dns, f"||z.example^\n{line}") == (["1:z.example/"], [f"2: {line}: left out: {why}"])
+    assert read_rules(read_adblock_dns, f"||z.example^\n{line}") == (["1:z.example/"], [f"2: {line}: left out: {why}"])
 
 
 def test_hosts_are_rules_for_them_in_each_spelling() -> None:
     text = "a.example\n0.0.0.0 b.example\n||c.example^\n||d.example\n||e.example^|\n127.0.0.1 localhost\n||*.f.example^"
     rules = ["1:a.example/", "2:b.example/", "3:c.example/", "4:d.example/", "5:e.example/", "7:f.example/"]
-    assert read(read_adblock_dns, text) == (rules, [])
+    assert read_rules(read_adblock_dns, text) == (rules, [])
 
 
 LIST = """! Title: AdGuard DNS filter

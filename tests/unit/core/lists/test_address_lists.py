@@ -1,7 +1,7 @@
 """Lists of addresses."""
 
 from hushlist.core.lists.plain_lists import read_addresses
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 _NONE = "it is no address, and no range of them"
@@ -21,7 +21,7 @@ _ORDER = "a range goes from a lower to a higher address of one kind"
     ],
 )  # fmt: skip
 def test_addresses_and_ranges_are_rules(text: str, rules: list[str]) -> None:
-    assert read(read_addresses, text) == (rules, [])
+    assert read_rules(read_addresses, text) == (rules, [])
 
 
 @each_row(
@@ -42,14 +42,14 @@ def test_addresses_and_ranges_are_rules(text: str, rules: list[str]) -> None:
     ],
 )
 def test_what_is_no_address_is_left_out(line: str, why: str) -> None:
-    rules, warnings = read(read_addresses, f"192.0.2.7\n{line}\n192.0.2.8")
+    rules, warnings = read_rules(read_addresses, f"192.0.2.7\n{line}\n192.0.2.8")
     assert rules == ["1:192.0.2.7/32", "3:192.0.2.8/32"]
     assert warnings == [f"2: {line}: left out: {why}"]
 
 
 def test_a_range_is_covered_by_few_networks() -> None:
-    rules, warnings = read(read_addresses, "0.0.0.1-255.255.255.254\n2001:db8::1-2001:db8::ffff:ffff")
+    rules, warnings = read_rules(read_addresses, "0.0.0.1-255.255.255.254\n2001:db8::1-2001:db8::ffff:ffff")
     assert (len(rules), warnings) == (62 + 32, [])
     first_and_last = "2001:db8::1-2001:db8:ffff:ffff:ffff:ffff:ffff:fffe"
     why = f"1: {first_and_last}: left out: a range that is more than 64 networks"
-    assert read(read_addresses, first_and_last) == ([], [why])
+    assert read_rules(read_addresses, first_and_last) == ([], [why])

@@ -1,7 +1,7 @@
 """Chromium's filter format."""
 
 from hushlist.extensions.adblock.filter_lists import read_chromium
-from unit.core.lists.reading import NO_WILDCARD, read
+from support.readings import NO_WILDCARD, read_rules
 from unit.rows import each_row
 
 _TOKENS = "a rule fits a query as a whole, not some of its tokens"
@@ -23,7 +23,7 @@ _OTHER_SCHEME = "no request to a proxy has this scheme"
     ],
 )  # fmt: skip
 def test_a_host_and_a_path_are_rules(text: str, rules: list[str]) -> None:
-    assert read(read_chromium, text) == (rules, [])
+    assert read_rules(read_chromium, text) == (rules, [])
 
 
 @each_row(
@@ -54,6 +54,6 @@ def test_a_host_and_a_path_are_rules(text: str, rules: list[str]) -> None:
     ],
 )
 def test_what_no_rule_can_express_is_refused_with_the_reason(line: str, why: str) -> None:
-    rules, warnings = read(read_chromium, f"a.example\n{line}\nb.example")
+    rules, warnings = read_rules(read_chromium, f"a.example\n{line}\nb.example")
     assert rules == ["1:a.example/", "3:b.example/"]
     assert warnings == [f"2: {line}: left out: {why}"]

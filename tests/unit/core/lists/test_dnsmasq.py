@@ -7,7 +7,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.plain_lists import read_dnsmasq
 from hushlist.core.match.rule import Action
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 
@@ -29,7 +29,7 @@ from unit.rows import each_row
     ],
 )
 def test_names_that_are_answered_with_nothing_are_rules(text: str, rules: list[str]) -> None:
-    assert read(read_dnsmasq, text) == (rules, [])
+    assert read_rules(read_dnsmasq, text) == (rules, [])
 
 
 @each_row(
@@ -48,14 +48,14 @@ def test_names_that_are_answered_with_nothing_are_rules(text: str, rules: list[s
     ],
 )
 def test_what_blocks_no_name_is_left_out(line: str, warning: str) -> None:
-    rules, warnings = read(read_dnsmasq, f"local=/a.example/\n{line}\nlocal=/b.example/")
+    rules, warnings = read_rules(read_dnsmasq, f"local=/a.example/\n{line}\nlocal=/b.example/")
     assert rules == ["1:a.example/", "3:b.example/"]
     what = line[9:-1] if line in ("address=/a b/", "address=/x@y.example/") else line
     assert warnings == [f"2: {what}: left out: {warning}"]
 
 
 def test_a_tab_is_white_space() -> None:
-    assert read(read_dnsmasq, "a\tline=/x/") == (
+    assert read_rules(read_dnsmasq, "a\tline=/x/") == (
         [],
         ["1: a\\tline=/x/: left out: expected a directive such as address=/NAME/"],
     )
@@ -63,7 +63,7 @@ def test_a_tab_is_white_space() -> None:
 
 def test_directives_are_counted_by_kind() -> None:
     text = "cache-size=1\nserver=1.1.1.1\ncache-size=2\ncache-size=3"
-    assert read(read_dnsmasq, text) == (
+    assert read_rules(read_dnsmasq, text) == (
         [],
         [
             "1: cache-size=1: left out: a directive 'cache-size' (the first of 3)",
@@ -94,5 +94,5 @@ def test_a_more_specific_line_that_does_not_block_is_an_exception(tmp_path: Path
 
 
 def test_a_list_that_does_not_block_has_no_exceptions() -> None:
-    rules, warnings = read(read_dnsmasq, "server=/a.example/#", ListDefaults(action=Action.TAG))
+    rules, warnings = read_rules(read_dnsmasq, "server=/a.example/#", ListDefaults(action=Action.TAG))
     assert (rules, warnings) == ([], ["1: server=/a.example/#: left out: an exception, in a list that does not block"])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS
 from hushlist.core.lists.list_source import LONGEST_LINE, MOST_SHOWN, ListDefaults, ProblemReport
-from unit.core.lists.reading import Reader, read
+from support.readings import ListReader, read_rules
 from unit.rows import each_row
 
 STRICT = ("yaml", "hashed-uris")
@@ -37,7 +37,7 @@ WRONG = {
     "rpz": "a.example CNAME",
     "squidguard-urls": "...",
 }
-READERS: dict[str, Reader] = {name: FORMATS[name].read for name in ENTRIES}
+READERS: dict[str, ListReader] = {name: FORMATS[name].read for name in ENTRIES}
 
 
 @each_row("name", ENTRIES)
@@ -62,8 +62,8 @@ def test_every_format_of_other_people_is_tested_here() -> None:
 def test_byte_order_mark_and_line_ends_do_not_matter(name: str) -> None:
     entry, pattern = ENTRIES[name]
     rules = ([f"1:{pattern}", f"3:{pattern}"], [])
-    assert read(READERS[name], f"\ufeff{entry}\r\n\r\n{entry}\r\n") == rules
-    assert read(READERS[name], f"{entry}\n\n{entry}") == rules
+    assert read_rules(READERS[name], f"\ufeff{entry}\r\n\r\n{entry}\r\n") == rules
+    assert read_rules(READERS[name], f"{entry}\n\n{entry}") == rules
 
 
 #: format -> a comment behind an entry, and on a line of its own
@@ -83,7 +83,7 @@ def test_what_is_no_utf_8_costs_nothing_in_a_comment_and_an_entry_alone_in_an_en
         entry.encode(),
     )
     rules = [f"2:{pattern}", f"4:{pattern}"]
-    assert read(READERS[name], octets) == (rules, ["3: b'\\xe9': left out: not UTF-8"])
+    assert read_rules(READERS[name], octets) == (rules, ["3: b'\\xe9': left out: not UTF-8"])
 
 
 @each_row("name", ENTRIES)
@@ -91,14 +91,14 @@ def test_marks_that_nobody_sees_are_skipped_where_lists_were_joined(name: str) -
     entry, pattern = ENTRIES[name]
     for mark in ("\ufeff", "\u200b", "\ufeff\ufeff\u200b"):
         text = f"{mark}{entry}\n{mark}{entry}\r\n{entry}{mark}\n{mark}\n{entry[:2]}{mark}{entry[2:]}"
-        assert read(READERS[name], text) == ([f"{line}:{pattern}" for line in (1, 2, 3, 5)], [])
+        assert read_rules(READERS[name], text) == ([f"{line}:{pattern}" for line in (1, 2, 3, 5)], [])
 
 
 @each_row("name", ENTRIES)
 def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
     entry, pattern = ENTRIES[name]
     octets = b"\n".join((entry.encode(), b"x" * (LONGEST_LINE + 1), b"\xff" + entry.encode(), entry.encode()))
-    assert read(READERS[name], octets) == (
+    assert read_rules(READERS[name], octets) == (
         [f"1:{pattern}", f"4:{pattern}"],
         [f"2: line: left out: it is longer than {LONGEST_LINE} octets", "3: b'\\xff': left out: not UTF-8"],
     )
@@ -110,7 +110,7 @@ def test_a_line_of_64_kib_takes_no_time(name: str) -> None:
     entry, pattern = ENTRIES[name]
     for unit in ("x", "/", ".", "$", "$=", "(", '"', "1", "-", "|", "^", "*", "#", "@", "%25", "ü", "\\", ","):
         long = (unit * LONGEST_LINE)[: LONGEST_LINE - 20].encode()[: LONGEST_LINE - 20].decode(errors="ignore")
-        rules, _ = read(READERS[name], f"{entry}\n||{long}\n{long}\n{entry}\n")
+        rules, _ = read_rules(READERS[name], f"{entry}\n||{long}\n{long}\n{entry}\n")
         assert rules[0] == f"1:{pattern}", unit
 
 
@@ -126,7 +126,7 @@ def test_text_in_utf_16_is_an_error(name: str, encoding: str) -> None:
 @each_row("name", ENTRIES)
 def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
     wrong = WRONG.get(name, "/ /")
-    rules, warnings = read(READERS[name], f"{ENTRIES[name][0]}\n" + f"{wrong}\n" * 5000)
+    rules, warnings = read_rules(READERS[name], f"{ENTRIES[name][0]}\n" + f"{wrong}\n" * 5000)
     assert len(rules) == 1
     assert len(warnings) == MOST_SHOWN + 1
     assert warnings[-1].startswith(f"{MOST_SHOWN + 2}: {5000 - MOST_SHOWN:,} more: left out: ")
@@ -156,14 +156,14 @@ def test_any_octets_in_a_folder_s_files_give_rules_or_warnings(octets: bytes) ->
 @given(text=st.text(st.sampled_from("ab.* /#$^|@!,~=-\"'();:?"), max_size=40))
 def test_a_line_is_a_rule_a_warning_or_a_comment(text: str) -> None:
     for name in ("adblock", "dnsmasq", "chromium", "squidguard-urls"):
-        rules, warnings = read(READERS[name], text)
+        rules, warnings = read_rules(READERS[name], text)
         comment = not text.strip() or text.lstrip().startswith(("#", "!", "["))
         assert rules or warnings or comment, name
 
 
 def test_many_reasons_are_told_apart_only_up_to_a_number() -> None:
     text = "".join(f"directive-{number}=x\n" for number in range(5000))
-    _, warnings = read(READERS["dnsmasq"], text)
+    _, warnings = read_rules(READERS["dnsmasq"], text)
     assert len(warnings) == 101
     assert warnings[-1] == "101: directive-100=x: left out: other reasons (the first of 4,900)"
 
@@ -181,5 +181,5 @@ def test_many_reasons_are_told_apart_only_up_to_a_number() -> None:
     ],
 )
 def test_a_top_level_name_is_a_rule(name: str, text: str) -> None:
-    rules, warnings = read(FORMATS[name].read, text)
+    rules, warnings = read_rules(FORMATS[name].read, text)
     assert ({rule.partition(":")[2] for rule in rules}, warnings) == ({"zip/"}, [])

@@ -12,7 +12,8 @@ from hushlist.core.lists.format_detection import HEAD, detect_format, format_of_
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.policy.policy_file import list_files
 from shared import SHARED
-from unit.hostile import rules_in, seconds
+from support.engines import rules_in
+from unit.hostile import seconds
 from unit.rows import each_row
 
 DATA = SHARED / "data"

@@ -1,18 +1,18 @@
 """Plain lists of hashed URIs."""
 
+from functools import partial
+
 import pytest
 
 from hushlist.core.lists.hash_lists import read_hashed_uris
-from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.match.rule import Action, Rule
+from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.match.rule import Action
+from support.readings import read_list
 
 SHA1 = f"hashed:sha1={'0' * 40}"
 
 
-def read(octets: bytes, defaults: ListDefaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
-    report = ProblemReport("lists/x.hashed")
-    rules = list(read_hashed_uris(octets, defaults or ListDefaults(), report))
-    return rules, list(map(str, report.errors)), list(map(str, report.warnings))
+read = partial(read_list, read_hashed_uris, source="lists/x.hashed")
 
 
 def test_one_a_line_with_comments() -> None:

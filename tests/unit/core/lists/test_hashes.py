@@ -5,7 +5,7 @@ from hashlib import sha256
 from hushlist.core.lists.hash_lists import read_safebrowsing_raw, read_sha256
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.match.rule import Action
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 FULL = sha256(b"a.example/").hexdigest()
@@ -13,7 +13,7 @@ FULL = sha256(b"a.example/").hexdigest()
 
 def test_hashes_and_prefixes_in_hexadecimal_are_rules() -> None:
     text = f"# x\n{FULL}\r\n  {FULL[:8]} # why\n{FULL[:62].upper()}\n"
-    assert read(read_sha256, text) == ([f"2:sha256:{FULL}", f"3:sha256:{FULL[:8]}", f"4:sha256:{FULL[:62]}"], [])
+    assert read_rules(read_sha256, text) == ([f"2:sha256:{FULL}", f"3:sha256:{FULL[:8]}", f"4:sha256:{FULL[:62]}"], [])
 
 
 @each_row(
@@ -27,30 +27,30 @@ def test_hashes_and_prefixes_in_hexadecimal_are_rules() -> None:
     ],
 )
 def test_what_is_no_hash_is_left_out(line: str, why: str) -> None:
-    assert read(read_sha256, f"{FULL}\n{line}") == ([f"1:sha256:{FULL}"], [f"2: {line}: left out: {why}"])
+    assert read_rules(read_sha256, f"{FULL}\n{line}") == ([f"1:sha256:{FULL}"], [f"2: {line}: left out: {why}"])
 
 
 def test_a_prefix_never_allows() -> None:
     why = "only a full hash of 64 hexadecimal digits can allow, not a prefix of one"
     allow = ListDefaults(action=Action.ALLOW)
-    assert read(read_sha256, f"{FULL}\n{FULL[:8]}", allow) == (
+    assert read_rules(read_sha256, f"{FULL}\n{FULL[:8]}", allow) == (
         [f"+1:sha256:{FULL}"],
         [f"2: {FULL[:8]}: left out: {why}"],
     )
     raw = ListDefaults(action=Action.ALLOW, prefix_length=4)
-    assert read(read_safebrowsing_raw, b"abcd", raw) == ([], [f"1: 61626364: left out: {why}"])
+    assert read_rules(read_safebrowsing_raw, b"abcd", raw) == ([], [f"1: 61626364: left out: {why}"])
 
 
 @each_row("length", [4, 5, 16, 32])
 def test_raw_prefixes_are_rules_by_number(length: int) -> None:
     prefixes = sorted(sha256(b"%d" % number).digest()[:length] for number in range(9))
-    rules, warnings = read(read_safebrowsing_raw, b"".join(prefixes), ListDefaults(prefix_length=length))
+    rules, warnings = read_rules(read_safebrowsing_raw, b"".join(prefixes), ListDefaults(prefix_length=length))
     assert rules == [f"{number}:sha256:{prefix.hex()}" for number, prefix in enumerate(prefixes, 1)]
     assert warnings == []
 
 
 def test_an_empty_binary_list_has_no_rules() -> None:
-    assert read(read_safebrowsing_raw, b"", ListDefaults(prefix_length=4)) == ([], [])
+    assert read_rules(read_safebrowsing_raw, b"", ListDefaults(prefix_length=4)) == ([], [])
 
 
 @each_row(

@@ -1,15 +1,17 @@
 """YAML rule lists: every kind of rule, and every kind of error."""
 
 from datetime import date
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import DEFAULTS_KEYS
 from hushlist.core.lists.yaml_rules import read_yaml
-from hushlist.core.match.rule import Action, ExpressionHash, Rule
+from hushlist.core.match.rule import Action, ExpressionHash
+from support.readings import read_list
 from unit.core.lists.test_yaml_nodes import yaml_octets
 from unit.rows import each_row
 
@@ -21,10 +23,7 @@ RULE_KEYS = f"{PATTERNS}, match, action, category, reason, expires"
 LIST_KEYS = ", ".join(("description", "seal", *DEFAULTS_KEYS, "rules"))
 
 
-def read(text: str | bytes, defaults: ListDefaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
-    report = ProblemReport("f.yaml")
-    rules = list(read_yaml(text if isinstance(text, bytes) else text.encode(), defaults or ListDefaults(), report))
-    return rules, list(map(str, report.errors)), list(map(str, report.warnings))
+read = partial(read_list, read_yaml, source="f.yaml")
 
 
 @each_row(

@@ -19,8 +19,8 @@ from hushlist.core.match.rule_match import Match
 from hushlist.core.match.seal import SealKey
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.core.url.parts import split_generic
+from support.engines import rules_of
 from unit.core.match.plain_index import SEAL, STEADY, Given, PlainIndex, canonical, given_rules, octets_of
-from unit.hostile import rules_of
 from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")

@@ -21,8 +21,9 @@ from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.url.parts import Parts
+from support.engines import rules_of
 from unit.core.match.plain_index import STEADY, canonical, octets_of
-from unit.hostile import octets, rules_of
+from unit.hostile import octets
 from unit.rows import each_row
 
 RULES = rules_of(

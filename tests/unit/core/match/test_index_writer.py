@@ -17,8 +17,8 @@ from hushlist.core.match.index_writer import Merged, append, assemble, duplicate
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.core.match.rule_collector import CollectedPart, RunCollector
 from hushlist.core.match.sorted_runs import load
+from support.engines import rules_of
 from unit.core.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
-from unit.hostile import rules_of
 from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_collector import RunCollector
-from unit.hostile import rules_of
+from support.engines import rules_of
 
 
 def test_rules_that_fit_whole_hosts_and_ranges_are_shown_and_those_that_may_be_covered_kept() -> None:

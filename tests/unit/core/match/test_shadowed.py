@@ -20,8 +20,8 @@ from hushlist.core.match.rule_collector import Candidates, RunCollector
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.shadowed import Shadowed, find_shadowed
 from hushlist.core.url.parts import Parts
+from support.engines import rules_of
 from unit.core.match.plain_index import PlainIndex, canonical, without_duplicates
-from unit.hostile import rules_of
 from unit.rows import each_row
 
 

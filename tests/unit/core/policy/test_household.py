@@ -12,6 +12,7 @@ from hushlist.core.lists.yaml_nodes import read_document
 from hushlist.core.policy.household import HOUSEHOLD, needs
 from hushlist.core.policy.pass_through import PassThrough, read_always_decrypted, read_pass_through
 from hushlist.extensions.safe_search.safe_search import services
+from support.readings import read_node
 from unit.rows import each_row
 
 SAID = yaml.safe_load(files("hushlist.core.policy").joinpath("household.yaml").read_text(encoding="utf-8"))
@@ -19,11 +20,7 @@ PAGE = (Path(__file__).parents[4] / "rules" / "network.md").read_text(encoding="
 
 
 def read(text: str) -> tuple[PassThrough, list[str]]:
-    report = ProblemReport("p")
-    node = read_document(text.encode(), report)
-    assert node is not None
-    passed = read_pass_through(node, report, lambda *_: None)
-    return passed, [str(error) for error in report.errors]
+    return read_node(lambda *read: read_pass_through(*read, lambda *_: None), text)
 
 
 def test_one_word_passes_all_of_it_through() -> None:

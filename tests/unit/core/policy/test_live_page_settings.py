@@ -1,17 +1,13 @@
 """Who may see the live page."""
 
-from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
-from hushlist.core.policy.groups import Client, ClientConditions
+from functools import partial
+
+from hushlist.core.policy.groups import Client
 from hushlist.core.policy.proxy_settings import read_live
+from support.readings import read_node
 from unit.rows import each_row
 
-
-def read(text: str) -> tuple[ClientConditions | None, list[str]]:
-    report = ProblemReport("policy.yaml")
-    node = read_document(text.encode(), report)
-    assert node is not None
-    return read_live(node, report), [str(problem) for problem in report.errors]
+read = partial(read_node, read_live)
 
 
 @each_row(
@@ -58,7 +54,7 @@ def test_off_is_for_nobody() -> None:
 def test_what_is_wrong_is_told_with_its_line(text: str, why: str) -> None:
     _, errors = read(text)
     assert len(errors) == 1
-    assert errors[0].startswith("policy.yaml:1: ")
+    assert errors[0].startswith("p:1: ")
     assert why in errors[0]
 
 

@@ -3,20 +3,16 @@
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.policy.proxy_settings import NameAnswers
+from support.policies import read_whole
 from unit.rows import each_row
 
 IPV4, IPV6 = IPv4Address("192.0.2.80"), IPv6Address("2001:db8::80")
 
 
 def read(folder: Path, dns: str) -> tuple[NameAnswers | None, list[str]]:
-    path = folder / "policy.yaml"
-    path.write_text(f"layers: []\n{dns}\n")
-    report = ProblemReport(str(path))
-    policy = read_policy(path, report)
-    return policy and policy.name_answers, [f"{one.line}: {one.what}: {one.why}" for one in report.errors]
+    policy, errors = read_whole(folder, f"layers: []\n{dns}\n")
+    return policy.name_answers, errors
 
 
 @each_row(

@@ -17,7 +17,7 @@ from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import POLICY_KEYS
 from hushlist.core.system.files import fingerprint, write_private
 from hushlist.extensions.subscriptions.subscription import SUBSCRIPTION_KEYS
-from unit.hostile import rules_in
+from support.engines import rules_in
 from unit.rows import each_row
 
 KEYS = ", ".join(POLICY_KEYS)

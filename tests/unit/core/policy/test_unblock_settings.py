@@ -1,17 +1,13 @@
 """What a policy says of temporary unblocks."""
 
-from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
+from functools import partial
+
 from hushlist.core.policy.groups import UnblockSettings, read_unblocking
 from hushlist.extensions.unblock.credentials import hash_passphrase
+from support.readings import read_node
 from unit.rows import each_row
 
-
-def read(text: str) -> tuple[UnblockSettings | None, list[str]]:
-    report = ProblemReport("p")
-    node = read_document(text.encode(), report)
-    assert node is not None
-    return read_unblocking(node, report), list(map(str, report.errors))
+read = partial(read_node, read_unblocking)
 
 
 @each_row(

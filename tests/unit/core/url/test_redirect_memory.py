@@ -11,8 +11,8 @@ from hushlist.core.match.rule import Action
 from hushlist.core.url import comparison as module
 from hushlist.core.url.comparison import LIFETIME, LONGEST_PATH, RedirectMemory
 from hushlist.core.url.request import Request
-from unit.clock import Clock
-from unit.hostile import engine_of
+from support.clock import Clock
+from support.engines import engine_of
 from unit.rows import each_row
 
 ORIGIN = (b"http", b"h.example", 80)

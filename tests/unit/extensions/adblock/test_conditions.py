@@ -11,7 +11,7 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.extensions.adblock.conditions import Conditions, holds
 from hushlist.extensions.adblock.filter_lists import read_adblock
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 
@@ -41,7 +41,7 @@ def test_a_condition_holds_by_what_this_filter_is(text: str, expected: bool) -> 
     "text", ["", "a b", "(a", "a)", "a &&", "|| a", "a & b", "!", "()", "!" * 40 + "a", "(" * 40 + "a" + ")" * 40]
 )
 def test_a_condition_that_cannot_be_read_is_named_and_its_filters_are_not_used(text: str) -> None:
-    rules, warnings = read(read_adblock, f"||a.example^\n!#if {text}\n||b.example^\n!#endif\n||c.example^")
+    rules, warnings = read_rules(read_adblock, f"||a.example^\n!#if {text}\n||b.example^\n!#endif\n||c.example^")
     assert rules == ["1:a.example/", "5:c.example/"]
     why = "left out: a condition that cannot be read: the filters within it are not used"
     assert warnings == [f"2: {f'!#if {text}'.strip()}: {why}"]
@@ -73,7 +73,7 @@ RULES = ["1:a.example/", "3:b.example/", "10:c.example/", "11:/no-matter/", "13:
 
 
 def test_branches_are_used_as_they_hold_and_one_may_stay_open() -> None:
-    rules, warnings = read(read_adblock, TEXT)
+    rules, warnings = read_rules(read_adblock, TEXT)
     assert rules == RULES
     assert [warning.partition(":")[0] for warning in warnings] == ["4", "19"]
     assert warnings[0].endswith("are not used (the first of 3)")

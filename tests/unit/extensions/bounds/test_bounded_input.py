@@ -23,7 +23,7 @@ from hushlist.extensions.bounds.bounded_http import BoundedBuffer
 from hushlist.extensions.bounds.bounded_input import bound_input
 from hushlist.extensions.bounds.printable_log import LONGEST_LOGGED
 from hushlist.proxy.addon import Hushlist
-from unit.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied
 
 
 def test_mitmproxy_is_bounded_once() -> None:

@@ -22,7 +22,7 @@ from hushlist.proxy.connections.dns_queries import ask_filter_first
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.hook_calls import ask_the_filter
 from hushlist.proxy.service.health import is_ready
-from unit.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied
 from unit.rows import each_row
 from unit.sources import MODULES, PACKAGE, tree_of
 

@@ -15,7 +15,7 @@ from mitmproxy.test import tflow
 from hushlist.core.errors import Lines, logger_of
 from hushlist.extensions.bounds.bounded_input import bound_input
 from hushlist.proxy.addon import Hushlist
-from unit.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied
 from unit.proxy.test_printable import FORGED, assert_printable
 
 OURS = logger_of("hushlist.test_printable_log")

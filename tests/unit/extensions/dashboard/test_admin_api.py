@@ -30,7 +30,7 @@ from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.grants import WARNING
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
-from unit.clock import Clock
+from support.clock import Clock
 from unit.extensions.subscriptions.test_logged_visits import record, write_log
 from unit.rows import each_row
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.policy.policy_reader import read_policy
 from hushlist.extensions.dashboard.admin_keys import DAY, AdminPerson, Role, longest_of
+from support.policies import read_whole
 from unit.rows import each_row
 
 STORED = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
@@ -14,11 +13,8 @@ PERSON = f"{{name: a, passphrase: '{STORED}', role: view}}"
 
 
 def read(folder: Path, admin: str) -> tuple[tuple[AdminPerson, ...], list[str]]:
-    (folder / "policy.yaml").write_text(f"layers: []\nadmin: {admin}\n")
-    report = ProblemReport("policy.yaml")
-    policy = read_policy(folder / "policy.yaml", report)
-    assert policy is not None
-    return policy.admin, [str(problem) for problem in report.errors]
+    policy, errors = read_whole(folder, f"layers: []\nadmin: {admin}\n")
+    return policy.admin, [f"policy.yaml:{error}" for error in errors]
 
 
 def test_people_have_a_name_a_passphrase_and_a_role(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hushlist.extensions.dashboard.admin_store import MOST_SESSIONS, SESSION, Ac
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock.store import open_store
 from postgres import IN_FILE
-from unit.clock import Clock
+from support.clock import Clock
 
 ANNA, MAX = (AdminPerson(name, f"scrypt${name}", Role.MANAGE) for name in ("anna", "max"))
 ACCOUNT = Account("anna", Role.MANAGE, "192.0.2.7")

@@ -15,14 +15,15 @@ from urllib.parse import quote
 
 import pytest
 from mitmproxy import exceptions, http
-from mitmproxy.test import taddons, tflow
+from mitmproxy.test import taddons
 
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.proxy_settings import FailureCause
 from hushlist.extensions.dashboard import dashboard_server
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import TEXTS, live_texts
-from unit.mitmproxied import GUARDS, own_answer
+from support.flows import flow_of
+from support.mitmproxied import GUARDS, own_answer
 from unit.rows import each_row
 
 DATA = {"X-Hushlist": "live"}
@@ -46,14 +47,6 @@ def use(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> Callabl
         context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode=mode)
 
     return use
-
-
-def flow_of(url: str, method: str = "GET", client: str = "127.0.0.1", **headers: str) -> http.HTTPFlow:
-    flow = tflow.tflow(req=http.Request.make(method, url))
-    flow.request.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
-    flow.client_conn.peername = (client, 50000)
-    flow.client_conn.sni = flow.request.host if flow.request.scheme == "https" else None
-    return flow
 
 
 def asked(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from mitmproxy import http
-from mitmproxy.test import tflow
 
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import live_texts
-from unit.mitmproxied import mitmproxied, own_answer
+from support.flows import flow_of
+from support.mitmproxied import mitmproxied, own_answer
 from unit.proxy.outline import outline
 
 Start = Callable[..., Hushlist]
@@ -38,20 +38,13 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         (tmp_path / "policy.yaml").write_text(f"timezone: Asia/Kathmandu\nlog: {log}\n{layers}\n")
         context.configure(addon, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
         for url in ("http://ads.example/a?secret", "http://www.ads.example/", "http://fine.example/"):
-            flow = flow_of(url, "10.9.8.7")
+            flow = flow_of(url, client="10.9.8.7")
             addon.requestheaders(flow)
         assert addon.runtime.journal is None or addon.runtime.journal.flush(30)
         return addon
 
     with mitmproxied(addon) as context:
         yield start
-
-
-def flow_of(url: str, client: str = "127.0.0.1", **headers: str) -> http.HTTPFlow:
-    flow = tflow.tflow(req=http.Request.make("GET", url))
-    flow.request.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
-    flow.client_conn.peername = (client, 50000)
-    return flow
 
 
 def get(hushlist: Hushlist, path: str, **more: str) -> http.Response:

@@ -23,7 +23,7 @@ from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.dashboard.setup_page import SetupPage, device_of, is_direct, proxy_address
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import TEXTS
-from unit.mitmproxied import GUARDS, mitmproxied, own_answer
+from support.mitmproxied import GUARDS, mitmproxied, own_answer
 from unit.proxy.outline import outline
 from unit.rows import each_row
 

@@ -12,7 +12,7 @@ from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.fleet import proxy_records
 from hushlist.extensions.fleet.proxy_records import GONE, KEPT, STALE, ProxyRecord, ProxyRecords, age, troubles
 from hushlist.extensions.unblock.store import StoreError, open_store
-from unit.clock import Clock
+from support.clock import Clock
 from unit.rows import each_row
 
 NOW = 1_000_000.0

@@ -2,7 +2,7 @@
 
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.extensions.formats.csv_column import read_csv
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 _URLHAUS = (
@@ -46,7 +46,7 @@ _PHISHTANK = (
     ],
 )
 def test_one_column_holds_the_rules(text: str, rules: list[str]) -> None:
-    assert read(read_csv, text) == (rules, [])
+    assert read_rules(read_csv, text) == (rules, [])
 
 
 @each_row(
@@ -64,7 +64,7 @@ def test_one_column_holds_the_rules(text: str, rules: list[str]) -> None:
     ],
 )
 def test_a_record_that_cannot_be_read_is_left_out(record: str, warning: str) -> None:
-    rules, warnings = read(read_csv, f"id,url\n1,http://a.example/\n{record}\n3,http://b.example/")
+    rules, warnings = read_rules(read_csv, f"id,url\n1,http://a.example/\n{record}\n3,http://b.example/")
     assert rules == ["2:a.example/", "4:b.example/"]
     assert warnings == [f"3: {warning}"]
 
@@ -85,7 +85,7 @@ def test_a_table_that_makes_no_rule_and_json_are_errors(text: str) -> None:
 
 @each_row("text", ["id,url\n", "# nothing today\n", "# id,url\n\n"])
 def test_a_table_without_a_record_is_a_warning(text: str) -> None:
-    assert read(read_csv, text) == ([], [" list: it has no record, but comments or the names of columns"])
+    assert read_rules(read_csv, text) == ([], [" list: it has no record, but comments or the names of columns"])
 
 
 _THREATFOX = (
@@ -117,11 +117,11 @@ _RULES = ["5:a.example/x", "6:b.example/", "7:192.0.2.1/"]
     ],
 )
 def test_names_and_separators_are_told(text: str, rules: list[str]) -> None:
-    assert read(read_csv, text) == (rules, [])
+    assert read_rules(read_csv, text) == (rules, [])
 
 
 def test_a_url_that_goes_over_several_lines_is_left_out() -> None:
-    rules, warnings = read(read_csv, 'url\nhttp://a.example/\n"http://b.example/\nhttp://c.example/\n')
+    rules, warnings = read_rules(read_csv, 'url\nhttp://a.example/\n"http://b.example/\nhttp://c.example/\n')
     assert rules == ["2:a.example/"]
     assert len(warnings) == 1
     assert warnings[0].startswith("3: http://b.example/")
@@ -131,7 +131,7 @@ def test_a_url_that_goes_over_several_lines_is_left_out() -> None:
 def test_a_quote_that_stays_open_costs_a_bounded_part_of_the_list() -> None:
     filling = "x" * 999 + "\n"
     text = 'id,url\n1,"http://x.example\n' + filling * 150 + "2,http://a.example/\n"
-    rules, warnings = read(read_csv, text)
+    rules, warnings = read_rules(read_csv, text)
     assert rules == ["153:a.example/"]
     assert warnings[0].startswith("2: lines 2 to 13")
     assert warnings[0].endswith(": left out: they are no records of a table")

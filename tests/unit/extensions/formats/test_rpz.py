@@ -5,7 +5,7 @@ import pytest
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action
 from hushlist.extensions.formats.rpz import read_rpz
-from unit.core.lists.reading import read
+from support.readings import read_rules
 from unit.rows import each_row
 
 HEAD = "$TTL 2h;\n$ORIGIN rpz.example.\n@ SOA a.example. b.example. ( 1 12h ; serial\n 15m 3w 2h )\n  NS a.example.\n"
@@ -43,8 +43,8 @@ HEAD = "$TTL 2h;\n$ORIGIN rpz.example.\n@ SOA a.example. b.example. ( 1 12h ; se
     ],
 )  # fmt: skip
 def test_names_without_an_answer_are_rules(text: str, rules: list[str]) -> None:
-    assert read(read_rpz, HEAD + text) == (rules, [])
-    assert read(read_rpz, (HEAD + text).replace("\n", "\r\n")) == (rules, [])
+    assert read_rules(read_rpz, HEAD + text) == (rules, [])
+    assert read_rules(read_rpz, (HEAD + text).replace("\n", "\r\n")) == (rules, [])
 
 
 @each_row(
@@ -58,7 +58,7 @@ def test_names_without_an_answer_are_rules(text: str, rules: list[str]) -> None:
     ],
 )
 def test_a_zone_s_name_is_that_of_its_soa_or_its_first_record_s_origin(head: str) -> None:
-    rules, warnings = read(read_rpz, head + "\na.example CNAME .\n$ORIGIN org.rpz.example.\nb CNAME .")
+    rules, warnings = read_rules(read_rpz, head + "\na.example CNAME .\n$ORIGIN org.rpz.example.\nb CNAME .")
     assert rules[0].partition(":")[2] == "a.example/"
     assert warnings or rules[1].partition(":")[2] == "b.org/"
     assert bool(warnings) == (not head.count("rpz.example"))
@@ -90,7 +90,7 @@ def test_a_zone_s_name_is_that_of_its_soa_or_its_first_record_s_origin(head: str
     ],
 )
 def test_other_records_are_left_out(line: str, warning: str) -> None:
-    rules, warnings = read(read_rpz, f"{HEAD}a.example CNAME .\n{line}\nb.example CNAME .")
+    rules, warnings = read_rules(read_rpz, f"{HEAD}a.example CNAME .\n{line}\nb.example CNAME .")
     assert rules == ["6:a.example/", "8:b.example/"]
     assert warnings == [f"7: {line}: left out: {warning}"]
 
@@ -98,12 +98,12 @@ def test_other_records_are_left_out(line: str, warning: str) -> None:
 @pytest.mark.parametrize("owner", ["x\\.y.example", "x.example/y", "x@y.example"])
 def test_an_owner_that_is_no_host_is_left_out(owner: str) -> None:
     warnings = [f"6: {owner}: left out: a domain has neither user nor path"]
-    assert read(read_rpz, f"{HEAD}{owner} CNAME .") == ([], warnings)
+    assert read_rules(read_rpz, f"{HEAD}{owner} CNAME .") == ([], warnings)
 
 
 def test_a_parenthesis_that_stays_open_costs_a_bounded_part_of_the_list() -> None:
     filling = "; " + "x" * 998 + "\n"
-    rules, warnings = read(read_rpz, "x.example CNAME ( .\n" + filling * 80 + "a.example CNAME .\ny ( \n")
+    rules, warnings = read_rules(read_rpz, "x.example CNAME ( .\n" + filling * 80 + "a.example CNAME .\ny ( \n")
     assert rules == ["82:a.example/"]
     why = "left out: its parenthesis is not closed"
     assert warnings == [f"1: x.example CNAME ( .: {why}", f"83: y (: {why}"]
@@ -117,12 +117,12 @@ def test_a_name_is_not_passed_where_the_zone_blocks_what_else_its_rule_fits(
     lines = [f"{passed} CNAME rpz-passthru.", f"{blocked} CNAME ."]
     lines = lines if passes_first else lines[::-1]
     line = 6 + lines.index(f"{passed} CNAME rpz-passthru.")
-    rules, warnings = read(read_rpz, HEAD + "\n".join([*lines, "y.example CNAME rpz-passthru."]))
+    rules, warnings = read_rules(read_rpz, HEAD + "\n".join([*lines, "y.example CNAME rpz-passthru."]))
     assert rules == [f"{13 - line}:x.example/", "+8:y.example/"]
     why = "the zone passes a name, or all below it, and blocks the other; a rule fits both"
     assert warnings == [f"{line}: {passed} CNAME rpz-passthru.: left out: {why}"]
 
 
 def test_a_list_that_does_not_block_has_no_exceptions() -> None:
-    found = read(read_rpz, "a.example CNAME rpz-passthru.", ListDefaults(action=Action.TAG))
+    found = read_rules(read_rpz, "a.example CNAME rpz-passthru.", ListDefaults(action=Action.TAG))
     assert found == ([], ["1: a.example CNAME rpz-passthru.: left out: rpz-passthru, in a list that does not block"])

@@ -14,8 +14,8 @@ from hushlist.extensions.formats.squidguard_lists import (
     read_squidguard_urls,
 )
 from shared import SHARED
-from unit.core.lists.reading import Reader, read
-from unit.hostile import rules_in
+from support.engines import rules_in
+from support.readings import ListReader, read_rules
 from unit.rows import each_row
 
 
@@ -29,21 +29,21 @@ from unit.rows import each_row
     ],
 )
 def test_an_entry_of_urls_is_a_page_and_what_lies_below_it(text: str, rules: list[str]) -> None:
-    assert read(read_squidguard_urls, text) == (rules, [])
+    assert read_rules(read_squidguard_urls, text) == (rules, [])
 
 
 def test_a_domain_may_have_a_redirection_behind_it() -> None:
     text = "a.example\nb.example http://other.example/%u\n.C.Example\tx y\nd/e f\n"
-    rules, warnings = read(read_squidguard_domains, text)
+    rules, warnings = read_rules(read_squidguard_domains, text)
     assert rules == ["1:a.example/", "2:b.example/", "3:c.example/"]
     assert warnings == ["4: d/e: left out: a domain has neither user nor path"]
 
 
 @pytest.mark.parametrize("reader", [read_squidguard_domains, read_squidguard_urls])
-def test_a_file_of_another_format_is_noticed(reader: Reader) -> None:
+def test_a_file_of_another_format_is_noticed(reader: ListReader) -> None:
     text = "0.0.0.0 a.example\n0 b.example\n::1 localhost # x\nc.example CNAME .\nd.example 60 IN A 0.0.0.0"
     hosts, zone = "left out: it is a line of a hosts file", "left out: it is a line of a zone (rpz)"
-    assert read(reader, text) == (
+    assert read_rules(reader, text) == (
         [],
         [
             f"1: 0.0.0.0 a.example: {hosts}",
@@ -54,11 +54,11 @@ def test_a_file_of_another_format_is_noticed(reader: Reader) -> None:
         ],
     )
     # a redirection is no name
-    assert read(reader, "127.0.0.1 http://other.example/")[0][0] == "1:127.0.0.1/"
+    assert read_rules(reader, "127.0.0.1 http://other.example/")[0][0] == "1:127.0.0.1/"
 
 
 def test_expressions_are_reported_with_their_number() -> None:
-    assert read(read_squidguard_expressions, "# x\na|b\n\nc+") == (
+    assert read_rules(read_squidguard_expressions, "# x\na|b\n\nc+") == (
         [],
         ["2: a|b: left out: a regular expression (the first of 2)"],
     )

@@ -10,7 +10,7 @@ from hushlist.extensions.journal.log_files import CURRENT
 from hushlist.extensions.journal.log_identifiers import base32
 from hushlist.extensions.journal.log_record import LogFields, LogRecord
 from hushlist.extensions.journal.log_writer import LogWriter
-from unit.hostile import engine_of
+from support.engines import engine_of
 
 #: 2026-12-24T22:30:00.250Z
 EVE = 1_798_151_400.25

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from hushlist.extensions.journal.log_copies import CopySink, syslog_message
 from hushlist.extensions.journal.log_files import CURRENT
 from hushlist.extensions.journal.log_record import LogFields, Privacy, lost_record, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
+from support.waiting import wait_until
 from unit.extensions.journal.samples import EVE, fill, lines_of, record
 
 LOOPBACK = "127.0.0.1"
@@ -75,19 +75,12 @@ class Frames:
                 self.messages.append(stream.read(int(count)))
 
     def wait(self, number: int) -> list[bytes]:
-        wait_for(lambda: len(self.messages) >= number)
+        wait_until(lambda: len(self.messages) >= number)
         return self.messages
 
     def close(self) -> None:
         self._connection.shutdown(socket.SHUT_RDWR)
         self._thread.join(PATIENCE)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def number_of_lines(folder: Path) -> int:
@@ -137,12 +130,12 @@ def test_a_server_that_comes_back_gets_the_rest_in_order(writer: Callable[..., L
     first.close()
     for one in records[300:]:
         journal.write(one)
-    wait_for(lambda: journal.fault is not None)
+    wait_until(lambda: journal.fault is not None)
     assert f"syslog+tcp://{LOOPBACK}:{first.port}" in str(journal.fault)
     second = Frames(first.port)
     assert references(second.wait(600)) == [one.reference for one in records[300:]]
     assert journal.flush(PATIENCE)
-    wait_for(lambda: journal.fault is None)
+    wait_until(lambda: journal.fault is None)
 
 
 @pytest.mark.slow
@@ -157,8 +150,8 @@ def test_a_server_that_reads_nothing_delays_neither_files_nor_callers(
         for start in range(0, 6000, 1000):
             for number in range(start, start + 1000):
                 journal.write(record(number=number))
-            wait_for(lambda: number_of_lines(tmp_path) == number + 1)  # noqa: B023  it is waited for here
-        wait_for(lambda: journal.waiting == 2000)  # of the copy: the rest will be told of
+            wait_until(lambda: number_of_lines(tmp_path) == number + 1)  # noqa: B023  it is waited for here
+        wait_until(lambda: journal.waiting == 2000)  # of the copy: the rest will be told of
         stuck.set()
 
 
@@ -172,7 +165,7 @@ def test_what_did_not_fit_is_told_to_the_server(
     for start in range(0, 300, 50):
         for number in range(start, start + 50):
             journal.write(record(number=number))
-        wait_for(lambda: number_of_lines(tmp_path) == number + 1)  # noqa: B023  it is waited for here
+        wait_until(lambda: number_of_lines(tmp_path) == number + 1)  # noqa: B023  it is waited for here
     told = Frames(port).wait(101)
     assert references(told[:100]) == [record(number=number).reference for number in range(100)]
     severity, last = parsed(told[100])

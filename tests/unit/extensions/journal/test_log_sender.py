@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,20 +32,14 @@ from hushlist.extensions.journal.log_record import LogFields, to_line
 from hushlist.extensions.journal.log_sender import SPOOL, DatabaseSender, Spool
 from hushlist.extensions.journal.log_writer import LogWriter
 from postgres import GROUP, Server
-from unit.clock import Clock
+from support.clock import Clock
+from support.waiting import wait_until
 from unit.extensions.journal.samples import EVE, record
 from unit.extensions.journal.test_log_database import _FILTERS, _RECORDS, keep
 
 pytestmark = GROUP
 #: a port at which nothing listens for long
 AWAY = "postgresql://127.0.0.1:1/none"
-
-
-def wait_for(is_so: Callable[[], object], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.01)
 
 
 def records(number: int, day: str = "2026-12-24") -> list[LogFields]:
@@ -66,7 +58,7 @@ def send(address: PostgresAddress, folder: Path, found: list[LogFields], now: fl
     own = sender(address, folder, now)
     if found:
         own.spool.append([(fields, to_line(fields)) for fields in found], EVE)
-    wait_for(lambda: own.is_done)
+    wait_until(lambda: own.is_done)
     own.close(60)
 
 
@@ -112,12 +104,12 @@ def test_what_was_written_while_the_database_was_away_arrives_once_and_in_order(
         postgres.stop()
         for start in range(0, 2500, 100):
             own.spool.append([(fields, to_line(fields)) for fields in found[start : start + 100]], EVE)
-        wait_for(lambda: own.fault)
+        wait_until(lambda: own.fault)
         assert str(database) in (own.fault or "")
         assert "s3cr" not in (own.fault or "")
     finally:
         postgres.start()
-    wait_for(lambda: own.is_done)
+    wait_until(lambda: own.is_done)
     assert references(database) == [fields["reference"] for fields in found]
     assert own.fault is None
     assert [*(tmp_path / SPOOL).iterdir()] == []
@@ -148,7 +140,7 @@ def test_what_a_killed_process_left_is_sent_by_the_next_and_nothing_twice(
     done = subprocess.run([sys.executable, "-c", _KILLED, database.url, tmp_path], env=environment, check=False)
     assert done.returncode == 9
     own = sender(database, tmp_path)
-    wait_for(lambda: len(references(database)) >= 100)
+    wait_until(lambda: len(references(database)) >= 100)
     own.close(60)
     assert sorted(map(str, references(database))) == [f"{number:010}" for number in range(100)]
     assert [*(tmp_path / SPOOL).iterdir()] == []
@@ -162,7 +154,7 @@ def test_what_is_sent_twice_is_there_once(tmp_path: Path, database: PostgresAddr
         odd = b'%032x {"time": "2026-W48-2"}\n%032x []\n' % (97, 98)  # days that no partition has
         (tmp_path / SPOOL / name).write_bytes(odd + lines + b"half a line")
     own = sender(database, tmp_path)
-    wait_for(lambda: not [*(tmp_path / SPOOL).iterdir()], 20)  # at once, and not when it looks the next time
+    wait_until(lambda: not [*(tmp_path / SPOOL).iterdir()], 20)  # at once, and not when it looks the next time
     own.close(60)
     assert len(references(database)) == 10
 
@@ -213,14 +205,14 @@ def test_a_file_that_somebody_removes_holds_up_no_other(
     try:
         postgres.stop()
         own.spool.append([(first, to_line(first))], EVE)
-        wait_for(lambda: own.fault)
+        wait_until(lambda: own.fault)
         (path,) = own.spool.sealed(everything=False)
         own.spool.append([(others[0], to_line(others[0]))], EVE)
         path.unlink()
     finally:
         postgres.start()
     own.spool.append([(others[1], to_line(others[1]))], EVE)
-    wait_for(lambda: own.is_done)
+    wait_until(lambda: own.is_done)
     own.close(60)
     assert references(database) == [fields["reference"] for fields in others]
 
@@ -281,7 +273,7 @@ def test_a_partition_is_a_day_and_old_days_are_dropped(
     for found in (*(records(3, f"{day:%Y-%m-%d}") for day in days), []):
         send(database, tmp_path, found, (now + timedelta(days=ahead)).timestamp())  # a process tidies after its start
     kept = [(f"decisions_{day:%Y%m%d}",) for day in days[1:]]
-    wait_for(lambda: postgres.execute(partitions, name=name) == kept)
+    wait_until(lambda: postgres.execute(partitions, name=name) == kept)
     assert len(references(database)) == 9
 
 

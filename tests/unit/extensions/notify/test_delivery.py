@@ -17,7 +17,7 @@ from hushlist.extensions.notify import delivery
 from hushlist.extensions.notify.delivery import DeliveryError, deliver
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.extensions.notify.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
-from unit.core.compile.https_origin import write_chain
+from support.https_origin import write_chain
 from unit.extensions.notify.servers import LOOPBACK, HttpServer, SmtpServer, listening
 from unit.rows import each_row
 

@@ -14,7 +14,7 @@ from hushlist.extensions.notify import notifier
 from hushlist.extensions.notify.delivery import DeliveryError
 from hushlist.extensions.notify.notifier import MOST_NOTICES, MOST_OF_CLIENT, WITHIN, Notice, Notifier
 from hushlist.extensions.notify.notify_channels import Channel, CommandChannel
-from unit.clock import Clock
+from support.clock import Clock
 
 PATIENCE = 60
 ONE, OTHER = CommandChannel(("/bin/one", "secret")), CommandChannel(("/bin/other",))

@@ -16,7 +16,7 @@ from hushlist.core.policy.groups import Client
 from hushlist.core.url.request import Request
 from hushlist.extensions.quotas.quota_meter import QuotaMeter
 from hushlist.proxy.addon import Hushlist
-from unit.mitmproxied import ProxyConnections, mitmproxied
+from support.mitmproxied import ProxyConnections, mitmproxied
 
 GAMES = "hrn://c.example/games"
 NOON = 1_800_000_000.0

@@ -43,7 +43,7 @@ from hushlist.extensions.safe_browsing.wire_format import decode_message, encode
 from hushlist.extensions.subscriptions.list_outcome import ListUpdate, Outcome
 from hushlist.extensions.subscriptions.list_update import update_lists
 from hushlist.tools.squid.helper import AccessList, SquidHelper
-from unit.core.compile.prefix_server import PrefixServer
+from support.prefix_server import PrefixServer
 
 SECRET = "AIzaSyNobodyMaySeeThis"
 BAD, PATH, MORE = b"bad.example/", b"site.example/bad/", b"more.example/"

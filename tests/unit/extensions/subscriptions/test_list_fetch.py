@@ -15,7 +15,7 @@ import zstandard
 from hushlist.core.errors import FetchError
 from hushlist.extensions.subscriptions import list_fetch
 from hushlist.extensions.subscriptions.list_fetch import Fetched, fetch
-from unit.core.compile.https_origin import Handler, HttpsOrigin, Page
+from support.https_origin import Handler, HttpsOrigin, Page
 from unit.rows import each_row
 
 LIST = b"blocked.example\n" * 1000

@@ -26,7 +26,7 @@ from hushlist.extensions.subscriptions.list_outcome import ListUpdate, Outcome
 from hushlist.extensions.subscriptions.list_store import ListStore
 from hushlist.extensions.subscriptions.list_update import update_lists
 from hushlist.extensions.subscriptions.minisign import SecretKey
-from unit.core.compile.https_origin import Handler, HttpsOrigin, Page
+from support.https_origin import Handler, HttpsOrigin, Page
 from unit.extensions.subscriptions.test_logged_visits import record, write_log
 from unit.rows import each_row
 

@@ -10,6 +10,7 @@ from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.extensions.subscriptions.minisign import PublicKey
 from hushlist.extensions.subscriptions.subscription import SubscribedList
+from support.policies import read_whole
 from unit.rows import each_row
 
 URL = "https://lists.example/ads.hosts"
@@ -24,12 +25,8 @@ def _no_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(folder: Path, entry: str) -> tuple[tuple[SubscribedList, ...], list[str]]:
     """The lists that are fetched, and the errors."""
-    path = folder / "policy.yaml"
-    path.write_text(f"layers:\n- name: lists\n  lists:\n  - {{{entry}}}\n")
-    report = ProblemReport(str(path))
-    policy = read_policy(path, report)
-    assert policy is not None
-    return policy.subscribed, [f"{problem.line}: {problem.what}: {problem.why}" for problem in report.errors]
+    policy, errors = read_whole(folder, f"layers:\n- name: lists\n  lists:\n  - {{{entry}}}\n")
+    return policy.subscribed, errors
 
 
 def test_a_list_may_have_all_that_a_file_has(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock.overrides import Overrides
-from unit.clock import Clock
-from unit.proxied import *  # noqa: F403 - its fixtures
+from support.clock import Clock
+from support.proxied import *  # noqa: F403 - its fixtures
 
 
 @pytest.fixture

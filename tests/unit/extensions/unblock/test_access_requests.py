@@ -29,7 +29,7 @@ from hushlist.extensions.unblock.access_requests import (
 from hushlist.extensions.unblock.overrides import MOST_GRANTS, Overrides
 from hushlist.extensions.unblock.store import StoreError, open_store
 from postgres import IN_FILE
-from unit.clock import Clock
+from support.clock import Clock
 from unit.rows import each_row
 
 PUPIL = "192.0.2.7"

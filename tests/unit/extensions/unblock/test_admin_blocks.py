@@ -17,7 +17,7 @@ from hushlist.extensions.unblock import overrides as module
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS
 from hushlist.extensions.unblock.overrides import FRESHNESS, Overrides
 from hushlist.extensions.unblock.store import StoreError
-from unit.clock import Clock
+from support.clock import Clock
 
 WEB, GAMES = "hrn://c.example/web", "hrn://c.example/web/games"
 KID, OTHER = Client("10.0.1.7", "jo"), Client("10.0.0.7")

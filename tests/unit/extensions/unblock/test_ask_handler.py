@@ -24,11 +24,10 @@ from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of, requ
 from hushlist.extensions.unblock.credentials import LIFETIME
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.store import StoreError
-from hushlist.proxy import runtime
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import HIDDEN
-from unit.clock import Clock
-from unit.mitmproxied import mitmproxied
+from support.clock import Clock, addon_clock
+from support.mitmproxied import mitmproxied
 
 GAMES = "hrn://c.example/games"
 PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
@@ -37,11 +36,7 @@ URL = "http://games.example/chess?a=b"
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(runtime, "time", clock)
-    monkeypatch.setattr("hushlist.core.decide.engine.time", clock)
-    monkeypatch.setattr("hushlist.core.decide.known_hosts.time", clock)
-    return clock
+    return addon_clock(monkeypatch)
 
 
 @pytest.fixture

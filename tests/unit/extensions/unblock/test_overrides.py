@@ -29,7 +29,7 @@ from hushlist.extensions.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MO
 from hushlist.extensions.unblock.store import StoreError
 from hushlist.extensions.unblock.wrong_tries import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError, locks
 from postgres import IN_FILE
-from unit.clock import Clock
+from support.clock import Clock
 from unit.hostile import seconds
 from unit.rows import each_row
 

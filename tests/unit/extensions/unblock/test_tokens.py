@@ -13,7 +13,7 @@ from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock import overrides as module
 from hushlist.extensions.unblock.credentials import LIFETIME, TokenError, TokenFault, Tokens
 from hushlist.extensions.unblock.overrides import Overrides
-from unit.clock import Clock
+from support.clock import Clock
 from unit.rows import each_row
 
 CLIENT, URL, PURPOSE = "192.0.2.7", "http://h.example/a?q", "passphrase"

@@ -22,11 +22,11 @@ from hushlist.extensions.unblock.credentials import LIFETIME
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.store import UNBLOCKS, StoreError
 from hushlist.extensions.unblock.unblock_handler import PATH
-from hushlist.proxy import runtime
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import KEY
 from hushlist.proxy.service.health import warnings_of
-from unit.mitmproxied import add_proxy_options, mitmproxied
+from support.clock import Clock, addon_clock
+from support.mitmproxied import add_proxy_options, mitmproxied
 
 PASSPHRASE = "open sesame"
 with pytest.MonkeyPatch.context() as patch:
@@ -36,22 +36,10 @@ GAMES = "hrn://c.example/web/games"
 PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
 
 
-class Clock:
-    """Seconds since the epoch, as a test says."""
-
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(runtime, "time", clock)
-    monkeypatch.setattr("hushlist.core.decide.engine.time", clock)
-    monkeypatch.setattr("hushlist.core.decide.known_hosts.time", clock)
+    clock = addon_clock(monkeypatch)
+    clock.now = time.time()
     return clock
 
 

@@ -13,7 +13,7 @@ from mitmproxy import connection, ctx
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import open_files
 from hushlist.proxy.connections.open_files import OpenFiles, most_files
-from unit.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied
 
 resource = pytest.importorskip("resource", reason="on Windows, sockets are no files")
 

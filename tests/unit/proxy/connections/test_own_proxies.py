@@ -17,7 +17,7 @@ from hushlist.extensions.fleet.proxy_records import GONE, ProxyRecord
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol
-from unit.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied
 from unit.rows import each_row
 
 OTHER, MORE, GONE_PORT, ELSEWHERE, OWN, FRONT = 8082, 8092, 8083, 8084, 8081, 8080

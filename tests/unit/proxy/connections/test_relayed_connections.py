@@ -23,7 +23,7 @@ from hushlist.core.url.request import Request
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import AT_ONCE
-from unit.mitmproxied import ProxyConnections, mitmproxied
+from support.mitmproxied import ProxyConnections, mitmproxied
 
 
 class Proxied(ProxyConnections):

@@ -31,7 +31,7 @@ from hushlist.proxy.connections import certificate_pinning, tunnels
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.runtime import Runtime
-from unit.mitmproxied import add_proxy_options, client_of
+from support.mitmproxied import add_proxy_options, client_of
 from unit.rows import each_row
 
 POLICY = """

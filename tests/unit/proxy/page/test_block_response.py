@@ -19,7 +19,7 @@ from hushlist.proxy.page.block_response import (
     failure,
 )
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
-from unit.hostile import engine_of, judgement_of
+from support.engines import engine_of, judgement_of
 from unit.rows import each_row
 
 

@@ -22,7 +22,7 @@ from hushlist.extensions.subscriptions.list_store import ListState
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import HEALTH_PATHS, Health, HealthPort
-from unit.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied
 
 URL = "https://lists.example/ads.hosts"
 

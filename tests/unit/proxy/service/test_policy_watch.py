@@ -35,7 +35,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.policy_watch import PolicyUpdate
-from unit.mitmproxied import add_proxy_options
+from support.mitmproxied import add_proxy_options
 
 PATIENCE = 10
 

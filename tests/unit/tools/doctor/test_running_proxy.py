@@ -15,7 +15,7 @@ from hushlist.extensions.dashboard import dashboard_server
 from hushlist.tools.doctor import running_proxy
 from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.tools.doctor.running_proxy import examine_proxy
-from unit.core.compile.https_origin import write_chain
+from support.https_origin import write_chain
 
 LISTENING = "  sl  local_address rem_address   st\n"
 READY = b'{"ok": true, "reason": "it is ready"}'

@@ -16,7 +16,7 @@ from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, default_prefix_length, hide
 from hushlist.tools.publish.list_writer import ListHead, as_yaml
-from unit.hostile import engine_of
+from support.engines import engine_of
 
 
 def hidden_of(folder: Path, name: str, text: str, kind: HashKind = HashKind.SHA256, **how: object) -> HiddenList:

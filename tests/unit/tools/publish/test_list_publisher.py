@@ -21,7 +21,7 @@ from hushlist.tools.publish.list_publisher import (
     open_histories,
     read_publication,
 )
-from unit.core.compile.in_process import InProcess
+from support.in_process import InProcess
 
 PATIENCE = 60.0
 

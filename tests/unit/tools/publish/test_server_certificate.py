@@ -14,7 +14,7 @@ import pytest
 from hushlist.tools.publish import list_server
 from hushlist.tools.publish.list_server import ListServer, ServerLimits, keep_fresh, read_certificate
 from hushlist.tools.publish.safebrowsing_service import SafeBrowsingService
-from unit.core.compile.https_origin import write_chain
+from support.https_origin import write_chain
 
 
 class _EndError(Exception):

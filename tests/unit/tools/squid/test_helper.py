@@ -24,7 +24,8 @@ from hushlist.core.url.hashed_uri import HashKey, hash_uri
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.tools.squid import helper as helper_module
 from hushlist.tools.squid.helper import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, serve
-from unit.hostile import as_squid_escapes, engine_of, octets, rules_of, seconds
+from support.engines import engine_of, rules_of
+from unit.hostile import as_squid_escapes, octets, seconds
 from unit.rows import each_row
 
 RULES = r"""

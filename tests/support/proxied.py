@@ -10,7 +10,7 @@ import pytest
 from mitmproxy import ctx
 
 from hushlist.extensions.notify.notifier import Notice
-from unit.core.compile.in_process import InProcess
+from support.in_process import InProcess
 
 # mitmproxy's test helpers load every addon of mitmproxy, and with these libraries that warn of themselves.
 with warnings.catch_warnings():
@@ -18,7 +18,7 @@ with warnings.catch_warnings():
     from mitmproxy.test import taddons
 
     from hushlist.proxy.addon import Hushlist
-    from unit.mitmproxied import mitmproxied
+    from support.mitmproxied import mitmproxied
 
 
 #: the fixtures

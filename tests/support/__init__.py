@@ -1,0 +1,1 @@
+"""What tests of all rooms are built with, each thing once: policies, engines, texts, flows, clocks, servers."""

@@ -1,0 +1,51 @@
+"""What a reader makes of a text, with what it complains about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.lists.yaml_nodes import YamlNode, read_document
+from hushlist.core.match.rule import Action, Rule, RuleBlock, each_rule
+
+Read = TypeVar("Read")
+ListReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
+NO_WILDCARD = "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"
+
+
+def as_octets(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def node_of(text: str | bytes, report: ProblemReport | None = None) -> YamlNode:
+    """The node of a text that is YAML."""
+    node = read_document(as_octets(text), report or ProblemReport("p"))
+    assert node is not None
+    return node
+
+
+def read_node(
+    reader: Callable[[YamlNode, ProblemReport], Read], text: str | bytes, source: str = "p"
+) -> tuple[Read, list[str]]:
+    """What a reader of a node makes of a text, and the errors."""
+    report = ProblemReport(source)
+    read = reader(node_of(text, report), report)
+    return read, [str(error) for error in report.errors]
+
+
+def read_list(
+    reader: ListReader, text: str | bytes, defaults: ListDefaults | None = None, source: str = "f"
+) -> tuple[list[Rule], list[str], list[str]]:
+    """``(rules, errors, warnings)`` of a list."""
+    report = ProblemReport(source)
+    rules = list(each_rule(reader(as_octets(text), defaults or ListDefaults(), report)))
+    return rules, [str(error) for error in report.errors], [str(warning) for warning in report.warnings]
+
+
+def read_rules(*reading: Any) -> tuple[list[str], list[str]]:
+    """``(rules, warnings)``: a rule as "line:pattern", with a "+" in front where it allows; there are no errors."""
+    rules, errors, warnings = read_list(*reading)
+    assert errors == []
+    shown = [f"{'+' if rule.terms.action is Action.ALLOW else ''}{rule.line}:{rule.pattern}" for rule in rules]
+    return shown, [warning.removeprefix("f:") for warning in warnings]
