@@ -64,13 +64,6 @@ def test_gives_the_policy_and_its_index(policy: Path) -> None:
     assert [match.text for match in index.find(split_web(b"http://x.ads.example/"))] == ["ads.example/"]
 
 
-def test_compiles_one_policy_after_the_other(policy: Path) -> None:
-    background = BackgroundCompiler()
-    first = background.compile(policy)[1].source
-    policy.with_name("ads.hosts").write_text("0.0.0.0 other.example\n")
-    assert background.compile(policy)[1].source != first
-
-
 def test_problems_come_back_as_they_are(policy: Path) -> None:
     policy.write_text("layers:\n- {name: lists, lists: [none.yaml, bad.yaml]}\n")
     bad = policy.with_name("bad.yaml")
@@ -88,13 +81,6 @@ def test_problems_come_back_as_they_are(policy: Path) -> None:
     assert error.files == {policy: fingerprint(policy), bad: fingerprint(bad), policy.with_name("none.yaml"): None}
 
 
-def test_a_policy_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    missing = tmp_path / "none.yaml"
-    error = error_of(missing)
-    assert str(error) == f"{missing}: No such file or directory"
-    assert error.files == {missing: None}
-
-
 @pytest.mark.parametrize("name", ["policy é.yaml", "-c.yaml", os.fsdecode(b"policy\xff.yaml"), "a\nb.yaml"])
 def test_any_file_s_name_will_do(policy: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
@@ -103,11 +89,6 @@ def test_any_file_s_name_will_do(policy: Path, name: str, monkeypatch: pytest.Mo
         pytest.skip("there can be no such file here")
     monkeypatch.chdir(policy.parent)
     assert len(BackgroundCompiler().compile(Path(name))[1]) == 1
-
-
-def test_a_name_that_no_file_can_have_is_an_error() -> None:
-    (problem,) = error_of(Path("a\0b.yaml")).problems
-    assert (problem.what, problem.why) == ("compile", "no other process can be started: embedded null byte")
 
 
 @pytest.mark.parametrize(
@@ -179,22 +160,6 @@ def test_a_policy_that_never_stands_still_is_an_error(policy: Path, asking: Call
     assert str(error_of(policy)) == f"{policy}: it changes again and again while it is read"
 
 
-def test_it_finds_the_package_whether_that_is_installed_or_not(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # an interpreter of its own, without the packages' folder: it can know "hushlist" from PYTHONPATH alone
-    given = os.pathsep.join(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
-    monkeypatch.setenv("PYTHONPATH", given)
-    popen, seen = subprocess.Popen, []
-
-    def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
-        seen.append(options)
-        return popen([command[0], "-S", *command[1:]], **options)  # type: ignore[call-overload,no-any-return]
-
-    monkeypatch.setattr(module.subprocess, "Popen", start)
-    assert len(BackgroundCompiler().compile(policy)[1]) == 1
-    package = Path(module.__file__).parents[3]
-    assert seen[0]["env"]["PYTHONPATH"].split(os.pathsep)[0] == str(package)  # type: ignore[index]
-
-
 @pytest.mark.parametrize("name", ["json.py", "yaml.py", "hushlist.py"])
 def test_what_lies_in_the_working_folder_is_no_code_of_ours(
     policy: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -211,28 +176,6 @@ def test_it_has_the_lowest_priority(policy: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "argv", ["", "update", str(policy)])
     module.main()
     assert lowered == [19]
-
-
-_INTERRUPTED = """
-import os, signal, time
-from hushlist.core.compile import background_compiler as module
-
-def interrupt(path, jobs):
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(60)
-
-module.compile_policy = interrupt
-module.main()
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
-def test_an_interrupted_process_ends_without_a_word(
-    policy: Path, asking: Callable[[str], None], capfd: pytest.CaptureFixture[str]
-) -> None:
-    asking(_INTERRUPTED)
-    assert str(error_of(policy)) == f"{policy}: compile: the process that compiles ended with code -2"
-    assert capfd.readouterr() == ("", "")
 
 
 # -- lists that are fetched --------------------------------------------------------------------------------------------
@@ -312,33 +255,6 @@ def stopped(policy: Path, until: Callable[[BackgroundCompiler], bool]) -> str:
 def test_stop_ends_a_compile_that_waits(policy: Path, asking: Callable[[str], None]) -> None:
     asking("import time; time.sleep(60)")
     message = stopped(policy, lambda background: background._process is not None)
-    assert message == f"{policy}: compile: the process that compiles ended with code -9"
-
-
-_WITH_PROCESSES = """
-import sys, time
-from pathlib import Path
-from hushlist.core.compile import policy_compiler as module
-from hushlist.core.compile import list_chunks
-
-def wait(*_, **__):
-    Path(sys.argv[2]).with_name("waits").touch()
-    time.sleep(60)
-
-list_chunks.FEW = 0
-module._collect = wait
-module.compile_policy(Path(sys.argv[2]), jobs=2)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="what is written here goes to processes that are copies")
-def test_stop_ends_the_processes_of_the_process_too(
-    policy: Path, asking: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # They hold its output open, so that whoever reads that would wait for them.
-    monkeypatch.setenv("PYTHONPATH", str(Path(module.__file__).parents[3]))
-    asking(_WITH_PROCESSES)
-    message = stopped(policy, lambda _: policy.with_name("waits").exists())
     assert message == f"{policy}: compile: the process that compiles ended with code -9"
 
 

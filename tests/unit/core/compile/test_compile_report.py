@@ -1,13 +1,9 @@
 """The report of compiling, for people and as JSON."""
 
-import json
-from dataclasses import asdict
-
 import pytest
 
 from hushlist.core.compile.compile_report import CompileReport, ListReport
 from hushlist.core.errors import Problem
-from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.match.index_writer import index_of
 
 
@@ -18,11 +14,6 @@ def report() -> CompileReport:
     return CompileReport([ads, own], [Problem("ads.hosts", 7, "a b", "left out: there is white space in it")])
 
 
-def test_the_total_is_the_sum_of_all(report: CompileReport) -> None:
-    assert report.total == ListReport("2 files", 1_234_570, 1_234_563, 5, 2, 40)
-    assert CompileReport([], []).total == ListReport("0 files")
-
-
 def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileReport) -> None:
     assert list(report.table()) == [
         "     read       kept  duplicates  refused  covered",
@@ -31,24 +22,6 @@ def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileRepor
         "1,234,570  1,234,563           5        2       40  2 files",
         "covered in ads.hosts: line 1",
     ]
-
-
-def test_json_gives_the_same_report(report: CompileReport) -> None:
-    plain = json.loads(report.to_json())
-    assert plain == asdict(report)
-    assert plain["lists"][1] == asdict(report.lists[1])
-    assert plain["warnings"] == [asdict(report.warnings[0])]
-
-
-@pytest.mark.parametrize(
-    "octets", [None, b"", b"[]", b"{}", b'{"lists": [{}], "warnings": []}', b"\xff", b"[" * 100_000]
-)
-def test_an_index_without_a_report_says_so(octets: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = index_of([])
-    if octets is not None:
-        monkeypatch.setattr(type(index), "section", lambda *_: octets)
-    with pytest.raises(IndexFileError, match="its report cannot be read"):
-        CompileReport.of(index)
 
 
 def test_an_index_gives_the_report_that_it_holds(report: CompileReport, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,8 @@ import pytest
 from hushlist.core.compile import policy_compiler as compiling
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import compile_policy
-from hushlist.core.match import index_writer
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.system.files import lock_file
-from hushlist.core.system.package_code import digest_on_disk
 
 HOUR = 60 * 60
 
@@ -144,15 +142,6 @@ def test_where_there_is_no_place_at_all_it_is_an_error_that_may_pass_and_nothing
     assert [*temporary.iterdir()] == []
 
 
-def test_a_home_that_cannot_be_found_is_an_error_where_nothing_else_will_do(
-    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spoil_by_missing_home(monkeypatch, tmp_path)
-    with pytest.raises(PolicyError, match=r"\Acache: folder: Could not determine home directory\.\Z") as caught:
-        compile_policy(policy, may_do_without=False)
-    assert policy in caught.value.files
-
-
 @pytest.mark.skipif(os.name != "posix", reason="users as POSIX has them")
 def test_another_user_s_folder_is_not_believed(cache: IndexCache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.make()
@@ -179,18 +168,6 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_its_name(policy: Path, tm
     assert file.read_text() == "a file"
 
 
-def test_a_full_disk_is_an_error_that_names_the_folder(
-    policy: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("hushlist.core.compile.list_chunks.RunCollector", fail)
-    with pytest.raises(PolicyError) as caught:
-        compile_policy(policy, cache=cache)
-    assert str(caught.value) == f"{cache.folder}: it cannot be used: No space left on device"
-
-
 @pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_folder_and_files_are_the_user_s_own(policy: Path, cache: IndexCache, mask: int) -> None:
@@ -212,23 +189,6 @@ def test_the_same_lists_are_compiled_once(policy: Path, cache: IndexCache, build
         os.utime(path, (1, 1))
     assert index_of(policy, cache) == first
     assert len(builds) == 1
-
-
-def test_what_is_known_is_reported_as_when_it_was_compiled(policy: Path, cache: IndexCache, builds: list[Path]) -> None:
-    (policy.parent / "a.hosts").write_text("0.0.0.0 a.example\n0.0.0.0 a.example\n0.0.0.0 a b c|d\n0.0.0.0 co.uk\n")
-    first, second = (compile_policy(policy, cache=cache) for _ in range(2))
-    assert len(builds) == 1
-    assert second.report == first.report
-    assert second.policy == first.policy
-    assert second.index.directory == first.index.directory
-
-
-def test_what_the_index_does_not_hold_does_not_count(policy: Path, cache: IndexCache, builds: list[Path]) -> None:
-    first = index_of(policy, cache)
-    policy.write_text("unparsable: pass\nlayers:\n- {name: lists, lists: [a.hosts, b.hosts]}\n- name: empty\n")
-    assert index_of(policy, cache) == first
-    assert len(builds) == 1
-    assert [layer.name for layer in compile_policy(policy, cache=cache).policy.layers] == ["lists", "empty"]
 
 
 def _content(folder: Path) -> None:
@@ -303,16 +263,6 @@ def test_a_change_of_the_popular_domains_is_compiled(policy: Path, cache: IndexC
     assert len(keys) == 6
 
 
-def test_warnings_of_the_popular_domains_are_those_of_the_file_that_was_given(
-    policy: Path, cache: IndexCache, tmp_path: Path
-) -> None:
-    for text in ("a b\nx.example", "x.example\na b"):
-        popular = tmp_path / "popular.csv"
-        popular.write_text(text)
-        (warning,) = compile_policy(policy, cache=cache, popular=popular).report.warnings
-        assert (warning.source, warning.line) == (str(popular), text.split("\n").index("a b") + 1)
-
-
 def test_another_version_of_the_code_compiles_anew(
     policy: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch, builds: list[Path]
 ) -> None:
@@ -320,16 +270,6 @@ def test_another_version_of_the_code_compiles_anew(
     monkeypatch.setattr(compiling, "_code", lambda: "other code")
     assert index_of(policy, cache) != first
     assert len(builds) == 2
-
-
-def test_the_code_s_digest_is_that_of_every_module(tmp_path: Path) -> None:
-    folder = tmp_path / "hushlist" / "policy"
-    folder.mkdir(parents=True)
-    digests = [digest_on_disk(folder.parent)]
-    for name, text in (("compile.py", "a"), ("compile.py", "b"), ("../url.py", "a"), ("../url.py", "")):
-        (folder / name).write_text(text)
-        digests.append(digest_on_disk(folder.parent))
-    assert len(set(digests)) == len(digests)
 
 
 @pytest.mark.parametrize("package", ["idna", "PyYAML", "publicsuffixlist"])
@@ -379,18 +319,6 @@ def test_an_index_that_cannot_be_used_is_compiled_anew_silently(
     assert index.read_bytes() == whole
     assert len(builds) == 2
     assert (caplog.records, capsys.readouterr()) == ([], ("", ""))
-
-
-def test_an_index_without_a_report_is_compiled_anew(policy: Path, cache: IndexCache, builds: list[Path]) -> None:
-    index = index_of(policy, cache)
-    other = compiling.Index.open(index)
-    del other.directory.sections["report"]
-    with (cache.folder / "other").open("w+b") as file:
-        file.write(index.read_bytes()[: -len(other.directory.to_json())])
-        index_writer._write_directory(file, other.directory)
-    (cache.folder / "other").replace(index)
-    assert compile_policy(policy, cache=cache).report.total.kept == 2
-    assert len(builds) == 2
 
 
 def test_an_index_that_is_in_use_is_never_written_to(policy: Path, cache: IndexCache) -> None:
@@ -449,26 +377,6 @@ def test_of_indexes_that_are_too_large_together_those_used_last_stay(
     assert {*cache.folder.iterdir()} == {*lately[:left]}
 
 
-def test_however_large_they_are_an_index_stays_that_may_be_about_to_be_opened(
-    cache: IndexCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hushlist.core.compile.index_cache.MOST_OCTETS", 0)
-    cache.make()
-    new = [cache.path(key(number)) for number in range(6)]
-    for path in new:
-        path.write_bytes(b"index")
-    cache.tidy()
-    assert {*cache.folder.iterdir()} == {*new}
-
-
-def test_an_index_that_is_used_again_stays(policy: Path, cache: IndexCache) -> None:
-    index = aged(index_of(policy, cache), 100)
-    others = [aged(cache.path(key(20 + number)), 2 + number) for number in range(4)]
-    assert index_of(policy, cache) == index  # from the cache
-    cache.tidy()
-    assert {*cache.folder.iterdir()} == {index, *others[:3], cache.folder / "lists"}
-
-
 def test_what_a_writer_left_that_was_ended_is_removed_by_the_next(
     policy: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -495,20 +403,6 @@ def test_what_a_writer_left_that_was_ended_is_removed_by_the_next(
         cache.tidy()
         assert {*folder.glob("compiling-*")} == {Path(living), new}
         assert (new / "run").read_text() == "rows"
-
-
-def test_without_locks_what_a_writer_left_is_removed_after_an_hour(
-    cache: IndexCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(37, "No locks available")
-
-    monkeypatch.setattr("hushlist.core.compile.index_cache.lock_file", refuse)
-    with cache.writing() as living:
-        for hours, is_there in ((0.5, True), (2, False)):
-            aged(Path(living), hours)
-            cache.tidy()
-            assert Path(living).exists() is is_there
 
 
 def _named(folder: Path) -> list[Path]:
@@ -550,21 +444,6 @@ def files_in(folder: Path) -> list[Path]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
-def test_a_link_in_the_cache_s_place_leads_to_nothing_that_is_removed_or_written(
-    policy: Path, tmp_path: Path, elsewhere: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = files_in(elsewhere)
-    (tmp_path / "hushlist").symlink_to(elsewhere, target_is_directory=True)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    IndexCache().tidy()
-    compiled = compile_policy(policy).let_go()
-    assert any(problem.why.endswith("it is a link, which is not followed") for problem in compiled.report.warnings)
-    with pytest.raises(PolicyError, match="it is a link, which is not followed"):
-        compile_policy(policy, may_do_without=False)
-    assert files_in(elsewhere) == before
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
 def test_a_link_that_comes_into_the_cache_s_place_while_it_is_tidied_is_not_followed(
     cache: IndexCache, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -584,22 +463,6 @@ def test_a_link_that_comes_into_the_cache_s_place_while_it_is_tidied_is_not_foll
     assert [path.name for path in files_in(moved)] == [path.name for path in own[:4]]
 
 
-def test_links_in_the_cache_lead_to_nothing_that_is_removed(cache: IndexCache, elsewhere: Path) -> None:
-    before = files_in(elsewhere)
-    try:
-        (cache.make() / "compiling-link0000").symlink_to(elsewhere, target_is_directory=True)
-        (cache.folder / f"{key(1)}.index").symlink_to(elsewhere / f"{key(1)}.index")
-        left = cache.folder / "compiling-left0000"
-        left.mkdir()
-        (left / "link").symlink_to(elsewhere, target_is_directory=True)
-    except OSError:
-        pytest.skip("no symbolic links here")
-    aged(left, 2)
-    cache.tidy()
-    assert files_in(elsewhere) == before
-    assert not left.exists()
-
-
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
 def test_another_user_s_files_are_neither_removed_nor_believed(
     policy: Path, cache: IndexCache, builds: list[Path]
@@ -613,13 +476,6 @@ def test_another_user_s_files_are_neither_removed_nor_believed(
     assert index_of(policy, cache) == index
     assert index.stat().st_uid == 0
     assert len(builds) == 2
-
-
-def test_compiling_tidies(policy: Path, cache: IndexCache) -> None:
-    cache.make()
-    old = [aged(cache.path(key(10 + number)), 2 + number) for number in range(6)]
-    index = index_of(policy, cache)
-    assert {*cache.folder.iterdir()} == {index, *old[:4], cache.folder / "lists"}
 
 
 def test_what_another_process_removes_meanwhile_is_no_error(
@@ -641,14 +497,3 @@ def test_what_another_process_removes_meanwhile_is_no_error(
     monkeypatch.undo()
     assert len([*cache.folder.iterdir()]) == 4
     cache.touch("gone")
-
-
-def test_where_the_platform_knows_no_handles_of_folders_it_is_tidied_by_its_path(
-    cache: IndexCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache.make()
-    for number in range(6):
-        aged(cache.path(key(number)), 2 + number)
-    monkeypatch.setattr(os, "supports_dir_fd", set())
-    cache.tidy()
-    assert len([*cache.folder.iterdir()]) == 4

@@ -43,8 +43,3 @@ def test_where_many_lines_differ_more_are_looked_at_with_them(tmp_path: Path) ->
     short = shorten(before, after, tmp_path)
     assert short is not None
     assert [len(path.read_bytes().splitlines()) for path in short] == [2000 + 500, 2000]
-
-
-def test_where_most_lines_differ_nothing_is_shorter(tmp_path: Path) -> None:
-    before, after = written(tmp_path / "a", *range(40_000)), written(tmp_path / "b", *range(40_000, 80_000))
-    assert shorten(before, after, tmp_path) is None

@@ -75,14 +75,6 @@ def test_results_and_problems_are_in_the_order_of_the_lists_whatever_is_read_fir
     assert steps[-1] == (sum(own.length for own in lists),) * 2
 
 
-def test_the_digest_is_that_of_the_whole_file(tmp_path: Path) -> None:
-    digests = set()
-    for last in (b"x", b"y"):
-        (tmp_path / "list").write_bytes(b"a" * 2 * list_chunks.PIECE + last)
-        digests.add(chunk_list(listed(tmp_path / "list", "safebrowsing-raw")).digest)
-    assert len(digests) == 2
-
-
 @given(
     st.lists(st.sampled_from([b"a\n", b"\n", b"bb\n", b"a" * 7 + b"\n", b"a" * 40 + b"\n", b"end"]), max_size=12),
     st.integers(1, 30),

@@ -4,32 +4,28 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hushlist.core.compile import list_chunks, worker_processes
+from hushlist.core.compile import list_chunks
 from hushlist.core.compile import policy_compiler as module
 from hushlist.core.compile.compile_report import ListReport
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import Compiled, compile_policy
 from hushlist.core.errors import Problem
 from hushlist.core.lists.list_formats import FORMATS
-from hushlist.core.match.expressions import expressions
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Expression, Rule
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.url.parts import split_web
-from hushlist.core.url.request import canonical_forms, request_of
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
 from shared import SHARED
 from support.engines import rules_in
 from unit.rows import each_row
 
 UT1, HOSTS = SHARED / "data" / "ut1", SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"
-POPULAR = SHARED / "data" / "domains" / "opendns-top-10k.txt"
 
 
 @pytest.fixture
@@ -179,42 +175,6 @@ def test_every_entry_is_kept_or_a_duplicate_or_refused(form: str, compiled: Call
     assert len(found.index) == own.kept
 
 
-def test_lists_are_counted_each_for_itself_and_together(compiled: Callable[..., Compiled]) -> None:
-    found = compiled({f"{form}.list": text for form, (text, _) in TEXTS.items()})
-    assert [numbers(own) for own in found.report.lists] == [expected for _, expected in TEXTS.values()]
-    assert numbers(found.report.total) == tuple(map(sum, zip(*(own for _, own in TEXTS.values()), strict=True)))
-    assert len(found.index) == found.report.total.kept
-    assert found.index.directory.rules == {"lists": found.report.total.kept}
-
-
-def test_what_another_list_has_is_no_duplicate(compiled: Callable[..., Compiled]) -> None:
-    found = compiled({"a.hosts": "0.0.0.0 x.example\n", "b.hosts": "0.0.0.0 x.example\n"})
-    assert [numbers(own) for own in found.report.lists] == [(1, 1, 0, 0)] * 2
-
-
-def test_a_list_that_is_named_twice_is_kept_once(tmp_path: Path, cache: IndexCache) -> None:
-    (tmp_path / "a.hosts").write_text("0.0.0.0 x.example\n0.0.0.0 y.example\n")
-    policy = write_policy(tmp_path, "a.hosts", "a.hosts", "{file: a.hosts, reason: other}")
-    found = compile_policy(policy, cache=cache)
-    assert [numbers(own) for own in found.report.lists] == [(2, 2, 0, 0), (2, 0, 2, 0), (2, 2, 0, 0)]
-    assert len(found.index) == 4
-
-
-def test_a_policy_without_rules_has_an_index_that_finds_nothing(compiled: Callable[..., Compiled]) -> None:
-    assert len(compiled({}).index) == 0
-    found = compiled({"a.hosts": "", "b.yaml": "rules: []"})
-    assert [numbers(own) for own in found.report.lists] == [(0, 0, 0, 0)] * 2
-    assert found.index.find(split_web(b"http://a.example/")) == []
-
-
-def test_rules_are_counted_by_layer(tmp_path: Path, cache: IndexCache) -> None:
-    (tmp_path / "a.hosts").write_text("0.0.0.0 x.example\n0.0.0.0 x.example\n")
-    (tmp_path / "b.hosts").write_text("0.0.0.0 x.example\n0.0.0.0 y.example\n")
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("layers: [{name: a, lists: [a.hosts]}, {name: none}, {name: b, lists: [b.hosts, a.hosts]}]")
-    assert compile_policy(policy, cache=cache).index.directory.rules == {"a": 1, "b": 3}
-
-
 # -- rules that are covered --------------------------------------------------------------------------------------------
 
 
@@ -240,12 +200,6 @@ def test_a_duplicate_is_not_counted_as_covered(
         monkeypatch.setattr(list_chunks, "PIECE", piece)
         found = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {piece}"))
         assert [(own.kept, own.duplicates, own.covered) for own in found.report.lists] == [(3, 3, 2)] * 2
-
-
-def test_rules_with_other_terms_are_covered_each_for_itself(compiled: Callable[..., Compiled]) -> None:
-    rules = ("x.a.example", "{expression: x.a.example, reason: why}", "{expression: x.a.example, action: tag}")
-    found = compiled({"a.yaml": f"rules: [a.example, {', '.join(rules)}]"})
-    assert (found.report.total.kept, found.report.total.covered) == (4, 2)
 
 
 def test_a_rule_of_another_category_is_not_covered(compiled: Callable[..., Compiled]) -> None:
@@ -274,13 +228,6 @@ def test_what_is_broad_is_a_warning_with_file_and_line(compiled: Callable[..., C
         "b.yaml:2: 10.0.0.0/8: a whole address range: it covers 16,777,216 addresses, and the whole of 10.0.0.0/8 "
         "(private use)",
     ]
-
-
-def test_popular_domains_that_are_not_there_are_an_error(tmp_path: Path, cache: IndexCache) -> None:
-    policy, missing = write_policy(tmp_path), tmp_path / "none.csv"
-    with pytest.raises(PolicyError) as caught:
-        compile_policy(policy, cache=cache, popular=missing)
-    assert str(caught.value) == f"{missing}: No such file or directory"
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -362,17 +309,6 @@ def test_a_file_that_vanishes_while_it_is_read_is_an_error_of_that_file(
     ]
 
 
-def test_more_pieces_than_can_be_numbered_are_an_error(
-    tmp_path: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n" * 5)
-    monkeypatch.setattr(list_chunks, "PIECE", 1)
-    monkeypatch.setattr(list_chunks, "MOST_PARTS", 5)
-    monkeypatch.setattr(module, "read_lists", None)  # nothing is read
-    with pytest.raises(PolicyError, match=r"policy\.yaml: lists: they have more than 4 files and pieces of files"):
-        compile_policy(write_policy(tmp_path, "a.hosts"), cache=cache)
-
-
 # -- pieces and processes ----------------------------------------------------------------------------------------------
 
 
@@ -417,19 +353,6 @@ def test_errors_are_the_same_whether_a_list_is_cut_or_not(
         errors.append(caught.value.problems)
     assert errors[0] == errors[1]
     assert [problem.line for problem in errors[0]] == [1, 3, 5, 6]
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_a_list_in_utf_16_is_one_error_whether_it_is_cut_or_not(
-    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, encoding: str
-) -> None:
-    mark = b"\xfe\xff" if encoding.endswith("be") else b""
-    for size in (1 << 20, 1):
-        monkeypatch.setattr(list_chunks, "PIECE", size)
-        with pytest.raises(PolicyError) as caught:
-            compiled({"a.hosts": mark + ("0.0.0.0 a.example\n" * 3).encode(encoding)})
-        (problem,) = caught.value.problems
-        assert (problem.line, problem.what) == (1, "byte order mark")
 
 
 def python(code: str, policy: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -484,11 +407,6 @@ def test_several_processes_give_the_same_index_as_one(
     assert index.read_bytes() == Path(one.index.source).read_bytes()
 
 
-def test_where_there_are_threads_processes_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_processes.threading, "active_count", lambda: 2)
-    assert worker_processes.process_context().get_start_method() == "spawn"
-
-
 _DYING = """
 import os, sys
 from pathlib import Path
@@ -517,87 +435,10 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     assert [*(tmp_path / "hushlist").iterdir()] == []
 
 
-def test_progress_is_told_in_growing_numbers(
-    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(list_chunks, "PIECE", 30)
-    steps: list[tuple[str, int, int]] = []
-    texts = {"a.hosts": "0.0.0.0 a.example\n" * 9, "b.yaml": "rules: [b.example, {address: 192.0.2.0/24}]"}
-    compiled(texts, progress=lambda *step: steps.append(step))
-    octets = sum(map(len, texts.values()))
-    assert list(dict.fromkeys(what for what, _, _ in steps)) == ["read", "sorted", "compared"]
-    for what in ("read", "sorted", "compared"):
-        own = [(done, total) for name, done, total in steps if name == what]
-        assert own == sorted(set(own))
-        assert own[-1][0] == own[-1][1]
-        assert own[-1][1] == octets or what != "read"
-    steps.clear()
-    compiled(texts, progress=lambda *step: steps.append(step))
-    assert steps == []  # it was in the cache
-
-
 # -- as live traffic is ------------------------------------------------------------------------------------------------
 
 
-@each_row(
-    ("entry", "url"),
-    [
-        ("bücher.example", "http://xn--bcher-kva.example/"),
-        ("BÜCHER。example", "http://b%C3%BCcher.example/"),
-        ("xn--bcher-kva.example", "http://bücher.example/"),
-        ("0x7f.1", "http://127.0.0.1/"),
-        ("[::ffff:192.0.2.7]", "http://192.0.2.7/"),
-        ("a.example/%7Euser/../x%2fy", "http://a.example/x%2Fy"),
-        ("a.example//x//y", "http://a.example/x/y"),
-        ("a..example.", "http://a.example/"),
-        ("under_score.example", "http://UNDER_score.example/"),
-        ("☃.example", "http://xn--n3h.example/x"),
-    ],
-)
-@each_row("form", ["urls", "yaml"])
-def test_an_entry_is_canonical_as_live_traffic_is(
-    form: str, entry: str, url: str, compiled: Callable[..., Compiled]
-) -> None:
-    text = f"{entry}\n" if form == "urls" else f"rules: ['{entry}']"
-    found = compiled({f"{form}.list": text})
-    assert numbers(found.report.total) == (1, 1, 0, 0)
-    request = request_of(url.encode())
-    (canonical,) = canonical_forms(request, request.hosts[0])
-    assert [match.rule.line for match in found.index.find(canonical)] == [1]
-
-
 # -- other people's lists ----------------------------------------------------------------------------------------------
-
-
-def _recounted(found: Compiled) -> Iterator[tuple[int, int, int]]:
-    """For every list: kept, duplicates, covered; by the rules themselves, all of which block."""
-    (layer,) = found.policy.layers
-    by_file = [rules_in(replace(layer, lists=(file,))) for file in layer.lists]
-    every = {value for rules in by_file for value, _ in hosts_of(rules)}
-    for rules in by_file:
-        own = dict.fromkeys((rule.pattern, rule.terms) for rule in rules)
-        covered = 0
-        for pattern, _ in own:
-            assert isinstance(pattern, Expression)
-            labels = pattern.value.partition(b"/")[0].split(b".")
-            above = (b".".join(labels[at:]) + b"/" for at in range(1, len(labels) - 1))
-            broader = {*expressions(split_web(b"http://" + pattern.value)), *above}
-            covered += not every.isdisjoint(broader - {pattern.value})
-        yield len(own), len(rules) - len(own), covered
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not UT1.is_dir() or not HOSTS.is_file(), reason="no ../shared/data; see HUSHLIST_SHARED")
-def test_real_lists_are_counted_as_a_slow_recount_does(tmp_path: Path, cache: IndexCache) -> None:
-    folders = sorted(path.parent for path in UT1.rglob("domains") if path.stat().st_size < 300_000)
-    policy = write_policy(tmp_path, *(f"'{folder}'" for folder in folders), f"'{HOSTS}'")
-    found = compile_policy(policy, cache=cache, popular=POPULAR if POPULAR.is_file() else None)
-    assert len(found.report.lists) >= 2
-    assert [(own.kept, own.duplicates, own.covered) for own in found.report.lists] == [*_recounted(found)]
-    for own in (*found.report.lists, found.report.total):
-        assert own.read == own.kept + own.duplicates + own.refused
-    assert len(found.index) == found.report.total.kept
-    assert found.report.total.kept > 1000
 
 
 def test_a_badfilter_takes_back_rules_for_hosts_of_the_adblock_lists_of_its_layer(

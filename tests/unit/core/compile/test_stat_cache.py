@@ -18,7 +18,6 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.stat_cache import SETTLED, load_policy
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.policy_file import PolicyError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no time of the last change of status")
 
@@ -125,21 +124,6 @@ def test_what_is_held_back_is_remembered_until_it_is_accepted(
     assert (accepted.held, names(index), len(compiled)) == ({}, {"b.example"}, 3)
 
 
-def test_a_limit_that_is_changed_is_seen(policy: Path, compiled: list[object]) -> None:
-    text = policy.read_text()
-    for gate in ("on", "on", "off", "off", "{loses: 10%}"):
-        policy.write_text(f"gate: {gate}\n{text}")
-        load_policy(policy)
-    assert len(compiled) == 3
-
-
-def test_a_list_that_is_gone_is_an_error(policy: Path) -> None:
-    load_policy(policy)
-    (policy.parent / "a.domains").unlink()
-    with pytest.raises(PolicyError, match="there is no such file"):
-        load_policy(policy)
-
-
 def _shorter(cache: IndexCache, index: Path) -> None:
     index.write_bytes(index.read_bytes()[:-1])
 
@@ -210,16 +194,6 @@ def test_a_policy_file_that_changed_just_now_is_read_and_its_lists_are_not(
     assert compiled == [policy]
 
 
-def test_a_policy_file_that_is_a_list_too_is_looked_at(tmp_path: Path, compiled: list[object]) -> None:
-    path = tmp_path / "policy.yaml"
-    path.write_text(f"layers: [{{name: lists, lists: [{{file: {path}, format: dnsmasq}}]}}]\n")
-    load_policy(path)
-    time.sleep(0.02)
-    path.write_text(path.read_text() + "# changed\n")
-    load_policy(path)
-    assert len(compiled) == 2
-
-
 def test_what_the_command_compiles_is_recorded_unless_it_has_warnings_of_its_own(
     policy: Path, compiled: list[object], tmp_path: Path
 ) -> None:
@@ -232,13 +206,6 @@ def test_what_the_command_compiles_is_recorded_unless_it_has_warnings_of_its_own
     assert main(["compile", "--policy", str(policy)]) == 0
     assert names(load_policy(policy)[1]) == {"b.example", "c.example"}
     assert compiled == [policy] * 3
-
-
-def test_without_a_cache_lists_are_read_each_time(policy: Path, compiled: list[object], cache: IndexCache) -> None:
-    cache.make().chmod(0o777)
-    for number in (1, 2):
-        assert names(load_policy(policy)[1]) == {"a.example", "b.example"}
-        assert len(compiled) == number
 
 
 def test_records_are_private_and_tidied_up(policy: Path, cache: IndexCache) -> None:

@@ -1,6 +1,5 @@
 """Categories of which the policy says something, and no rule is."""
 
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -76,16 +75,3 @@ def test_a_group_that_says_so_for_everybodys_category_is_not_told(tmp_path: Path
     assert not list(ineffective_schedules(compiled.policy, compiled.index))
     compiled = compiled_of(tmp_path, f"{NIGHT}\n{groups}", RULES)
     assert len(list(ineffective_schedules(compiled.policy, compiled.index))) == 1
-
-
-@pytest.mark.slow
-def test_many_deep_categories_are_looked_at_one_level_at_a_time(tmp_path: Path) -> None:
-    deep = "".join("/" + "a" * 20 for _ in range(31))
-    rules = "".join(f"- {{expression: h{n}.example, category: 'hrn://c.example/{n}{deep}'}}\n" for n in range(1000))
-    compiled = compiled_of(tmp_path, "categories: {hrn://c.example/999: pass}", f"rules:\n{rules}")
-    tracemalloc.start()
-    try:
-        assert not list(unused_categories(compiled.policy, compiled.index))
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20  # all levels at once would be 13 MB
-    finally:
-        tracemalloc.stop()

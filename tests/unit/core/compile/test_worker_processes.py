@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from hushlist.core.compile import worker_processes
-from hushlist.core.compile.worker_processes import Tell, WorkerError, Workers, default_jobs
-from hushlist.core.url.parts import split_web
+from hushlist.core.compile.worker_processes import Tell, WorkerError, Workers
 
 
 @pytest.fixture(autouse=True)
@@ -40,13 +39,6 @@ def test_tasks_are_taken_as_they_are_needed(jobs: int) -> None:
             assert len(taken) <= number + 8
 
 
-def test_progress_is_told_of_each_result() -> None:
-    steps: list[tuple[str, int, int]] = []
-    with Workers(1, lambda *step: steps.append(step)) as workers:
-        assert list(workers.map("done", str.upper, ["a", "b"])) == ["A", "B"]
-    assert steps == [("done", 1, 2), ("done", 2, 2)]
-
-
 def add(state: list[int], task: int, tell: Tell) -> None:
     state.append(task)
     tell(task)
@@ -72,15 +64,6 @@ def test_what_is_raised_for_a_task_is_raised_here(jobs: int) -> None:
             list(workers.apply(int, ["1", "a", "2"]))
         assert jobs == 1 or "in _serve" in caught.value.__notes__[0]
         assert list(workers.apply(int, ["3"])) == [3]
-
-
-def parse(url: bytes) -> bytes | None:
-    return split_web(url).host
-
-
-def test_errors_of_this_package_keep_their_message() -> None:
-    with Workers(2) as workers, pytest.raises(WorkerError, match="'mailto:me': "):
-        list(workers.apply(parse, [b"http://h.example/", b"mailto:me"]))
 
 
 def end(task: int) -> int:
@@ -111,7 +94,3 @@ def test_no_process_is_left_behind() -> None:
         next(results)
         assert len(set(multiprocessing.active_children()) - before) == 2
     assert set(multiprocessing.active_children()) == before
-
-
-def test_there_is_a_core_for_every_process() -> None:
-    assert 1 <= default_jobs() <= (os.cpu_count() or 1)

@@ -82,12 +82,6 @@ def test_tags_of_every_match_in_every_layer_are_collected() -> None:
     ]
 
 
-def test_matches_are_in_the_order_of_layers_the_most_specific_first() -> None:
-    both = f"{rule('h.example', 'block')},{rule('www.h.example/a/', 'tag')}"
-    found = [(match.rule.terms.layer, match.text) for match in decision_of(both, both).matches]
-    assert found == [(layer, text) for layer in ("layer 1", "layer 2") for text in ("www.h.example/a/", "h.example/")]
-
-
 DECISIONS = [
     Decision(Action.BLOCK, b"blocked"),
     Decision(Action.WARN, b"warned"),
@@ -147,13 +141,6 @@ def test_a_decision_is_plain_data_for_others() -> None:
     assert type(plain["action"]) is str
 
 
-def test_octets_that_are_no_text_are_shown_escaped() -> None:
-    ((found,),) = [decision_of("h.example").matches]
-    odd = found._replace(expression=b"h/\xff\x00")
-    assert odd.text == "h/\\xff\x00"
-    assert Decision(Action.PASS, b"\xff").as_dict()["canonical"] == "\\xff"
-
-
 # -- the original form -------------------------------------------------------------------------------------------------
 
 LITERAL = b"192.0.2.7"
@@ -194,11 +181,6 @@ def test_the_original_form_is_kept_where_it_differs_without_user_information(
     if request_.destination is not None:
         decision = decision._replace(canonical=canonical_url(Request(b"http", request_.hosts[-1:], 80, b"/")).lower())
     assert original_url(decision, request_) == original
-
-
-def test_of_what_cannot_be_read_there_is_no_original_with_what_may_be_a_user() -> None:
-    request = Request(b"http", (b"H.example",), 81, b"me:pw@i.example")
-    assert original_url(Decision(Action.BLOCK, request.url, fault="its target is no path"), request) is None
 
 
 @given(octets(), octets(), octets())

@@ -104,11 +104,6 @@ def test_the_nearest_that_says_something_at_that_moment_decides(now: datetime, a
     assert done(view(now, **said).decide([match()])) is action
 
 
-def test_otherwise_says_something_too() -> None:
-    said = {"c": timed(Action.ALLOW), "c_web_games": timed(Action.WARN, NIGHT, Action.TAG)}
-    assert [done(view(now, **said).decide([match()])) for now in (NOON, TEN)] == [Action.TAG, Action.WARN]
-
-
 @each_row(
     ("pattern", "action"),
     [
@@ -157,12 +152,6 @@ def test_a_match_tells_until_when(said: dict[str, ScheduledAction], until: datet
     assert found.until == until
 
 
-def test_a_match_ends_with_its_layer() -> None:
-    uses = (LayerUse("overrides", EVENING), LayerUse("lists"))
-    found = view(SIX, layers=uses).decide([match(layer="overrides"), match(Action.TAG, layer="overrides"), match()])
-    assert [one.until for one in found.matches] == [TEN, TEN, None]
-
-
 # -- where no rule decides ---------------------------------------------------------------------------------------------
 
 
@@ -206,12 +195,6 @@ def test_layers_are_asked_in_the_group_s_order_and_others_neither_decide_nor_tag
     )
 
 
-def test_a_layer_is_asked_while_its_schedule_is_on() -> None:
-    uses = (LayerUse("overrides"), LayerUse("lists", NIGHT))
-    actions = [done(view(now, layers=uses).decide([match()])) for now in (NINE - TICK, NINE)]
-    assert actions == [Action.PASS, Action.BLOCK]
-
-
 # -- for how long ------------------------------------------------------------------------------------------------------
 
 
@@ -219,13 +202,6 @@ def test_a_view_holds_to_the_first_change_of_any_schedule_and_not_a_microsecond_
     one = view(NOON, timed(Action.BLOCK, NIGHT), (LayerUse("lists", EVENING),), c=timed(Action.WARN, ONCE))
     assert one.until == SIX
     assert [one.holds_at(now) for now in (NOON, SIX - TICK, SIX, NOON - TICK)] == [True, True, False, False]
-
-
-def test_what_has_no_schedule_always_holds() -> None:
-    one = view(default=timed(Action.BLOCK), c=timed(Action.WARN))
-    assert one.is_timeless
-    assert one.until is None
-    assert one.holds_at(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 def test_what_changes_no_more_does_not_hold_for_the_past() -> None:

@@ -22,13 +22,12 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.patterns import parse_whole_url
 from hushlist.core.match.checks import CHECKS, Check
-from hushlist.core.match.context import Context
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.index import Host, Index
 from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
 from hushlist.core.match.rule_match import Match
-from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse, group_of
+from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse
 from hushlist.core.policy.pass_through import AlwaysDecrypted
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.recurrence import RecurringDates, RecurringSpans, Schedule
@@ -36,9 +35,7 @@ from hushlist.core.policy.schedule import CATEGORY_ACTIONS, DEFAULT_ACTIONS, Sch
 from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri, parse_hashed_uri
 from hushlist.core.url.parts import Parts
-from hushlist.core.url.request import MOST_HOSTS, Request, Told, canonical_forms, request_of
-from hushlist.extensions.adblock.filter_reader import parse_filter
-from hushlist.extensions.adblock.network_filter import MOST_WORK, Asked, Work
+from hushlist.core.url.request import MOST_HOSTS, Request, Told, request_of
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.extensions.unblock.grants import Grant, GrantTable
 from hushlist.extensions.unblock.overrides import Overrides
@@ -80,11 +77,6 @@ def test_a_target_that_is_too_long_is_decided_by_its_length(part: bytes, unparsa
         assert len(decision.url) < 4096  # so that nothing behind keeps it
         assert decide(b"bad.example").action is Action.BLOCK
         assert seconds(lambda: decide(b"h.example")) < 0.25  # noqa: B023
-
-
-def test_a_host_that_is_too_long_is_decided_by_its_length() -> None:
-    decision = engine_of("rules: []").decide_url(b"http://" + b"a." * (8 << 20) + b"example/")
-    assert (decision.action, decision.fault) == (Action.BLOCK, "the host is longer than any name can be")
 
 
 # -- whatever arrives --------------------------------------------------------------------------------------------------
@@ -188,11 +180,6 @@ def test_as_many_hosts_as_a_request_may_have_are_read() -> None:
     assert engine_of("rules: [h3.example]").decide(request(*hosts)).action is Action.BLOCK
 
 
-def test_a_name_that_cannot_be_read_does_not_excuse_one_that_is_blocked() -> None:
-    engine = engine_of("rules: [blocked.example]", unparsable=Action.PASS)
-    assert engine.decide(request(b"blocked.example", b"a/b")).action is Action.BLOCK
-
-
 @each_row("scheme", [b"", b"a b", b"a/b", b"%", b"a:b", b"a\\b", b"a?b", b"1"])
 def test_no_scheme_shifts_the_host(scheme: bytes) -> None:
     engine = engine_of("rules: [blocked.example]")
@@ -201,29 +188,6 @@ def test_no_scheme_shifts_the_host(scheme: bytes) -> None:
 
 
 # -- names, readings, layers -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("hosts", [(b"blocked.example", b"good.example"), (b"good.example", b"blocked.example")])
-def test_of_several_names_the_strictest_decides(hosts: tuple[bytes, ...]) -> None:
-    engine = engine_of("rules: [{expression: good.example, action: allow}]", "rules: [blocked.example]")
-    decision = engine.decide(request(*hosts))
-    assert decision.action is Action.BLOCK
-    assert decision.url == b"http://blocked.example/"
-    # what comes behind can make it no stricter, and is not decided
-    every = ["blocked.example/", "good.example/"]
-    assert sorted(found.text for found in decision.matches) == (every if hosts[1] == b"blocked.example" else every[:1])
-
-
-@each_row(
-    "host",
-    [
-        *(b"BLOCKED.Example", b"blocked.example.", b"www.blocked.example", b"blocked..example", b"%62locked.example"),
-        *(b"blocked%2eexample", b"%2562locked.example", "blocked。example".encode(), "ｂｌｏｃｋｅｄ.example".encode()),
-        *("blo\u00adcked.example".encode(), "bloc\u212aed.example".encode()),
-    ],
-)
-def test_no_spelling_of_a_blocked_host_passes(host: bytes) -> None:
-    assert engine_of("rules: [blocked.example]").decide(request(host)).action is Action.BLOCK
 
 
 @each_row("host", [b"127.0.0.1", b"0x7f.1", b"2130706433", b"::ffff:7f00:1", b"[::ffff:127.0.0.1]", b"127.1."])
@@ -287,14 +251,6 @@ def test_an_allowed_path_is_no_way_into_a_blocked_one() -> None:
     assert engine.decide(request(target=b"/good/x")).action is Action.ALLOW
     assert engine.decide(request(target=b"/good/../bad/")).action is Action.BLOCK
     assert engine.decide(request(target=b"/bad/../good/")).action is Action.BLOCK
-
-
-def test_an_allowed_uri_does_not_open_another_host_that_the_request_goes_by() -> None:
-    rules = f"rules: [{{uri: '{sha1(b'http://good.example/x')}', action: allow}}]"
-    engine = engine_of(rules, "rules: [blocked.example]")
-    assert engine.decide(request(b"good.example", target=b"/x")).action is Action.ALLOW
-    assert engine.decide(request(b"blocked.example", b"good.example", target=b"/x")).action is Action.BLOCK
-    assert engine.decide(request(b"good.example", b"blocked.example", target=b"/x")).action is Action.BLOCK
 
 
 @pytest.mark.parametrize("target", [b"/bad/../good", b"/bad\\../good", b"/bad/..\\good"])
@@ -382,28 +338,6 @@ def test_the_lower_rung_is_the_more_specific_one() -> None:
         assert engine.decide_url(f"http://h.example/{path}".encode()).action is action
 
 
-@each_row("rung", RUNGS)
-@each_row("target", ["/bad/%2e%2e/good", "/good%2f..%2fbad/x", "/bad;/../good", "/%62ad/x"])
-def test_an_allowed_whole_url_is_no_way_into_a_path_that_is_blocked(rung: str, target: str) -> None:
-    allowed = whole_url(f"http://h.example{target}", rung, "allow")
-    open_, closed = engine_of(f"rules: [{allowed}]"), engine_of(f"rules: [{allowed}]", "rules: [h.example/bad/]")
-    url = f"http://h.example{target}".encode()
-    forms = canonical_forms(request_of(url), b"h.example")
-    assert open_.decide_url(url).action is Action.ALLOW
-    if any(form.path.startswith(b"/bad/") for form in forms[1:]):
-        assert closed.decide_url(url).action is Action.BLOCK
-    else:  # it has one reading, and the administrator's layer comes first
-        assert closed.decide_url(url).action is Action.ALLOW
-
-
-def test_an_allowed_whole_url_does_not_open_another_host_that_the_request_goes_by() -> None:
-    allowed = whole_url("http://good.example/x", "simple", "allow")
-    engine = engine_of(f"rules: [{allowed}]", "rules: [blocked.example]")
-    assert engine.decide(request(b"good.example", target=b"/x")).action is Action.ALLOW
-    for hosts in ((b"blocked.example", b"good.example"), (b"good.example", b"blocked.example")):
-        assert engine.decide(request(*hosts, target=b"/x")).action is Action.BLOCK
-
-
 def test_a_host_with_a_whole_url_is_no_more_blocked_than_its_paths_and_others_are_decided_at_once() -> None:
     engine = engine_of(f"rules: [h.example, {whole_url('http://h.example/x', 'simple', 'allow')}]")
     assert engine.has_paths(b"h.example")
@@ -453,29 +387,6 @@ def test_a_whole_url_fits_exactly_the_urls_that_have_its_normal_form(
             assert (decision.action is Action.BLOCK) == is_same
 
 
-@settings(deadline=None)
-@given(urls(), st.sampled_from(sorted(RUNGS)))
-def test_a_rule_for_the_url_of_a_request_fits_it_whatever_it_is(url: bytes, rung: str) -> None:
-    with suppress(UrlError):
-        arrived = request_of(url)
-        normal = RUNGS[rung].canonicalize(arrived.url)
-        rule = Rule(WholeUrl(normal, rung), TERMS, 1)
-        engine = Engine(Policy("policy.yaml", (Layer(""),), Action.PASS), index_of([rule]))
-        decision = engine.decide(arrived)
-        assert decision.fault or decision.action is Action.BLOCK
-        again = engine.decide(request_of(normal))
-        assert again.fault or RUNGS[rung].canonicalize(request_of(normal).url) != normal or again.winner
-
-
-def test_an_administrator_s_allow_beats_every_list() -> None:
-    engine = engine_of(
-        "rules: [{expression: h.example, action: allow}]", "rules: [h.example/a/b/c]", "rules: [h.example]"
-    )
-    decision = engine.decide(request(target=b"/a/b/c"))
-    assert decision.action is Action.ALLOW
-    assert [found.rule.terms.layer for found in decision.matches] == ["first", "second", "third"]
-
-
 # -- every kind of rule ------------------------------------------------------------------------------------------------
 
 
@@ -516,27 +427,6 @@ def test_a_list_s_variant_is_what_its_hashed_uris_are_compared_by() -> None:
     asked = request_of("http://a.example/Test//Image.JPEG")
     assert engine_of(f"variant: p\n{text}").decide(asked).action is Action.BLOCK
     assert engine_of(text).decide(asked).action is Action.PASS
-
-
-@each_row("variant", ["n", "p"])
-@each_row(
-    "url",
-    [
-        "http://Fred@WWW.Thus.net:0112/Test/index.html",
-        "http://a:b@h.example/?x",
-        "http://@h.example/",
-        "https://[2001:0DB8::0001]/a//b",
-        "http://[::FFFF:1.2.3.4]/",
-        "http://011.1.2.003:80/x.JPEG",
-        "http://h.example/a%2fb/%2e%2e/c/../d;x",
-        "HTTP://É.example",
-    ],
-)
-def test_a_hash_of_a_url_fits_the_url(url: str, variant: str) -> None:
-    for key in (HashKey("sha1", variant, query, fragment=False) for query in (False, True)):
-        engine = engine_of(f"variant: {variant}\nrules: ['{hash_uri(url, key)}']")
-        assert engine.decide(request_of(url)).action is Action.BLOCK
-        assert engine.decide(request_of("http://other.example/")).action is Action.PASS
 
 
 def literal(url: str, flags: str = "") -> str:
@@ -594,31 +484,6 @@ def test_a_password_is_never_shown() -> None:
     decision = engine_of(f"rules: ['{hash_uri(url, key)}']").decide(request_of(url))
     assert decision.action is Action.BLOCK
     assert "s3cret" not in f"{decision}{decision.as_dict()}{decision.matches}"
-
-
-def test_an_expired_rule_is_inert_the_day_after() -> None:
-    engine = engine_of("rules: [{expression: h.example, expires: 2026-12-31}]")
-    last, after = datetime(2026, 12, 31, 23, 59, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
-    assert engine.decide(request(), last).action is Action.BLOCK
-    assert engine.decide(request(), after).action is Action.PASS
-
-
-def test_an_expired_allow_no_longer_opens() -> None:
-    engine = engine_of("rules: [{expression: h.example, action: allow, expires: 2026-12-31}]", "rules: [h.example]")
-    assert engine.decide(request(), datetime(2027, 1, 1, tzinfo=UTC)).action is Action.BLOCK
-
-
-def test_deciding_changes_nothing() -> None:
-    asked = request(b"a.example", target=b"/b/../c")
-    assert EVERYTHING.decide(asked) == EVERYTHING.decide(asked)
-
-
-def test_rules_below_each_other_all_match() -> None:
-    rules = rules_of("rules: [h.example, h.example/a/, www.h.example, www.h.example/a/b]")
-    decision = engine_of("rules: [h.example, h.example/a/, www.h.example, www.h.example/a/b]").decide(
-        request(b"www.h.example", target=b"/a/b")
-    )
-    assert len(decision.matches) == len(rules)
 
 
 @pytest.mark.parametrize(
@@ -777,15 +642,6 @@ def test_a_url_that_is_no_request_is_decided_by_the_policy(url: bytes, unparsabl
     with pytest.raises(UrlError) as error:
         request_of(url)
     assert told(decision) == (unparsable, url, (), None, error.value.reason, "", None)
-
-
-@pytest.mark.parametrize("action", ["block", "allow", "tag"])
-def test_what_is_remembered_of_a_host_does_not_outlive_its_rule(action: str) -> None:
-    rules = f"rules: [{{expression: h.example, action: {action}, expires: 2026-12-31}}, www.h.example/x]"
-    engine, url = engine_of(rules), b"http://h.example/"
-    for now, expected in ((DAYS[0], Action(action)), (DAYS[1], Action.PASS), (DAYS[0], Action(action))):
-        assert engine.decide(request(), now).action is expected
-        assert engine.decide_url(url, now).action is expected
 
 
 def test_a_host_that_decides_alone_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1051,64 +907,6 @@ def test_what_the_default_blocks_can_be_unblocked(grant: tuple[str, str]) -> Non
     assert engine.decide(request(b"another.example"), NOW, PUPIL).action is Action.BLOCK
 
 
-def test_an_allowed_category_is_no_way_into_a_blocked_path() -> None:
-    rule = f"{{uri: '{sha1(b'http://h.example/good')}', category: 'hrn://c.example'}}"
-    engine = engine_of(f"rules: [{rule}]", "rules: [h.example/bad/]")
-    settings = GroupSettings({"hrn://c.example": ScheduledAction(Action.ALLOW, "policy.yaml", 1)})
-    engine = Engine(replace(engine.policy, settings=settings), engine.index)
-    assert engine.decide(request(target=b"/good")).action is Action.ALLOW
-    assert engine.decide(request(target=b"/bad/../good")).action is Action.BLOCK
-
-
-def test_a_schedule_of_the_past_counts_for_the_past() -> None:
-    once = SCHEDULES[-1]
-    settings = GroupSettings(default=ScheduledAction(Action.BLOCK, "policy.yaml", 1, once))
-    engine = Engine(replace(engine_of("rules: []").policy, settings=settings), index_of([]))
-    later = datetime(2040, 1, 1, tzinfo=UTC)
-    actions = [engine.decide(request(), now).action for now in (later, NOW, later, NOW - timedelta(days=3))]
-    assert actions == [Action.PASS, Action.BLOCK, Action.PASS, Action.PASS]
-
-
-def test_a_day_on_which_a_rule_ends_is_one_in_utc_wherever_it_is_asked_for() -> None:
-    engine = engine_of("rules: [{expression: h.example, expires: 2026-12-31}]")
-    for decide in (lambda now: engine.decide(request(), now), lambda now: engine.decide_url(b"http://h.example/", now)):
-        assert decide(datetime(2027, 1, 1, 0, 30, tzinfo=BERLIN)).action is Action.BLOCK
-        assert decide(datetime(2027, 1, 1, 1, 0, tzinfo=BERLIN)).action is Action.PASS
-
-
-def test_groups_never_see_each_other_s_decisions() -> None:
-    groups = (
-        Group("none", (), GroupSettings(), users=frozenset({"al"})),
-        Group("one", (LayerUse("first"),), GroupSettings(), users=frozenset({"jo"})),
-    )
-    policy = replace(engine_of("rules: [h.example]").policy, groups=groups)
-    engine = Engine(policy, index_of(rules_of("rules: [h.example]", "first.yaml", "first")))
-    for _ in range(2):
-        for user, action, name in (
-            ("al", Action.PASS, "none"),
-            ("jo", Action.BLOCK, "one"),
-            (None, Action.BLOCK, "default"),
-        ):
-            for decision in (
-                engine.decide(request(), NOW, Client("10.0.0.7", user)),
-                engine.decide_url(b"http://h.example/", NOW, Client("10.0.0.7", user)),
-            ):
-                assert (decision.action, decision.group) == (action, name)
-
-
-def test_without_groups_and_schedules_nobody_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_for: list[Client] = []
-
-    def look(groups: Sequence[Group], client: Client) -> Group:
-        looked_for.append(client)
-        return group_of(groups, client)
-
-    monkeypatch.setattr("hushlist.core.decide.known_hosts.group_of", look)
-    engine = engine_of("rules: [h.example]")
-    assert engine.decide(request(), NOW, PUPIL).action is Action.BLOCK
-    assert PUPIL not in looked_for
-
-
 # -- whatever the size of the lists ------------------------------------------------------------------------------------
 
 
@@ -1260,23 +1058,6 @@ def test_a_tag_neither_opens_nor_blocks_what_is_unblocked(rules: str, lifted: st
     assert engine.decide_url(b"http://www.h.example/", NOW, PUPIL).action is action
 
 
-def test_what_an_allow_rule_opens_below_an_unblocked_rule_needs_no_grant() -> None:
-    rules = "rules: [www.h.example/x/, {expression: h.example, action: allow}, example]"
-    engine = lifting(engine_of(rules), ("url", "http://www.h.example/x/y"))
-    assert engine.decide(request(b"www.h.example", target=b"/x/y"), NOW, PUPIL).action is Action.ALLOW
-    assert engine.decide(request(b"www.h.example", target=b"/x/z"), NOW, PUPIL).action is Action.BLOCK
-
-
-def test_a_host_that_cannot_be_read_may_have_rules_for_paths() -> None:
-    assert engine_of("rules: []").has_paths(b"..")
-
-
-@pytest.mark.parametrize("url", [b"http://../", b"http://h.example:99999/"])
-def test_a_url_that_names_no_host_is_decided_by_the_policy(url: bytes) -> None:
-    for unparsable in (Action.BLOCK, Action.PASS):
-        assert engine_of("rules: []", unparsable=unparsable).decide_url(url).action is unparsable
-
-
 # -- what need not be decrypted ----------------------------------------------------------------------------------------
 
 
@@ -1416,14 +1197,6 @@ def test_a_check_that_needs_the_requests_has_everything_decrypted() -> None:
         needs = f"the check {code} in layer first needs the requests"
         is_of_names = code in ("well-known-port", "rare-ipv4", "names-disagree")
         assert engine.why_decrypt(connection(b"good.example")) == (None if is_of_names else needs)
-
-
-def test_what_a_grant_opens_is_decrypted() -> None:
-    engine = lifting(engine_of("rules: [h.example, other.example]"), ("url", "https://h.example/"))
-    assert engine.decide_host(connection(b"h.example"), NOW, PUPIL).action is Action.ALLOW
-    assert engine.why_decrypt(connection(b"h.example"), NOW, PUPIL) == (
-        "a temporary unblock may be for less than its host"
-    )
 
 
 @pytest.mark.parametrize("hosts", [(b"free.example", b"h.example"), (b"h.example", b"free.example")])
@@ -1608,13 +1381,3 @@ def test_a_list_that_is_spent_turns_off_no_layer_above_it() -> None:
     other = engine.decide(asked(url.replace("a.example", "c.example")))
     assert other.action is Action.BLOCK
     assert "too many filters of list0" in (other.fault or "")
-
-
-@pytest.mark.parametrize("text", ["/w?\\/x/", "/a^/^/^/^/^/^/^/^/^?$script"])
-def test_work_is_in_proportion_to_the_length(text: str) -> None:
-    def spent(number: int) -> int:
-        work, url = Work(), b"https://a.example/" + b"a" + b"/" * number + b"w?x"
-        parse_filter(text).fits(Asked(url, b"a.example", Context(kind="script"), work=work))
-        return MOST_WORK - work.left
-
-    assert 0 < 3 * spent(1 << 14) < spent(1 << 16) < 5 * spent(1 << 14)

@@ -37,11 +37,6 @@ def test_it_has_every_step_to_the_layer_that_decides(engine: Engine) -> None:
     assert (found.group, found.mode, found.until) == ("default", "block", None)
 
 
-def test_no_layer_behind_the_one_that_decides_is_asked(engine: Engine) -> None:
-    found = trace(engine, b"http://a.example/fine", NOW, NOBODY)
-    assert found.layers == (LayerAsked("own", 2, 1, True),)
-
-
 def test_it_can_be_written_as_json(engine: Engine) -> None:
     plain = json.loads(json.dumps(trace(engine, b"http://a.example/\xff", NOW, NOBODY).as_dict()))
     assert plain["url"] == "http://a.example/\\xff"

@@ -106,14 +106,6 @@ def test_every_other_filter_for_requests_is_a_rule_as_it_is_written(line: str) -
     assert read_rules(read_adblock, f"{line}\n@@{line}") == ([f"1:{line}", f"+2:@@{line}"], [])
 
 
-def test_exceptions_that_are_left_out_are_told_apart() -> None:
-    report = ProblemReport("f")
-    text = b"@@||x.example^$generichide\n@@||x.example/a$cookie=b\n@@||x.example^\n@@/(a+)\\1b/"
-    assert len(list(FORMATS["adblock"].read(text, ListDefaults(), report))) == 1
-    number, first = report.exceptions
-    assert (number, [problem.line for problem in first]) == (2, [2, 4])
-
-
 def test_a_kind_is_one_warning_with_its_number_and_first_line() -> None:
     lines = [f"##.ad{number}" for number in range(1500)] + ["x.example", "y.example"]
     assert read_rules(read_adblock, "\n".join(lines))[1] == [
@@ -185,13 +177,6 @@ def test_a_filter_says_its_own_reason(line: str, pattern: str, reason: str) -> N
     defaults = ListDefaults(reason="of the list")
     (rule, other) = read_adblock(f"{line}\n||y.example^$3p".encode(), defaults, ProblemReport("f"))
     assert (str(rule.pattern), rule.terms.reason, other.terms.reason) == (pattern, reason, "of the list")
-
-
-def test_a_filter_with_a_reason_that_is_too_long_is_left_out() -> None:
-    report = ProblemReport("f")
-    line = f"||x.example^$reason={'r' * 501}"
-    assert list(read_adblock(line.encode(), ListDefaults(), report)) == []
-    assert [problem.why for problem in report.warnings] == ["left out: a reason that is too long"]
 
 
 def test_what_takes_back_an_exception_allows_nothing() -> None:

@@ -4,9 +4,7 @@ from pathlib import Path
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
-from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.plain_lists import read_dnsmasq
-from hushlist.core.match.rule import Action
 from support.readings import read_rules
 from unit.rows import each_row
 
@@ -54,13 +52,6 @@ def test_what_blocks_no_name_is_left_out(line: str, warning: str) -> None:
     assert warnings == [f"2: {what}: left out: {warning}"]
 
 
-def test_a_tab_is_white_space() -> None:
-    assert read_rules(read_dnsmasq, "a\tline=/x/") == (
-        [],
-        ["1: a\\tline=/x/: left out: expected a directive such as address=/NAME/"],
-    )
-
-
 def test_directives_are_counted_by_kind() -> None:
     text = "cache-size=1\nserver=1.1.1.1\ncache-size=2\ncache-size=3"
     assert read_rules(read_dnsmasq, text) == (
@@ -91,8 +82,3 @@ def test_a_more_specific_line_that_does_not_block_is_an_exception(tmp_path: Path
         "fine.ads.good.bad.example": "warn", "else.example": "warn", "both.example": "allow", "other.example": "pass",
     }.items():  # fmt: skip
         assert engine.decide_url(f"http://{host}/x".encode()).action == action, host
-
-
-def test_a_list_that_does_not_block_has_no_exceptions() -> None:
-    rules, warnings = read_rules(read_dnsmasq, "server=/a.example/#", ListDefaults(action=Action.TAG))
-    assert (rules, warnings) == ([], ["1: server=/a.example/#: left out: an exception, in a list that does not block"])

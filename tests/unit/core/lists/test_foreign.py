@@ -1,10 +1,8 @@
 """What holds for every format of other people's lists: long and dirty, and read all the same."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS
+from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import LONGEST_LINE, MOST_SHOWN, ListDefaults, ProblemReport
 from support.readings import ListReader, read_rules
 from unit.rows import each_row
@@ -104,16 +102,6 @@ def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
     )
 
 
-@pytest.mark.slow
-@each_row("name", ENTRIES)
-def test_a_line_of_64_kib_takes_no_time(name: str) -> None:
-    entry, pattern = ENTRIES[name]
-    for unit in ("x", "/", ".", "$", "$=", "(", '"', "1", "-", "|", "^", "*", "#", "@", "%25", "ü", "\\", ","):
-        long = (unit * LONGEST_LINE)[: LONGEST_LINE - 20].encode()[: LONGEST_LINE - 20].decode(errors="ignore")
-        rules, _ = read_rules(READERS[name], f"{entry}\n||{long}\n{long}\n{entry}\n")
-        assert rules[0] == f"1:{pattern}", unit
-
-
 @each_row("name", ENTRIES)
 @each_row("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_text_in_utf_16_is_an_error(name: str, encoding: str) -> None:
@@ -131,41 +119,6 @@ def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
     assert len(warnings) == MOST_SHOWN + 1
     assert warnings[-1].startswith(f"{MOST_SHOWN + 2}: {5000 - MOST_SHOWN:,} more: left out: ")
     assert warnings[-1].endswith(" (the last in line 5001)")
-
-
-@pytest.mark.parametrize("name", [*ENTRIES, "safebrowsing-raw"])
-@given(
-    octets=st.binary(max_size=60)
-    | st.text(st.sampled_from('a.e* \t#/:@[]0$|^!;"(),-=\\%\n\rü\0'), max_size=60).map(str.encode)
-)
-def test_any_octets_give_rules_or_warnings(name: str, octets: bytes) -> None:
-    report = ProblemReport("f")
-    rules = list(FORMATS[name].read(octets, ListDefaults(prefix_length=4), report))
-    lines = range(1, octets.count(b"\n") + len(octets) + 2)
-    assert all(rule.line in lines for rule in rules)
-    assert all(problem.line in (0, *lines) for problem in (*report.errors, *report.warnings))
-
-
-@given(octets=st.binary(max_size=60))
-def test_any_octets_in_a_folder_s_files_give_rules_or_warnings(octets: bytes) -> None:
-    for forms in FOLDERS.values():
-        for form in forms.values():
-            list(form.read(octets, ListDefaults(), ProblemReport("f")))
-
-
-@given(text=st.text(st.sampled_from("ab.* /#$^|@!,~=-\"'();:?"), max_size=40))
-def test_a_line_is_a_rule_a_warning_or_a_comment(text: str) -> None:
-    for name in ("adblock", "dnsmasq", "chromium", "squidguard-urls"):
-        rules, warnings = read_rules(READERS[name], text)
-        comment = not text.strip() or text.lstrip().startswith(("#", "!", "["))
-        assert rules or warnings or comment, name
-
-
-def test_many_reasons_are_told_apart_only_up_to_a_number() -> None:
-    text = "".join(f"directive-{number}=x\n" for number in range(5000))
-    _, warnings = read_rules(READERS["dnsmasq"], text)
-    assert len(warnings) == 101
-    assert warnings[-1] == "101: directive-100=x: left out: other reasons (the first of 4,900)"
 
 
 @each_row(

@@ -2,21 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hushlist.core.compile.policy_compiler import compile_policy
-from hushlist.core.errors import SourceError
-from hushlist.core.lists.format_detection import HEAD, detect_format, format_of_text
-from hushlist.core.lists.list_formats import FORMATS
-from hushlist.core.policy.policy_file import list_files
-from shared import SHARED
+from hushlist.core.lists.format_detection import HEAD, detect_format
 from support.engines import rules_in
-from unit.hostile import seconds
 from unit.rows import each_row
-
-DATA = SHARED / "data"
 
 
 @each_row(
@@ -55,12 +44,6 @@ def test_content_tells_a_format(tmp_path: Path, text: str, form: str | None) -> 
     assert detect_format(tmp_path / "list.txt").form == form
 
 
-@each_row("unit", [".", "a.", "a", "a ", " .", "#", ":", "1", '"', ",", "a/", "\x0b"])
-def test_a_long_line_takes_no_longer_than_many_short_ones(unit: str) -> None:
-    text = (unit * HEAD)[: HEAD - 1]
-    assert seconds(lambda: format_of_text(text)) < 0.5
-
-
 def test_a_line_that_is_cut_off_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"a.example\n" * ((HEAD - 1) // 10) + b"a.example/" * 20)
     assert detect_format(tmp_path / "list.txt").form == "domains"
@@ -80,26 +63,3 @@ def test_the_report_says_which_format_was_taken(tmp_path: Path) -> None:
         f"format of {tmp_path / 'a.txt'}: hosts, as its content tells",
         f"format of {tmp_path / 'b.txt'}: adblock-hosts, as its content tells",
     ]
-
-
-def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
-    (tmp_path / "list.adblock").mkdir()
-    with pytest.raises(SourceError, match="it is a folder"):
-        list_files(tmp_path / "list.adblock", "adblock", None)  # type: ignore[arg-type]
-
-
-@given(st.text(st.sampled_from('a.e* \t#/:@[]0$|^!;"(),-=\\%\n\r\u00fc\0'), max_size=60))
-def test_any_text_is_of_a_format_or_of_none(text: str) -> None:
-    form = format_of_text(text)
-    assert form is None or form in FORMATS
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data; see HUSHLIST_SHARED")
-def test_real_lists_are_told_by_content() -> None:
-    names = {"domains": "domains", "urls": "urls"}
-    told = {
-        path: detect_format(path).form for name in names for path in DATA.glob(f"ut1/*/{name}") if path.stat().st_size
-    }
-    assert {path: form for path, form in told.items() if form != names[path.name]} == {}
-    assert [detect_format(path).form for path in (DATA / "hosts").iterdir()] == ["hosts"]
-    assert {detect_format(path).form for path in (DATA / "domains").iterdir()} == {"domains"}

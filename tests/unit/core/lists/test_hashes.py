@@ -49,10 +49,6 @@ def test_raw_prefixes_are_rules_by_number(length: int) -> None:
     assert warnings == []
 
 
-def test_an_empty_binary_list_has_no_rules() -> None:
-    assert read_rules(read_safebrowsing_raw, b"", ListDefaults(prefix_length=4)) == ([], [])
-
-
 @each_row(
     ("octets", "length", "error"),
     [
@@ -69,9 +65,3 @@ def test_a_binary_list_that_is_read_with_the_wrong_length_is_an_error(
     rules = list(read_safebrowsing_raw(octets, ListDefaults(prefix_length=length), report))
     assert [rule.line for rule in rules] == list(range(1, report.errors[0].line))
     assert list(map(str, report.errors)) == [error]
-
-
-def test_a_prefix_of_a_binary_list_may_stand_twice() -> None:
-    report = ProblemReport("f")
-    rules = list(read_safebrowsing_raw(b"aaaaaaaa", ListDefaults(prefix_length=4), report))
-    assert ([rule.line for rule in rules], report.errors) == ([1, 2], [])

@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
+from hushlist.core.lists.list_formats import FORMATS, list_format_of
 from unit.rows import each_row
 
 
@@ -37,9 +37,3 @@ from unit.rows import each_row
 def test_a_file_s_name_tells_its_format(path: str, form: str | None) -> None:
     assert list_format_of(PurePosixPath(path)) == form  # type: ignore[arg-type]
     assert form is None or form in FORMATS
-
-
-def test_other_formats_cannot_be_cut_between_lines() -> None:
-    whole = {name for name, form in FORMATS.items() if not form.is_by_line}
-    assert whole == {"yaml", "rpz", "csv", "safebrowsing-raw"}
-    assert all(form.is_by_line for forms in FOLDERS.values() for form in forms.values())

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.core.errors import Problem, SourceError
-from hushlist.core.lists import list_source
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS
 from hushlist.core.lists.list_source import (
     LONGEST_LINE,
@@ -67,14 +65,6 @@ def test_what_cannot_be_read_is_reported_with_its_line(octets: bytes, errors: li
     assert read(octets)[1] == errors
 
 
-def test_the_lines_around_a_bad_one_are_read() -> None:
-    assert read(b"a\n\xff\nb")[0] == [(1, "a"), (3, "b")]
-
-
-def test_the_longest_line_is_read() -> None:
-    assert read(b"a" * LONGEST_LINE) == ([(1, "a" * LONGEST_LINE)], [])
-
-
 @each_row(
     ("line", "entry"),
     [
@@ -90,37 +80,6 @@ def test_the_longest_line_is_read() -> None:
 )
 def test_a_comment_begins_at_a_sign_behind_white_space(line: str, entry: list[str]) -> None:
     assert [text for _, text in entries(line.encode(), ProblemReport("f"))] == entry
-
-
-@given(st.binary(max_size=60))
-def test_any_octets_give_lines_or_errors(octets: bytes) -> None:
-    report = ProblemReport("f")
-    numbers = [number for number, _ in entries(octets, report)] + [error.line for error in report.errors]
-    assert len(numbers) <= octets.count(b"\n") + 1
-    assert all(number >= 1 for number in numbers)
-
-
-@given(st.text(st.sampled_from("ab\r\n\u2028\x85ü"), max_size=40), st.integers(0, 9), st.integers(1, 3))
-def test_lines_do_not_depend_on_how_many_are_read_at_once(text: str, block: int, first: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(list_source, "BLOCK", block)
-        lines = list(numbered_lines(text.encode(), ProblemReport("f", first_line=first)))
-    assert lines == list(enumerate((line.removesuffix("\r") for line in text.split("\n")), first))
-
-
-@each_row("length", [LONGEST_LINE // 2 - 1, LONGEST_LINE // 2, LONGEST_LINE - 1, LONGEST_LINE])
-def test_long_lines_are_read_wherever_they_stand(length: int) -> None:
-    texts = ["x" * length, "a", "y" * length, "", "z" * (length - 1) + "\r", "b"]
-    octets = "\n".join(texts).encode()
-    assert read(octets) == (list(enumerate((text.removesuffix("\r") for text in texts), 1)), [])
-    assert [number for number, _ in read(b"\xff\n" + octets)[0]] == [2, 3, 4, 5, 6, 7]
-
-
-def test_a_byte_order_mark_in_a_later_piece_tells_no_encoding() -> None:
-    assert list(numbered_lines(b"\xef\xbb\xbfa", ProblemReport("f", first_line=2))) == [(2, "a")]
-    report = ProblemReport("f", first_line=2)
-    assert list(numbered_lines(b"\xff\xfe\nb", report)) == [(3, "b")]
-    assert [problem.why for problem in report.errors] == ["not UTF-8 (at octet 0)"]
 
 
 BY_LINE = {
@@ -201,17 +160,6 @@ def test_a_report_knows_how_many_entries_were_refused() -> None:
     assert report.refused == 32
 
 
-def test_with_more_reasons_than_are_told_apart_none_is_lost() -> None:
-    report, behind = ProblemReport("f"), ProblemReport("f", 101)
-    for line in range(1, 101):
-        report.tally(line, "a", f"kind {line}")
-        behind.tally(line + 100, "b", f"kind {line + 50}")
-    report.merge(behind)
-    assert report.refused == 200
-    assert str(report.warnings[-1]) == "f:151: b: left out: other reasons (the first of 50)"
-    assert len(report.warnings) == 101
-
-
 def test_what_is_shown_of_a_bad_value_is_short() -> None:
     report = ProblemReport("f")
     report.error(1, "x" * 121, "why")
@@ -274,11 +222,6 @@ def test_a_rule_s_own_terms_come_first_then_the_list_s_then_block() -> None:
     assert ListDefaults().terms("f").action is Action.BLOCK
 
 
-def test_defaults_complete_others() -> None:
-    completed = ListDefaults(name="own", category="own").behind(ListDefaults(name="policy's", action=Action.TAG))
-    assert completed == ListDefaults(name="policy's", action=Action.TAG, category="own")
-
-
 def test_a_file_that_cannot_be_opened_is_an_error_without_a_line(tmp_path: Path) -> None:
     report = ProblemReport("f")
     assert read_octets(tmp_path / "none.yaml", report) is None
@@ -287,13 +230,6 @@ def test_a_file_that_cannot_be_opened_is_an_error_without_a_line(tmp_path: Path)
         "f: none.yaml: No such file or directory",
         f"f: {tmp_path.name}: Is a directory",
     ]
-
-
-def test_an_error_carries_its_problems() -> None:
-    problems = [Problem("f", 1, "a", "b"), Problem("f", 0, "c", "d")]
-    error = SourceError(iter(problems))
-    assert error.problems == tuple(problems)
-    assert str(error) == "f:1: a: b\nf: c: d"
 
 
 def test_what_is_skipped_is_a_warning_each_and_counts_as_refused() -> None:

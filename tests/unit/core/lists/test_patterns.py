@@ -6,9 +6,6 @@ from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.patterns import (
-    PLAIN_HOST,
-    PLAIN_NAME,
-    PLAIN_URL,
     canonicalize_expression,
     parse_address_range,
     parse_expression,
@@ -16,9 +13,7 @@ from hushlist.core.lists.patterns import (
     parse_written_expression,
     plain_expression,
     plain_name,
-    run_of,
 )
-from shared import SHARED
 from unit.rows import each_row
 
 
@@ -156,16 +151,6 @@ def test_what_is_taken_as_it_stands_is_what_canonicalization_makes_of_it(text: s
         assert plain is None or plain == canonicalize_expression(text)
 
 
-@given(text=likely() | st.lists(st.sampled_from(HOSTILE), max_size=8).map("".join))
-@example("a\na")
-@example("a.example\n192.0.2.1\n1.2.3")
-def test_a_line_that_is_taken_as_it_stands_is_taken_so_alone(text: str) -> None:
-    lines = text.split("\n")
-    plain_host = lambda line: "/" not in line and plain_expression(line)  # noqa: E731
-    for pattern, plain in ((PLAIN_NAME, plain_name), (PLAIN_HOST, plain_host), (PLAIN_URL, plain_expression)):
-        assert bool(run_of(pattern).fullmatch(text.encode() + b"\n")) == all(map(plain, lines))
-
-
 @each_row(
     "text",
     [
@@ -181,20 +166,6 @@ def test_a_line_that_is_taken_as_it_stands_is_taken_so_alone(text: str) -> None:
 )
 def test_what_lists_are_full_of_is_taken_as_it_stands(text: str) -> None:
     assert plain_expression(text) is not None
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not (SHARED / "data" / "ut1").is_dir(), reason="no ../shared/data/ut1; see HUSHLIST_SHARED")
-@pytest.mark.parametrize("name", ["domains", "urls"])
-def test_real_entries_are_taken_as_they_stand_only_where_canonicalization_changes_nothing(name: str) -> None:
-    plain = [
-        (text, expression)
-        for path in sorted((SHARED / "data" / "ut1").glob(f"*/{name}"))
-        for text in path.read_text().split("\n")[::12]
-        if (expression := plain_expression(text))
-    ]
-    assert plain
-    assert [text for text, expression in plain if expression != canonicalize_expression(text)] == []
 
 
 @each_row("text", ["ba7816bf", "BA7816BF", "ba7816bf8f", "0" * 62, "0" * 64])

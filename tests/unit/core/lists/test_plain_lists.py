@@ -227,28 +227,6 @@ def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
         assert found() == at_once
 
 
-@each_row("form", IN_BLOCKS)
-def test_lines_that_are_as_they_should_be_are_read_at_once(form: ListFormat) -> None:
-    line = {"read_hosts": b"0.0.0.0 a.example", "read_adblock": b"||a.example^"}.get(form.reader, b"a.example")
-    octets = b"\n".join([b"# x", *[line] * 50, b"#", *[line] * 3])
-    blocks = [*form.read_blocks(octets, ListDefaults(), ProblemReport("f"))]
-    assert [type(block) for block in blocks] == [RuleBlock, RuleBlock]
-    assert [rule.line for rule in each_rule(blocks)] == [*range(2, 52), *range(53, 56)]
-
-
-@pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
-def test_what_is_not_text_is_left_out(reader: Reader) -> None:
-    assert read(reader, b"#\n\xff") == ([], [], ["f:2: b'\\xff': left out: not UTF-8"])
-
-
-@pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
-@given(text=st.text(st.sampled_from("a.* \t#/:@[]0\n\rü\x00%"), max_size=30))
-def test_any_text_gives_rules_or_warnings(reader: Reader, text: str) -> None:
-    rules, errors, _ = read(reader, text)
-    assert errors == []
-    assert all(1 <= line <= text.count("\n") + 1 for line, _ in rules)
-
-
 @pytest.mark.parametrize("name", ["urls", "squidguard-urls", "csv"])
 def test_a_host_with_a_fragment_is_a_rule_only_if_asked_for(name: str) -> None:
     text = (

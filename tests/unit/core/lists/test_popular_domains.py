@@ -1,19 +1,13 @@
 """Lists of popular domains."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.patterns import parse_expression
 from hushlist.core.lists.popular_domains import read_popular
-from hushlist.core.match.overbroad import BreadthTest
 from hushlist.core.url.host import is_plain_name
-from shared import SHARED
-from unit.hostile import octets, seconds
 from unit.rows import each_row
-
-TOP = SHARED / "data" / "domains" / "opendns-top-10k.txt"
 
 
 def read(text: str | bytes) -> tuple[list[bytes], list[str]]:
@@ -61,32 +55,8 @@ def test_what_is_no_domain_is_left_out(line: str | bytes, warning: str) -> None:
     assert warnings == [f"2: {warning}"]
 
 
-@given(octets())
-def test_any_octets_are_read(text: bytes) -> None:
-    hosts = list(read_popular(text, ProblemReport("f")))
-    BreadthTest(hosts)
-    assert len(hosts) <= text.count(b"\n") + 1
-
-
 # of what a plain name can have in it
 @given(st.text("abx019-_.", max_size=30))
 def test_a_plain_name_is_read_as_any_other(name: str) -> None:
     if is_plain_name(name.encode()):
         assert read(name) == ([parse_expression(name).value.removesuffix(b"/")], [])
-
-
-@each_row("text", ["1," + " " * 60_000 + '"', "1" * 60_000, '"' * 60_000, "," * 60_000])
-def test_a_long_line_takes_no_long_time(text: str) -> None:
-    assert seconds(lambda: read(text)) < 1
-
-
-@pytest.mark.skipif(not TOP.is_file(), reason="no ../shared/data/domains beside the checkout; see HUSHLIST_SHARED")
-def test_a_real_list_is_read_whole_and_tells_what_is_broad() -> None:
-    hosts, warnings = read(TOP.read_bytes())
-    assert (len(hosts), warnings) == (10_000, [])
-    breadth = BreadthTest(hosts)
-    assert breadth.of_expression(b"google.com/") == "it is number 1 of the popular domains"
-    assert breadth.of_expression(b"ads.google.com/") is None
-    assert all(
-        f"number {rank} of" in (breadth.of_expression(host + b"/") or "") for rank, host in enumerate(hosts[:50], 1)
-    )

@@ -4,15 +4,12 @@ from datetime import date
 from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import DEFAULTS_KEYS
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.core.match.rule import Action, ExpressionHash
 from support.readings import read_list
-from unit.core.lists.test_yaml_nodes import yaml_octets
 from unit.rows import each_row
 
 PREFIX = "ba7816bf"
@@ -205,11 +202,6 @@ def test_a_prefix_never_allows(length: int, head: str) -> None:
     ]
 
 
-def test_a_prefix_never_allows_by_the_policy_s_action() -> None:
-    _, errors, _ = read(f"action: block\nrules:\n- {{sha256: {PREFIX}}}", ListDefaults(action=Action.ALLOW))
-    assert errors == [f"f.yaml:3: {PREFIX}: only a full hash of 64 hexadecimal digits can allow, not a prefix of one"]
-
-
 @each_row(
     ("url", "rung", "why"),
     [
@@ -262,12 +254,6 @@ def test_only_an_expression_has_a_rung(pattern: str) -> None:
     ]
 
 
-def test_a_full_hash_allows_and_a_prefix_tags() -> None:
-    rules, errors, _ = read(f"rules: [{{sha256: {FULL}, action: allow}}, {{sha256: {PREFIX}, action: tag}}]")
-    assert [rule.terms.action for rule in rules] == [Action.ALLOW, Action.TAG]
-    assert errors == []
-
-
 def test_all_bad_rules_of_a_file_are_reported_in_the_order_of_their_places() -> None:
     text = "rules:\n- a.example\n- '..'\n- {sha256: x}\n- b.example\n- {action: nope}\naction: drop\nname: []\n"
     rules, errors, _ = read(text)
@@ -318,28 +304,6 @@ def test_a_line_is_counted_as_an_editor_counts_it(separator: str) -> None:
     rules, errors, _ = read(f"reason: 'x{separator}y'\nrules:\n- a.example")
     assert errors == []
     assert [rule.line for rule in rules] == [3]
-
-
-@given(yaml_octets() | yaml_octets().map(b"rules:\n- a.example\n- ".__add__))
-def test_any_octets_give_rules_or_errors(octets: bytes) -> None:
-    rules, errors, _ = read(octets)
-    assert rules or errors or b"rules" in octets
-    assert all(rule.line >= 1 for rule in rules)
-
-
-@given(st.text(max_size=30), st.sampled_from(["expression", "sha256", "address", "uri", "expires", "action"]))
-def test_any_text_in_a_field_is_a_rule_an_error_or_a_warning(text: str, key: str) -> None:
-    quoted = text.replace("\ud800", "").encode("utf-8", "ignore").decode().replace("'", "''")
-    rules, errors, warnings = read(f"rules: [{{{key}: '{quoted}'}}]")
-    assert rules or errors or warnings
-
-
-def test_rules_with_equal_terms_share_them() -> None:
-    rules, _, _ = read(
-        "rules: [{address: '::1', reason: x}, {expression: b.example, reason: x}, {address: '::2', reason: y}]"
-    )
-    assert rules[0].terms is rules[1].terms
-    assert rules[0].terms != rules[2].terms
 
 
 def test_a_list_that_covers_hosts_has_no_rule_for_less_and_its_hashes_say_so() -> None:

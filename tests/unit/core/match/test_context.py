@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from hushlist.core.match.context import KINDS, Context, context_of, host_of_page
+from hushlist.core.match.context import Context, context_of
 from hushlist.core.url.request import Request, Told
 from unit.rows import each_row
-
-Fields = tuple[tuple[bytes, bytes], ...]
 
 
 def asked(headers: str = "", target: bytes = b"/", told: Told | None = None, scheme: bytes = b"https") -> Context:
@@ -134,55 +127,3 @@ def test_a_recording_or_the_administrator_comes_before_the_headers() -> None:
     assert asked(headers, told=Told(kind="font")) == Context("news.example", "font", is_third_party=True, method="GET")
     assert asked(told=Told(b"about:blank", "image")) == Context("", "image", None, "GET")
     assert asked(told=Told(b"https://shop.example/", "document")).page == "cdn.example"
-
-
-def test_a_context_is_told_to_people() -> None:
-    assert str(Context("news.example", "script", is_third_party=True)) == "script for news.example, third party"
-    assert str(Context("", "image", is_third_party=False)) == "image for an unknown page, first party"
-    assert str(Context()) == "unknown type for an unknown page"
-
-
-_NAMES = st.sampled_from(
-    [b"Referer", b"ORIGIN", b"sec-fetch-site", b"Sec-Fetch-Dest", b"sec-fetch-mode", b"Accept", b"Upgrade", b"Host"]
-)
-_VALUES = st.one_of(
-    st.binary(max_size=40),
-    st.sampled_from([b"https://a.example/", b"http://cdn.example", b"null", b"cross-site", b"same-origin", b"none"]),
-    st.sampled_from([b"script", b"document", b"empty", b"websocket", b"text/html", b"https://[::1", b"https://%2e"]),
-)
-_FIELDS = st.lists(st.tuples(_NAMES, _VALUES), max_size=8).map(tuple)
-
-
-@given(_FIELDS, st.binary(max_size=30), st.sampled_from([b"cdn.example", b"[::1]", b"192.0.2.1", b"com", b""]))
-def test_whatever_a_client_says_has_a_context(fields: Fields, target: bytes, host: bytes) -> None:
-    found = context_of(Request(b"https", (host,), 443, target, fields=fields), host)
-    assert found.kind in ("", *KINDS)
-    assert found.page.isascii()
-    if found.kind == "document":
-        assert found == Context(host.decode(), "document", is_third_party=False)
-    if found.page:
-        assert found.is_third_party is not None
-        assert host_of_page(found.page.encode()) in (found.page.encode(), b"")
-
-
-@given(_FIELDS, st.data())
-def test_the_order_of_fields_says_nothing(fields: Fields, data: st.DataObject) -> None:
-    request = Request(b"https", (b"cdn.example",), 443, b"/", fields=fields)
-    other = Request(b"https", (b"cdn.example",), 443, b"/", fields=tuple(data.draw(st.permutations(fields))))
-    assert context_of(request, b"cdn.example") == context_of(other, b"cdn.example")
-
-
-def test_hostile_headers_are_read_in_linear_time() -> None:
-    size = 1 << 16
-    hostile: list[Fields] = [
-        ((b"Referer", b"https://" + b"a." * size),),
-        ((b"Referer", b"https://" + b"%25" * size),),
-        ((b"Referer", b"https://" + b"@:" * size),),
-        ((b"Referer", b" " * size + b"https://a.example/"),),
-        ((b"Accept", b"text/" * size),),
-        tuple((b"Referer", b"https://%d.example/" % number) for number in range(size // 8)),
-    ]
-    for fields in hostile:
-        started = perf_counter()
-        context_of(Request(b"https", (b"cdn.example",), 443, b"/" + b".js" * size, fields=fields), b"cdn.example")
-        assert perf_counter() - started < 1

@@ -73,22 +73,6 @@ def test_at_most_five_hosts_and_never_a_bare_top_level_label(host: bytes, expect
     assert host_suffixes(host) == expected
 
 
-@given(st.integers(1, 12), st.integers(2, 12))
-def test_every_suffix_down_to_the_deepest_is_found(labels: int, deepest: int) -> None:
-    names = [b"%d" % number for number in range(100, 100 + labels)] + [b"x"]
-    suffixes = [b".".join(names[-count:]) for count in range(min(deepest, labels), 1, -1)]
-    whole = b".".join(names)
-    assert host_suffixes(whole, deepest) == list(dict.fromkeys([whole, *suffixes]))
-
-
-@given(st.integers(0, 9), st.integers(0, 9), st.sampled_from([b"", b"f"]))
-def test_every_folder_down_to_the_deepest_is_found(components: int, deepest: int, file: bytes) -> None:
-    folders = [b"/" + b"d/" * count for count in range(components + 1)]
-    path = folders[-1] + file
-    expected = [path, *reversed(folders[: deepest + 1])]
-    assert path_prefixes(path, None, deepest) == list(dict.fromkeys(expected))
-
-
 @given(st.lists(st.sampled_from([b"a", b"/", b"//", b"b/"]), max_size=12).map(lambda own: b"/" + b"".join(own)))
 @example(b"/1/2/3/4/")
 @example(b"/1/2/3//")

@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 
 from hushlist.core.match.expressions import expressions
-from hushlist.core.match.false_positives import MILLION, MOST, TYPICAL, Prefixes, false_positives, figure
+from hushlist.core.match.false_positives import MILLION, TYPICAL, Prefixes, false_positives
 from hushlist.core.url.request import canonical_forms, request_of
 from shared import SHARED
 
@@ -21,30 +21,11 @@ def test_the_formula_foretells_what_a_trial_counts() -> None:
     assert hits == pytest.approx(false_positives(len(known), 1, lookups=1) / MILLION * 50_000, rel=0.05)
 
 
-def test_a_prefix_without_octets_fits_each_of_a_million_requests() -> None:
-    assert false_positives(1, 0, lookups=1) == 1_000_000
-
-
 @pytest.mark.parametrize(("number", "octets", "is_short"), [(500, 4, False), (600, 4, True), (10_000_000, 8, False)])
 def test_hashes_are_short_where_they_are_wrong_more_than_once_in_a_million_requests(
     number: int, octets: int, is_short: bool
 ) -> None:
     assert Prefixes("f", octets, number, 1).is_short is is_short
-
-
-def test_both_figures_are_shown() -> None:
-    prefixes = Prefixes("f", 4, 100_000, 1)
-    assert prefixes.worst / prefixes.typical == pytest.approx(MOST / TYPICAL)
-    assert str(prefixes) == (
-        "100,000 of 4 octets: 178 false positives a million requests (7.65 look-ups each), at worst 698 (30)"
-    )
-    assert (figure(0), figure(99.6), figure(100)) == ("0", "1e+02", "100")
-    assert prefixes.as_dict() == {
-        "source": "f",
-        "octets": 4,
-        "number": 100_000,
-        "false_positives_per_million_requests": {"typical": prefixes.typical, "worst": prefixes.worst},
-    }
 
 
 def test_the_typical_number_of_look_ups_is_that_of_real_urls() -> None:

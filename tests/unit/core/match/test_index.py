@@ -9,7 +9,7 @@ from tempfile import NamedTemporaryFile
 import pytest
 from hypothesis import given, settings
 
-from hushlist.core.match.expressions import expressions, full_hash, host_suffixes, suffixes_with_top_level
+from hushlist.core.match.expressions import expressions, host_suffixes, suffixes_with_top_level
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.match.index_table import IndexTable
@@ -21,7 +21,6 @@ from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.core.url.parts import split_generic
 from support.engines import rules_of
 from unit.core.match.plain_index import SEAL, STEADY, Given, PlainIndex, canonical, given_rules, octets_of
-from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 #: for tests of which each example makes an index of many rules
@@ -152,51 +151,6 @@ def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatc
             assert match.rule == own[number]
 
 
-@each_row(
-    ("rule", "url", "fits"),
-    [
-        # reading 16 of addon/readings.md: everything below a rule in the clear, however deep
-        ("h.example", "http://1.2.3.4.5.6.7.8.9.h.example/1/2/3/4/5/6/7", True),
-        ("3.4.5.6.7.h.example", "http://1.2.3.4.5.6.7.h.example/", True),
-        ("h.example/1/2/3/4/5/6/", "http://h.example/1/2/3/4/5/6/7/8/9?q", True),
-        ("h.example/1/2", "http://h.example/1/2?q", True),
-        ("h.example/1/2", "http://h.example/1/2/3", False),
-        ("h.example/1/2/", "http://h.example/1/2", False),
-        ("h.example/p?q", "http://h.example/p?q", True),
-        ("h.example/p?q", "http://h.example/p?q&r", False),
-        ("h.example/p?q", "http://h.example/p", False),
-        ("h.example", "http://otherh.example/", False),
-        ("h.example", "http://h.example.org/", False),
-        # a top-level name in the clear fits what is below it; its hash does not
-        ("example", "http://www.h.example/", True),
-        ("example", "http://example/", True),
-        ("example", "http://h.example.org/", False),
-        ("example/x/", "http://h.example/x/y", True),
-        (f"{{sha256: {full_hash(b'example/').hex()}}}", "http://h.example/", False),
-        (f"example, {{sha256: {full_hash(b'org/').hex()}}}", "http://h.org/", False),
-        ("localhost", "http://localhost/", True),
-        ("2.3.4", "http://1.2.3.4/", False),  # an address has no parent domain
-        ("0x7f.1", "http://127.0.0.1/", True),
-        # reading 18 of addon/readings.md: an address range fits addresses, never names
-        ("{address: 10.0.0.0/8}", "http://10.1.2.3/", True),
-        ("{address: 10.0.0.0/8}", "http://0xa010203/", True),
-        ("{address: 10.0.0.0/8}", "http://[::ffff:10.1.2.3]/", True),
-        ("{address: 10.0.0.0/8}", "http://10.1.2.3.example/", False),
-        ("{address: 10.0.0.0/8}", "http://11.0.0.0/", False),
-        ("{address: 0.0.0.0/0}", "http://[::1]/", False),
-        ("{address: '2001:db8::/32'}", "http://[2001:db8:1::]/", True),
-        ("{address: '::/0'}", "http://1.2.3.4/", False),
-        # a hash has the thirty expressions, no more
-        (f"{{sha256: {full_hash(b'h.example/').hex()}}}", "http://www.h.example/x", True),
-        (f"{{sha256: {full_hash(b'h.example/').hex()[:8]}}}", "http://www.h.example/x", True),
-        (f"{{sha256: {full_hash(b'h.example/1/2/3/4/').hex()}}}", "http://h.example/1/2/3/4/5", False),
-    ],
-)
-def test_what_a_rule_fits(rule: str, url: str, fits: bool) -> None:
-    found = list(index_of(rules_of(f"rules: [{rule}]")).find(canonical(url)))
-    assert bool(found) is fits
-
-
 def test_specificity_is_the_order_in_which_expressions_are_generated() -> None:
     parts = canonical("http://a.b.c.d.e.f.g/1/2/3/4?q")
     rules = [Rule(Expression(text), TERMS, 1) for text in expressions(parts)]
@@ -215,43 +169,9 @@ def test_a_whole_uri_is_above_every_expression_and_an_address_range_below() -> N
     assert [str(match.rule.pattern) for match in (address, *ranges)] == ["1.2.3.4/", "1.2.3.4/32", "1.2.0.0/16"]
 
 
-@each_row(
-    ("rules", "uris", "found"),
-    [
-        # draft-feather-hashed-uri-03, 4.4
-        ("hashed:md5=be96302a0468481aca954431cf293e05", [b"http://www.thus.net/"], [b"http://www.thus.net"]),
-        ("hashed:sha1=87ed28009f511ed7ef630180a229ba257180a481", [b"http://www.thus.net"], [b"http://www.thus.net"]),
-        ("hashed:md5=754a2c63a13aa2e8153d027066e31f8f", [b"http://10.20.30.40/a%62c"], [b"http://10.20.30.40/abc"]),
-        (
-            "hashed:sha1=31a79a96e0404778a3b95cb426b04b6114a604a5+frag",
-            [b"http://www.thus.net#end"],
-            [b"http://www.thus.net#end"],
-        ),
-        ("hashed:sha1=31a79a96e0404778a3b95cb426b04b6114a604a5+frag", [b"http://www.thus.net"], []),
-        ("hashed:md5=be96302a0468481aca954431cf293e05", [b"http://www.thus.net/"] * 2, [b"http://www.thus.net"]),
-        ("hashed:md5=be96302a0468481aca954431cf293e05", [b"http://www.thus.net/x"], []),
-    ],
-)
-def test_hashed_uris_are_found(rules: str, uris: list[bytes], found: list[bytes]) -> None:
-    index = index_of(rules_of(f"rules: ['{rules}']"))
-    assert index.has_uris
-    assert [match.expression for match in index.find_uris(list(map(split_generic, uris)))] == found
-
-
-def test_an_index_without_hashed_uris_says_so() -> None:
-    assert not index_of(rules_of("rules: [h.example]")).has_uris
-
-
 def test_rules_of_the_same_pattern_are_all_found_in_their_order_but_for_duplicates() -> None:
     rules = rules_of("rules:\n- h.example\n- HTTP://H.example:80\n- {expression: h.example, action: tag}")
     assert [match.rule.line for match in index_of(rules).find(canonical("h.example"))] == [2, 4]
-
-
-def test_lists_are_known_by_their_titles() -> None:
-    named = Terms(Action.BLOCK, "list", "named.yaml", title="Games")
-    rules = [Rule(Expression(b"a.example/"), named, 1), Rule(Expression(b"b.example/"), TERMS, 1)]
-    assert index_of(rules).titles() == {"named.yaml": "Games"}
-    assert index_of([]).titles() == {}
 
 
 def is_below_host(rule: Rule, suffixes: Sequence[bytes]) -> bool:

@@ -6,13 +6,10 @@ import os
 import struct
 import zlib
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hushlist.core.match import index_file
 from hushlist.core.match.index import Index
@@ -22,8 +19,7 @@ from hushlist.core.match.rule import Action, Expression, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.url.parts import Parts
 from support.engines import rules_of
-from unit.core.match.plain_index import STEADY, canonical, octets_of
-from unit.hostile import octets
+from unit.core.match.plain_index import canonical, octets_of
 from unit.rows import each_row
 
 RULES = rules_of(
@@ -96,16 +92,6 @@ def test_an_opened_file_is_closed_with_its_index(tmp_path: Path) -> None:
     assert len(list(folder.iterdir())) <= before
 
 
-def test_an_opened_file_answers_after_another_has_taken_its_name(tmp_path: Path) -> None:
-    path, other = tmp_path / "index", tmp_path / "other"
-    path.write_bytes(SMALL)
-    index = Index.open(path)
-    other.write_bytes(b"other")
-    other.replace(path)
-    index.verify()
-    assert answers(index) == ANSWERS
-
-
 # -- what is no index --------------------------------------------------------------------------------------------------
 
 
@@ -120,35 +106,10 @@ def test_what_is_no_file_with_octets_is_refused(make: Callable[[Path], None], tm
         Index.open(path)
 
 
-def test_a_name_that_no_file_can_have_is_refused() -> None:
-    with pytest.raises(IndexFileError):
-        Index.open(Path("a\0b"))
-
-
-@STEADY
-@given(st.binary(max_size=200) | octets() | st.binary(max_size=200).map(MAGIC.__add__))
-def test_octets_that_are_no_index_are_refused(file: bytes) -> None:
-    refused(file)
-
-
-@STEADY
-@given(st.binary(max_size=100), st.integers(0, 1 << 64 - 1), st.integers(0, 1 << 64 - 1))
-def test_octets_behind_a_sound_header_are_refused(body: bytes, length: int, size: int) -> None:
-    for own in (length, SECTIONS_AT + len(body)):
-        for text in (body, b"", body[len(body) // 2 :]):
-            header = HEADER.pack(MAGIC, VERSION, 1, own, size, zlib.crc32(text))
-            refused(header + CRC.pack(zlib.crc32(header)) + body)
-
-
 @pytest.mark.parametrize(("version", "why"), [(VERSION - 1, "an older"), (VERSION + 1, "a newer"), (99, "a newer")])
 def test_another_version_is_refused_with_both_numbers(version: int, why: str) -> None:
     file = SMALL[:8] + struct.pack("=I", version) + SMALL[12:]
     assert refused(file) == f"it has {why} format: version {version}, where {VERSION} is expected"
-
-
-def test_a_file_of_another_byte_order_is_refused() -> None:
-    file = SMALL[:8] + SMALL[8:12][::-1] + SMALL[12:16][::-1] + SMALL[16:]
-    assert refused(file) == "it was written by a machine of another byte order"
 
 
 # -- what is broken ----------------------------------------------------------------------------------------------------
@@ -180,13 +141,6 @@ def test_no_octet_that_was_changed_changes_an_answer(flip: int) -> None:
             assert answers(index) == ANSWERS
         else:
             refused(file)
-
-
-def test_sections_overlap_neither_each_other_nor_the_header() -> None:
-    own = sorted(tuple(section) for section in directory_of(SMALL)["sections"].values())
-    assert own[0][0] >= SECTIONS_AT
-    assert all(offset % 64 == 0 for offset, _, _ in own)
-    assert all(offset + length <= after for (offset, length, _), (after, _, _) in pairwise(own))
 
 
 def test_a_section_that_ends_while_it_is_read_is_refused() -> None:
@@ -295,11 +249,6 @@ def test_terms_that_cannot_be_are_told_as_that_and_nothing_is_read_behind_them(
     index.verify()
     with pytest.raises(IndexFileError, match="the terms of a rule cannot be read"):
         answers(index)
-
-
-def test_a_file_with_no_directory_at_all_is_refused() -> None:
-    header = HEADER.pack(MAGIC, VERSION, 1, SECTIONS_AT, 0, zlib.crc32(b""))
-    assert "directory cannot be read" in refused(header + CRC.pack(zlib.crc32(header)))
 
 
 def test_a_section_that_was_added_is_found_and_verified() -> None:

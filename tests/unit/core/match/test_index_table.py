@@ -1,7 +1,6 @@
 """A table, against a dictionary."""
 
 from array import array
-from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import product
@@ -11,15 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.match.index_table import (
-    MARKS,
     MOST_BITS,
     PLACE,
-    TAIL,
     IndexTable,
     Shape,
     TableRow,
-    bits_for,
-    filter_length,
 )
 from unit.core.match.plain_index import STEADY
 from unit.rows import each_row
@@ -140,22 +135,6 @@ def test_all_rows_of_one_key_are_found_in_the_order_of_their_rules(alike: int) -
     assert len(table.find(before)) == len(table.find(behind)) == 100
 
 
-def test_what_is_found_between_two_tails_is_nobody_s() -> None:
-    rows = [TableRow(tail + bytes(28), 0, 1, 0) for tail in (b"\x11\x22\x33\x44", b"\x55\x66\x77\x88")]
-    table, read = table_of(rows, 32, 0)
-    assert table.find(b"\x33\x44\x55\x66" + bytes(28)) == []
-    assert read.lengths, "the tails did not tell"
-    assert table.find(b"\x33\x44\x55\x67" + bytes(28)) == []
-    assert len(read.lengths) == 1, "the tails told"
-
-
-def test_an_absent_key_is_hardly_ever_read_for() -> None:
-    rows = [TableRow(sha256(b"%d" % number).digest(), 0, 1, 0) for number in range(1000)]
-    table, read = table_of(rows, 32, bits_for(1000))
-    assert not any(table.find(sha256(b"no %d" % number).digest()) for number in range(10_000))
-    assert len(read.lengths) < 5
-
-
 @each_row("bits", [0, 8, 16])
 @each_row("key", [4, 32])
 def test_an_empty_table_has_nothing(key: int, bits: int) -> None:
@@ -163,22 +142,6 @@ def test_an_empty_table_has_nothing(key: int, bits: int) -> None:
     assert len(table) == 0
     assert table.find(b"\xff" * 32) == table.find(bytes(32)) == []
     assert read.lengths == []
-
-
-@each_row(("count", "bits"), [(0, 0), (1, 0), (3, 0), (4, 1), (7, 1), (8, 2), (1 << 25, 24), (1 << 26, 24)])
-def test_two_to_four_keys_share_their_first_bits(count: int, bits: int) -> None:
-    assert bits_for(count) == bits
-    if 4 <= count < 1 << MOST_BITS:
-        assert 2 <= count / (1 << bits) <= 4
-
-
-@each_row("key", [4, 5, 6, 7, 16, 32])
-def test_a_key_has_a_tail_behind_what_the_fan_out_knows(key: int) -> None:
-    for bits in range(MOST_BITS + 1):
-        shape = Shape(1, key, bits)
-        assert 8 * shape.tail_at <= bits, shape
-        assert 1 <= shape.tail <= TAIL, shape
-        assert shape.tail_at + shape.tail <= key, shape
 
 
 @each_row(("bits", "key"), [(-1, 32), (MOST_BITS + 1, 32), (1 << 40, 32), (24, 3), (0, 0)])
@@ -191,17 +154,6 @@ def test_a_table_that_cannot_be_is_refused(bits: int, key: int) -> None:
 def test_a_fan_out_that_does_not_count_the_keys_is_noticed(counts: tuple[int, int]) -> None:
     octets = array("I", counts).tobytes() + bytes(64)
     assert not IndexTable(octets, Reads(octets), Shape(1, 32, 0), (0, 8, 12)).is_consistent
-
-
-@each_row(("count", "length"), [(0, 1 << 12), (4095, 1 << 12), (4096, 1 << 13), (1 << 40, 1 << 29)])
-def test_a_filter_has_one_or_two_octets_for_each_key_and_4_kib_at_least(count: int, length: int) -> None:
-    assert filter_length(count) == length
-
-
-def test_a_key_chooses_two_bits_of_an_octet_of_a_filter_and_every_two_are_as_often_chosen() -> None:
-    assert {mark.bit_count() for mark in MARKS} == {2}
-    assert set(Counter(MARKS).values()) == {9, 10}
-    assert len(set(MARKS)) == 28
 
 
 def test_all_rows_are_given_by_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:

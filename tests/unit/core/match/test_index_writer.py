@@ -6,10 +6,8 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
 
 from hushlist.core.match import sorted_runs
-from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import GUIDE
@@ -18,7 +16,7 @@ from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, T
 from hushlist.core.match.rule_collector import CollectedPart, RunCollector
 from hushlist.core.match.sorted_runs import load
 from support.engines import rules_of
-from unit.core.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
+from unit.core.match.plain_index import canonical, octets_of
 from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")
@@ -93,11 +91,6 @@ def test_merging_in_pieces_gives_the_same_index_as_in_one(
     assert duplicates_of(merged) == duplicates_of(compiled(parts)[1])
 
 
-def test_a_table_has_room_for_all_rows_whatever_their_keys_begin_with() -> None:
-    parts = parts_of([Rule(ExpressionHash(bytes([first]) * 32), TERMS, first) for first in (0, 254, 255)])
-    assert sum(task.shape.count for own in merge_tasks(parts).values() for task in own) == 3
-
-
 def test_pieces_cover_every_first_octet_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorted_runs, "FEW_ROWS", 8)
     parts = parts_of(many_rules(3000))
@@ -113,21 +106,6 @@ def test_no_piece_has_many_more_rows_than_it_may(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sorted_runs, "FEW_ROWS", 50)
     (own,) = (own for name, own in merge_tasks(parts_of(many_rules(1000))).items() if name == "expression 32")
     assert max(merge_runs(task).number for task in own) < 100
-
-
-@settings(STEADY, max_examples=settings.default.max_examples // 2)
-@given(given_rules())
-def test_rules_in_one_part_and_in_a_part_each_give_the_same_answers(given: Given) -> None:
-    by_layer = {layer: [rule for rule in given.rules if rule.terms.layer == layer] for layer in ("first", "second")}
-    plain = PlainIndex([rule for own in by_layer.values() for rule in own])
-    pairs = list(by_layer.items())
-    singles = [(layer, [rule]) for layer, own in by_layer.items() for rule in own]
-    for cut in (pairs, singles):
-        layers, lists = [layer for layer, _ in cut], [own for _, own in cut]
-        index = Index(compiled(parts_of(*lists, layers=layers))[0])
-        for parts in given.asked:
-            assert sorted(map(repr, index.find(parts))) == sorted(map(repr, plain.find(parts)))
-        assert len(index) == len(plain.rules)
 
 
 def test_there_may_be_no_rules_and_no_parts() -> None:
@@ -150,11 +128,6 @@ def test_of_duplicates_the_first_is_kept_and_the_others_are_counted_by_part() ->
     assert [(match.expression, match.rule.line) for match in index.find(canonical("a/x"))] == [(b"a/", 1), (b"a/x", 4)]
     assert [match.rule.terms.list for match in index.find(canonical("b"))] == ["list", "other"]
     assert len(index) == 5
-
-
-def test_equal_terms_are_the_same_list_s_whoever_made_them() -> None:
-    rules = [Rule(Expression(b"a/"), Terms(Action.BLOCK, "list", "file"), line) for line in (1, 2)]
-    assert len(index_of(rules)) == 1
 
 
 @each_row(
@@ -180,14 +153,6 @@ def test_a_rule_in_the_clear_and_its_full_hash_are_no_duplicates() -> None:
     assert found == [ExpressionHash(full_hash(b"a/")), Expression(b"a/")]
 
 
-def test_hashes_that_begin_alike_are_no_duplicates() -> None:
-    hashes = [ExpressionHash(full_hash(b"a/")[:4] + rest) for rest in (b"1", b"2", b"2", b"")]
-    index = index_of([Rule(pattern, TERMS, line) for line, pattern in enumerate(hashes, 1)])
-    assert sorted((key, line) for _, line, key in index.places()) == sorted(
-        (hashes[line - 1].value, line) for line in (1, 2, 4)
-    )
-
-
 def test_rules_are_counted_by_layer_without_duplicates() -> None:
     lists = (clear(b"a/", b"a/"), clear(b"a/", b"b/x"), clear(b"c/"))
     file, _ = compiled(parts_of(*lists, layers=("first", "second", "first")))
@@ -211,12 +176,6 @@ def test_a_host_has_one_guide_whatever_the_number_of_its_paths_and_parts() -> No
     assert +duplicates_of(merged) == {}
     assert len(index) == 6
     assert [index.on_host(host).guided for host in (b"h.a", b"h.b", b"a")] == [[b"h.a"], [], ()]
-
-
-def test_a_guide_is_no_rule() -> None:
-    index = index_of(clear(b"www.a.example/x"))
-    assert index.find(canonical("www.a.example/")) == []
-    assert index.on_host(b"w.www.a.example").suffixes == [b"www.a.example"]
 
 
 @each_row(
@@ -270,21 +229,10 @@ def test_layers_that_both_allow_and_block_are_told(actions: Sequence[Action], mi
     assert Index(compiled(parts_of(*lists, layers=layers))[0]).directory.mixed == mixed
 
 
-def test_a_check_is_no_part_of_an_index() -> None:
-    with pytest.raises(AssertionError, match="it is no part of an index"):
-        index_of([Rule(Check("encoded-nul"), TERMS, 1)])
-
-
 def test_rules_with_the_same_pattern_keep_their_order_across_parts() -> None:
     lists = [[Rule(Expression(b"a/"), Terms(Action.BLOCK, str(n), "file"), 100 - n)] for n in range(20)]
     found = Index(compiled(parts_of(*lists))[0]).find(canonical("a"))
     assert [match.rule.terms.list for match in found] == [str(number) for number in range(20)]
-
-
-def test_a_line_and_a_part_may_be_as_far_as_they_can_be_counted() -> None:
-    rule = Rule(Expression(b"a/"), TERMS, (1 << 32) - 1)
-    (match,) = index_of([rule]).find(canonical("a"))
-    assert match.rule == rule
 
 
 # -- adding ------------------------------------------------------------------------------------------------------------

@@ -1,21 +1,16 @@
 """Which rules a broader rule covers."""
 
-import tracemalloc
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hushlist.core.decide.decision import decide
 from hushlist.core.match import shadowed
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.match.index import Index
 from hushlist.core.match.index_writer import index_of
-from hushlist.core.match.rule import FINAL, Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.core.match.rule_collector import Candidates, RunCollector
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.shadowed import Shadowed, find_shadowed
@@ -143,12 +138,6 @@ def test_a_rule_of_another_layer_covers_nothing() -> None:
     assert covers(rules, "first") == covers(rules, "second") == []
 
 
-def test_a_rule_of_another_layer_is_not_in_between() -> None:
-    allow = rules_of("rules: [{expression: www.h.example, action: allow}]", layer="first")
-    rules = [*allow, *rules_of("rules: [h.example, a.www.h.example]", layer="second")]
-    assert covers(rules, "second") == [("a.www.h.example/", "h.example/")]
-
-
 def test_more_candidates_than_one_batch_has_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = rules_of("rules: [h.example, " + ", ".join(f"w{n % 7}.h.example/{n}" for n in range(40)) + "]")
     before = covers(rules)
@@ -211,100 +200,7 @@ def test_without_a_covered_rule_every_request_is_decided_as_before(final: tuple[
 # -- beside a search that is slow and obvious --------------------------------------------------------------------------
 
 
-def precedence(match: Match) -> tuple[tuple[int, int], int]:
-    return match.specificity, FINAL[match.rule.terms.action]
-
-
-def plain_covers(index: Index, layer: str, candidates: Iterable[Candidates]) -> Iterator[tuple[Shadowed, Match]]:
-    """The same as ``find_shadowed``: every candidate is asked for as a request is; top-level names cover no others."""
-    for action, expressions, lines in candidates:
-        for expression, line in zip(expressions, lines, strict=True):
-            name, _, path = expression.partition(b"/")
-            page, mark, query = path.partition(b"?")
-            host = index.on_host(name)
-            found = [*host.matches, *(index.find_paths(host, b"/" + page, query if mark else None) if path else ())]
-            final = [own for own in found if own.rule.terms.layer == layer and own.rule.terms.action in FINAL]
-            broader = [
-                own
-                for own in final
-                if isinstance(own.rule.pattern, Expression)
-                and own.expression != expression
-                and (own.expression.startswith(name + b"/") or b"." in own.expression.partition(b"/")[0])
-            ]
-            cover = max(broader, key=precedence, default=None)
-            if cover is None or cover.rule.terms.expires or cover.rule.terms.action is not action:
-                continue
-            if layer in index.directory.mixed:
-                others = (own for own in final if own.rule.terms.action is not action)
-                lengths = range(cover.expression.index(b"/"), len(name))
-                between = any(len(suffix) in lengths for suffix in host.suffixes)
-                if between or any(precedence(own) > precedence(cover) for own in others):
-                    continue
-            yield (expression, line, action), cover
-
-
-NAMES = st.sampled_from(
-    (*HOSTS, b"c", b"localhost", b"d.b.c", b"1.2.3.4", b"1.2.3.4.5", b"9.1.2.3.4", b"[::1]", b"z.y.x.a.b.c", b"w7.b.c")
-)
-PAGES = st.sampled_from(
-    (*PATHS, b"/", b"/", b"/p", b"/p?", b"/p?r", b"/p/q/", b"/p/q/?r/s", b"/?r", b"/p/q/r/s/t/u/", b"/pq", b"/p//q")
-)
-
-
-@given(
-    rules=st.lists(
-        st.builds(
-            lambda host, page, is_clear, action, expires, layer, line: Rule(
-                Expression(host + page) if is_clear else ExpressionHash(full_hash(host + page)),
-                Terms(action, "list", "file", expires=expires, layer=layer),
-                line,
-            ),
-            NAMES,
-            PAGES,
-            st.sampled_from((True, True, True, False)),
-            st.sampled_from((Action.BLOCK, Action.BLOCK, Action.BLOCK, Action.ALLOW, Action.WARN, Action.TAG)),
-            st.sampled_from((None, None, None, NOW.date())),
-            st.sampled_from(("first", "second", "second")),
-            st.integers(1, 9),
-        ),
-        max_size=14,
-    ),
-    only=st.sampled_from((None, Action.BLOCK)),
-    has_hashes=st.booleans(),
-)
-def test_it_finds_what_a_search_that_asks_for_each_rule_finds(
-    rules: list[Rule], only: Action | None, *, has_hashes: bool
-) -> None:
-    rules = [rule for rule in rules if has_hashes or isinstance(rule.pattern, Expression)]
-    if only:  # otherwise, hardly any layer has only one action
-        rules = [Rule(own.pattern, replace(own.terms, action=only), own.line) for own in rules]
-    index = index_of(rules)
-    for layer in ("first", "second"):
-        candidates = candidates_of(rules, layer)
-        assert [*find_shadowed(index, layer, candidates)] == [*plain_covers(index, layer, candidates)]
-
-
 TERMS = Terms(Action.BLOCK, "list", "file")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "expressions",
-    [
-        [f"h.example/{number}/{'x/' * 1000}" for number in range(20)],
-        [f"h/{number}/{'x/' * 1000}" for number in range(20)],
-        [f"{'a.' * (number + 40)}h.example/{number}/{'x/' * 20}" for number in range(80)],
-    ],
-)
-def test_deep_hosts_and_paths_need_little_memory(expressions: list[str]) -> None:
-    rules = [Rule(Expression(value.encode()), TERMS, 1) for value in expressions]
-    own = [Candidates(Action.BLOCK, [value.encode() for value in expressions], [1] * len(expressions))]
-    index = index_of(rules)
-    tracemalloc.start()
-    assert not list(find_shadowed(index, "", own))
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 15 << 20  # all at once would be over 20 MB
 
 
 def test_candidates_in_several_batches_are_compared_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,6 @@ def read(text: str) -> tuple[PassThrough, list[str]]:
     return read_node(lambda *read: read_pass_through(*read, lambda *_: None), text)
 
 
-def test_one_word_passes_all_of_it_through() -> None:
-    passed, errors = read("household")
-    assert errors == []
-    assert passed == read("[{needs: household}]")[0]
-
-
 #: what passes by each need: a host that a device asks for, and its port; and what is beside it, and does not
 PASSED = [
     ("time", b"17.253.4.125", 123, 443),
@@ -71,17 +65,6 @@ def test_it_is_passed_through_on_its_ports_alone(need: str, host: bytes, port: i
 def test_a_large_server_is_not(host: str) -> None:
     passed, _ = read("household")
     assert not [port for port in range(1, 65536) if passed.covers_at(host.encode(), port)]
-
-
-@each_row("need", [name for name in needs() if name != HOUSEHOLD])
-def test_a_part_is_among_other_hosts(need: str) -> None:
-    passed, errors = read(f"[bank.example, {{needs: {need}}}]")
-    assert errors == []
-    assert passed.covers(b"bank.example")
-    assert passed.by_port
-    whole = read("household")[0]
-    for port, hosts in passed.by_port.items():
-        assert hosts.entries <= whole.by_port[port].entries
 
 
 @each_row(

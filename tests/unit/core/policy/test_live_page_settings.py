@@ -37,10 +37,6 @@ def test_the_client_s_address_and_user_both_have_to_fit(text: str, client: Clien
     assert live.fits(client) is may
 
 
-def test_off_is_for_nobody() -> None:
-    assert read("off") == (None, [])
-
-
 @each_row(
     ("text", "why"),
     [

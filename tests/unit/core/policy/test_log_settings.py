@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import read_document
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
@@ -54,13 +52,6 @@ def test_a_size_has_a_unit(text: str, octets: int) -> None:
     settings, errors = read(f"size: {text}")
     assert settings is not None
     assert (settings.size, errors) == (octets, [])
-
-
-@pytest.mark.parametrize("folder", ["/var/log/hushlist", "~/log"])
-def test_a_folder_may_be_anywhere(folder: str) -> None:
-    settings, _ = read(f"folder: {folder}")
-    assert settings is not None
-    assert settings.folder == Path(folder).expanduser()
 
 
 PLACES = "expected stdout, syslog:/PATH, syslog+udp://HOST:PORT or syslog+tcp://HOST:PORT"

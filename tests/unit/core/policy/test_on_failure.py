@@ -52,10 +52,3 @@ def test_what_is_wrong_is_told_with_its_line_and_reads_as_closed(text: str, prob
     found, errors = read(text)
     assert errors == [problem]
     assert found == OnFailure()
-
-
-def test_a_wrong_word_for_a_cause_is_not_what_holds_for_the_others() -> None:
-    found, errors = read("on-failure: {default: open, error: opne}")
-    assert len(errors) == 1
-    assert not found.passes(FailureCause.ERROR)
-    assert found.passes(FailureCause.START)

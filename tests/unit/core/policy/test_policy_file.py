@@ -7,12 +7,10 @@ import pytest
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.compile.stat_cache import load_engine
-from hushlist.core.errors import SourceError
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.yaml_nodes import DEFAULTS_KEYS
 from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import POLICY_KEYS
 from hushlist.core.system.files import fingerprint, write_private
@@ -108,12 +106,6 @@ def test_a_policy_s_terms_hold_for_a_list(folder: Path) -> None:
         "hrn://c.example/x",
         "why",
     )
-
-
-def test_a_binary_list_is_read_with_the_length_that_the_policy_gives(folder: Path) -> None:
-    (folder / "x.bin").write_bytes(b"\x00" * 5 + b"\xff" * 5)
-    rules = rules_in(load(folder, one_list("{file: x.bin, format: safebrowsing-raw, prefix-length: 5}")).layers[0])
-    assert [str(rule.pattern) for rule in rules] == ["sha256:0000000000", "sha256:ffffffffff"]
 
 
 def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
@@ -267,22 +259,6 @@ def test_a_list_that_is_a_folder_is_an_error(folder: Path) -> None:
     assert errors_of(folder, one_list("folder.yaml")) == [f"policy.yaml:4: folder.yaml: {why}"]
 
 
-def test_a_url_is_no_list(folder: Path) -> None:
-    why = "there is no such file: to have it fetched, write it as its url"
-    name = "https://lists.example/ads.hosts"
-    assert errors_of(folder, one_list(name)) == [f"policy.yaml:4: {name}: {why}"]
-
-
-def test_a_block_page_that_is_a_folder_is_an_error(folder: Path) -> None:
-    (folder / "page").mkdir()
-    why = "expected a file, not a folder"
-    assert errors_of(folder, "layers: []\nblock-page: page") == [f"policy.yaml:2: page: {why}"]
-
-
-def test_a_name_that_no_file_can_have_is_an_error(folder: Path) -> None:
-    assert errors_of(folder, one_list('"a\\0.yaml"')) == ["policy.yaml:4: a\\x00.yaml: there is no such file"]
-
-
 def test_the_errors_of_all_files_are_reported_together(folder: Path) -> None:
     (folder / "bad.yaml").write_text("rules:\n- ok.example\n- '..'\n- {sha256: x}\n")
     (folder / "bad.hashed").write_text("ads.example\n")
@@ -296,15 +272,6 @@ def test_the_errors_of_all_files_are_reported_together(folder: Path) -> None:
         "bad.yaml:4: x: expected pairs of hexadecimal digits",
         "bad.hashed:1: ads.example: a hashed URI begins with 'hashed:' (at character 1)",
     ]
-
-
-def test_a_policy_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "none.yaml"
-    with pytest.raises(PolicyError) as caught:
-        compile_policy(path)
-    assert str(caught.value) == f"{path}: No such file or directory"
-    assert caught.value.files == {path: None}
-    assert isinstance(caught.value, SourceError)
 
 
 def test_warnings_of_all_files_are_kept(folder: Path) -> None:
@@ -324,16 +291,6 @@ def test_every_file_is_remembered_as_it_was(folder: Path) -> None:
     assert None not in policy.files.values()
 
 
-def test_missing_and_broken_files_are_remembered_too(folder: Path) -> None:
-    (folder / "bad.yaml").write_text("x")
-    (folder / "policy.yaml").write_text("layers: [{name: a, lists: [none.yaml, bad.yaml, good.yaml]}]")
-    with pytest.raises(PolicyError) as caught:
-        compile_policy(folder / "policy.yaml")
-    names = ("policy.yaml", "none.yaml", "bad.yaml", "good.yaml")
-    assert caught.value.files == {folder / name: fingerprint(folder / name) for name in names}
-    assert caught.value.files[folder / "none.yaml"] is None
-
-
 def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     seen = [fingerprint(path)]
@@ -351,11 +308,6 @@ def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
     seen.append(fingerprint(path))
     assert seen[0] is None
     assert len(set(seen)) == 5
-
-
-def test_the_shipped_policy_is_good() -> None:
-    policy = compile_policy(shipped_policy()).policy
-    assert [layer.name for layer in policy.layers] == ["overrides", "checks", "lists"]
 
 
 def test_each_list_has_its_own_key_which_is_one_of_the_policy_s_files(folder: Path) -> None:

@@ -19,11 +19,6 @@ def counting(most: int) -> tuple[BoundedCache[int, str], list[int]]:
     return BoundedCache(make, most), made
 
 
-def test_what_is_lacking_is_made_once() -> None:
-    recent, made = counting(4)
-    assert (recent[7], recent[7], made) == ("7", "7", [7])
-
-
 def test_what_cannot_be_made_is_not_remembered() -> None:
     def fail(key: str) -> str:
         raise ValueError(key)
@@ -40,13 +35,6 @@ def test_what_is_asked_for_again_and_again_is_never_forgotten() -> None:
     for number in range(1000):
         assert (recent[-1], recent[number]) == ("-1", str(number))
     assert made.count(-1) == 1
-
-
-def test_what_was_not_asked_for_lately_is_made_again() -> None:
-    recent, made = counting(4)
-    for number in (*range(10), 0):
-        recent[number]
-    assert made.count(0) == 2
 
 
 @STEADY

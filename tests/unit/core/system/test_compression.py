@@ -60,17 +60,6 @@ def test_what_stands_behind_the_end_and_is_not_compressed_is_told(name: str) -> 
     assert (fault_of(stream) or "").startswith("its compression is broken: ")
 
 
-def test_what_is_not_compressed_stays_as_it_is() -> None:
-    stream = io.BufferedReader(io.BytesIO(TEXT))
-    assert decompressed(stream) is stream
-    assert fault_of(stream) is None
-
-
-def test_xz_streams_follow_each_other_with_padding_between_them() -> None:
-    packed = lzma.compress(TEXT[:9000]) + bytes(200_000) + lzma.compress(TEXT[9000:]) + bytes(4)
-    assert decompressed(io.BufferedReader(io.BytesIO(packed))).read() == TEXT
-
-
 def test_a_file_that_asks_for_much_memory_to_be_unpacked_is_an_error_of_reading() -> None:
     # The block's header says the size of the dictionary: 40 is 4 GiB. Spec: The .xz File Format, 3.1 and 5.3.1
     packed = bytearray(lzma.compress(TEXT, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]))

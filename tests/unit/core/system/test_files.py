@@ -65,14 +65,6 @@ def test_a_missing_permission_names_who_needs_it(monkeypatch: pytest.MonkeyPatch
     assert reason_of(ValueError("embedded null byte")) == "embedded null byte"
 
 
-def test_who_has_no_name_is_the_user_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nameless() -> str:
-        raise KeyError("uid")
-
-    monkeypatch.setattr("getpass.getuser", nameless)
-    assert "the user of this process has to" in reason_of(PermissionError(13, "Permission denied"))
-
-
 def test_a_file_is_replaced_with_its_permissions_or_left_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,15 +84,6 @@ def test_a_file_is_replaced_with_its_permissions_or_left_as_it_is(
         replace_file(tmp_path / "new", b"never")
     assert path.read_bytes() == b"after"
     assert [*tmp_path.iterdir()] == [path]
-
-
-def test_a_file_that_is_replaced_and_not_there_has_the_usual_permissions(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        replace_file(tmp_path / "new", b"octets")
-    finally:
-        os.umask(before)
-    assert ((tmp_path / "new").read_bytes(), (tmp_path / "new").stat().st_mode & 0o777) == (b"octets", 0o640)
 
 
 def test_a_private_file_is_new_and_its_owner_s_alone(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """How much memory the process has."""
 
 import platform
-import sys
 from collections.abc import Callable
 from mmap import PAGESIZE, mmap
-from pathlib import Path
 
 import pytest
 
@@ -35,16 +33,6 @@ def test_what_is_free_between_what_is_kept_goes_back_to_the_system() -> None:
     assert after is not None
     assert before - after > 1900 * each / 2
     assert len(kept) == 2000 / every
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell")
-def test_where_the_present_is_not_known_the_peak_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    now = memory.resident_octets()
-    monkeypatch.setattr(memory, "STATM", tmp_path / "none")
-    peak = memory.resident_octets()
-    assert now is not None
-    assert peak is not None
-    assert peak > now // 2
 
 
 def test_a_cache_whose_half_another_thread_replaces_during_a_look_up_still_answers() -> None:

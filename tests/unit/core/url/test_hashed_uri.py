@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.core.errors import UrlError
-from hushlist.core.url import hashed_uri
 from hushlist.core.url.hashed_uri import (
     ALGORITHMS,
     HASHED_N,
@@ -213,18 +212,6 @@ def test_what_is_written_is_read_again(
     assert parse_hashed_uri(str(uri), variant) == uri
 
 
-@given(st.text(max_size=30).map("hashed:".__add__) | st.text(max_size=10))
-def test_any_text_is_a_hashed_uri_or_our_error(text: str) -> None:
-    with pytest.raises(UrlError):
-        parse_hashed_uri(text)
-
-
-@given(octets() | urls(), st.sampled_from(sorted(VARIANTS)), st.booleans(), st.booleans())
-def test_any_absolute_uri_can_be_hashed(uri: bytes, variant: str, query: bool, fragment: bool) -> None:
-    hashed = hash_uri(b"X:" + uri, HashKey("x-sha256", variant, query, fragment))
-    assert len(hashed.digest) == 32
-
-
 @each_row("uri", ["", "www.thus.net", "/p", "//h/p", "1:x"])
 def test_a_relative_uri_is_refused(uri: str) -> None:
     with pytest.raises(UrlError, match="it has no scheme"):
@@ -357,18 +344,6 @@ def test_the_strings_of_the_web_are_those_of_any_uri(
     kinds = list(dict.fromkeys(key.kind for key in keys))
     found = web_strings(web_origin(scheme, name, port), scheme, targets, plan_strings(kinds), len(kinds))
     assert [sorted(found[kinds.index(key.kind)]) for key in keys] == [sorted(own) for own in expected]
-
-
-@pytest.mark.parametrize("scheme", [b"http", b"https"])
-@pytest.mark.parametrize("port", [None, b"80", b"443", b"8080"])
-def test_the_quick_way_is_taken_for_urls_of_the_web(
-    scheme: bytes, port: bytes | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = Parts(scheme, None, b"www.example.com", port, b"/A/b.html", b"q=%2F", b"f")
-    kinds = list(dict.fromkeys(key.kind for key in KEYS))
-    expected = [plain_strings(asked, HashKey("sha1", *kind)) for kind in kinds]
-    monkeypatch.setattr(hashed_uri, "VARIANTS", {})
-    assert matching_strings([asked], kinds) == expected
 
 
 def test_the_private_algorithm_is_sha_256() -> None:

@@ -1,22 +1,14 @@
 """`hrn:` names: the draft's grammar, the normal form, and the hierarchy."""
 
-import dataclasses
-import doctest
-import time
-from dataclasses import replace
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
-from hushlist.core.url import hrn as module
 from hushlist.core.url.hrn import Hrn, parse_hrn
 from unit.rows import each_row
 
 UUID = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
-LONG = 64 * 1024
 
 UNRESERVED = "abcxyzABCXYZ0189$-_.+!*'(),"
 ALPHADIGIT = "abzABZ059"
@@ -49,20 +41,6 @@ def hrn_texts() -> st.SearchStrategy[str]:
     names = st.lists(uchars(least=1), max_size=5)
     scheme = st.sampled_from(["hrn", "HRN", "hRn"])
     return st.builds(lambda s, top, rest: f"{s}://" + "/".join([top, *rest]), scheme, authority | root, names)
-
-
-def related_hrns() -> st.SearchStrategy[Hrn]:
-    """So few names that one is often within another."""
-    authority = st.sampled_from(["a", "j@a", "a.a", f"-/{UUID}"])
-    levels = st.lists(st.sampled_from(["a", "aa"]), max_size=3)
-    return st.builds(lambda top, rest: parse_hrn("hrn://" + "/".join([top, *rest])), authority, levels)
-
-
-def parsed_or_refused(text: str) -> Hrn | UrlError:
-    try:
-        return parse_hrn(text)
-    except UrlError as error:
-        return error
 
 
 @each_row(
@@ -154,17 +132,8 @@ def test_names_that_mean_different_things_stay_different(one: str, other: str) -
     assert str(parse_hrn(one)) == one
 
 
-def test_an_empty_user_is_a_user() -> None:
-    assert parse_hrn("hrn://@abc.com/a") == Hrn("", "abc.com", None, ("a",))
-
-
 def test_dots_are_names_like_any_other() -> None:
     assert parse_hrn("hrn://abc.com/a/../%2e/b").names == ("a", "..", ".", "b")
-
-
-@each_row("host", ["999.999.999.999", "0.0.0.0", "4294967296.1.1.1", "010.001.000.007"])
-def test_the_numbers_of_a_hostnumber_have_no_range(host: str) -> None:
-    assert parse_hrn(f"hrn://{host}/a").host == host
 
 
 PREFIX = "an hrn: name must begin with 'hrn://'"
@@ -317,92 +286,9 @@ def test_a_name_has_so_many_levels_and_characters_at_most() -> None:
         parse_hrn("hrn://a/" + "b" * 1017)
 
 
-def test_a_name_is_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        parse_hrn("hrn://abc.com").host = "abd.com"  # type: ignore[misc]
-
-
 @given(hrn_texts())
 def test_every_sentence_of_the_bnf_has_one_stable_normal_form(text: str) -> None:
     name = parse_hrn(text)
     assert parse_hrn(str(name)) == name
     assert str(parse_hrn(str(name))) == str(name)
     assert (name.host is None) != (name.uuid is None)
-
-
-@given(hrn_texts())
-def test_superordinates_are_valid_strictly_shorter_and_nested(text: str) -> None:
-    name = parse_hrn(text)
-    chain = [*map(parse_hrn, name.levels())]
-    assert chain[0] == name
-    assert [*map(str, chain)] == [*name.levels()]
-    assert len(chain) == len(name.names) + 1
-    for below, above in pairwise(chain):
-        assert str(below).startswith(f"{above}/")
-        assert is_within(below, above)
-        assert not is_within(above, below)
-
-
-@given(related_hrns(), related_hrns())
-def test_within_agrees_with_the_parts(one: Hrn, other: Hrn) -> None:
-    assert is_within(one, other) == (replace(one, names=one.names[: len(other.names)]) == other)
-
-
-@given(
-    st.text()
-    | st.text(st.characters()).map("hrn://".__add__)
-    | st.text("-/@.%:aF09~;\u0130\ud800").map("hrn://".__add__)
-    | st.text("-/%aF09G").map("hrn://-/".__add__)
-)
-def test_any_other_text_raises_only_our_error_with_a_position_inside_it(text: str) -> None:
-    outcome = parsed_or_refused(text)
-    if isinstance(outcome, Hrn):
-        assert parse_hrn(str(outcome)) == outcome
-    else:
-        assert outcome.value == text
-        assert outcome.position is not None
-        assert 0 <= outcome.position <= len(text)
-
-
-@each_row(
-    "repeated",
-    [
-        *(
-            "a",
-            "a.",
-            "1.",
-            "-",
-            "a-",
-            "1",
-            ".",
-            "%41",
-            "%e2",
-            "%",
-            "%2",
-            "/",
-            "/a",
-            "a/",
-            "@",
-            "a@",
-            ";",
-            "~",
-            "\u20ac",
-        ),
-        *("a@b.c/%41", "abc.com/a/../"),
-    ],
-)
-@each_row("before", ["", "hrn://", "hrn://abc.com/", f"hrn://-/{UUID}/", "hrn://-/", "hrn://1.2.3."])
-def test_long_input_takes_linear_time(before: str, repeated: str) -> None:
-    for after in ("", "/a", "@abc.com", "\n"):
-        started = time.process_time()
-        outcome = parsed_or_refused(before + repeated * (LONG // len(repeated)) + after)
-        if isinstance(outcome, Hrn):
-            assert is_within(parse_hrn(str(outcome)), outcome)
-        # Some 0.05 s; a step for every pair of characters would take far longer.
-        assert time.process_time() - started < 1, after
-
-
-def test_the_examples_in_the_docstrings_hold() -> None:
-    tried = doctest.testmod(module)
-    assert tried.attempted > 0
-    assert tried.failed == 0

@@ -1,7 +1,7 @@
 """Requests, and the canonical URLs that they may mean."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
@@ -21,7 +21,7 @@ from hushlist.core.url.request import (
     target_forms,
 )
 from hushlist.core.url.safebrowsing import canonicalize, parse
-from unit.hostile import octets, urls
+from unit.hostile import octets
 from unit.rows import each_row
 
 # -- requests from URLs ------------------------------------------------------------------------------------------------
@@ -181,18 +181,6 @@ def test_a_plain_target_is_what_its_readings_say(scheme: bytes, target: bytes) -
     assert target_forms(scheme, target).forms == plainly(scheme, target)
 
 
-@each_row("place", [b"/a%bc", b"/%b", b"/a/b%b", b"/a%b?q", b"/a?q%b", b"/%b/..", b"/.%b", b"%b/a"])
-def test_no_octet_anywhere_makes_a_target_seem_plain_that_is_not(place: bytes) -> None:
-    for octet in range(256):
-        target = place % bytes((octet,))
-        assert target_forms(b"http", target).forms == plainly(b"http", target)
-
-
-@each_row("target", [b"/", b"/a", b"/a/", b"/a/b.c?q=/../x;y\\", b"/a..b", b"/.a/..b", b"/a?", b"/~!&'()*+,=:@|^`"])
-def test_a_target_like_nearly_every_one_is_plain(target: bytes) -> None:
-    assert plain_target(target)
-
-
 @each_row(
     "target",
     [
@@ -248,36 +236,7 @@ def test_a_target_s_first_form_is_the_canonical_one(target: bytes, paths: list[t
     assert [(form.path, form.query) for form in target_forms(b"http", target).forms] == paths
 
 
-@given(octets(), octets())
-def test_every_scheme_and_target_has_at_least_one_form(scheme: bytes, target: bytes) -> None:
-    forms = target_forms(scheme, target).forms
-    assert forms
-    assert len(set(forms)) == len(forms)
-    assert all(form.host == b"h" and form.path.startswith(b"/") for form in forms)
-
-
 # -- canonical URLs ----------------------------------------------------------------------------------------------------
-
-
-@given(urls())
-@example(b"@http:/%")
-@example(b"@http:80/%")
-def test_a_request_s_canonical_url_is_its_url_s(url: bytes) -> None:
-    try:
-        request = request_of(url)
-        expected = canonicalize(url)
-    except UrlError:
-        return
-    if request.scheme not in (b"http", b"https"):
-        return
-    try:
-        assert canonical_url(request) == expected
-    except UrlError:  # a delimiter or a NUL in the host, which the profile alone does not mind
-        assert {*b"%\0"} & {*request.hosts[0]} or len(request.hosts[0]) > LONGEST_NAME
-
-
-def test_a_canonical_url_is_by_the_first_host() -> None:
-    assert canonical_url(Request(b"https", (b"A.example", b"b.example"), 8443, b"/%41?")) == b"https://a.example/A?"
 
 
 @pytest.mark.parametrize("hosts", [(), (b"",), (b"a/b", b"good.example")])
@@ -301,8 +260,3 @@ def test_plain_requests_have_their_urls_for_filters_in_a_shorter_way(
         (form,) = canonical_forms(request, b"h.example")
         every = filtered_urls(request, b"h.example", form, is_websocket=False, is_first=True, is_named=is_named)
         assert [*urls] == every
-
-
-@pytest.mark.parametrize("url", ["http://h.example/", "https://h.example/ads/a.js?x=1&u=/"])
-def test_a_plain_request_has_one_url_for_filters(url: str) -> None:
-    assert plain_filtered_urls(request_of(url), b"h.example", is_named=True) == ((url.encode(), False),)

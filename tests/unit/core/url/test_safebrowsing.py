@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.core.errors import UrlError
 from hushlist.core.match.expressions import expressions
-from hushlist.core.url.request import canonical_forms, request_of
 from hushlist.core.url.safebrowsing import SAFEBROWSING, canonicalize, parse
-from unit.hostile import LONG, seconds, urls
+from unit.hostile import urls
 from unit.rows import each_row
 
 VECTORS = vectors("safebrowsing")
@@ -61,38 +60,3 @@ def test_the_canonical_url_has_the_expressions_of_the_raw_one(url: bytes) -> Non
     except UrlError:
         return
     assert expressions(SAFEBROWSING.apply(parse(parts.join()))) == expressions(parts)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        pytest.param(b"http://h/%" + b"25" * (LONG // 2), id="nested escapes in the path"),
-        pytest.param(b"http://%" + b"25" * (LONG // 2), id="nested escapes in the host"),
-        pytest.param(b"http://" + b"." * LONG, id="dots"),
-        pytest.param(b"http://" + b"a." * (LONG // 2), id="labels"),
-        pytest.param(b"http://" + "ü".encode() * (LONG // 2), id="unicode"),
-        pytest.param(b"http://" + "。ü".encode() * (LONG // 5), id="unicode labels"),
-        pytest.param(b"http://" + b"1" * LONG, id="digits"),
-        pytest.param(b"http://" + b"0" * LONG + b"8", id="octal digits"),
-        pytest.param(b"http://" + b"@" * LONG + b"h", id="users"),
-        pytest.param(b"http://" + b"[" * LONG + b"]" * LONG, id="brackets"),
-        pytest.param(b"http://" + b":" * LONG, id="colons"),
-        pytest.param(b"http://h" + b"/.." * LONG, id="dot segments"),
-        pytest.param(b"http://h" + b"/" * LONG, id="slashes"),
-        pytest.param(b"http://h" + b"\\..//" * LONG, id="backslashes"),
-        pytest.param(b"http://h?" + b"?" * LONG, id="question marks"),
-        pytest.param(b"a" * LONG + b":", id="a scheme"),
-        pytest.param(b" " * LONG + b"\t" * LONG, id="white space"),
-    ],
-)
-def test_an_attack_costs_linear_time(url: bytes) -> None:
-    def work() -> None:
-        try:
-            request = request_of(url)
-            found = canonical_forms(request, request.hosts[0])
-        except UrlError:
-            return
-        for parts in found:
-            expressions(parts)
-
-    assert seconds(work) < 2
