@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import count
 from math import inf
 from threading import Event, Lock, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from hushlist.core.errors import HushlistError
@@ -30,11 +30,11 @@ _T = TypeVar("_T")
 
 #: seconds until a connection counts as failed, until an answer or a whole transaction does, and that a writer waits for
 #: another
-_CONNECT, ANSWER, _LOCK = 5, 20.0, 10
+CONNECT, ANSWER, _LOCK = 5, 20.0, 10
 #: seconds in which a server that is there acknowledges octets, and in which a writer goes on, or loses its lock
 _LOST, _IDLE = 5, 5
-#: seconds after a failed connection in which no other is tried
-_PAUSE = 1.0
+#: seconds after a failed connection in which no other is tried, and between tries to open one that was lost
+_PAUSE, _STEP = 1.0, 0.1
 #: seconds after which what is followed is read again though nothing was told, which finds dead connections; and those
 #: after which a thread sees that it is to end
 _HEARTBEAT, _SLICE = 5.0, 0.25
@@ -154,7 +154,7 @@ def _opened(address: PostgresAddress, channel: str = "") -> psycopg.Connection[A
     kind = _connection_class()
     import psycopg
 
-    wanted = {"connect_timeout": _CONNECT, "target_session_attrs": "primary"}  # no other can tell of changes
+    wanted = {"connect_timeout": CONNECT, "target_session_attrs": "primary"}  # no other can tell of changes
     more: dict[str, Any] = {name: value for name, value in wanted.items() if f"{name}=" not in address.url}
     more |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": _LOST * 1000}
     try:
@@ -199,7 +199,8 @@ def _checked(raw: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 
 
 class PostgresDatabase:
-    """A connection that several threads use in turn, opened again when it is lost.
+    """A connection that several threads use in turn, opened again when it is lost: for five seconds, it is tried until
+    a server that restarts is back, and nobody notices.
 
     All methods wait for the server, and raise ``DatabaseError`` if it cannot be asked.
     """
@@ -210,7 +211,7 @@ class PostgresDatabase:
         self._lock = Lock()
         self._raw: psycopg.Connection[Any] | None = None
         self._changes = 0
-        self._failed = -_PAUSE
+        self._failed, self._lost = -inf, -inf
         self._why = ""
 
     @contextmanager
@@ -244,6 +245,7 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Close the connection; a thread that waits for an answer gives it up. Who uses it then opens another."""
+        self._lost = -inf
         if self._lock.acquire(timeout=_PAUSE):
             try:
                 self._let_go()
@@ -267,15 +269,20 @@ class PostgresDatabase:
                     self._undo(raw)
 
     def _open(self) -> None:
-        try:
-            _connection_class()
-            with _said():
-                self._raw = _checked(_opened(self.address, self._channel))
-        except DatabaseError as error:
-            self._failed, self._why = monotonic(), str(error)
-            raise
-        self._raw.add_notify_handler(self._note)
-        self._changes += 1
+        while True:
+            try:
+                _connection_class()
+                with _said():
+                    self._raw = _checked(_opened(self.address, self._channel))
+            except DatabaseError as error:
+                if monotonic() - self._lost < CONNECT:
+                    sleep(_STEP)
+                    continue
+                self._failed, self._why = monotonic(), str(error)
+                raise
+            self._raw.add_notify_handler(self._note)
+            self._changes += 1
+            return
 
     def _begun(self, begin: bytes, seconds: float) -> psycopg.Connection[Any]:
         import psycopg
@@ -315,6 +322,7 @@ class PostgresDatabase:
         is_kept: bool = raw.info.transaction_status == TransactionStatus.IDLE
         if not is_kept:
             self._let_go()
+            self._lost = monotonic()
         return is_kept
 
     def _let_go(self) -> None:

@@ -155,18 +155,22 @@ def test_a_socket_a_service_file_and_a_password_file_work(
 
 @GROUP
 def test_a_server_that_was_restarted_is_asked_again_without_an_error(
-    postgres: Server, database: PostgresAddress
+    postgres: Server, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Overrides(database, time.time) as overrides:
+    with Overrides(database, time.time) as overrides, ThreadPoolExecutor(1) as thread:
         made = overrides.grant("host", "a.example", 60, how="x", by="x")
+        for is_asked_meanwhile in (False, True, True):
+            postgres.stop("fast")
+            asking = thread.submit(overrides.active, 0.0) if is_asked_meanwhile else None
+            postgres.start()
+            assert overrides.active(0.0) == [made]
+            assert asking is None or asking.result() == [made]
         postgres.stop()
+        monkeypatch.setattr(module, "CONNECT", 0.5)
         with pytest.raises(StoreError):
             overrides.active(0.0)
         postgres.start()
         wait_for(lambda: asked(overrides))
-        postgres.stop("fast")
-        postgres.start()
-        assert overrides.active(0.0) == [made]
 
 
 def asked(overrides: Overrides) -> bool:
