@@ -47,6 +47,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import number_of
 from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.policy.policy_reader import policy_at
+from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
 from hushlist.tools.audit.diff.diff_job import (
     Diff,
     DiffOptions,
@@ -58,7 +59,6 @@ from hushlist.tools.audit.diff.diff_job import (
     side_of_policy,
 )
 from hushlist.tools.audit.diff.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
-from hushlist.tools.audit.diff.rule_comparison import ChangeKind
 from hushlist.tools.audit.lint.findings import Finding, FindingKind
 from hushlist.tools.audit.lint.lint_job import Linted, lint
 from hushlist.tools.audit.replay.auditor import ReplayMoment

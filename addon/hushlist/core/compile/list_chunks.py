@@ -4,13 +4,7 @@
 
 Lint and diff begin so. Compiling and leak call ``chunk_list`` for each list, and handle errors themselves.
 
-Sorted runs then bring all rules of one pattern together, in bounded memory. Each rule becomes a row of fixed width:
-
-    digest of the pattern (32 octets), part (16 bits), number in the part, line, the caller's number (32 bits each)
-
-A pattern in the clear and its full hash have the same digest. Each part's rows are sorted and stored as a run. Then one
-process for each range of first octets merges the rows of all runs. ``SpillByPart`` keeps objects by part, in files if
-there are many. Memory does not grow with the number of rules.
+``SpillByPart`` keeps objects by part, in files if there are many. Memory does not grow with the number of rules.
 """
 
 from __future__ import annotations
@@ -20,25 +14,18 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from struct import Struct
 from tempfile import mkdtemp
-from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.hash_lists import seal_in_head
 from hushlist.core.lists.list_source import LONGEST_LINE, ListedProblem, ProblemReport
 from hushlist.core.lists.patterns import of_hosts
-from hushlist.core.match.checks import Check
-from hushlist.core.match.expressions import FULL_LENGTH
-from hushlist.core.match.index_file import EXPRESSIONS, table_key
 from hushlist.core.match.overbroad import breadth_test
-from hushlist.core.match.rule import Anything, Expression, Ordered, Pattern, Rule, RuleBlock, each_rule
+from hushlist.core.match.rule import Rule, RuleBlock, each_rule
 from hushlist.core.match.rule_collector import MOST_PARTS, CollectedPart, RunCollector
-from hushlist.core.match.sorted_runs import SortedRun, key_ranges, rows_in_range
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.system.files import check_length, open_regular, reason_of
 from hushlist.extensions.adblock.conditions import Conditions
@@ -281,47 +268,7 @@ def _read(read: Callable[[LoadedChunk], Result], task: tuple[int, ListFile, Chun
     return read(chunk), chunk.report
 
 
-# -- sorted runs -------------------------------------------------------------------------------------------------------
-
-_ROW = Struct(">HIII")
-_WIDTH = FULL_LENGTH + _ROW.size
-
-
-#: a row after its digest: part; number of the rule in the part, from 0; line; the caller's number for the rule
-DigestRow = tuple[int, int, int, int]
-
-
-def digest_of(pattern: Pattern) -> bytes:
-    """The digest by which patterns are compared, 32 octets."""
-    if type(pattern) is Expression:
-        return hashlib.sha256(pattern.value).digest()
-    if isinstance(pattern, Check | Anything):
-        return hashlib.sha256(f"{type(pattern).__name__} {pattern}".encode()).digest()
-    assert not isinstance(pattern, Check | Anything | Expression | Ordered)
-    table, key = table_key(pattern)
-    return key if table == EXPRESSIONS else hashlib.sha256(table.encode() + b" " + key).digest()
-
-
-#: part, number, line, the caller's number -> the octets after a row's digest
-pack = _ROW.pack
-
-
-#: the digests that begin with an octet from the first to before the last
-DigestRange = tuple[int, int]
-
-
-def digest_ranges(runs: Iterable[SortedRun]) -> list[DigestRange]:
-    """Ranges that together cover all rows, for tasks of about the same size."""
-    return key_ranges(sum(run.starts[-1] for run in runs))
-
-
-def rows_by_digest(runs: Iterable[SortedRun], digests: DigestRange) -> Iterator[list[DigestRow]]:
-    """The rows of each digest, in the order of parts and numbers."""
-    unpack = cast(Callable[[bytes, int], DigestRow], _ROW.unpack_from)
-    rows = rows_in_range(runs, _WIDTH, *digests)
-    for _, same in groupby(rows, itemgetter(slice(FULL_LENGTH))):
-        yield [unpack(row, FULL_LENGTH) for row in same]
-
+# -- objects by part ---------------------------------------------------------------------------------------------------
 
 #: objects that are kept in memory
 MOST_KEPT = 1 << 16

@@ -2,37 +2,49 @@
 
     read both -> compare the rules of each range of keys -> where many are lost: do broader ones stand in their place?
 
-A rule is lost if no rule of the new list has its pattern and its action, or is the prefix of a hash that fits it. One
-that has expired is none. A new exception, rule that allows, or ``badfilter`` takes rules back: it counts as one.
+A rule is lost if no rule of the new list has its pattern and its action, or covers it. One that has expired is none. A
+new exception, rule that allows, or ``badfilter`` takes rules back: it counts as one.
 
 ``count_changes`` and ``shorten`` compare lines only: few of many are other ones, most days.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial, reduce
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, collect_rules, read_lists
+from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, SpillByPart, collect_rules, read_lists
 from hushlist.core.compile.worker_processes import Workers
 from hushlist.core.lists.line_differences import COMPARED, differing, differing_lines
-from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.core.match.index_table import PLACE
-from hushlist.core.match.index_writer import assemble, merge_all
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, RuleBlock
 from hushlist.core.match.rule_collector import CollectedPart
-from hushlist.core.match.shadowed import find_shadowed
-from hushlist.core.match.sorted_runs import key_ranges, rows_in_range, unspill
+from hushlist.core.match.sorted_runs import rows_in_range, unspill
 from hushlist.core.system.files import open_regular
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.subscriptions.ordinary_requests import Effect, effect_of_parts
+from hushlist.extensions.subscriptions.rule_comparison import (
+    ChangeKind,
+    Compared,
+    PartSource,
+    ReachTask,
+    RulePlace,
+    TwoStates,
+    compare_rules,
+    find_covers,
+    grain_of,
+    is_of_hashes,
+    ranges_of,
+    sources_of,
+)
 
 #: broad rules that are told
 _MOST_BROAD = 20
@@ -88,31 +100,75 @@ def compare_lists(
 
     What covers lost rules matters only where these are more than ``most_lost`` of a hundred.
     """
-    sides = now, before = _Side([], [], set()), _Side([], [], set())
+    sides = before, now = _Side([], [], set()), _Side([], [], set())
     collect = partial(_collect, popular=kinds.popular, folder=folder)
-    for at, (part, own, badfilters) in read_lists([new, old], workers, collect):
+    for at, (part, own, badfilters) in read_lists([old, new], workers, collect):
         sides[at].parts.append(part)
         sides[at].broad.extend(own)
         sides[at].badfilters.update(badfilters)
     if new.report.errors:
         return None
-    rows = sum(run.starts[-1] for part in (*now.parts, *before.parts) for run in part.runs.values())
-    compare = partial(_compare, now=now.parts, before=before.parts, kinds=kinds)
-    change = reduce(_joined, workers.map("compared", compare, key_ranges(rows)))
-    lost, opened = change.lost, 0
+    parts = [*before.parts, *now.parts]
+    moment = datetime.now(UTC)
+    states = TwoStates.of(parts, len(before.parts), lambda _, terms: terms.action if terms.holds_at(moment) else None)
+    compared, came, suspects = list[Compared](), Counter[tuple[int, int]](), list[tuple[RulePlace, bytes]]()
+    compare = partial(_compare, states=states, popular=kinds.popular, folder=folder)
+    for of_range, new_ones, hashed in workers.map("compared", compare, ranges_of(parts)):
+        compared.append(of_range)
+        came += new_ones
+        suspects += hashed
+    counts = sum((own.counts for own in compared), Counter[ChangeKind]())
+    of_old, of_new = sum(own.old for own in compared), sum(own.new for own in compared)
+    lost, opened = counts[ChangeKind.REMOVED] + counts[ChangeKind.CHANGED], 0
+    terms = [[decode_terms(own) for own in part.terms] for part in parts]
     if new.file.defaults.action is not Action.ALLOW:
-        opened = change.opened + len(now.badfilters - before.badfilters)
-    if change.new and (lost + opened) * 100 > most_lost * change.old:
-        lost -= _covered(now.parts, before.parts, folder, workers)
-    broad = sorted([*change.broad, *_newly_broad(now.broad, before.broad, kinds)])
+        opened = sum(number for (part, own), number in came.items() if terms[part][own][1].action is Action.ALLOW)
+        opened += len(now.badfilters - before.badfilters)
+    if of_new and (lost + opened) * 100 > most_lost * of_old:
+        lost -= _covered(compared, parts, sources_of([old, new]), len(before.parts), folder, workers)
+    breadth = breadth_test(kinds.popular)
+    broad = [
+        BroadRule(place.line, f"sha256:{place.key.hex()}", f"the hash of {expression.decode()}: {why}")
+        for place, expression in suspects
+        if not terms[place.part][place.terms][0] and (why := kinds.why(breadth, expression))
+    ]
+    broad = sorted([*broad, *_newly_broad(now.broad, before.broad, kinds)])
     action = new.file.defaults.action or Action.BLOCK
     effect = effect_of_parts(before.parts, action), effect_of_parts(now.parts, action)
-    return ListChange(change.old, change.new, lost, broad[:_MOST_BROAD], opened, *effect)
+    return ListChange(of_old, of_new, lost, broad[:_MOST_BROAD], opened, *effect)
 
 
-def _joined(one: ListChange, other: ListChange) -> ListChange:
-    broad = [*one.broad, *other.broad]
-    return ListChange(one.old + other.old, one.new + other.new, one.lost + other.lost, broad, one.opened + other.opened)
+def _compare(
+    keys: tuple[int, int], states: TwoStates, popular: tuple[bytes, ...], folder: Path
+) -> tuple[Compared, Counter[tuple[int, int]], list[tuple[RulePlace, bytes]]]:
+    """Compare rules; also how many are new, by part and terms, and those that may be the hashes of broad ones."""
+    compared, breadth = compare_rules(keys, states, folder), breadth_test(popular)
+    new = [place for place, kind, _ in unspill(compared.events) if kind is not ChangeKind.REMOVED]
+    hashes = ((place, breadth.hashed(place.key)) for place in new if is_of_hashes(place.table))
+    suspects = [(place, expression) for place, expression in hashes if expression]
+    return compared, Counter((place.part, place.terms) for place in new), suspects
+
+
+def _covered(
+    compared: Iterable[Compared],
+    parts: Sequence[CollectedPart],
+    sources: Sequence[PartSource],
+    border: int,
+    folder: Path,
+    workers: Workers,
+) -> int:
+    """How many rules are lost, with a broader one in their place."""
+    lost: SpillByPart[RulePlace] = SpillByPart(folder)
+    for own in compared:
+        for place, kind, old in unspill(own.events):
+            if gone := place if kind is ChangeKind.REMOVED else old:
+                lost.add(gone.part, gone)
+    grain = grain_of(parts[border:])
+    tasks = (
+        ReachTask(part, source, *((sorted(lost.of(part.number)), grain) if part.number < border else (None, None)))
+        for part, source in zip(parts, sources, strict=True)
+    )
+    return len({covered for covered, *_ in find_covers(tasks, border, folder, workers)})
 
 
 def _collect(
@@ -161,79 +217,6 @@ def broad_hashes(part: CollectedPart, popular: tuple[bytes, ...]) -> Iterator[Br
                     continue
                 if why := breadth.of_hash(ExpressionHash(row[:size])):
                     yield BroadRule(line, f"sha256:{row[:size].hex()}", why)
-
-
-#: by table: a rule's key, and an octet for its action -> its line if it is a hash, or -1
-_Keys = dict[str, dict[bytes, int]]
-_ACTIONS = {action: bytes((number,)) for number, action in enumerate(Action)}
-#: how a row ends that is none of a rule
-_GUIDE = PLACE.pack(0, 0, GUIDE)[-4:]
-
-
-def _compare(
-    keys: tuple[int, int], now: Sequence[CollectedPart], before: Sequence[CollectedPart], kinds: BroadKinds
-) -> ListChange:
-    """Compare the rules whose keys begin with an octet from the first to before the last."""
-    new, old = (_keys_of(parts, *keys) for parts in (now, before))
-    lengths = {name: key_length(name) for name in new if name.startswith(EXPRESSION_TABLE)}
-    lost = 0
-    for name, own in old.items():
-        gone = own.keys() - new.get(name, {}).keys()
-        seal = seal_of(name) if name.startswith(EXPRESSION_TABLE) else None
-        wider = [(new[of], size) for of, size in lengths.items() if size < key_length(name) and seal_of(of) == seal]
-        lost += sum(not any(key[:length] + key[-1:] in hashes for hashes, length in wider) for key in gone)
-    breadth, broad = breadth_test(kinds.popular), list[BroadRule]()
-    for name, size in lengths.items():
-        known = old.get(name, {})
-        for key, line in new[name].items():
-            hashed = None if line < 0 or key in known or seal_of(name) else breadth.hashed(key[:size])
-            if hashed and (why := kinds.why(breadth, hashed)):
-                broad.append(BroadRule(line, f"sha256:{key[:size].hex()}", f"the hash of {hashed.decode()}: {why}"))
-    numbers = sum(map(len, old.values())), sum(map(len, new.values()))
-    has_allowing = any(Action.ALLOW in part.actions for part in now)
-    came = chain.from_iterable(own.keys() - old.get(name, {}).keys() for name, own in new.items() if has_allowing)
-    return ListChange(*numbers, lost, broad[:_MOST_BROAD], sum(key[-1:] == _ACTIONS[Action.ALLOW] for key in came))
-
-
-def _keys_of(parts: Sequence[CollectedPart], first: int, last: int) -> _Keys:
-    terms = {part.number: [decode_terms(own) for own in part.terms] for part in parts}
-    moment = datetime.now(UTC)
-    kinds = {(is_clear, said.action, said.holds_at(moment)) for own in terms.values() for is_clear, said in own}
-    found: _Keys = {}
-    for name in {name for part in parts for name in part.runs}:
-        size = key_length(name)
-        rows = rows_in_range([part.runs[name] for part in parts if name in part.runs], size + PLACE.size, first, last)
-        if len(kinds) == 1 and (True, action := next(iter(kinds))[1], True) in kinds:  # as in most lists
-            octet = _ACTIONS[action]
-            found[name] = dict.fromkeys([row[:size] + octet for row in rows if row[-4:] != _GUIDE], -1)
-            continue
-        own = found[name] = {}
-        for row in rows:
-            part, line, number = PLACE.unpack_from(row, size)
-            if number != GUIDE:
-                is_clear, said = terms[part][number]
-                if said.holds_at(moment):
-                    own[row[:size] + _ACTIONS[said.action]] = -1 if is_clear else line
-    return found
-
-
-def _covered(now: Sequence[CollectedPart], before: Sequence[CollectedPart], folder: Path, workers: Workers) -> int:
-    """How many old rules in the clear are gone, with a broader one in the clear in their place."""
-    target = folder / "now"
-    merged = merge_all(now, partial(workers.map, "sorted"), folder)
-    with target.open("wb") as file:
-        assemble(file, now, merged)
-    found = workers.map("covered", partial(_shadowed, path=target), before)
-    return len(set[tuple[bytes, Action]]().union(*found))
-
-
-def _shadowed(part: CollectedPart, path: Path) -> set[tuple[bytes, Action]]:
-    """The same for a part: the rules themselves."""
-    candidates, _ = unspill(part.candidates)
-    index = Index.open(path)
-    found = {(value, action) for (value, _, action), _ in find_shadowed(index, part.layer, candidates)}
-    rules, _ = index.clear_rules([value for value, _ in found])
-    return found - {(value, rule.terms.action) for value, own in rules.items() for rule in own}
 
 
 # -- line by line ------------------------------------------------------------------------------------------------------

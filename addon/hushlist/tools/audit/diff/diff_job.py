@@ -1,10 +1,8 @@
 """``hushlist diff``: compares two states of lists, rule by rule.
 
-    find the two sides -> list the chunks -> read each chunk -> compare rules of one pattern
-    -> find rules that cover others -> report
+    find the two sides -> read each chunk of their lists -> compare rules -> find rules that cover others -> report
 
-It runs on as many processes as there are cores. Intermediate results wait in files, so memory grows neither with the
-lists nor with the number of changes.
+The gate's comparer does it (``extensions/subscriptions/rule_comparison.py``), on as many processes as there are cores.
 """
 
 from __future__ import annotations
@@ -14,16 +12,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial, reduce
+from datetime import date
+from functools import lru_cache, partial
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from hushlist.core.compile.list_chunks import (
     ChunkedList,
+    LoadedChunk,
     SpillByPart,
     chunk_lists,
-    digest_ranges,
+    collect_rules,
     list_workers,
     raise_errors,
     read_lists,
@@ -32,28 +33,25 @@ from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.list_formats import files_of_folder
 from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.match.index_file import decode_terms, table_key
+from hushlist.core.match.rule import Action, Terms
+from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.seal import SealKey
 from hushlist.core.match.sorted_runs import unspill
 from hushlist.core.policy.policy_file import Layer, ListFile, Policy, list_files
 from hushlist.core.system.files import fingerprints, open_regular
-from hushlist.tools.audit.diff.rule_comparison import (
+from hushlist.extensions.subscriptions.rule_comparison import (
     ChangeKind,
     Cover,
-    Grain,
-    KeptRule,
     ReachTask,
-    ReadChunk,
-    RuleChange,
     RuleEvent,
-    RuleMeaning,
     RulePlace,
-    RuleState,
+    TwoStates,
     compare_rules,
-    differences,
-    pattern_of,
-    reach,
-    read_rules,
-    search_covers,
+    find_covers,
+    grain_of,
+    ranges_of,
+    sources_of,
 )
 
 #: parts whose rules are kept in memory, to show the other rule of a change
@@ -64,6 +62,84 @@ _ALONE = (ChangeKind.ADDED, ChangeKind.REMOVED)
 _HEAD = 1 << 20
 _LAYERS = re.compile(rb"""^[ \t{]*["']?layers["']?[ \t]*:""", re.MULTILINE)
 _LAYER = "lists"
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+class RuleMeaning(NamedTuple):
+    """All of a rule but its pattern and its place."""
+
+    action: Action
+    category: str | None
+    reason: str | None
+    expires: date | None
+    #: the policy's layer that has its list
+    layer: str
+    #: whether the list shows in the clear what the rule fits
+    is_clear: bool
+
+
+def meaning_of(is_clear: bool, terms: Terms) -> RuleMeaning:
+    return RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear)
+
+
+class RuleState(NamedTuple):
+    """A rule: its place, what it fits, and its meaning; whether it is in the clear shows in what it fits."""
+
+    source: str
+    line: int
+    rule: str
+    action: Action
+    category: str | None
+    reason: str | None
+    expires: date | None
+    layer: str
+
+
+_SIGNS = {ChangeKind.REMOVED: "-", ChangeKind.ADDED: "+", ChangeKind.MOVED: "="}
+
+
+class RuleChange(NamedTuple):
+    kind: ChangeKind
+    old: RuleState | None
+    new: RuleState | None
+    #: what differs in the new rule's meaning
+    how: tuple[str, ...]
+    #: why it is broad, for a person
+    broad: str | None
+
+    def __str__(self) -> str:
+        old, new = self.old, self.new
+        place = " -> ".join(f"{stand.source}:{stand.line}" for stand in (old, new) if stand is not None)
+        rules = " -> ".join(dict.fromkeys(stand.rule for stand in (old, new) if stand is not None))
+        kind = "" if self.kind in _SIGNS else f"{self.kind}: "
+        asks = ""
+        only = new or old
+        if (old is None or new is None) and only is not None and only.action is not Action.BLOCK:
+            asks = f" ({only.action})"
+        how = f" ({'; '.join(self.how)})" if self.how else ""
+        broad = f": broad: {self.broad}" if self.broad else ""
+        return f"{_SIGNS.get(self.kind, '~')} {place}: {kind}{rules}{asks}{how}{broad}"
+
+
+def differences(old: RuleMeaning, new: RuleMeaning) -> Iterator[str]:
+    """The differences, in words.
+
+    >>> own = RuleMeaning(Action.BLOCK, None, "ads", None, "", is_clear=True)
+    >>> [*differences(own, own._replace(action=Action.WARN, is_clear=False))]
+    ['action: block -> warn', 'now hashed']
+    """
+    for name in ("action", "category", "reason", "expires", "layer"):
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after:
+            yield f"{name}: {_named(before)} -> {_named(after)}"
+    if old.is_clear != new.is_clear:
+        yield "now in the clear" if new.is_clear else "now hashed"
+
+
+def _named(value: object) -> str:
+    return "none" if value is None else str(value)
+
 
 # -- the two sides -----------------------------------------------------------------------------------------------------
 
@@ -226,10 +302,19 @@ def diff(
     lists = chunk_lists((*old.files, *new.files), "diff")
     with TemporaryDirectory() as name, list_workers(lists, jobs, progress) as workers:
         run = _DiffRun(wanted, Path(name), workers)
-        run.read(lists[: len(old.files)], lists[len(old.files) :], (*old.names, *new.names))
+        run.read(lists, len(old.files), (*old.names, *new.names))
         run.compare()
         run.cover()
         return run.tell(found)
+
+
+#: where a rule of a part is: its line, table and key -> why it is broad
+_Broad = dict[tuple[int, str, bytes], str]
+
+
+def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> tuple[CollectedPart, _Broad]:
+    part, broad = collect_rules(chunk, chunk.rule_blocks, popular, folder)
+    return part, {(rule.line, *table_key(rule.pattern)): why for rule, why in broad}  # type: ignore[arg-type]
 
 
 class _DiffRun:
@@ -238,75 +323,66 @@ class _DiffRun:
     def __init__(self, wanted: DiffOptions, folder: Path, workers: Workers) -> None:
         self._wanted, self._folder, self._workers = wanted, folder, workers
         self._diff = Diff()
-        self._parts: list[ReadChunk] = []
-        #: by part: the path of its file, and the file's name
-        self._paths: list[str] = []
+        self._parts: list[CollectedPart] = []
+        #: by part: the broad rules of NEW; what its rules mean, by number; the name of its file
+        self._broad: list[_Broad] = []
+        self._meanings: list[list[RuleMeaning]] = []
         self._names: list[str] = []
         #: this part and all after it are NEW's
         self._border = 0
-        #: by part: a rule's number, what became of it, and the place of the old rule
-        self._events: SpillByPart[tuple[int, ChangeKind, RulePlace | None]] = SpillByPart(folder)
+        #: by part of the rule that an event is of
+        self._events: SpillByPart[RuleEvent] = SpillByPart(folder)
         #: by part of the covered rule; and numbers of rules that cover one
         self._covers: SpillByPart[Cover] = SpillByPart(folder)
         self._partners: SpillByPart[int] = SpillByPart(folder)
-        self._rules = lru_cache(_MOST_PARTS_KEPT)(self._read_rules)
+        self._patterns = lru_cache(_MOST_PARTS_KEPT)(lambda part: self._sources[part].patterns())
 
-    def read(self, old: Sequence[ChunkedList], new: Sequence[ChunkedList], names: Sequence[str]) -> None:
-        """Read the lists; each has a name."""
-        lists = [*old, *new]
-        self._border = sum(len(own.chunks) for own in old)
-        read = partial(read_rules, border=self._border, popular=self._wanted.popular, folder=self._folder)
-        for at, part in read_lists(lists, self._workers, read):
+    def read(self, lists: Sequence[ChunkedList], olds: int, names: Sequence[str]) -> None:
+        """Read the lists, of which the first are OLD's; each has a name."""
+        self._sources = sources_of(lists)
+        self._border = len(sources_of(lists[:olds]))
+        collect = partial(_collect, popular=self._wanted.popular, folder=self._folder)
+        for at, (part, broad) in read_lists(lists, self._workers, collect):
             self._parts.append(part)
-            self._paths.append(lists[at].file.source)
+            self._broad.append(broad if at >= olds else {})
+            self._meanings.append([meaning_of(*decode_terms(terms)) for terms in part.terms])
             self._names.append(names[at])
         raise_errors(lists)
-        self._diff.old_refused = sum(own.report.refused for own in old)
-        self._diff.new_refused = sum(own.report.refused for own in new)
+        self._diff.old_refused = sum(own.report.refused for own in lists[:olds])
+        self._diff.new_refused = sum(own.report.refused for own in lists[olds:])
 
     def compare(self) -> None:
         """Compare rules of one pattern."""
-        runs = [part.run for part in self._parts]
-        compare = partial(
-            compare_rules,
-            runs=runs,
-            border=self._border,
-            names=self._names,
-            meanings_by_part=[part.meanings for part in self._parts],
-            folder=self._folder,
-            tells_moved=self._wanted.moved,
-        )
-        for compared in self._workers.map("compared", compare, digest_ranges(runs)):
+        states = TwoStates.of(self._parts, self._border, meaning_of)
+        moved, folder = self._wanted.moved, self._folder
+        compare = partial(compare_rules, states=states, folder=folder, names=self._names, tells_moved=moved)
+        for compared in self._workers.map("compared", compare, ranges_of(self._parts)):
             self._diff.old += compared.old
             self._diff.new += compared.new
             self._diff.counts += compared.counts
-            events: list[RuleEvent] = unspill(compared.events)
-            for (part, number), kind, other in events:
-                self._events.add(part, (number, kind, other))
+            for event in unspill(compared.events):
+                self._events.add(event[0].part, event)
         self._diff.added = self._diff.counts.pop(ChangeKind.ADDED, 0)
         self._diff.removed = self._diff.counts.pop(ChangeKind.REMOVED, 0)
+
+    def _alone(self, part: int) -> list[RulePlace]:
+        """The added or removed rules of a part; numbers of rules in covers are places in this list."""
+        return sorted(place for place, kind, _ in self._events.of(part) if kind in _ALONE)
 
     def cover(self) -> None:
         """Find added rules that cover removed ones, and removed rules that covered added ones."""
         if not (self._diff.added and self._diff.removed):
             return
+        grains = [grain_of(self._parts[: self._border]), grain_of(self._parts[self._border :])]
         for covers_old in (True, False):
-            reached = self._workers.apply(partial(reach, folder=self._folder), self._reaches(covers_old=covers_old))
-            runs = [run for run in reached if run.starts[-1]]
-            search = partial(search_covers, runs=runs, border=self._border, folder=self._folder, covers_old=covers_old)
-            for stored in self._workers.map("covered", search, digest_ranges(runs)):
-                for cover in unspill(stored):
-                    self._covers.add(cover[0][0], cover)
-
-    def _reaches(self, *, covers_old: bool) -> Iterator[ReachTask]:
-        """The tasks for parts that have removed or added rules."""
-        sides = self._parts[: self._border], self._parts[self._border :]
-        grains = [reduce(Grain.joined, (part.grain for part in side), Grain()) for side in sides]
-        for part in sorted(self._events.parts):
-            numbers = [number for number, kind, _ in self._events.of(part) if kind in _ALONE]
-            is_cover = (part >= self._border) is covers_old
-            if numbers:
-                yield ReachTask(part, self._parts[part], numbers, None if is_cover else grains[covers_old])
+            tasks = (
+                ReachTask(self._parts[part], self._sources[part], places, None if is_cover else grains[covers_old])
+                for part in sorted(self._events.parts)
+                for is_cover in ((part >= self._border) is covers_old,)
+                if (places := self._alone(part))
+            )
+            for cover in find_covers(tasks, self._border, self._folder, self._workers, covers_old=covers_old):
+                self._covers.add(cover[0][0], cover)
 
     # -- reporting -----------------------------------------------------------------------------------------------
 
@@ -315,6 +391,7 @@ class _DiffRun:
         for part in sorted(self._covers.parts):
             for _, _, cover in self._nearest(part).values():
                 self._partners.add(*cover)
+        self._place_of = lru_cache(_MOST_PARTS_KEPT)(self._alone)
         for part in range(len(self._parts)):
             for kind, old, new in self._outcomes(part):
                 self._tell(kind, old, new, found)
@@ -330,19 +407,21 @@ class _DiffRun:
 
     def _outcomes(self, part: int) -> Iterator[tuple[ChangeKind, RulePlace | None, RulePlace | None]]:
         """What became of the rules of a part, in their order."""
-        is_new, broad = part >= self._border, self._parts[part].broad
+        is_new, broad, number = part >= self._border, self._broad[part], -1
         nearest, partners = self._nearest(part), {*self._partners.of(part)}
-        for number, kind, other in sorted(self._events.of(part), key=itemgetter(0)):
+        for place, kind, other in sorted(self._events.of(part), key=itemgetter(0)):
             if kind in _ALONE:
+                number += 1
                 if number in nearest:
-                    kind, other = ChangeKind.NARROWED if is_new else ChangeKind.BROADENED, nearest[number][2]
+                    kind = ChangeKind.NARROWED if is_new else ChangeKind.BROADENED
+                    cover, at = nearest[number][2]
+                    other = self._place_of(cover)[at]
                 elif number in partners:
-                    if number not in broad:
+                    if place[:3] not in broad:
                         continue
                     self._diff.counts[kind] -= 1  # reported as broad, counted with the rules that it covers
                 self._diff.counts[kind] += 1
-            own = part, number
-            yield (kind, other, own) if is_new else (kind, own, other)
+            yield (kind, other, place) if is_new else (kind, place, other)
 
     def _tell(
         self, kind: ChangeKind, old: RulePlace | None, new: RulePlace | None, found: Callable[[RuleChange], object]
@@ -354,27 +433,23 @@ class _DiffRun:
         if broad is not None or limit is None or self._diff.shown[kind] < limit:
             self._diff.shown[kind] += 1
             how = tuple(differences(self._meaning(old), self._meaning(new))) if old and new else ()
-            found(RuleChange(kind, self._stand(old), self._stand(new), how, broad))
+            found(RuleChange(kind, self._state(old), self._state(new), how, broad))
 
     def _why_broad(self, kind: ChangeKind, old: RulePlace | None, new: RulePlace | None) -> str | None:
         if new is None or kind in (ChangeKind.BROADENED, ChangeKind.MOVED):
             return None
-        why = self._parts[new[0]].broad.get(new[1])
+        why = self._broad[new.part].get(new[:3])
         if why is not None and kind is ChangeKind.CHANGED and old is not None:
             return why if self._meaning(old).action is not self._meaning(new).action else None
         return why
 
     def _meaning(self, place: RulePlace) -> RuleMeaning:
-        part, number = place
-        return self._parts[part].meanings[self._rules(part)[number][2]]
+        return self._meanings[place.part][place.terms]
 
-    def _stand(self, place: RulePlace | None) -> RuleState | None:
+    def _state(self, place: RulePlace | None) -> RuleState | None:
         if place is None:
             return None
-        part, number = place
-        kept = self._rules(part)[number]
-        return RuleState(self._paths[part], kept[0], str(pattern_of(kept)), *self._meaning(place)[:-1])
-
-    def _read_rules(self, part: int) -> list[KeptRule]:
-        rules: list[KeptRule] = unspill(self._parts[part].rules)
-        return rules
+        source, pattern = self._sources[place.part], self._patterns(place.part).get(place[:3])
+        if pattern is None:
+            raise source.changed
+        return RuleState(source.file.source, place.line, str(pattern), *self._meaning(place)[:-1])

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.core.compile.list_chunks import digest_of
 from hushlist.core.decide.decision import SEVERITY, Decision
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError, number_of
@@ -30,7 +29,8 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.parts import split_web
 from hushlist.core.url.request import Request, Told
-from hushlist.tools.audit.diff.rule_comparison import ChangeKind, RuleMeaning, meaning_of
+from hushlist.extensions.subscriptions.rule_comparison import ChangeKind, digest_of
+from hushlist.tools.audit.diff.diff_job import RuleMeaning, meaning_of
 from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of, site_of_url
 from hushlist.tools.audit.replay.tally import Examples, HeavyHitters, RecordCounter, RuleKey, SourceTally, is_local
 from hushlist.tools.audit.report_codec import Flat
@@ -191,7 +191,7 @@ class _Fits:
 
 def _identity(match: Match) -> _Identity:
     # Hashing does not change how a rule decides.
-    return digest_of(match.rule.pattern), meaning_of(match.rule.terms, is_clear=True)
+    return digest_of(match.rule.pattern), meaning_of(True, match.rule.terms)
 
 
 _EFFECTS = {

@@ -13,19 +13,25 @@ from hushlist.core.errors import SourceError
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.expressions import full_hash
+from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import ListFile, Policy
 from hushlist.core.policy.policy_reader import policy_at
+from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
 from hushlist.tools.audit.diff.diff_job import (
     Diff,
     DiffOptions,
     DiffSide,
+    RuleChange,
+    RuleMeaning,
+    RuleState,
     diff,
+    differences,
     is_policy,
     replaced,
     side_of_list,
     side_of_policy,
 )
-from hushlist.tools.audit.diff.rule_comparison import ChangeKind, RuleChange
+from hushlist.tools.audit.report_codec import encode
 from unit.rows import each_row
 
 ALL = DiffOptions(moved=True)
@@ -187,6 +193,40 @@ def test_equal_meanings_of_other_parts_are_equal(tmp_path: Path) -> None:
     assert changes[0].old is not None
     assert changes[0].old.expires == date(2027, 1, 1)
     assert found.counts[ChangeKind.CHANGED] == 0
+
+
+ADS = RuleMeaning(Action.BLOCK, "hrn://c.example/ads", None, None, "lists", is_clear=True)
+
+
+def test_all_that_differs_is_told() -> None:
+    other = RuleMeaning(Action.WARN, None, "why", date(2027, 1, 31), "own", is_clear=False)
+    ends = RuleState("old", 1, "a.example/", *ADS[:-1]), RuleState("new", 2, "sha256:00", *other[:-1])
+    change = RuleChange(ChangeKind.CHANGED, *ends, tuple(differences(ADS, other)), None)
+    assert str(change) == (
+        "~ old:1 -> new:2: changed: a.example/ -> sha256:00 (action: block -> warn; category: hrn://c.example/ads -> "
+        "none; reason: none -> why; expires: none -> 2027-01-31; layer: lists -> own; now hashed)"
+    )
+
+
+def test_json_has_both_ends() -> None:
+    change = RuleChange(ChangeKind.ADDED, None, RuleState("new", 2, "co.uk/", *ADS[:-1]), (), "it is broad")
+    assert str(change) == "+ new:2: co.uk/: broad: it is broad"
+    assert encode(change) == {
+        "kind": "added",
+        "old": None,
+        "new": {
+            "source": "new",
+            "line": 2,
+            "rule": "co.uk/",
+            "action": "block",
+            "category": "hrn://c.example/ads",
+            "reason": None,
+            "expires": None,
+            "layer": "lists",
+        },
+        "how": [],
+        "broad": "it is broad",
+    }
 
 
 # -- any two lists -----------------------------------------------------------------------------------------------------
