@@ -8,8 +8,8 @@ nginx-light or nginx, wrk and valgrind. A part whose peer is missing is skipped,
 the peers take turns; figures are medians of all rounds, and a ratio is the median of the ratios of the rounds. Each row
 says its target, and whether that is met. With --check the exit code is 1 where one is missed.
 
-Into FOLDER go results.md, results.json (the figures of every round) and results.svg; and into its folder work the
-lists and indexes that were made, some gigabytes, which the next run uses again. --quick has small sizes: it shows that
+Into FOLDER go results.md and results.json (the figures of every round); and into its folder work the lists and indexes
+that were made, some gigabytes, which the next run uses again. --quick has small sizes: it shows that
 all works, and its figures mean nothing. --full adds the parts that take long. --readme puts the table into README.md.
 """
 
@@ -30,7 +30,6 @@ from pathlib import Path
 import data
 import decisions
 import fleet
-import plot
 import relaying
 import squidguard
 import theirs
@@ -107,8 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.readme:
         write_readme(text)
     (out / "results.json").write_text(json.dumps(as_json(facts, rows, skipped), indent=1, ensure_ascii=False) + "\n")
-    (out / "results.svg").write_text(plot.draw(rows, "Hushlist beside its peers"))
-    print(f"\nwritten: {out}/results.md, results.json, results.svg")
+    print(f"\nwritten: {out}/results.md, results.json")
     return 1 if options.check and missed else 0
 
 

@@ -13,7 +13,6 @@ import re
 import socket
 import ssl
 import struct
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -44,22 +43,11 @@ class School:
     is_blocked: Callable[[str], bool]
     #: whether it is on one that comes and goes
     is_changing: Callable[[str], bool]
-    #: seconds from one request to the next of all clients; 0: as many as can be
-    step: float = 0.0
     #: how many requests were begun, answered by the origin, blocked, warned of, cut off, failed
     counts: Counter[str] = field(default_factory=Counter)
     #: answers that should not be, the first few of them
     undecided: list[str] = field(default_factory=list)
     numbers: random.Random = field(default_factory=lambda: random.Random(1))
-    _next: float = field(default_factory=time.monotonic)
-
-    async def begin(self) -> None:
-        """Wait for the turn of a request, and count it; what could not be asked in time is not asked later."""
-        if self.step:
-            now = time.monotonic()
-            self._next = max(self._next, now - 1) + self.step
-            await asyncio.sleep(max(0.0, self._next - now))
-        self.counts["begun"] += 1
 
     def url(self) -> str:
         """Any of them."""
@@ -141,7 +129,7 @@ async def http2(school: School) -> None:
     ) as client:
 
         async def ask(url: str) -> None:
-            await school.begin()
+            school.counts["begun"] += 1
             found = await client.get(url)
             school.judge(url, found.status_code, found.headers.get("server", ""), found.headers.get(_PAGE, ""))
 
@@ -255,7 +243,7 @@ async def _ask(
     school: School, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str, url: str
 ) -> bool:
     """Ask and judge; whether the connection stays."""
-    await school.begin()
+    school.counts["begun"] += 1
     writer.write(_head(target, urlsplit(url).netloc))
     status, headers, keeps = await asyncio.wait_for(_answer(reader), PATIENCE)
     school.judge(url, status, headers.get("server", ""), headers.get(_PAGE, ""))

@@ -2,15 +2,11 @@
 
     pip install -e '.[bench,test]'
     python tests/bench/soak.py [--minutes N] [--check] [--folder FOLDER]
-    python tests/bench/soak.py --steady [--rate N] [--reload SECONDS] [--minutes N] [--check] [--folder FOLDER]
 
 It needs Linux, nginx, and the real URLs of ../shared (HUSHLIST_SHARED may name another place). A real mitmdump filters
 for clients of all kinds (``pupils.py``) at once. Meanwhile lists and policy are rewritten every few seconds, now and
 then with a mistake in them; compiled lists are deleted and replaced by rubbish; and another process compiles. With
 --check the exit code is 1 where memory grew by 5 % or more after the warm-up, or a request was undecided.
-
-With --steady (``steady.py``), a proxy with long lists, of which one is another every few seconds, answers so many
-requests a second: what has it in memory after each minute? The exit code is 1 where that is not within 10 MB.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,7 +34,6 @@ import data
 import ours
 import pupils
 import servers
-import steady
 from mitmproxy.certs import CertStore
 from timing import private
 
@@ -176,16 +171,8 @@ async def soak(
 ) -> list[Sample]:
     """All clients at once, and what others do meanwhile, for so long."""
     samples: list[Sample] = []
-    await all_at_once(school, CLIENTS, minutes, *others, watch(process, school, samples))
-    return samples
-
-
-async def all_at_once(
-    school: pupils.School, clients: Mapping[pupils.Client, int], minutes: float, *others: Coroutine[None, None, None]
-) -> None:
-    """So many clients of each kind, and what others do meanwhile, for so long."""
-    works = [pupils.forever(client, school) for client, number in clients.items() for _ in range(number)]
-    works += others
+    works = [pupils.forever(client, school) for client, number in CLIENTS.items() for _ in range(number)]
+    works += [*others, watch(process, school, samples)]
     tasks = [asyncio.create_task(work) for work in works]
     done, _ = await asyncio.wait(tasks, timeout=60 * minutes, return_when=asyncio.FIRST_EXCEPTION)
     pending = set(tasks)
@@ -195,6 +182,7 @@ async def all_at_once(
         _, pending = await asyncio.wait(pending, timeout=1)
     for task in done:
         task.result()  # raises what ended it
+    return samples
 
 
 def growth(samples: Sequence[Sample]) -> float:
@@ -222,17 +210,15 @@ def private_memory(folder: Path, minutes: float, policy: Path | None) -> tuple[f
 
 
 @contextmanager
-def _proxy(
-    folder: Path, policy: Path | None, scripts: Sequence[Path] = (), **more: object
-) -> Iterator[tuple[servers.Server, ssl.SSLContext]]:
-    """A mitmdump for HTTP and TLS, and what its clients trust; scripts and options are mitmproxy's."""
+def _proxy(folder: Path, policy: Path | None) -> Iterator[tuple[servers.Server, ssl.SSLContext]]:
+    """A mitmdump for HTTP and TLS, and what its clients trust."""
     CertStore.from_store(folder, "mitmproxy", 2048)
     context = ssl.create_default_context(cafile=str(folder / "mitmproxy-ca-cert.pem"))
-    options = {"ssl_insecure": "true", "flow_detail": 0, "termlog_verbosity": "warn", **more}
+    options = {"ssl_insecure": "true", "flow_detail": 0, "termlog_verbosity": "warn"}
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     with (
         servers.nginx(folder / "nginx", folder / "mitmproxy-ca.pem") as origin,
-        servers.mitmdump(folder, origin, policy, options, scripts=scripts) as server,
+        servers.mitmdump(folder, origin, policy, options) as server,
     ):
         yield server, context
 
@@ -243,41 +229,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=5, metavar="N", help="default: %(default)s")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
     parser.add_argument("--folder", type=Path, help="to work in, and to keep; default: a new one that goes")
-    parser.add_argument("--steady", action="store_true", help="UT1, EasyList, all logged: memory after each minute")
-    parser.add_argument("--rate", type=float, default=48, metavar="N", help="with --steady, requests a second")
-    parser.add_argument(
-        "--reload",
-        type=float,
-        default=60,
-        metavar="SECONDS",
-        help="with --steady, until a list changes; 0: it does not",
-    )
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="hushlist-soak-") as temporary:
         folder = (arguments.folder or Path(temporary)).absolute()
-        if arguments.steady:
-            missed = _run_steadily(folder, arguments.minutes, arguments.rate, arguments.reload)
-        else:
-            missed = _run(folder, arguments.minutes)
+        missed = _run(folder, arguments.minutes)
     return missed if arguments.check else 0
-
-
-def _run_steadily(folder: Path, minutes: float, rate: float, reload: float) -> int:
-    """Print the proxy's memory after each minute; 1 where it is not flat, or a request was undecided."""
-    lists, proxy_folder = steady.Lists(folder / "policy"), folder / "proxy"
-    policy, figures = lists.begin(), folder / "figures"
-    figures.touch()
-    rows: list[steady.Row] = []
-    with _proxy(proxy_folder, policy, (steady.PROBE,), probe_file=figures) as (server, context):
-        nobody, anybody = partial(_is_in, set()), bool
-        school = pupils.School(server.port, context, _urls(steady.TLS_HOSTS)[0], nobody, anybody, 1 / rate)
-        looking = steady.watch(server.process, school, figures, min(60.0, 60 * minutes / 5), rows)
-        asyncio.run(all_at_once(school, steady.CLIENTS, minutes, lists.keep_changing(reload), looking))
-    print("requests: " + ", ".join(f"{number:,} {name}" for name, number in sorted(school.counts.items())))
-    print(*school.undecided, sep="\n")
-    between = steady.unsteady(rows)
-    print(f"behind the first {steady.WARM_UP:.0%} of the time, memory was within {between:.1f} MB")
-    return int(between > steady.FLAT or school.counts["undecided"] > 0)
 
 
 def _run(folder: Path, minutes: float) -> int:
@@ -297,7 +253,7 @@ def _run(folder: Path, minutes: float) -> int:
     return _report(samples, school, files, log, decided)
 
 
-def _urls(tls_hosts: int = TLS_HOSTS) -> tuple[list[str], list[str]]:
+def _urls() -> tuple[list[str], list[str]]:
     """Real URLs with a host that is one and no port, and the hosts; TLS is for those that are asked the most.
 
     Another port leads nowhere here.
@@ -309,7 +265,7 @@ def _urls(tls_hosts: int = TLS_HOSTS) -> tuple[list[str], list[str]]:
             if re.match(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(?=[/?#]|\Z)", url) and url.isascii() and len(url) < 4000:
                 found.append((re.sub(r"[\x00-\x20]|#.*", "", url), host))
     asked = Counter(host for _, host in found)
-    often = {host for host, _ in asked.most_common(tls_hosts)}
+    often = {host for host, _ in asked.most_common(TLS_HOSTS)}
     urls = [url if host in often else re.sub("^https", "http", url) for url, host in found]
     return urls, sorted(asked)
 
