@@ -20,14 +20,6 @@ def test_what_does_not_wait_is_done_at_once_without_any_loop() -> None:
     assert done == [7]
 
 
-def test_what_is_raised_before_it_waits_is_raised_at_once() -> None:
-    async def fails() -> None:
-        raise ValueError("at once")
-
-    with pytest.raises(ValueError, match="at once"):
-        begin(fails())
-
-
 def test_the_rest_is_awaited_also_by_another_task() -> None:
     steps = []
 

@@ -10,7 +10,6 @@ from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.flow_outcome import SAFE_SEARCH, TAKEN_OUT
 from support.flows import flow_of
 from support.mitmproxied import add_proxy_options, mitmproxied
 
@@ -40,11 +39,6 @@ def policy(tmp_path: Path, own: Path) -> Path:
 def context(hushlist: Hushlist, policy: Path) -> Iterator[taddons.context]:
     with mitmproxied(hushlist, policy) as context:
         yield context
-
-
-def test_status_says_what_is_in_force(context: taddons.context, hushlist: Hushlist, policy: Path) -> None:
-    status = context.master.commands.call("hushlist.status")
-    assert status.startswith(f"policy {policy}: 2 rules of 3 files; groups: default; mode block; index ")
 
 
 def test_explain_tells_of_every_flow_and_marks_what_decides(context: taddons.context) -> None:
@@ -113,15 +107,6 @@ def test_a_list_that_cannot_be_changed_is_an_error_that_says_why(
     assert sorted(own.parent.iterdir()) == before
 
 
-def test_a_host_that_is_none_is_an_error(context: taddons.context, own: Path) -> None:
-    before = own.read_bytes()
-    flow = flow_of("http://games.example/")
-    flow.request.data.host = "a/b"
-    with pytest.raises(exceptions.CommandError, match="no host that a rule can name"):
-        context.master.commands.call("hushlist.block", [flow])
-    assert own.read_bytes() == before
-
-
 def test_a_policy_without_a_list_of_one_s_own_is_an_error(
     context: taddons.context, hushlist: Hushlist, policy: Path
 ) -> None:
@@ -130,19 +115,6 @@ def test_a_policy_without_a_list_of_one_s_own_is_an_error(
     hushlist.policy_watch.load(policy)
     with pytest.raises(exceptions.CommandError, match="no YAML list in a layer 'overrides'"):
         context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
-
-
-def test_the_format_of_a_list_counts_and_not_its_name(
-    context: taddons.context, hushlist: Hushlist, policy: Path, own: Path
-) -> None:
-    own.write_text("a.example\n")
-    (own.parent / "mine").write_text("rules: []\n")
-    lists = "[{file: own.yaml, format: domains}, {file: mine, format: yaml}]"
-    policy.write_text(f"layers:\n- {{name: overrides, lists: {lists}}}\n")
-    hushlist.policy_watch.load(policy)
-    context.master.commands.call("hushlist.block", [flow_of("http://games.example/")])
-    assert own.read_text() == "a.example\n"
-    assert "games.example/" in (own.parent / "mine").read_text()
 
 
 @pytest.mark.parametrize("command", ["explain", "allow", "block"])
@@ -157,20 +129,6 @@ def test_without_a_policy_there_is_an_error(command: str) -> None:
         assert context.master.commands.call("hushlist.status") == "no policy that can be used: every request is refused"
         hushlist.done()
         context.master.event_loop.close()
-
-
-def test_explain_tells_of_safe_search(context: taddons.context) -> None:
-    flow = flow_of("http://fine.example/")
-    flow.metadata[SAFE_SEARCH] = "Google, strict"
-    lines = context.master.commands.call("hushlist.explain", [flow]).splitlines()
-    assert lines == ["pass http://fine.example/", "  safe search: Google, strict"]
-
-
-def test_explain_tells_of_what_was_taken_out(context: taddons.context) -> None:
-    flow = flow_of("http://fine.example/")
-    flow.metadata[TAKEN_OUT] = "X-Host"
-    lines = context.master.commands.call("hushlist.explain", [flow]).splitlines()
-    assert lines == ["pass http://fine.example/", "  taken out, as servers believe it: X-Host"]
 
 
 def test_reload_reads_all_again(context: taddons.context, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:

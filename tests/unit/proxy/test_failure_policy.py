@@ -68,22 +68,12 @@ def test_a_request_that_is_refused_gets_an_answer_that_tells_nothing_of_it() -> 
     assert b"secret" not in (flow.response.content or b"")
 
 
-def test_what_was_blocked_before_stays_so() -> None:
-    assert not act(failure_policy(*FailureCause), tflow.tflow(), RuntimeError("no page"), is_blocked=True)
-
-
 def test_a_flow_is_refused_where_that_cannot_be_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     flow, made = tflow.tflow(), failure_policy()
     monkeypatch.setattr(made, "lets_pass", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         made.act(flow, RuntimeError("broken"))
     assert flow.response is not None
-
-
-def test_what_cannot_be_killed_any_more_is_left_alone() -> None:
-    flow = tflow.ttcpflow()
-    flow.live = False
-    assert act(failure_policy(), flow, RuntimeError("late"))
 
 
 def test_failures_are_counted_by_what_was_done() -> None:
@@ -122,16 +112,6 @@ def test_a_traceback_is_logged_for_each_kind_once_in_a_while(
     act(made, tflow.tflow(), RuntimeError("one"))
     assert ["Traceback" in record.getMessage() for record in caplog.records] == [True, False, False, True, True]
     assert all("the filter failed on a request, it is refused" in record.getMessage() for record in caplog.records)
-
-
-def test_kinds_that_are_remembered_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    made = failure_policy()
-    caplog.set_level(logging.ERROR)
-    errors = [type(f"Error{number}", (Exception,), {}) for number in range(101)]
-    for error in (*errors[:100], errors[0], errors[100], errors[0]):
-        act(made, tflow.tflow(), error("why"))
-    traced = ["Traceback" in record.getMessage() for record in caplog.records]
-    assert traced == [*[True] * 100, False, True, True]
 
 
 def test_the_status_says_what_was_done_why_and_when() -> None:

@@ -8,7 +8,6 @@ from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test import tflow
 
 from hushlist.core.decide.decision import Decision
-from hushlist.core.match.rule import Action
 from hushlist.core.url.request import request_of
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate, refuse
 from support.engines import engine_of, judgement_of
@@ -62,13 +61,6 @@ def test_marker_and_comment_tell_the_decision(host: str, would_block: bool, mark
     assert (KEY in flow.metadata) is bool(comment)
 
 
-def test_a_request_that_cannot_be_read_is_noted_even_where_it_passes() -> None:
-    flow = tflow.tflow()
-    annotate(flow, judgement_of(Decision(Action.PASS, b"http://x/", fault="it names no host")))
-    assert flow.metadata[KEY]["fault"] == "it names no host"
-    assert flow.comment == "hushlist: pass it names no host"
-
-
 @pytest.mark.parametrize("host", ["blocked.example", "tagged.example", "www.allowed.example"])
 def test_saved_flows_load_again(host: str) -> None:
     flow, file = noted(host), io.BytesIO()
@@ -78,15 +70,6 @@ def test_saved_flows_load_again(host: str) -> None:
     assert loaded.metadata == flow.metadata
     assert (loaded.marked, loaded.comment) == (flow.marked, flow.comment)
     assert loaded.metadata[KEY]["matches"]
-
-
-def test_metadata_is_of_plain_types() -> None:
-    def check(value: object) -> None:
-        assert type(value) in (dict, list, str, int, bool, type(None))
-        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            check(item)
-
-    check(noted("blocked.example").metadata[KEY])
 
 
 @each_row(
@@ -123,20 +106,6 @@ def test_a_later_decision_takes_the_place_of_an_earlier_one() -> None:
         TAGGED,
         "hushlist: tag tagged.example/ by hrn://l.example/ads (first.yaml:5)",
     )
-
-
-@pytest.mark.parametrize("host", ["other.example", "allowed.example"])
-def test_a_later_decision_leaves_no_trace_of_an_earlier_one(host: str) -> None:
-    flow, fresh = noted("blocked.example", would_block=True), noted(host)
-    noted(host, flow=flow)
-    assert (flow.metadata, flow.marked, flow.comment) == (fresh.metadata, fresh.marked, fresh.comment)
-
-
-def test_other_addons_metadata_stays() -> None:
-    flow = tflow.tflow()
-    flow.metadata["other"] = 1
-    noted("other.example", flow=noted("blocked.example", flow=flow))
-    assert flow.metadata["other"] == 1
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from time import process_time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mitmproxy import dns, http
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import taddons, tflow
@@ -14,7 +12,6 @@ from mitmproxy.test import taddons, tflow
 from hushlist.core.match.rule import Action
 from hushlist.core.url import http_head
 from hushlist.core.url.http_head import Naming, names_to_take_out
-from hushlist.core.url.request import Request
 from hushlist.proxy.flow_request import (
     client_of_flow,
     name_to_ask,
@@ -25,7 +22,7 @@ from hushlist.proxy.flow_request import (
     seen_of_flow,
 )
 from support.engines import engine_of
-from unit.hostile import octets, seconds
+from unit.hostile import seconds
 from unit.rows import each_row
 
 
@@ -50,11 +47,6 @@ def flow_of(
     flow = tflow.tflow(req=request)
     flow.client_conn.sni = sni
     return flow
-
-
-def test_a_request_is_taken_as_it_stands() -> None:
-    assert request_of_flow(flow_of()) == Request(b"http", (b"target.example",), 80, b"/p?q")
-    assert request_of_flow(flow_of("https://target.example:8443/")).port == 8443
 
 
 def test_a_flood_of_long_names_is_not_remembered() -> None:
@@ -108,20 +100,6 @@ def test_no_server_is_told_to_remove_what_every_server_needs(name: bytes, value:
     assert request_of_flow(flow_of(headers=((name, value),))).fault == (fault if is_fault else None)
 
 
-def test_a_long_name_of_a_user_is_cut() -> None:
-    flow = flow_of()
-    flow.metadata["proxyauth"] = ("u" * 256, "")
-    assert client_of_flow(flow).user == "u" * 256
-    flow.metadata["proxyauth"] = ("u" * (8 << 20), "")
-    assert client_of_flow(flow).user == "u" * 256 + "..."
-
-
-def test_a_name_that_no_database_takes_is_another() -> None:
-    flow = flow_of()
-    flow.metadata["proxyauth"] = ("a\0b", "")  # proxyauth=any believes it
-    assert client_of_flow(flow).names[-1] == "user:a\N{REPLACEMENT CHARACTER}b"
-
-
 @each_row(
     ("mode", "port"),
     [
@@ -143,10 +121,6 @@ def test_a_client_s_port_is_the_proxy_s_and_not_one_that_it_chose(mode: str, por
         context.options.listen_port = 8080
         assert client_of_flow(flow).port == port
         context.master.event_loop.close()
-
-
-def test_raw_octets_are_not_decoded() -> None:
-    assert request_of_flow(flow_of(path=b"/\xff%41?\x00")).target == b"/\xff%41?\x00"
 
 
 @each_row(
@@ -327,13 +301,6 @@ BELIEVED = (
     *(b"X-Bce-Copy-Source", b"X-Tos-Copy-Source", b"X-Amz-Rename-Source", b"X-MS-Rename-Source", b"X-MS-Move-Source"),
     *(b"X-Oss-Fetch-Source", b"X-Bce-Fetch-URL", b"X-Amz-Copy-Source-Range", b"X-Move-To", b"X-Rename-Destination"),
 )
-#: what browsers, scripts of pages and other proxies send
-HARMLESS = (
-    *(b"Host", b"host", b"X-Forwarded-For", b"X_Forwarded_For", b"X-Forwarded-Proto", b"X-Forwarded-Port", b"Origin"),
-    *(b"Sec-Fetch-Dest", b"Sec-Fetch-Site", b"X-Requested-With", b"X-RapidAPI-Host", b"X-Original", b"Referer", b"Via"),
-    *(b"X-Amz-Date", b"X-Amz-Target", b"X-Goog-Api-Key", b"X-CSRF-Token", b"Content-Location", b"Overwrite", b"Depth"),
-    *(b"X-Real-IP", b"X-Hostname", b"Scripts", b"X-Destination", b"Copy-Source", b"", b"X-Copy", b"X-Script-Names"),
-)
 
 
 @each_row("name", BELIEVED)
@@ -344,12 +311,6 @@ def test_a_field_that_servers_believe_says_nothing_and_is_taken_out(name: bytes)
         request = request_of_flow(flow)
         assert (request.hosts, request.others, request.fault) == ((b"target.example",), (), None)
         assert names_to_take_out(request, naming_of(flow.client_conn.proxy_mode)) == {name}
-
-
-@each_row("name", HARMLESS)
-def test_other_fields_stay(name: bytes) -> None:
-    request = request_of_flow(flow_of(headers=((name, b"target.example"),)))
-    assert names_to_take_out(request, Naming.CLIENT) == frozenset()
 
 
 def test_behind_a_server_and_for_origins_that_need_them_the_fields_stay() -> None:
@@ -378,13 +339,6 @@ def test_behind_a_server_and_for_origins_that_need_them_the_fields_stay() -> Non
     assert request.destination == b"192.0.2.7"
     assert [own.target for own in request.others] == [b"/x"]
     assert names_to_take_out(request, Naming.ADDRESS, keeps) == frozenset()
-
-
-def test_names_of_fields_cost_linear_time() -> None:
-    names = (b"x-" + b"copy-" * 12000, b"-" * 60000, b"x-forwarded-" + b"-script-name" * 4900)
-    for own in (*names, *(b"x-%d-copy-sourc" % number for number in range(4000))):
-        request = request_of_flow(flow_of(headers=((own, b""),)))
-        assert seconds(lambda request=request: names_to_take_out(request, Naming.CLIENT)) < 0.05
 
 
 @each_row(
@@ -494,17 +448,6 @@ def test_a_version_that_is_not_the_connections_is_a_fault(version: str, protocol
         assert request_of_flow(flow).fault == (None if protocol in protocols else fault)
 
 
-@given(octets(), octets(), octets())
-def test_a_fault_is_what_its_definition_says(path: bytes, name: bytes, value: bytes) -> None:
-    request = request_of_flow(flow_of(path=b"/" + path, headers=((b"Host", b"h"), (name, value))))
-    if re.search(rb"[\x00-\x20\x7f]", path):
-        assert request.fault == TARGET
-    elif re.search(rb"[\x00\r\n]", name + value):
-        assert request.fault == HEADERS
-    else:
-        assert request.fault is None
-
-
 # -- what is equal ----------------------------------------------------------------------------------------------------
 
 
@@ -546,17 +489,6 @@ def test_what_makes_another_request_is_seen(change: Callable[[http.HTTPFlow], No
     change(flow)
     assert request_of_flow(flow) != request
     assert seen_of_flow(flow) != seen
-
-
-@given(st.lists(st.sampled_from(sorted(set(CHANGES) - {"fields in place"})), max_size=4))
-def test_where_what_is_seen_is_equal_so_is_the_request(changes: list[str]) -> None:
-    one, other = flow_of(), flow_of()
-    for name in changes:
-        CHANGES[name](one)
-    for name in reversed(changes):
-        CHANGES[name](other)
-    if seen_of_flow(one) == seen_of_flow(other):
-        assert request_of_flow(one) == request_of_flow(other)
 
 
 @each_row(

@@ -37,11 +37,3 @@ def test_what_nobody_decides_behind_a_body_is_left_out() -> None:
         flow.request.trailers = http.Headers(((b"host", b"blocked.example"),))
         frame(flow)
         assert flow.request.trailers is None
-
-
-def test_a_recording_stays_as_it_is() -> None:
-    flow = flow_of("HTTP/2.0")
-    flow.live, flow.request.trailers = False, http.Headers(((b"x", b"y"),))
-    frame(flow)
-    assert "content-length" not in flow.request.headers
-    assert flow.request.trailers

@@ -167,13 +167,3 @@ def test_a_filter_that_was_taken_out_leaves_nothing_that_passes() -> None:
     assert question.response is not None
     assert question.response.response_code == SERVFAIL
     assert all(own.error for own in (client, server, raw, datagrams, message))
-
-
-def test_another_filter_is_asked_in_its_place() -> None:
-    first, second, addons = Refusing(), Refusing(), _addons([], [])
-    ask_the_filter(addons, first)
-    filter_is_gone(addons, first)
-    ask_the_filter(addons, second)
-    assert not filter_is_gone(addons, first)
-    asyncio.run(addons.trigger_event(HttpRequestHook(tflow.tflow())))
-    assert (first.asked, second.asked) == (0, 1)

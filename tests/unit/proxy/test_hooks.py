@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from mitmproxy import connection, ctx, http
-from mitmproxy.proxy import commands, events, layer
-from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layers import TCPLayer
+from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
@@ -52,14 +50,6 @@ def hushlist(context: taddons.context) -> Hushlist:
     found = context.master.addons.get("hushlist")
     assert isinstance(found, Hushlist)
     return found
-
-
-def page_of(hushlist: Hushlist, url: str) -> str:
-    flow = flow_of(url)
-    flow.request.headers["accept"] = "text/html"
-    hushlist.requestheaders(flow)
-    assert flow.response is not None
-    return flow.response.text or ""
 
 
 # -- the name that was decided -----------------------------------------------------------------------------------------
@@ -128,13 +118,6 @@ def test_what_was_led_to_its_name_is_not_decided_again(context: taddons.context,
     assert (flow.marked, flow.request.data.host) == ("", "tagged.example")
 
 
-def test_a_blocked_request_is_led_nowhere(hushlist: Hushlist) -> None:
-    flow = flow_of("http://198.51.100.1/", host="blocked.example", mode="transparent")
-    hushlist.requestheaders(flow)
-    assert flow.response is not None
-    assert flow.request.data.host == "198.51.100.1"
-
-
 def test_another_proxy_is_asked_for_a_tunnel_to_where_a_search_is_safe(hushlist: Hushlist) -> None:
     search = flow_of("https://search.brave.com/?q=x")
     hushlist.requestheaders(search)
@@ -160,14 +143,6 @@ def test_a_connection_to_a_search_is_led_before_anything_is_asked_and_used_again
     assert search.request.host == "www.google.com"
     assert ended == []
     assert handler.transports
-
-
-@pytest.mark.parametrize("mode", ["tag", "off"])
-def test_where_nothing_is_changed_no_connection_is_led(context: taddons.context, hushlist: Hushlist, mode: str) -> None:
-    context.configure(hushlist, hushlist_mode=mode)
-    server = connection.Server(address=("www.google.com", 443))
-    hushlist.server_connect(ServerConnectionHookData(server, flow_of("https://www.google.com/").client_conn))
-    assert server.address == ("www.google.com", 443)
 
 
 def handler_with(client: connection.Client, servers: Iterable[connection.Server], ended: list[object]) -> Any:
@@ -197,13 +172,6 @@ def test_a_connection_that_was_begun_before_a_search_became_safe_is_ended(
 
 
 # -- what people see ---------------------------------------------------------------------------------------------------
-
-
-def test_a_warning_says_that_one_can_go_on_and_a_block_page_that_it_is_blocked(hushlist: Hushlist) -> None:
-    blocked, warned = page_of(hushlist, "http://blocked.example/"), page_of(hushlist, "http://warned.example/")
-    assert "This page is blocked" in blocked
-    assert "This page is blocked" not in warned
-    assert "warned.example" in warned
 
 
 @pytest.mark.parametrize("mode", ["block", "tag", "off"])
@@ -254,13 +222,6 @@ def test_a_tunnel_to_a_port_of_another_protocol_can_show_no_page(
     assert bool(flow.marked) is (target.startswith("blocked.") or is_refused)
 
 
-def test_a_tunnel_without_a_page_is_open_where_nothing_can_be_decided(hushlist: Hushlist) -> None:
-    hushlist.runtime.engine = None
-    flow = connect_to("good.example:22")
-    hushlist.http_connect(flow)
-    assert flow.response is None
-
-
 def sent(done: list[commands.Command]) -> bytes:
     return b"".join(command.data for command in done if isinstance(command, commands.SendData))
 
@@ -281,24 +242,6 @@ def test_what_was_held_is_sent_once_and_what_follows_behind_it(hushlist: Hushlis
     done += chosen.handle_event(events.DataReceived(client, b" and more"))
     assert sent(done) == b"".join(first) + b"more and more"
     assert sent([*chosen.handle_event(events.DataReceived(server, b"answer"))]) == b"answer"
-
-
-def test_a_server_that_begins_is_no_client(hushlist: Hushlist) -> None:
-    context = Context(offered(ADDRESS).context.client, ctx.options)
-    context.server.address = ADDRESS
-    nextlayer = layer.NextLayer(context)
-    nextlayer.layer = TCPLayer(context, ignore=True)
-    nextlayer.events = [events.Start(), events.DataReceived(context.server, HARMLESS)]
-    hushlist.next_layer(nextlayer)
-    assert nextlayer.layer is not None
-    found = [one for event in nextlayer.events for one in nextlayer.layer.handle_event(event)]
-    assert [command for command in found if isinstance(command, commands.CloseConnection)] == []
-
-
-def test_a_hello_that_is_too_long_is_not_waited_for(hushlist: Hushlist) -> None:
-    begun = b"\x16\x03\x01\x40\x00\x01\x00\xff\xff"
-    pieces = [begun, bytes((1 << 14) - len(begun) - 1), b"\0"]
-    assert outcome(hushlist, offered(ADDRESS), *pieces) == ["held", "held", "ended"]
 
 
 @pytest.mark.parametrize(

@@ -95,16 +95,3 @@ def test_what_the_proxy_says_is_printable(
     assert_printable(*words)
     for expected in ("Traceback", "stopped by list", f"hushlist: user:{printable(FORGED)}: "):
         assert any(expected in message for message in words), expected
-
-
-@pytest.mark.parametrize("broken", ["policy.yaml", f"{FORGED}.yaml"])
-def test_what_is_wrong_with_files_is_printable(
-    folder: Path, context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture, broken: str
-) -> None:
-    (folder / broken).write_text(json.dumps({FORGED: FORGED, "layers": [FORGED], "rules": [f"mailto:{FORGED}"]}))
-    context.configure(hushlist, hushlist_policy=f"{folder}/./policy.yaml")
-    assert any(text in hushlist.runtime.status() for text in ("the last change is not used", "list: held back: "))
-    assert_printable(hushlist.runtime.status(), *logged(caplog))
-    with mitmproxied(Hushlist(), folder / "policy.yaml"):
-        pass
-    assert_printable(*logged(caplog))

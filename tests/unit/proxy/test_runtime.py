@@ -97,13 +97,6 @@ def test_no_request_waits_for_a_log_before_to_end(runtime: Runtime) -> None:
     wait_for_closed("a is closed")
 
 
-def test_a_log_that_cannot_be_written_leaves_none(runtime: Runtime) -> None:
-    runtime.use(engine_of(log="a"), None)
-    assert isinstance(runtime.journal, Log)
-    runtime.use(engine_of(log="broken"), None)
-    assert runtime.journal is None
-
-
 def test_who_keeps_what_a_policy_said_is_told_that_there_is_another_or_none(runtime: Runtime) -> None:
     engine, numbers = engine_of("a"), [runtime.policies]
     runtime.problem = "the last change has mistakes"

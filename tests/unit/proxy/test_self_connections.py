@@ -59,27 +59,6 @@ def test_the_other_end_of_an_own_connection_is_known(ends: Ends, is_own: bool) -
     assert own.is_loop(*ends) is is_own
 
 
-def test_ipv6_is_known() -> None:
-    own = SelfConnections()
-    server = made_from(own, "fe80::1", 4000, 0, 2, to=("fe80::1", 8080, 0, 2))  # type: ignore[arg-type]
-    assert own.is_loop(*ends_from("fe80::1", 4000, 0, 2, at=("fe80::1", 8080, 0, 2)))  # type: ignore[arg-type]
-    assert server.connected
-
-
-def test_a_client_of_this_machine_may_have_the_port_of_a_connection_to_another_address() -> None:
-    own = SelfConnections()
-    server = made_from(own, "127.0.0.1", 4000, to=("127.0.0.1", 80))
-    assert not own.is_loop(*ends_from("127.0.0.1", 4000))
-    assert server.connected
-
-
-def test_one_port_may_serve_several_connections() -> None:
-    own = SelfConnections()
-    servers = [made_from(own, "127.0.0.1", 4000), made_from(own, "127.0.0.1", 4000, to=("127.0.0.1", 80))]
-    assert own.is_loop(*ends_from("127.0.0.1", 4000))
-    assert all(server.connected for server in servers)
-
-
 @pytest.mark.parametrize(("mode", "is_own"), [("transparent", True), ("regular", False)])
 def test_a_connection_that_a_firewall_leads_here_is_known_by_its_address(mode: str, is_own: bool) -> None:
     own = SelfConnections()
@@ -115,15 +94,5 @@ def test_the_proxy_may_ask_a_server_that_stands_behind_itself() -> None:
     server = made_from(own, "127.0.0.1", 4000)
     ends = ends_from("127.0.0.1", 4000, mode="reverse:http://intranet.example@8081")
     assert own.has(*ends)
-    assert not own.is_loop(*ends)
-    assert server.connected
-
-
-def test_a_connection_without_an_address_is_none_of_them() -> None:
-    own = SelfConnections()
-    server = made_from(own, "127.0.0.1", 4000, to=None)
-    assert not own.is_loop(*ends_from("127.0.0.1", 4000))
-    ends = ends_from("127.0.0.1", 4000)
-    ends[0].peername = None
     assert not own.is_loop(*ends)
     assert server.connected

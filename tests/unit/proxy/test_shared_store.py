@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
-from hushlist.core.policy.groups import Client
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.runtime import Runtime
 from postgres import GROUP, Server
@@ -70,14 +67,6 @@ def test_what_administrators_have_blocked_holds_from_the_first_request_on(
     use(runtime, tmp_path, f"store: '{database.url}'")
     assert runtime.overrides is not None
     assert [block.target for block in runtime.overrides.blocks_at(time.time()).blocks] == ["h.example"]
-
-
-@GROUP
-def test_quotas_go_by_the_database(runtime: Runtime, tmp_path: Path, database: PostgresAddress) -> None:
-    with closing(UseMinutes(database, time.time)) as other:
-        other.extend(GAMES, 30, by="x")
-    use(runtime, tmp_path, f"store: '{database.url}'")
-    wait_until(lambda: [own.limit for own in runtime.quota_uses(Client("192.0.2.7"))] == [90])
 
 
 @GROUP

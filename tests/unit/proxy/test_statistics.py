@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.decide.decision import Decision
 from hushlist.core.match.rule import Action, Expression, Ordered, Rule, Terms
 from hushlist.core.match.rule_match import Match
-from hushlist.core.url.request import Request, request_of
+from hushlist.core.url.request import request_of
 from hushlist.extensions.journal.log_record import LogRecord
-from hushlist.proxy import statistics as module
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
 from unit.rows import each_row
 
@@ -41,13 +38,6 @@ def test_a_tally_is_bounded_and_loses_nothing(batches: list[dict[str, int]], mos
         tally.add(batch)
     assert len(tally.top()) <= most
     assert sum(number for _, number in tally.top()) + tally.others == sum(sum(batch.values()) for batch in batches)
-
-
-def test_a_tally_keeps_what_is_frequent() -> None:
-    tally: NameCounts[int] = NameCounts(100)
-    for number in range(10_000):
-        tally.add({-1: 1, number: 1})
-    assert tally.top(1)[0][0] == -1
 
 
 def test_decisions_are_counted_by_all_that_is_known_of_them() -> None:
@@ -110,22 +100,6 @@ def test_the_last_thousand_are_kept_with_their_numbers(number: int) -> None:
     assert statistics.since(number) == statistics.since(number + 5) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"), [(b"x" * 65_000, ()), (b"", [(b"a", b"x" * 60_000)]), (b"", [(b"a", b"")] * 9_000)]
-)
-def test_long_requests_do_not_fill_the_memory(path: bytes, fields: Sequence[tuple[bytes, bytes]]) -> None:
-    statistics = Statistics()
-    asked = Request(b"http", (b"a.example",), 80, b"/" + path, fields=fields)
-    long = record(decision().of(asked))._replace(request=asked)
-    assert long.octets >= 60_000
-    number = 2 * module._MOST_OCTETS // long.octets
-    for _ in range(number):
-        statistics.note(long, 1)
-    kept = statistics.since(0)
-    assert 0 < sum(one.record.octets for one in kept) <= module._MOST_OCTETS
-    assert kept[-1].number == number
-
-
 def test_whoever_waits_is_told_at_once() -> None:
     async def watch() -> tuple[int, int, int]:
         statistics = Statistics()
@@ -137,17 +111,3 @@ def test_whoever_waits_is_told_at_once() -> None:
         return before, statistics.waiting, statistics.total
 
     assert asyncio.run(watch()) == (1, 0, 1)
-
-
-def test_nobody_waits_for_longer_than_asked_or_behind_the_end() -> None:
-    async def watch() -> int:
-        statistics = Statistics()
-        await asyncio.wait_for(statistics.wait(0.01), 5)
-        waiting = asyncio.ensure_future(statistics.wait(60))
-        await asyncio.sleep(0)
-        statistics.close()
-        await asyncio.wait_for(waiting, 5)
-        await asyncio.wait_for(statistics.wait(60), 5)
-        return statistics.waiting
-
-    assert asyncio.run(watch()) == 0

@@ -1,12 +1,6 @@
 """What a connection carries, by its first octets."""
 
-from time import perf_counter
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from hushlist.proxy.connections.beginnings import begins_http, may_become_http
+from hushlist.proxy.connections.beginnings import begins_http
 from unit.rows import each_row
 
 
@@ -40,25 +34,3 @@ from unit.rows import each_row
 )
 def test_http_is_known_by_its_first_line(data: bytes, is_http: bool | None) -> None:
     assert begins_http(data) is is_http
-
-
-@given(st.binary(max_size=60), st.binary(max_size=60))
-def test_what_is_no_http_does_not_become_one(first: bytes, more: bytes) -> None:
-    if begins_http(first) is False and b"\n" not in first.lstrip(b"\r\n\t "):
-        assert begins_http(first + more) is False
-
-
-@each_row(
-    ("data", "may_be"),
-    [(b"GET ", True), (b"PROPF", True), (b"GETS", False), (b"hello", False), (b"", False), (b"\r\n", False)],
-)
-def test_many_a_protocol_begins_with_letters(data: bytes, may_be: bool) -> None:
-    assert may_become_http(data) is may_be
-
-
-@pytest.mark.parametrize("unit", [b" ", b"\t", b"x ", b"GET / HTTP/1.1", b"\r\n"])
-def test_its_time_is_linear(unit: bytes) -> None:
-    began = perf_counter()
-    begins_http(b"GET" + unit * (1 << 20) + b"\n")
-    may_become_http(unit * (1 << 20))
-    assert perf_counter() - began < 3

@@ -129,23 +129,3 @@ def test_a_request_waits_until_its_client_has_read_what_was_answered(
 
     asyncio.run(wait())
     assert len(closed) == ended
-
-
-class Nested(Layer):
-    """A layer with others in it, wherever mitmproxy has them."""
-
-    def __init__(self, **attributes: object) -> None:
-        vars(self).update(attributes)
-
-    def _handle_event(self, event: events.Event) -> None: ...  # type: ignore[override]
-
-
-def test_every_layer_within_one_is_found_once() -> None:
-    streams = {number: Nested() for number in range(2)}
-    handling = Nested()
-    inner = Nested(streams=streams, handle=handling._handle_event, plain=7)
-    outer = Nested(child=inner, again=inner)
-    vars(inner)["parent"] = outer
-    found = client_connections._layers(outer)
-    assert [found.index(one) for one in (outer, inner, *streams.values(), handling)] == [0, 1, 2, 3, 4]
-    assert len(found) == 5

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mitmproxy import ctx, dns
 from mitmproxy.connection import Server
 from mitmproxy.net.dns import response_codes
@@ -29,8 +27,7 @@ from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullH
 from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
 from hushlist.proxy.connections import dns_queries
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first, ask_name_server
-from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
-from hushlist.proxy.flow_request import hosts_of_name, request_of_question
+from hushlist.proxy.flow_outcome import BLOCKED, KEY
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.policy_watch import PolicyWatch
 from unit.rows import each_row
@@ -78,15 +75,6 @@ def ask(runtime: Runtime, flow: dns.DNSFlow, mode: str = "block") -> dns.DNSFlow
     return flow
 
 
-def test_a_decision_is_noted_on_the_flow(runtime: Runtime) -> None:
-    flow = ask(runtime, flow_of("www.blocked.example"))
-    assert flow.marked == BLOCKED
-    assert flow.comment.startswith("hushlist: block blocked.example/ by ")
-    assert flow.metadata[KEY]["canonical"] == "dns://www.blocked.example/"
-    assert ask(runtime, flow_of("blocked.example"), "tag").marked == WOULD_BLOCK
-    assert ask(runtime, flow_of("other.example")).metadata == {}
-
-
 def test_a_recording_is_annotated_and_keeps_its_answer(runtime: Runtime) -> None:
     flow = flow_of("blocked.example")
     flow.live = False
@@ -99,11 +87,6 @@ def test_the_names_by_which_software_asks_for_leave_are_never_given_an_address(r
     response = ask(runtime, flow_of("USE-application-dns.net")).response
     assert response
     assert response.response_code == response_codes.NXDOMAIN
-
-
-def test_a_category_that_is_allowed_below_a_blocked_host_lets_the_name_be_told(runtime: Runtime) -> None:
-    assert ask(runtime, flow_of("blocked.categorized.example")).response is not None
-    assert ask(runtime, flow_of("blocked.categorized.example", client="10.0.0.7")).response is None
 
 
 @pytest.mark.parametrize("step", ["ask", "answer"])
@@ -139,12 +122,6 @@ def test_a_name_stays_blocked_where_that_cannot_be_recorded(
     assert flow.response
     assert flow.response.response_code == response_codes.SERVFAIL
     assert runtime.failure_policy.passed == 0
-
-
-def test_without_a_policy_every_question_is_refused() -> None:
-    response = ask(Runtime(), flow_of("other.example")).response
-    assert response
-    assert response.response_code == response_codes.REFUSED
 
 
 class OwnResolver:
@@ -209,16 +186,6 @@ def test_what_mitmproxy_itself_is_asked_goes_to_a_name_server(
     assert flow.server_conn.address == before
 
 
-def test_without_a_name_server_a_question_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_queries, "ctx", SimpleNamespace(options=SimpleNamespace(hushlist_mode="block")))
-    flow = flow_of("other.example")
-    flow.server_conn = Server(address=None)
-    asyncio.run(ask_name_server(OwnResolver(), flow))
-    assert flow.error is not None
-    assert "set dns_name_servers" in flow.error.msg
-    assert flow.response is None
-
-
 @pytest.mark.parametrize("section", ["answers", "additionals"])
 @pytest.mark.parametrize(("name", "is_blocked"), [("www.blocked.example", True), ("good.example", False)])
 def test_an_answer_is_decided_by_the_names_that_have_records_too(
@@ -254,32 +221,6 @@ def test_a_server_that_is_blocked_by_its_address_is_asked_nothing(
         assert (response is not None and response.response_code == response_codes.REFUSED) is is_refused
 
 
-def test_default_is_asked_of_names_and_not_of_the_server(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text("rules:\n- {expression: good.example, action: allow}\n")
-    (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\ndefault: block\n")
-    own = Runtime()
-    PolicyWatch(own).load(tmp_path / "policy.yaml")
-    for name, is_answered in (("good.example", False), ("other.example", True)):
-        flow = flow_of(name)
-        flow.client_conn.proxy_mode = ProxyMode.parse("transparent")
-        flow.server_conn = Server(address=("192.0.2.53", 53))
-        assert (ask(own, flow).response is not None) is is_answered
-    own.close()
-
-
-def test_mitmproxy_s_own_resolver_is_no_server_to_decide(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text("rules:\n- {address: 10.0.0.0/8}\n")
-    (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\n")
-    own = Runtime()
-    PolicyWatch(own).load(tmp_path / "policy.yaml")
-    for address, is_answered in (("10.0.0.53", False), ("10.0.0.54", True)):
-        flow = flow_of("good.example")
-        flow.client_conn.proxy_mode = ProxyMode.parse("wireguard")
-        flow.server_conn = Server(address=(address, 53))
-        assert (ask(own, flow).response is not None) is is_answered
-    own.close()
-
-
 def test_an_answer_to_an_earlier_question_is_not_taken_for_one_about_an_allowed_name(runtime: Runtime) -> None:
     queries = DnsQueries(runtime)
     flow = flow_of("cloaked.example")
@@ -293,25 +234,6 @@ def test_an_answer_to_an_earlier_question_is_not_taken_for_one_about_an_allowed_
     flow.response = own = flow.request.succeed([dns.ResourceRecord.CNAME("allowed.example", "blocked.example")])
     queries.answer(flow)
     assert flow.response is own
-
-
-@given(st.text(max_size=80))
-def test_any_name_can_be_decided(name: str) -> None:
-    message = tflow.tdnsflow().request
-    message.questions = [dns.Question(name, 1, 1)]
-    request = request_of_question(message)
-    assert request.hosts == tuple(dict.fromkeys(hosts_of_name(name)))
-    assert 1 <= len(request.hosts) <= 2
-
-
-def test_the_action_of_a_warning_is_to_pass(tmp_path: Path) -> None:
-    (tmp_path / "policy.yaml").write_text("layers: []\ndefault: warn\n")
-    own = Runtime()
-    PolicyWatch(own).load(tmp_path / "policy.yaml")
-    flow = ask(own, flow_of("other.example"))
-    own.close()
-    assert flow.response is None
-    assert KEY not in flow.metadata or flow.metadata[KEY]["action"] == Action.PASS
 
 
 @pytest.mark.parametrize("mode", ["block", "off"])
@@ -346,9 +268,6 @@ def test_the_address_of_the_policy_is_for_whoever_asks_for_one(
     assert {record.ttl for record in response.answers} <= {10}  # seconds: an unblocked site can be used soon
 
 
-LOOPBACK = IPv6Address("::1")
-
-
 @pytest.mark.parametrize(
     ("answers", "kind", "code", "addresses"),
     [
@@ -369,13 +288,6 @@ def test_a_blocked_name_is_answered_as_the_policy_says(
     response = dns_queries._blocked(flow_of("blocked.example", kind).request, answers, refused=False)
     assert (response.response_code, [record.data for record in response.answers]) == (code, addresses)
     assert {record.ttl for record in response.answers} <= {10}
-
-
-@pytest.mark.parametrize("name", ["other.example:x.blocked.example", "other.example%3ax.blocked.example"])
-def test_a_name_is_decided_by_its_end_whatever_stands_before(runtime: Runtime, name: str) -> None:
-    flow = ask(runtime, flow_of(name))
-    assert flow.response is not None
-    assert flow.marked == BLOCKED
 
 
 @pytest.mark.parametrize(("mode", "is_killed"), [("block", True), ("tag", False), ("off", False)])
@@ -459,20 +371,6 @@ def test_what_would_lead_past_the_filter_is_taken_out_and_the_answer_is_no_longe
     assert flow.response is response
     assert [own.data for own in getattr(response, section)] == kept
     assert response.reserved == (0b111 if kept == [before] else 0b101)
-
-
-def test_while_the_filter_is_off_nothing_is_asked_of_it(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "judge", None)
-    assert ask(runtime, flow_of("blocked.example"), "off").response is None
-
-
-def test_while_the_filter_is_off_an_answer_stays_as_it_is(runtime: Runtime) -> None:
-    runtime.mode = "off"
-    flow = flow_of("other.example")
-    flow.response = response = flow.request.succeed([record_of(dns.types.HTTPS, ENCRYPTED)])
-    DnsQueries(runtime).answer(flow)
-    assert flow.response is response
-    assert [own.data for own in response.answers] == [ENCRYPTED]
 
 
 # -- prefixes that somebody has to confirm ---------------------------------------------------------------------------

@@ -113,7 +113,3 @@ def test_a_turn_is_given_back(answered: list[str], monkeypatch: pytest.MonkeyPat
 
     asyncio.run(all_of_it())
     assert answered == ["none", "quick", "none", "last", "quick"]
-
-
-def test_what_has_not_begun_can_be_closed() -> None:
-    NameLookups().close()

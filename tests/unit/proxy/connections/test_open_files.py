@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +11,8 @@ from mitmproxy import connection, ctx
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import open_files
-from hushlist.proxy.connections.open_files import OpenFiles, most_files
+from hushlist.proxy.connections.open_files import OpenFiles
 from support.mitmproxied import mitmproxied
-
-resource = pytest.importorskip("resource", reason="on Windows, sockets are no files")
 
 
 @pytest.mark.parametrize("has_file", [True, False])
@@ -109,11 +106,3 @@ def test_files_of_datagrams_are_counted(
         )
         asyncio.run(connect())
     assert closed == ended
-
-
-@pytest.mark.parametrize(("allowed", "most"), [(1024, 1024), (1 << 20, 1 << 14), (resource.RLIM_INFINITY, 1 << 14)])
-def test_what_the_system_allows_counts_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, allowed: int, most: int) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (allowed, allowed))
-    assert most_files() == most
-    monkeypatch.setitem(sys.modules, "resource", None)
-    assert most_files() == 0

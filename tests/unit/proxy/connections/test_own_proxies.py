@@ -97,7 +97,3 @@ def test_all_else_goes_on(proxies: OwnProxies, to: tuple[str, int]) -> None:
 def test_what_the_administrator_chose_goes_on(proxies: OwnProxies, mode: str) -> None:
     assert not is_ended(proxies, ("127.0.0.1", OTHER), by="127.0.0.1", mode=mode, name="127.0.0.1")
     assert is_ended(proxies, ("127.0.0.1", OTHER), by="127.0.0.1", mode=mode, name="h.example")
-
-
-def test_datagrams_do_not_lead_there(proxies: OwnProxies) -> None:
-    assert not is_ended(proxies, ("127.0.0.1", OTHER), by="127.0.0.1", protocol="udp")

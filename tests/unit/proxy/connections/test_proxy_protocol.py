@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from ipaddress import ip_address
 from types import SimpleNamespace
 
@@ -92,13 +91,6 @@ def test_what_names_no_client_is_refused_without_reading_on(octets: bytes) -> No
         read(octets)
 
 
-@pytest.mark.parametrize("octets", [TEXT, binary(ENDS), binary(ENDS_6)])
-def test_a_header_that_ends_early_is_none(octets: bytes) -> None:
-    for length in range(len(octets)):
-        with pytest.raises(asyncio.IncompleteReadError):
-            read(octets[:length])
-
-
 def test_at_most_one_line_is_waited_for() -> None:
     async def run() -> int:
         reader = asyncio.StreamReader()
@@ -109,13 +101,6 @@ def test_at_most_one_line_is_waited_for() -> None:
         return len(await reader.read())
 
     assert asyncio.run(run()) == 306 - 107
-
-
-def test_balancers_are_addresses_and_networks() -> None:
-    assert [*map(str, read_balancers(["127.0.0.2", "fd00::/64"]))] == ["127.0.0.2/32", "fd00::/64"]
-    for wrong in ("haproxy", "127.0.0.2/8", ""):
-        with pytest.raises(ValueError, match=re.escape(wrong or "''")):
-            read_balancers([wrong])
 
 
 def client_at(address: str, protocol: str = "tcp") -> connection.Client:
@@ -178,17 +163,6 @@ def test_a_client_gets_the_address_that_its_balancer_names(monkeypatch: pytest.M
     assert (client.peername, client.sockname, client.error) == (*ENDS, None)
     assert own.fronts == {ENDS.proxy}
     assert handler.log_prefix == "10.0.0.7:51000: "
-
-
-def test_mitmproxy_blocks_by_the_address_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, _, _ = connected(binary(ENDS), monkeypatch, block_private=True)
-    assert "block_private" in (client.error or "")
-
-
-def test_a_connection_of_the_balancer_s_own_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, own, handler = connected(binary(ENDS, command=0x20), monkeypatch)
-    assert (client.peername, client.error, own.fronts) == (("127.0.0.9", 40000), None, set())
-    assert handler.log_prefix == "127.0.0.9:40000: "
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from mitmproxy import connection, http
-from mitmproxy.flow import Error
 from mitmproxy.test import tflow
 from mitmproxy.websocket import WebSocketData
 
@@ -20,7 +19,6 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import Client, GroupSettings
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.core.url.request import Request
-from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import AT_ONCE
 from support.mitmproxied import ProxyConnections, mitmproxied
@@ -133,17 +131,6 @@ def test_what_was_begun_while_the_filter_was_off_ends_where_it_is_stopped(proxie
     assert proxied.ended(*flows) == [True, False]
 
 
-def test_what_a_failure_has_let_pass_ends_where_it_is_blocked(
-    proxied: Proxied, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    proxied.load("bad.example")
-    proxied.hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "decide", broken)
-        flows = proxied.ask("http://bad.example/"), proxied.ask("http://good.example/")
-    assert proxied.ended(*flows) == [True, False]
-
-
 def test_nothing_is_asked_again_while_nothing_changes(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
     proxied.load("bad.example")
     client = proxied.open("good.example")
@@ -171,26 +158,6 @@ def test_where_the_filter_fails_the_policy_says_what_becomes_of_it(
     assert proxied.ended(client) == [not passes]
 
 
-def test_without_a_policy_it_goes_on_until_there_is_one(proxied: Proxied) -> None:
-    proxied.load()
-    client = proxied.open("bad.example")
-    proxied.hushlist.runtime.give_up("it was written to")
-    assert proxied.ended(client) == [False]
-    proxied.load("bad.example")
-    assert proxied.ended(client) == [True]
-
-
-def test_what_an_unblock_opens_is_asked_again_at_any_time(proxied: Proxied) -> None:
-    proxied.load("bad.example", "other.example")
-    overrides = proxied.hushlist.runtime.overrides
-    assert isinstance(overrides, Overrides)
-    grants = [overrides.grant("host", host, 60, how="command", by="me") for host in ("bad.example", "other.example")]
-    revoked, other = proxied.open("bad.example"), proxied.open("other.example")
-    assert proxied.ended(revoked, other) == [False, False]
-    overrides.revoke(grants[0].id, by="me")
-    assert proxied.ended(revoked, other) == [True, False]
-
-
 def test_a_client_s_datagrams_go_nowhere_since_later_ones_would_begin_anew(proxied: Proxied) -> None:
     client = proxied.open("bad.example", protocol="udp")
     handler = proxied.handlers[client.id]
@@ -198,22 +165,6 @@ def test_a_client_s_datagrams_go_nowhere_since_later_ones_would_begin_anew(proxi
     assert proxied.ended(client) == [True]
     assert handler.closed == [handler.server]
     assert list(handler.layer.handle_event(object())) == []
-
-
-def test_what_a_client_only_reads_on_ends(proxied: Proxied) -> None:
-    client = proxied.open("bad.example")
-    client.state = connection.ConnectionState.CAN_WRITE
-    proxied.load("bad.example")
-    assert proxied.ended(client) == [True]
-
-
-def test_what_has_ended_by_itself_is_not_ended_again(proxied: Proxied) -> None:
-    gone, closed = proxied.open("bad.example"), proxied.open("bad.example")
-    handlers = proxied.handlers.pop(gone.id), proxied.handlers[closed.id]
-    closed.state = connection.ConnectionState.CLOSED
-    proxied.load("bad.example")
-    proxied.ended()
-    assert [handler.closed for handler in handlers] == [[], []]
 
 
 def test_what_could_not_be_ended_is_ended_later_and_others_at_once(
@@ -286,33 +237,3 @@ def test_a_websocket_or_a_download_that_is_blocked_now_ends(proxied: Proxied) ->
     upload.response = None
     proxied.load("path.example/chat/", "blocked.example")
     assert proxied.ended(good, chat, download, upload, blocked) == [False, True, True, True, False]
-
-
-def test_what_is_over_keeps_its_connection(proxied: Proxied) -> None:
-    answered, left, failed = (proxied.ask("https://bad.example/") for _ in range(3))
-    closed, recorded = websocket_of(proxied, "https://bad.example/"), proxied.ask("https://bad.example/")
-    assert answered.response is not None
-    assert closed.websocket is not None
-    answered.response.timestamp_end = closed.websocket.timestamp_end = 1.0
-    left.client_conn.state, recorded.live = connection.ConnectionState.CLOSED, False
-    failed.error = Error("it failed")
-    proxied.load("bad.example")
-    assert not any(proxied.ended(answered, left, failed, closed, recorded))
-
-
-@pytest.mark.parametrize("settings", [{"relayed": "keep"}, {"mode": "tag"}, {"mode": "off"}])
-def test_a_websocket_that_the_policy_does_not_end_goes_on(proxied: Proxied, settings: dict[str, Any]) -> None:
-    flow = websocket_of(proxied, "https://bad.example/")
-    proxied.load("bad.example", **settings)
-    assert proxied.ended(flow) == [False]
-
-
-def test_a_websocket_ends_with_its_unblock(proxied: Proxied) -> None:
-    proxied.load("bad.example", "other.example")
-    overrides = proxied.hushlist.runtime.overrides
-    assert isinstance(overrides, Overrides)
-    grants = [overrides.grant("host", host, 60, how="command", by="me") for host in ("bad.example", "other.example")]
-    revoked, other = (websocket_of(proxied, f"https://{host}/") for host in ("bad.example", "other.example"))
-    assert proxied.ended(revoked, other) == [False, False]
-    overrides.revoke(grants[0].id, by="me")
-    assert proxied.ended(revoked, other) == [True, False]

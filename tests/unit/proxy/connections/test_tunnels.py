@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer, modes
 from mitmproxy.proxy.layers import tcp as tcp_layer
 from mitmproxy.proxy.layers.quic import RawQuicLayer
-from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
@@ -27,10 +25,7 @@ from hushlist.core.decide.decision import Judgement
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.connections import certificate_pinning, tunnels
-from hushlist.proxy.page.pages import Explanation
-from hushlist.proxy.page.template import Template
-from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.connections import tunnels
 from support.mitmproxied import add_proxy_options, client_of
 from unit.rows import each_row
 
@@ -150,17 +145,6 @@ def test_an_http_2_connection_carries_one_tunnel(hushlist: Hushlist, version: st
     assert other.error is None
 
 
-def test_a_tunnel_that_was_never_opened_is_not_counted(hushlist: Hushlist) -> None:
-    server = connection.Server(address=None)
-    flows = [connect_to("good.example:443") for _ in range(2)]
-    for flow in flows:
-        flow.request.http_version, flow.server_conn = "HTTP/2.0", server
-    flows[0].response = http.Response.make(407)
-    for flow in flows:
-        hushlist.http_connect(flow)
-    assert flows[1].error is None
-
-
 def own(hushlist: Hushlist, client: connection.Client) -> connection.Server:
     """A connection that the proxy has made, and whose other end is this client."""
     server = connection.Server(address=("self.example", 8080), sockname=client.peername, peername=client.sockname)
@@ -186,17 +170,6 @@ def test_nothing_that_the_proxy_itself_asks_for_passes(hushlist: Hushlist, polic
     assert not data.ignore_connection
     assert outcome(hushlist, raw, b"SSH-2.0-x\r\n") == ["ended"]
     assert all(server.connected for server in made)
-
-
-def test_without_a_policy_a_tunnel_is_opened_for_the_page_and_nothing_else_passes(hushlist: Hushlist) -> None:
-    hushlist.runtime.engine = None
-    flow = connect_to("bank.example:443")
-    hushlist.http_connect(flow)
-    assert flow.response is None
-    data = hello_to(("bank.example", 443), "bank.example")
-    hushlist.tls_clienthello(data)
-    assert not data.ignore_connection
-    assert refused(hushlist, data.context)
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------
@@ -270,15 +243,6 @@ def test_tls_is_passed_through_where_every_name_is_covered_and_none_blocked(
     assert refused(hushlist, data.context) is is_refused
     after = data.context.server.address
     assert after == (before if passed_to is None or before is None else (passed_to, before[1]))
-
-
-def test_what_another_addon_passes_is_decided(hushlist: Hushlist) -> None:
-    blocked, good = (hello_to((host, 443), None) for host in ("blocked.example", "good.example"))
-    hidden = hello_to(("good.example", 443), "good.example", hidden=True)
-    for hello in (blocked, good, hidden):
-        hello.ignore_connection = True
-        hushlist.tls_clienthello(hello)
-    assert [hello.ignore_connection for hello in (blocked, good, hidden)] == [False, True, False]
 
 
 def broken(*_: object, **__: object) -> None:
@@ -424,16 +388,6 @@ def test_what_is_blocked_as_a_whole_is_not_decrypted_where_no_page_is_wanted(
     assert is_relayed(hushlist, policy, "without-pages", data) == without_pages
 
 
-@pytest.mark.parametrize(("host", "status"), [("blocked.bank.example", 403), ("blocked.example", None)])
-def test_where_no_page_is_wanted_a_tunnel_is_refused_unless_a_part_of_its_host_is_allowed(
-    hushlist: Hushlist, policy: Path, host: str, status: int | None
-) -> None:
-    is_relayed(hushlist, policy, "without-pages", hello_to(("good.example", 443), None))
-    flow = connect_to(f"{host}:443")
-    hushlist.http_connect(flow)
-    assert (flow.response and flow.response.status_code) == status
-
-
 @each_row(
     ("address", "mode", "protocols", "relayed"),
     [
@@ -452,50 +406,6 @@ def test_a_connection_that_may_be_used_for_another_name_is_relayed_only_where_it
     data.client_hello.alpn_protocols.extend(protocols)
     assert is_relayed(hushlist, policy, "where-needed", data) == (relayed, False)
     assert is_relayed(hushlist, policy, "never", data) == (True, False)
-
-
-def test_a_relayed_connection_goes_to_the_name_that_was_decided(hushlist: Hushlist, policy: Path) -> None:
-    is_relayed(hushlist, policy, "where-needed", hello_to(("good.example", 443), None))
-    data = hello_to(ADDRESS, "good.example", "transparent")
-    hushlist.tls_clienthello(data)
-    assert data.context.server.address == ("good.example", 443)
-
-
-def test_where_nothing_is_decrypted_a_blocked_tunnel_is_answered_at_once(hushlist: Hushlist, policy: Path) -> None:
-    is_relayed(hushlist, policy, "never", hello_to(("good.example", 443), None))
-    for host, status in (("blocked.example", 403), ("good.example", None)):
-        flow = connect_to(f"{host}:443")
-        hushlist.http_connect(flow)
-        assert (flow.response and flow.response.status_code) == status
-
-
-@pytest.mark.usefixtures("broken_record")
-def test_what_is_blocked_and_not_decrypted_stays_so_where_it_cannot_be_recorded(
-    hushlist: Hushlist, policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hushlist.runtime, "use", partial(_use_and_pass, hushlist))
-    assert is_relayed(hushlist, policy, "never", hello_to(("good.example", 443), "blocked.example")) == (False, True)
-
-
-def _use_and_pass(hushlist: Hushlist, engine: Engine, template: Template | None) -> None:
-    """As ``Runtime.use``; and what is undecided still passes."""
-    Runtime.use(hushlist.runtime, engine, template)
-    hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
-
-
-def test_an_answer_to_connect_tells_times_in_the_zone_of_the_policy(
-    hushlist: Hushlist, policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    schedules = "timezone: Asia/Kathmandu\nschedules: {always: {dates: 2000-01-01..2100-01-01}}\n"
-    text = schedules + POLICY.replace("name: rules", "name: rules\n  during: always")
-    policy.write_text(text)
-    hushlist.policy_watch.load(policy)
-    shown: list[Explanation] = []
-    monkeypatch.setattr(tunnels.block_response, "block_response", lambda _, explanation: shown.append(explanation))
-    hushlist.http_connect(connect_to("blocked.example:22"))
-    (explanation,) = shown
-    assert explanation.until is not None
-    assert explanation.until.isoformat() == "2100-01-02T00:00:00+05:45"
 
 
 # -- raw ---------------------------------------------------------------------------------------------------------------
@@ -536,17 +446,6 @@ def test_raw_tcp_is_decided_by_names_address_and_port(
     assert record["method"] == "CONNECT"
     assert record["url"].startswith("tcp://")
     assert record["action"] == ("block" if is_refused else "pass")
-
-
-def test_raw_udp_is_decided(hushlist: Hushlist) -> None:
-    flow = tflow.tudpflow()
-    flow.client_conn, flow.server_conn = client_of("transparent"), connection.Server(address=("203.0.113.7", 3478))
-    flow.server_conn.transport_protocol = "udp"
-    hushlist.udp_start(flow)
-    data = ServerConnectionHookData(client=flow.client_conn, server=flow.server_conn)
-    hushlist.server_connect(data)
-    assert data.server.error is not None
-    assert flow.comment.startswith("hushlist: block 203.0.113.7")
 
 
 @pytest.mark.parametrize(
@@ -644,29 +543,6 @@ def test_nothing_passes_before_its_client_has_begun(hushlist: Hushlist, piece: b
     assert ("ended" if commands.CloseConnection in kinds else "passed" if kinds else "held") == end
 
 
-def test_whoever_leaves_before_it_can_be_read_is_left(hushlist: Hushlist) -> None:
-    nextlayer = offered(ADDRESS)
-    assert outcome(hushlist, nextlayer, HARMLESS[:3]) == ["held"]
-    assert nextlayer.layer is not None
-    (command,) = nextlayer.layer.handle_event(events.ConnectionClosed(nextlayer.context.client))
-    assert isinstance(command, commands.CloseConnection)
-
-
-@pytest.mark.parametrize(("port", "expected"), [(8081, ["held", "passed"]), (8082, ["passed"])])
-def test_where_nothing_is_blocked_nothing_that_cannot_be_read_is_ended(
-    hushlist: Hushlist, port: int, expected: list[str]
-) -> None:
-    nextlayer = offered(ADDRESS)
-    nextlayer.context.client.proxy_mode = ProxyMode.parse(f"transparent@{port}")
-    pieces = [HARMFUL[:1], HARMFUL[1:]] if len(expected) > 1 else [b"\x16\x03\x05"]
-    assert outcome(hushlist, nextlayer, *pieces) == expected
-
-
-def test_what_the_filter_fails_on_is_ended(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Engine, "decide_host", broken)
-    assert outcome(hushlist, offered(ADDRESS), HARMLESS[:1], HARMLESS[1:]) == ["held", "ended"]
-
-
 def datagrams(name: str) -> list[bytes]:
     """With which a client of QUIC begins."""
     client = QuicConnection(configuration=QuicConfiguration(server_name=name, alpn_protocols=["h3"]))
@@ -703,11 +579,6 @@ def test_the_first_datagrams_are_read_before_they_pass(
     hushlist: Hushlist, pieces: list[bytes], expected: list[str]
 ) -> None:
     assert outcome(hushlist, offered(ADDRESS, "udp"), *pieces) == expected
-
-
-@pytest.mark.parametrize("first", [b"\x40", b"\x7f"])
-def test_what_looks_like_a_part_of_quic_passes_where_quic_is_not_expected(hushlist: Hushlist, first: bytes) -> None:
-    assert outcome(hushlist, offered((ADDRESS[0], 4711), "udp"), first + bytes(40)) == ["passed"]
 
 
 def undecided(address: tuple[str, int]) -> layer.NextLayer:
@@ -778,23 +649,6 @@ def test_datagrams_in_which_nothing_can_be_read_pass_only_to_places_that_are_nam
         assert address[0] == sni.lower()
 
 
-def test_datagrams_pass_in_a_dry_run_and_where_the_filter_is_off(hushlist: Hushlist) -> None:
-    for port in (8081, 8082):
-        nextlayer = datagrams(UDPLayer, "wireguard", "198.51.100.1", None)
-        nextlayer.context.client.proxy_mode = ProxyMode.parse(f"wireguard@{port}")
-        hushlist.next_layer(nextlayer)
-        assert isinstance(nextlayer.layer, UDPLayer)
-
-
-def test_a_stream_of_a_connection_that_is_open_is_decided_without_a_failure(
-    hushlist: Hushlist, caplog: pytest.LogCaptureFixture
-) -> None:
-    flow = raw_flow(("198.51.100.1", 4433), "wireguard", "good.example")
-    flow.server_conn.state = connection.ConnectionState.OPEN
-    hushlist.tcp_start(flow)
-    assert "failed" not in caplog.text
-
-
 @pytest.mark.parametrize("passes", [False, True])
 def test_where_no_layer_can_be_chosen_the_connection_is_ended_unless_failures_pass(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, passes: bool
@@ -804,18 +658,6 @@ def test_where_no_layer_can_be_chosen_the_connection_is_ended_unless_failures_pa
     nextlayer = undecided(("198.51.100.7", 4711))
     hushlist.next_layer(nextlayer)
     assert isinstance(nextlayer.layer, tunnels.Refused) is not passes
-
-
-def test_where_failures_pass_what_another_addon_passes_through_stays_so(
-    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Engine, "decide_host", broken)
-    hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
-    data = hello_to(("good.example", 443), None)
-    data.ignore_connection = True
-    hushlist.tls_clienthello(data)
-    assert data.ignore_connection
-    assert not refused(hushlist, data.context)
 
 
 @pytest.mark.parametrize("state", ["off", "off for the group", "not live", "no address"])
@@ -834,14 +676,6 @@ def test_raw_data_that_is_not_decided_is_not_touched(hushlist: Hushlist, state: 
     data = ServerConnectionHookData(client=flow.client_conn, server=flow.server_conn)
     hushlist.server_connect(data)
     assert data.server.error is None
-
-
-@pytest.mark.parametrize("sni", ["a..b", "a b", "x" * 2000])
-def test_tls_for_what_is_no_name_is_not_passed_through(hushlist: Hushlist, sni: str) -> None:
-    data = hello_to(("bank.example", 443), sni, port=8081)
-    hushlist.tls_clienthello(data)
-    assert not data.ignore_connection
-    assert not refused(hushlist, data.context)
 
 
 def in_tunnel(
@@ -940,14 +774,6 @@ def test_what_is_known_when_a_connection_begins_decides_what_nobody_reads(
     assert quiet == [asked] * may_be_quiet
 
 
-def test_the_proxy_relays_nothing_to_itself(hushlist: Hushlist) -> None:
-    asked = in_tunnel(("bank.example", 9000))
-    made = own(hushlist, asked.context.client)
-    hushlist.hushlist_begun(asked)
-    assert isinstance(asked.layer, tunnels.RefusedAtStart)
-    assert made.connected
-
-
 @pytest.mark.parametrize("passes", [False, True])
 def test_where_the_filter_fails_nothing_is_relayed_unless_failures_pass(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, *, passes: bool
@@ -1004,59 +830,6 @@ def test_a_host_is_added_for_a_client_that_trusts_the_proxy_and_refuses_twice(hu
     assert added.count("\n") == 2
 
 
-def test_no_host_is_added_whose_requests_have_to_be_seen(policy: Path, request: pytest.FixtureRequest) -> None:
-    (policy.parent / "filters.adblock").write_text("[Adblock Plus 2.0]\n||filtered.example/short/\n")
-    lists = "lists: [rules.yaml, filters.adblock]\nsafe-search: [google]\nalways-decrypt: [always.example]"
-    policy.write_text(policy.read_text().replace("  lists: [rules.yaml]", f"  {lists}"))
-    hushlist = request.getfixturevalue("hushlist")
-    pinned = policy.parent / "pinned.txt"
-    before = pinned.read_text()
-    hushlist.tls_established_client(handshake("good.example"))
-    for host in ("www.google.com", "filtered.example", "www.filtered.example", "always.example", "path.example"):
-        for _ in range(3):
-            fail(hushlist, host)
-    assert pinned.read_text() == before
-    for _ in range(2):
-        fail(hushlist, "app.example")
-    assert pinned.read_text() != before
-
-
-@pytest.mark.slow
-def test_no_more_than_a_hundred_hosts_are_added(
-    hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    hushlist.tls_established_client(handshake("good.example"))
-    for number in range(102):
-        for _ in range(2):
-            fail(hushlist, f"app{number}.example")
-    assert (policy.parent / "pinned.txt").read_text().count("refuses the certificate") == 100
-    told = [one.getMessage() for one in caplog.records if "is not added" in one.getMessage()]
-    assert len(told) == 2
-    assert told[0].endswith(
-        "app100.example; it is not added to " + f"{policy.parent / 'pinned.txt'}, since 100 others were"
-    )
-
-
-def test_clients_and_hosts_that_were_not_seen_for_long_are_forgotten() -> None:
-    counter = certificate_pinning._BoundedCounter()
-    for number in range(4096):
-        counter.count(str(number))
-    assert counter.count("0") == 2
-    counter.count("new")
-    assert len(counter) == 4096
-    assert (counter.count("0"), counter.count("1")) == (3, 1)
-
-
-@pytest.mark.parametrize("host", ["a..b", "[::1", "\ud800.example", ""])
-def test_a_refusal_for_what_is_no_host_is_left_alone(
-    hushlist: Hushlist, host: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(3):
-        fail(hushlist, host, port=8081)
-    assert "seen to" not in caplog.text
-    assert "refuses" not in caplog.text
-
-
 def test_a_refusal_does_no_harm_where_the_filter_fails_or_has_no_policy(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -1085,28 +858,6 @@ def test_a_refusal_is_reported_once_for_each_host_with_the_line_to_add(
     ]
 
 
-def test_a_policy_without_the_key_is_told_the_key_too(
-    hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    policy.write_text("".join(line for line in POLICY.splitlines(True) if "pass-through" not in line))
-    hushlist.policy_watch.load(policy)
-    caplog.set_level(logging.WARNING)
-    fail(hushlist, "app.example")
-    assert f"add to {policy}:  pass-through: [=app.example]" in caplog.text
-
-
-def test_the_status_counts_what_is_passed_through(hushlist: Hushlist) -> None:
-    assert "; passed through: 3 hosts and networks" in hushlist.runtime.status()
-
-
-def test_the_first_tunnel_of_an_http_2_connection_is_decided(hushlist: Hushlist) -> None:
-    flow = connect_to("blocked.example:22")
-    flow.request.http_version = "HTTP/2.0"
-    hushlist.http_connect(flow)
-    assert flow.response is not None
-    assert flow.response.status_code == 403
-
-
 # -- another policy, while somebody is asked ---------------------------------------------------------------------------
 
 
@@ -1129,10 +880,3 @@ def test_a_connection_goes_by_one_policy_alone(hushlist: Hushlist) -> None:
     data = hello_to(("bank.example", 443), "bank.example")
     hushlist.tls_clienthello(data)
     assert not data.ignore_connection
-
-
-@pytest.mark.usefixtures("comes_meanwhile")
-def test_so_do_datagrams_in_which_nothing_can_be_read(hushlist: Hushlist) -> None:
-    nextlayer = datagrams(RawQuicLayer, "wireguard", "198.51.100.1", "www.bank.example")
-    hushlist.next_layer(nextlayer)
-    assert isinstance(nextlayer.layer, tunnels.Refused)

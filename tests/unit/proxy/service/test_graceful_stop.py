@@ -127,17 +127,6 @@ def test_while_it_ends_an_answer_is_the_last_on_its_connection(monkeypatch: pyte
     asyncio.run(stopped())
 
 
-def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As "nohup" leaves SIGHUP."""
-    taken: list[int] = []
-    loop = SimpleNamespace(add_signal_handler=lambda number, _: taken.append(number))
-    monkeypatch.setattr(graceful_stop, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
-    handlers = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_IGN}
-    monkeypatch.setattr(graceful_stop.signal, "getsignal", handlers.get)
-    GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False))).run(is_balanced=False)
-    assert taken == [signal.SIGTERM]
-
-
 def test_signals_are_given_back_where_the_filter_is_taken_out_of_a_program_that_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -220,12 +209,6 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Program:
     return Program(monkeypatch)
 
 
-def test_where_nothing_is_open_it_ends_at_once(program: Program, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO"):
-        assert program.seconds() == 0
-    assert caplog.messages == ["hushlist: stopping: what is open has 10 seconds to end"]
-
-
 def test_a_request_is_waited_for_and_its_connection_is_then_closed(program: Program) -> None:
     flow = program.ask(program.connect("asking", quiet=60))
 
@@ -260,17 +243,6 @@ def test_a_connection_without_a_request_is_closed_once_it_is_quiet(
 
     assert program.seconds(then) == (0.0 if closed is None else closed + 0.05)
     assert program.closed == ({} if closed is None else {"idle": closed})
-
-
-def test_a_web_socket_is_no_request_that_is_waited_for(program: Program, caplog: pytest.LogCaptureFixture) -> None:
-    kept = program.ask(program.connect("talking", quiet=60), websocket=object())
-
-    def then(seconds: float) -> None:
-        if seconds > 0:
-            program.connections.clear()
-
-    assert program.seconds(then) == 0.05
-    assert (kept.live, program.closed, caplog.messages) == (True, {"talking": 0.0}, [])
 
 
 def test_what_is_still_to_be_written_is_waited_for(program: Program) -> None:

@@ -21,7 +21,7 @@ from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.extensions.subscriptions.list_store import ListState
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.service.health import HEALTH_PATHS, Health, HealthPort
+from hushlist.proxy.service.health import HEALTH_PATHS, HealthPort
 from support.mitmproxied import mitmproxied
 
 URL = "https://lists.example/ads.hosts"
@@ -259,7 +259,3 @@ class TestPort:
             port.close()
 
         asyncio.run(open_twice())
-
-
-def test_health_in_json_is_one_line() -> None:
-    assert Health(True, 'a "b"\n').body.count(b"\n") == 1

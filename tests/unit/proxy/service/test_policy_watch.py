@@ -11,10 +11,8 @@ from pathlib import Path
 from time import monotonic, time
 from types import SimpleNamespace
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import pytest
-from mitmproxy.net.http import url as mitmproxy_url
 from mitmproxy.test import taddons
 
 from hushlist.core.compile.background_compiler import BackgroundCompiler
@@ -22,10 +20,8 @@ from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem
-from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.policy_file import Policy, PolicyError
-from hushlist.core.system.files import fingerprint, fingerprints
+from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.url.request import Request
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.quotas.use_minutes import UseMinutes
@@ -96,22 +92,6 @@ class Watch:
         asyncio.run(both())
 
 
-def test_a_change_of_a_list_is_used(policy: Path) -> None:
-    watch = Watch(policy)
-
-    async def steps() -> None:
-        write(policy.with_name("ads.yaml"), "rules: [second.example]")
-        await watch.until(lambda: len(watch.engines) == 1)
-        write(policy, "layers: []")
-        await watch.until(lambda: len(watch.engines) == 2)
-        write(policy, "layers: [{name: lists, lists: [ads.yaml]}]")
-        await watch.until(lambda: len(watch.engines) == 3)
-
-    watch.run(steps)
-    assert [blocks(engine, "second.example") for engine in watch.engines] == [True, False, True]
-    assert not blocks(watch.engines[0], "first.example")
-
-
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no time of the last change of a file's status")
 def test_a_change_in_place_of_the_same_length_and_time_is_used(policy: Path) -> None:
     """As ``cp -p`` makes it of two files from one archive."""
@@ -126,12 +106,6 @@ def test_a_change_in_place_of_the_same_length_and_time_is_used(policy: Path) -> 
 
     watch.run(steps)
     assert blocks(watch.engines[0], "other.example")
-
-
-def test_files_that_stand_still_are_not_read(policy: Path) -> None:
-    watch = Watch(policy)
-    watch.run(lambda: asyncio.sleep(0.2))
-    assert watch.reads == 0
 
 
 def test_a_broken_change_is_reported_once_and_mended(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -167,19 +141,6 @@ def test_of_a_list_that_is_held_back_the_good_copy_is_used_until_it_is_mended(po
     (problem,) = watch.engines[0].policy.held_back
     assert "held back: it cannot be read: ads.yaml:2: ..: it names no host" in str(problem)
     assert blocks(watch.engines[1], "mended.example")
-
-
-def test_a_list_that_is_missing_is_used_once_it_appears(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
-    watch = Watch(policy)
-
-    async def steps() -> None:
-        write(policy, "layers:\n- {name: lists, lists: [ads.yaml, later.yaml]}\n")
-        await watch.until(lambda: bool(caplog.records))
-        write(policy.with_name("later.yaml"), "rules: [later.example]")
-        await watch.until(lambda: bool(watch.engines))
-
-    watch.run(steps)
-    assert blocks(watch.engines[0], "later.example")
 
 
 def test_a_list_that_is_deleted_leaves_the_last_good_rules(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -235,36 +196,6 @@ def test_a_failure_of_our_own_does_not_end_the_watch(policy: Path, caplog: pytes
     assert blocks(watch.engines[0], "third.example")
 
 
-def test_a_machine_that_has_no_thread_for_a_while_does_not_end_the_watch(
-    policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch, start, refused = Watch(policy), threading.Thread.start, []
-
-    def refuse_twice(thread: threading.Thread) -> None:
-        if len(refused) < 2:
-            refused.append(thread)
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    async def steps() -> None:
-        await asyncio.sleep(0)
-        write(policy.with_name("ads.yaml"), "rules: [second.example]")
-        await watch.until(lambda: bool(watch.engines))
-
-    monkeypatch.setattr(threading.Thread, "start", refuse_twice)
-    watch.run(steps)
-    assert len(refused) == 2
-    assert blocks(watch.engines[0], "second.example")
-
-
-def test_a_look_sees_what_is_there(policy: Path) -> None:
-    missing = policy.with_name("none")
-    assert fingerprints({policy: None, missing: (0, 0, 0)}) == {
-        policy: fingerprint(policy),
-        missing: None,
-    }
-
-
 def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path) -> None:
     async def life() -> None:
         hushlist = Hushlist()
@@ -285,24 +216,6 @@ def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path)
             async with asyncio.timeout(PATIENCE):
                 while any("hushlist: watch" in thread.name for thread in threading.enumerate()):
                     await asyncio.sleep(0.005)
-
-    asyncio.run(life())
-
-
-def test_no_url_that_was_read_is_kept_whatever_its_length(policy: Path) -> None:
-    async def life() -> None:
-        hushlist = Hushlist()
-        with taddons.context(hushlist) as context:
-            add_proxy_options(context)
-            context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
-            hushlist.running()
-            mitmproxy_url.parse(b"http://h.example/" + b"a" * (1 << 20))
-            assert urlsplit.cache_info().currsize  # type: ignore[attr-defined]
-            async with asyncio.timeout(PATIENCE):
-                while urlsplit.cache_info().currsize:  # type: ignore[attr-defined]
-                    await asyncio.sleep(0.005)
-            hushlist.done()
-            await asyncio.sleep(0)
 
     asyncio.run(life())
 
@@ -465,53 +378,6 @@ def without_thread(_: UseMinutes) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def test_a_reading_that_was_ended_for_another_says_nothing(policy: Path) -> None:
-    runtime, background = Runtime(), BackgroundCompiler()
-    background.stop()
-    with pytest.raises(PolicyError):
-        policy_watch.PolicyWatch(runtime)._read(background, policy)
-    assert (runtime.problem, runtime.readings) == (None, {True: 0, False: 0})
-
-
-@pytest.mark.slow
-def test_what_takes_longer_than_the_next_try_is_not_begun_again(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiling failed for lack of memory, and now takes minutes."""
-    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
-    compiler, begun, looks, goes_on = policy_watch.BackgroundCompiler, list[object](), list[None](), threading.Event()
-
-    class Slow(compiler):  # type: ignore[misc, valid-type]  # that of the tests
-        def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
-            begun.append(self)
-            if len(begun) == 2:
-                raise PolicyError([Problem("policy.yaml", 0, "compile", "no memory")], {}, may_pass=True)
-            assert len(begun) < 2 or goes_on.wait(PATIENCE)
-            found: tuple[Policy, Index] = super().compile(path, is_start=is_start)
-            return found
-
-    monkeypatch.setattr(policy_watch, "BackgroundCompiler", Slow)
-    monkeypatch.setattr(policy_watch, "clear_cache", lambda: looks.append(None))  # at each of the guard's looks
-    hushlist = Hushlist()
-
-    async def steps() -> None:
-        first = hushlist.runtime.engine
-        write(policy.with_name("ads.yaml"), "rules: [second.example]")
-        while len(begun) < 3:
-            await asyncio.sleep(0.001)
-        before = len(looks)
-        while len(looks) < before + 20:  # at least five times the pause until the next try
-            await asyncio.sleep(0.001)
-        assert len(begun) == 3
-        goes_on.set()
-        while hushlist.runtime.engine is first:
-            await asyncio.sleep(0.001)
-
-    try:
-        asyncio.run(running(hushlist, policy, steps))
-    finally:
-        goes_on.set()
-    assert len(begun) == 3
-
-
 def test_while_there_is_no_policy_that_is_said_again_and_again(
     policy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -610,9 +476,3 @@ def test_lists_that_are_due_are_fetched_and_what_became_of_them_is_told(
     assert fetching.asked == [((8080,), policy)] * 3
     assert [*fetching.runtime.list_states] == ["https://h.example/list"]
     assert fetching.moments[2] - fetching.moments[0] >= 0.1  # what stays due, as on a full disk, waits for a while
-
-
-def test_no_list_is_fetched_before_it_is_due(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fetching = Fetching(monkeypatch)
-    fetching.run(policy, lambda: fetching.looks >= 5)
-    assert fetching.asked == []

@@ -218,18 +218,6 @@ def test_a_script_that_is_gone_is_read_when_it_is_back(
     run(tmp_path, check)
 
 
-def test_a_touched_script_is_not_loaded_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def check(lab: Lab) -> None:
-        before = lab.now()
-        caplog.clear()
-        os.utime(lab.path, (2e9, 2e9))
-        await lab.look()
-        assert lab.now() is before
-        assert "loaded again" not in caplog.text
-
-    run(tmp_path, check)
-
-
 @pytest.mark.parametrize("text", [larger("{}"), SUBCLASS], ids=["beside", "subclass"])
 def test_new_code_is_in_force_and_the_filter_goes_on(
     tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
@@ -256,18 +244,6 @@ def test_what_is_replaced_is_done_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "b is done\n"
 
 
-def test_what_needs_a_module_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(lab: Lab) -> None:
-        monkeypatch.setattr(script_watch, "BETWEEN", 0.0)
-        await lab.write("import no_such_helper\n" + larger("b"))
-        assert await lab.own() is None
-        (lab.path.parent / "no_such_helper.py").write_text("")
-        await lab.look()
-        assert await lab.own() == "b"
-
-    run(tmp_path, check)
-
-
 @pytest.mark.parametrize("scripts", [[], ["other.py"]])
 def test_the_script_stays_among_the_scripts(tmp_path: Path, scripts: list[str]) -> None:
     async def check(lab: Lab) -> None:
@@ -291,14 +267,6 @@ def test_a_filter_that_is_taken_out_by_another_program_leaves_nothing_that_passe
         lab.master.addons.remove(script)
         assert [await lab.status(host) for host in ("ads.test", "good.test")] == [503, 503]
         assert caplog.text.count("everything is refused") == 1
-
-    run(tmp_path, check)
-
-
-def test_the_filter_is_asked_although_somebody_cuts_it_off(tmp_path: Path) -> None:
-    async def check(lab: Lab) -> None:
-        lab.master.addons.chain = []
-        assert await lab.decides()
 
     run(tmp_path, check)
 

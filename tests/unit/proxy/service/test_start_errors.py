@@ -52,7 +52,3 @@ def test_what_others_log_ends_it_as_before(name: str) -> None:
     with checked() as check:
         logging.getLogger(None if name == "root" else name).error("Addon error")
     assert len(check.logger.has_errored) == 1
-
-
-def test_a_program_without_such_a_check_goes_on() -> None:
-    count_reasons_alone(addons())

@@ -18,7 +18,6 @@ from mitmproxy.net import tls
 from mitmproxy.test import taddons
 
 from hushlist.core.system.authority_file import OTHER_AUTHORITY
-from hushlist.extensions.bounds.bounded_input import bound_input
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.service import upkeep
@@ -55,17 +54,6 @@ def test_a_certificate_of_a_host_is_made_anew_each_day(
     store.expire_queue.clear()
 
 
-def test_a_certificate_does_not_tell_when_its_host_was_first_asked_for(store: CertStore) -> None:
-    bound_input()
-    made = [store.get_cert(f"{name}.example", []).cert for name in "ab"]
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    assert {one.notbefore for one in made} <= {today - timedelta(days=days) for days in (2, 3)}
-    assert {(one.notafter - one.notbefore).seconds for one in made} == {0}
-    assert not made[0].has_expired()
-    store.certs.clear()
-    store.expire_queue.clear()
-
-
 @pytest.fixture
 def look(
     context: taddons.context, hushlist: Hushlist, store: CertStore, monkeypatch: pytest.MonkeyPatch
@@ -89,18 +77,6 @@ def test_the_authoritys_end_is_told_in_time_and_again_as_it_comes_nearer(
     assert "mitmproxy-ca" in notices[0].message
     assert caplog.messages[0].endswith(f"ends on {store.default_ca.notafter:%Y-%m-%d}: see hushlist doctor")
     assert len(caplog.messages) == len(NOTICES)
-
-
-def test_a_proxy_that_starts_late_tells_it_once(look: Callable[[float], None], notices: list[Notice]) -> None:
-    for days in (45.5, 45.2, 44.8):
-        look(days)
-    assert len(notices) == 1
-
-
-def test_a_new_authority_is_told_of_again(look: Callable[[float], None], notices: list[Notice]) -> None:
-    for days in (-1, 3650, -1):
-        look(days)
-    assert len(notices) == 2
 
 
 def test_another_authority_than_at_the_last_start_is_told_once_until_it_is_accepted(
@@ -152,15 +128,6 @@ def test_the_list_of_what_is_revoked_is_made_anew_each_day(
     assert store.default_crl == b"2"
 
 
-def test_another_mitmproxy_stops_nothing(
-    look: Callable[[float], None], store: CertStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.delattr(store, "expire_queue")
-    look(1)
-    look(1)
-    assert caplog.text.count("something that mitmproxy keeps cannot be renewed") == 1
-
-
 def test_it_looks_at_once_and_each_minute_until_it_is_closed(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,13 +176,6 @@ def test_the_systems_name_servers_of_today_are_asked(resolver: DnsResolver, monk
         kept.append(resolver.resolver() if servers else None)
     assert asked == found
     assert kept[1] is kept[2] is not kept[3]
-
-
-def test_nobody_asks_for_name_servers_who_has_not_before(
-    resolver: DnsResolver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mitmproxy_rs.dns, "get_system_dns_servers", pytest.fail)
-    look_for_name_servers(resolver)
 
 
 def test_the_authorities_of_origins_are_read_again_each_day(
