@@ -7,8 +7,6 @@ import pytest
 from conformance.vectors import Row, by_input, needs, octets, rows
 from hushlist.core.errors import UrlError
 from hushlist.core.match.expressions import expressions, full_hash, host_suffixes, path_prefixes
-from hushlist.core.match.index_writer import index_of
-from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import Parts
 from hushlist.core.url.safebrowsing import SAFEBROWSING, canonicalize
@@ -117,20 +115,3 @@ def test_parts_by_a_settled_reading(key: tuple[str, str]) -> None:
     ours = PARTS_EXCEPTIONS[key][1]
     assert part(*key) == ours
     assert row["expected"] != ours, "no longer an exception"
-
-
-@needs("sb_prefix_set")
-@pytest.mark.parametrize("row", rows("sb_prefix_set"), ids=by_input)
-def test_prefixes_are_found_whatever_their_lengths(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The rows are about look-up alone: in them, texts stand for hashes.
-    class Text(bytes):
-        def digest(self) -> bytes:
-            return self[:-1].ljust(32, b"\0")
-
-    monkeypatch.setattr("hushlist.core.match.index.sha256", Text)
-    prefixes = row["input"]["prefixes"]
-    index = index_of(Rule(ExpressionHash(prefix.encode()), Terms(Action.BLOCK, "", ""), 1) for prefix in prefixes)
-    for query in row["input"]["queries"]:
-        found = index.find(Parts(b"http", None, query.encode(), None, b"/"))
-        lengths = {len(match.rule.pattern.value) for match in found}  # type: ignore[union-attr]
-        assert min(lengths, default=0) == row["expected"][query]

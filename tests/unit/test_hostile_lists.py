@@ -52,14 +52,6 @@ def test_a_link_out_of_a_folder_of_lists_is_an_error_and_is_not_read(tmp_path: P
     )
 
 
-def test_a_link_within_a_folder_of_lists_is_read(tmp_path: Path) -> None:
-    (tmp_path / "ads").mkdir()
-    (tmp_path / "ads" / "domains.new").write_text("a.example\n")
-    (tmp_path / "ads" / "domains").symlink_to("domains.new")
-    (tmp_path / "policy.yaml").write_text("layers: [{name: a, lists: [ads]}]")
-    assert len(compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "cache")).index) == 1
-
-
 def test_a_list_that_is_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.hosts")
     (tmp_path / "policy.yaml").write_text("layers:\n- name: a\n  lists: [a.hosts]\n")

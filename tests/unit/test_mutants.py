@@ -57,14 +57,6 @@ def test_what_nobody_decides_by_is_left_alone(source: str) -> None:
     assert changes(source) == []
 
 
-def test_a_change_says_where_it_is() -> None:
-    (mutant,) = mutants_of(
-        "some.py", b"class C:\n    @d\n    def f(self) -> int:\n        def g():\n            del a\n"
-    )
-    assert (mutant.line, mutant.place, mutant.lines) == (5, "C.f.g", (2, 5))
-    assert mutant.key == "some.py:C.f.g: del a -> pass"
-
-
 def test_every_change_of_a_module_is_another_program() -> None:
     source = (ROOT / "addon" / "hushlist" / "core" / "match" / "expressions.py").read_bytes()
     changed = [ast.dump(ast.parse(mutant.apply(source))) for mutant in mutants_of("expressions.py", source)]

@@ -125,15 +125,6 @@ def test_a_pipe_in_place_of_a_file_of_the_log_keeps_nobody_waiting(tmp_path: Pat
         newest_records(tmp_path / "log", LogFilters(), 1, only_lines=True)
 
 
-def test_a_pipe_in_place_of_the_key_of_pseudonyms_keeps_nobody_waiting(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "state").mkdir()
-    os.mkfifo(tmp_path / "state" / "pseudonyms.key")
-    assert log_one(tmp_path, LoggedClients.PSEUDONYM) is None
-    assert "pseudonyms hold until the next start only: [Errno 22] it is no regular file" in caplog.text
-
-
 def test_what_is_no_file_of_the_spool_holds_up_no_other(tmp_path: Path) -> None:
     spool = Spool(tmp_path, LogSettings(), list)
     (tmp_path / "spool" / "0.spool").mkdir(parents=True)

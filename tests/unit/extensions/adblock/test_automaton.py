@@ -1,7 +1,6 @@
 """Automata: they find what Python's engine finds, in a time that grows with the text alone."""
 
 import re
-from time import process_time
 
 import pytest
 from hypothesis import assume, given
@@ -26,7 +25,6 @@ _ATOMS = st.sampled_from(
         *("(?=b)", "(?!a)", "(?=a*1)", "(?!.*1)", "(?<=a)", "(?<!b)", "(?=b$)", r"(?=\bb)"),
     ]
 )
-_REPEATS = st.sampled_from(("*", "+", "?", "*?", "{2}", "{0,2}", "{1,}"))
 _SOURCES = st.recursive(
     _ATOMS,
     lambda inner: (
@@ -50,16 +48,6 @@ def test_an_automaton_finds_what_python_finds(source: str, text: str, fold: bool
         assume(False)
     own = made(source.encode(), fold=fold)
     assert (own.search(text.encode()) is not None) is (expression.search(text.encode()) is not None)
-
-
-@given(_SOURCES, st.text("abB1-", max_size=8))
-def test_literal_text_is_in_every_text_that_fits(source: str, text: str) -> None:
-    try:
-        search, literal, _ = linear_regex(source, match_case=False)
-    except ValueError:
-        assume(False)
-    if search.search(text.encode()):
-        assert all(piece.decode() in text.lower() for piece in re.split(rb"[*|]", literal))
 
 
 @each_row(
@@ -109,19 +97,3 @@ def test_a_search_that_would_look_at_too_many_states_ends(monkeypatch: pytest.Mo
     other = parse_filter(r"/(?:[a-z]{1,40}[0-9]?){5}-(a+)+b/")
     assert not other.fits(asked)
     assert asked.work.spent == {0}  # so that the request is decided as one that cannot be compared with its list
-
-
-@pytest.mark.slow
-@each_row("source", ["(a+)+b", "(?:a|a?)+$b", "(a|aa)*c", "(?=(?:a+)+b)x", "a.*a.*a.*a.*b", "(?:.{0,40}a){4}b"])
-def test_a_search_takes_time_linear_in_the_text(source: str) -> None:
-    search, _, _ = linear_regex(source, match_case=False)
-    times = []
-    for size in (2_000, 16_000):
-        text = b"a" * size
-        took = []
-        for _ in range(4):
-            started = process_time()
-            search.search(text)
-            took.append(process_time() - started)
-        times.append(min(took))
-    assert times[1] < 40 * max(times[0], 1e-4), times

@@ -9,7 +9,7 @@ from hushlist.core.compile.list_chunks import chunk_list, load_chunk
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.policy.policy_file import ListFile
-from hushlist.extensions.adblock.conditions import Conditions, holds
+from hushlist.extensions.adblock.conditions import holds
 from hushlist.extensions.adblock.filter_lists import read_adblock
 from support.readings import read_rules
 from unit.rows import each_row
@@ -89,9 +89,3 @@ def test_a_list_that_is_cut_into_chunks_keeps_its_conditions(
     assert len(chunked.chunks) > 1
     chunks = [load_chunk(number, chunked.file, own) for number, own in enumerate(chunked.chunks)]
     assert [f"{rule.line}:{rule.pattern}" for own in chunks for rule in own.rules] == RULES
-
-
-def test_as_many_conditions_are_open_as_may_be() -> None:
-    own = Conditions()
-    own.read(b"!#if false\n" * 1000)
-    assert len(own.open) == 64

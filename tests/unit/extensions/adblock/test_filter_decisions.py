@@ -80,15 +80,6 @@ def test_a_plain_request_has_the_same_urls_in_a_shorter_way(url: str) -> None:
     assert len(urls) == 1 + ("%" in url)
 
 
-@each_row("is_stopped", [False, True])
-@each_row("url", ["http://h.example/ads/x?u=1", "https://h.example/other", "http://h.example/ads/fine"])
-def test_exceptions_are_looked_for_only_where_something_stops(url: str, is_stopped: bool) -> None:
-    own = seen(request_of(url), ["/ads/", "||h.example/ads/x?", "@@/ads/fine", "@@||h.example/other"])
-    assert bool(own.matches(url.encode(), b"h.example", is_named=True, is_stopped=is_stopped, only_named=False)) is (
-        is_stopped or "ads" in url
-    )
-
-
 @each_row(
     ("url", "fields"),
     [

@@ -1,7 +1,5 @@
 """The table of network filters: what it finds is what fits, and what it reads is no more than is asked for."""
 
-import gzip
-import tracemalloc
 from collections.abc import Iterable
 from io import BytesIO
 
@@ -20,9 +18,6 @@ from hushlist.extensions.adblock import filter_table, network_filter
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
 from hushlist.extensions.adblock.network_filter import MOST_WORK, Asked, NetworkFilter, Work
-from shared import SHARED
-
-_EASYLIST = SHARED / "data" / "adblock" / "easylist.txt.gz"
 
 
 def index_with(filters: Iterable[str], layer: str = "") -> Index:
@@ -99,16 +94,6 @@ def test_one_takes_back_only_those_of_its_own_layer() -> None:
     asked = Asked(b"https://a.example/ads/", b"a.example", Context())
     matches = filters_of(index, asked)
     assert [match.rule.terms.layer for match in matches] == ["one"]
-
-
-def test_a_filter_that_is_in_two_lists_is_found_in_both() -> None:
-    terms = [Terms(Action.BLOCK, name, name) for name in ("one", "two")]
-    index = index_of(
-        [Rule(parse_filter("/ads/$script,image"), terms[0], 3), Rule(parse_filter("/ads/$image,script"), terms[1], 5)]
-    )
-    asked = Asked(b"https://a.example/ads/", b"a.example", Context("", "image"))
-    matches = filters_of(index, asked)
-    assert [(match.rule.terms.list, match.rule.line) for match in matches] == [("one", 3), ("two", 5)]
 
 
 def test_a_host_knows_whether_filters_are_below_it() -> None:
@@ -211,25 +196,6 @@ def test_a_broken_table_is_refused() -> None:
         index._open_filters({})
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not _EASYLIST.exists(), reason="no adblock/easylist.txt.gz in HUSHLIST_SHARED")
-def test_of_a_real_list_little_is_read_for_a_request() -> None:
-    filters = []
-    for number, line in enumerate(gzip.decompress(_EASYLIST.read_bytes()).decode().splitlines()):
-        if (number % 4 == 0 or "doubleclick.net" in line) and line and line[0] not in "![" and "#" not in line:
-            try:
-                filters.append(str(parse_filter(line)))
-            except ValueError:
-                continue
-    index = index_with(filters)
-    assert len(index) > 10_000
-    context = Context("www.news.example", "script", True, "GET")
-    assert found(index, "https://static.doubleclick.net/instream/ad_status.js", context)
-    assert found(index, "https://www.news.example/today/index.html", context, is_stopped=False) == []
-    assert index.filters is not None
-    assert len(index.filters._table._filters) < 50
-
-
 @pytest.mark.parametrize("number", [1, 100], ids=["found by the host", "found by words"])
 def test_only_filters_that_name_the_host_are_found_where_only_they_are_asked_for(number: int) -> None:
     filters = index_with([*(f"||a.example/w{own}x/" for own in range(number)), "/w0x/", "@@/w0x/"]).filters
@@ -241,29 +207,3 @@ def test_only_filters_that_name_the_host_are_found_where_only_they_are_asked_for
     ):
         matches = filters.find(asked, is_named=True, is_stopped=False, only_named=only_named)
         assert {str(match.rule.pattern) for match in matches} == expected
-
-
-def test_what_a_filter_cannot_fit_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-
-    def read_filter(text: str, **marks: bool) -> NetworkFilter:
-        read.append(text)
-        return parse_filter(text, **marks)
-
-    monkeypatch.setattr(filter_table, "parse_filter", read_filter)
-    index = index_with(["/ads/x$script", "/ads/y^", "/ads/z^b", "/ads^x$third-party", "/ads/x$domain=y.net"])
-    assert found(index, "https://a.example/ads/x/z", Context("x.net", "image", False, "GET")) == []
-    assert read == ["/ads/x$domain=y.net"]
-
-
-def test_what_is_known_of_pages_and_hosts_takes_little_however_many_there_are() -> None:
-    index = index_with(["ads$domain=x.net", "||x.net/a", "@@||x.net/a/b", "@@ads$domain=x.net"])
-    tracemalloc.start()
-    try:
-        for number in range(20_000):
-            asked = Asked(b"http://h%d.example/ads" % number, b"h%d.example" % number, Context(f"p{number}.example"))
-            assert index.filters is not None
-            index.filters.find(asked, is_named=True, is_stopped=True)
-        assert tracemalloc.get_traced_memory()[0] < 8 << 20  # a set for each name, of four times as many: 27 MiB
-    finally:
-        tracemalloc.stop()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from mitmproxy import connection, dns
-from mitmproxy.net.dns import domain_names, response_codes, types
+from mitmproxy.net.dns import response_codes, types
 from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layers
 from mitmproxy.proxy.context import Context
@@ -67,17 +67,6 @@ def test_what_may_be_a_pointer_in_a_record_takes_little_time() -> None:
     bound_input()
     assert len(unpack(octets).answers) == 2
     assert takes_little_time(lambda: unpack(octets))
-
-
-def test_names_are_read_as_before() -> None:
-    bound_input()
-    octets = b"\3www\7example\0" + b"\3ftp" + pointer(4) + b"\x0dxn--bcher-kva" + pointer(12)
-    cache = domain_names.cache()
-    read = [domain_names.unpack_from_with_compression(octets, place, cache) for place in (0, 13, 19, 13)]
-    assert read == [("www.example", 13), ("ftp.example", 6), ("b\u00fccher.", 16), ("ftp.example", 6)]
-    for broken in (b"\3ab", b"\xc0", pointer(0), b"\1a" + pointer(0), b"\x40" + b"a" * 64, b""):
-        with pytest.raises(struct.error):
-            domain_names.unpack_from_with_compression(broken, 0, domain_names.cache())
 
 
 class Conversation:
@@ -184,14 +173,6 @@ def test_what_is_no_answer_is_dropped(clock: list[float]) -> None:
     assert own.heard() == [(7, NOERROR)]
 
 
-def test_a_refusal_may_leave_the_question_out(clock: list[float]) -> None:
-    own = Conversation()
-    refusal = own.asks(7).fail(response_codes.REFUSED)
-    refusal.questions = []
-    own.says(own.context.server, refusal)
-    assert own.heard() == [(7, response_codes.REFUSED)]
-
-
 def test_a_question_that_is_asked_again_is_answered_once(clock: list[float]) -> None:
     own = Conversation()
     own.asks(7)
@@ -227,16 +208,6 @@ def test_a_connection_by_udp_ends_when_all_is_answered(clock: list[float], trans
     assert own.timers == []
 
 
-def test_no_connection_ends_while_questions_come(clock: list[float]) -> None:
-    own = Conversation(answers=lambda flow: setattr(flow, "response", flow.request.fail(response_codes.NXDOMAIN)))
-    for number in range(9):
-        own.asks(number)
-        clock[0] += 0.9
-        own.timer_rings()
-    assert own.closed == []
-    assert own.heard() == [(number, response_codes.NXDOMAIN) for number in range(9)]
-
-
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_all_that_waits_fails_when_the_name_server_ends_its_connection(clock: list[float], transport: str) -> None:
     own = Conversation(transport)
@@ -248,15 +219,6 @@ def test_all_that_waits_fails_when_the_name_server_ends_its_connection(clock: li
     clock[0] += 1
     own.timer_rings()
     assert own.closed == [own.context.client]
-
-
-def test_a_question_fails_at_once_if_the_name_server_cannot_be_reached(clock: list[float]) -> None:
-    own = Conversation()
-    own.unreachable = "no route to host"
-    own.asks(7)
-    own.asks(8)
-    assert own.heard() == [(7, SERVFAIL), (8, SERVFAIL)]
-    assert "no route to host" in own.logged[0]
 
 
 def test_an_answer_that_cannot_be_read_is_a_failure(clock: list[float]) -> None:
@@ -289,12 +251,3 @@ def test_only_the_last_questions_of_a_connection_wait(clock: list[float], monkey
     for number in range(5):
         own.asks(number)
     assert own.heard() == [(0, SERVFAIL), (1, SERVFAIL)]
-
-
-def test_nothing_waits_when_a_client_has_gone(clock: list[float]) -> None:
-    flows = list[dns.DNSFlow]()
-    own = Conversation(answers=flows.append)
-    own.asks(7)
-    own.ends(own.context.client)
-    assert own.closed == [own.context.server]
-    assert not flows[0].live

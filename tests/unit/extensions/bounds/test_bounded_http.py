@@ -7,7 +7,6 @@ import pytest
 from h2.config import H2Configuration
 from h2.events import DataReceived, RemoteSettingsChanged, RequestReceived, StreamReset
 from h2.settings import SettingCodes, Settings
-from h11 import Data, ProtocolError
 from mitmproxy.addons import next_layer
 from mitmproxy.http import Headers
 from mitmproxy.net.http.http1 import read_request_head, read_response_head
@@ -26,12 +25,10 @@ from hushlist.extensions.bounds.bounded_http import (
     MOST_WAITING,
     BoundedBuffer,
     BoundedH2,
-    ChunksAlone,
     FinalHeads,
 )
 from hushlist.extensions.bounds.bounded_input import bound_input
 from hushlist.extensions.bounds.bounded_names import LONGEST_HELLO
-from unit.extensions.bounds.little_time import takes_little_time
 from unit.rows import each_row
 
 
@@ -71,14 +68,6 @@ def test_of_an_origin_the_final_head_alone_is_read(octets: bytes, first: bytes |
     assert (lines and bytes(lines[0])) == first
 
 
-def test_what_is_no_longer_than_that_is_read() -> None:
-    head = b"GET / HTTP/1.1\r\nX: " + b"y" * (MOST_WAITING - 23) + b"\r\n\r\n"
-    assert len(head) == MOST_WAITING
-    lines = filled(*(head[at : at + 65535] for at in range(0, len(head), 65535))).maybe_extract_lines()
-    assert lines is not None
-    assert read_request_head([bytes(line) for line in lines]).headers["x"] == "y" * (MOST_WAITING - 23)
-
-
 def test_many_folded_lines_are_refused() -> None:
     bound_input()
     few = [b"GET / HTTP/1.1", b"X: a", *[b" b"] * MOST_FOLDS]
@@ -86,16 +75,6 @@ def test_many_folded_lines_are_refused() -> None:
     for read in (read_request_head, read_response_head):
         with pytest.raises(ValueError, match="folded"):
             read([b"HTTP/1.1 200 OK" if read is read_response_head else few[0], *few[1:], b"\tb"])
-
-
-def test_white_space_in_a_chunk_s_size_takes_little_time() -> None:
-    line = b"2;" + b" " * 30000 + b"\nx\r\nab\r\n"
-    assert takes_little_time(lambda: ChunksAlone()(filled(line)))
-    with pytest.raises(ProtocolError):
-        ChunksAlone()(filled(line))
-    data = ChunksAlone()(filled(b"2;x = y \t\r\nab\r\n"))
-    assert isinstance(data, Data)
-    assert data.data == b"ab"
 
 
 @each_row(
@@ -122,12 +101,6 @@ def test_more_is_awaited_until_a_host_may_have_come() -> None:
     with pytest.raises(next_layer.NeedsMoreData):
         next_layer.NextLayer._get_host_header(context, begun + b"y" * (LONGEST_HELLO - len(begun) - 1), b"")
     assert next_layer.NextLayer._get_host_header(context, begun + b"y" * (LONGEST_HELLO - len(begun)), b"") is None
-
-
-@each_row("octets", [b"A" * 60000, *(b"GET / HTTP/1.1\r\nHost:" + own * 9000 for own in (b" ", b" x", b" x\r\n\r"))])
-def test_the_host_of_a_request_that_may_be_ignored_takes_little_time(octets: bytes) -> None:
-    context = Context(tflow.tclient_conn(), Options())
-    assert takes_little_time(lambda: next_layer.NextLayer._get_host_header(context, octets, b""))
 
 
 def http2() -> tuple[h2.connection.H2Connection, BoundedH2]:

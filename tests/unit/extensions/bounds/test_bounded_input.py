@@ -5,8 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mitmproxy.proxy.layers import tls
-from mitmproxy.proxy.layers.http import _http1
 from mitmproxy.proxy.server import ConnectionHandler
 
 from hushlist.extensions.bounds import (
@@ -19,18 +17,10 @@ from hushlist.extensions.bounds import (
     framed_http1,
     printable_log,
 )
-from hushlist.extensions.bounds.bounded_http import BoundedBuffer
 from hushlist.extensions.bounds.bounded_input import bound_input
 from hushlist.extensions.bounds.printable_log import LONGEST_LOGGED
 from hushlist.proxy.addon import Hushlist
 from support.mitmproxied import mitmproxied
-
-
-def test_mitmproxy_is_bounded_once() -> None:
-    bound_input()
-    bounded = tls.parse_client_hello
-    bound_input()
-    assert tls.parse_client_hello is bounded
 
 
 def test_the_addon_sets_the_bounds_as_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,14 +29,6 @@ def test_the_addon_sets_the_bounds_as_it_is_loaded(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("hushlist.proxy.addon.bound_input", lambda: times.append(1))
     with mitmproxied(Hushlist()):
         assert times == [1]
-
-
-def test_the_addon_sets_the_bounds_once() -> None:
-    for _ in range(2):
-        with mitmproxied(Hushlist()):
-            parse = tls.parse_client_hello
-            assert vars(_http1)["ReceiveBuffer"] is BoundedBuffer
-    assert tls.parse_client_hello is parse
 
 
 def test_the_bounds_are_those_that_were_measured() -> None:

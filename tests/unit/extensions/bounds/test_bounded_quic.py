@@ -70,16 +70,6 @@ def test_long_header_fields_end_the_connection_though_they_come_at_once(more: in
     assert (len(found), len(ends)) == (1 - more, more)
 
 
-def test_a_body_of_http_3_has_any_length() -> None:
-    body = encode_uint_var(FrameType.DATA) + _ENDLESS
-    found, ends = fed((0, _HEAD + body), *((0, piece) for piece in _PIECES * 4))
-    assert (len(found), ends) == (1 + len(_PIECES * 4), [])
-
-
-def test_nothing_is_made_of_webtransport() -> None:
-    assert fed((0, encode_uint_var(FrameType.WEBTRANSPORT_STREAM) + b"\0x"), (2, b"\x40\x54\0x")) == ([], [])
-
-
 def test_http_3_has_no_table_of_header_fields() -> None:
     connection = BoundedH3(tflow.tclient_conn(), is_client=False)
     assert connection.sent_settings[Setting.QPACK_MAX_TABLE_CAPACITY] == 0  # type: ignore[index]

@@ -146,23 +146,6 @@ def test_what_was_refused_is_looked_at_again_after_a_while_that_grows(monkeypatc
     asyncio.run(main())
 
 
-def test_what_has_ended_in_silence_is_heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_streams, "FIRST_PAUSE", 0.01)
-
-    async def main() -> None:
-        stream, heard = Stream(b"one"), list[bytes]()
-
-        async def serve(turn: Turn) -> None:
-            heard.append(await turn.read(1))
-            await asyncio.sleep(0.02)
-            stream.comes(b"two" if len(heard) == 1 else b"")
-
-        await served(monkeypatch, stream, serve)
-        assert heard == [b"one", b"two"]
-
-    asyncio.run(main())
-
-
 @pytest.mark.usefixtures("is_of_questions")
 def test_silent_ports_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_streams, "MOST_PORTS", 2)

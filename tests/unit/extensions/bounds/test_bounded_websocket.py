@@ -7,7 +7,7 @@ import pytest
 import wsproto
 from mitmproxy import http, tcp, websocket
 from mitmproxy.test import tflow
-from wsproto.events import BytesMessage, CloseConnection, Message, Ping, Pong
+from wsproto.events import BytesMessage, CloseConnection, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
@@ -59,15 +59,6 @@ def test_empty_frames_count(monkeypatch: pytest.MonkeyPatch) -> None:
     *before, end = received([frames((0x02, b""), *[(0x00, b"")] * 200)])
     assert len(before) == 100
     assert isinstance(end, CloseConnection)
-
-
-def test_a_frame_is_handed_on_as_a_whole() -> None:
-    text, octets = "\u00fcber".encode() * 400, bytes(range(256)) * 9
-    data = frames((0x01, text), (0x80, text), (0x82, octets), (0x81, b""))
-    pieces = [data[at : at + 7] for at in range(0, len(data), 7)]
-    whole = [event for event in received(pieces) if isinstance(event, Message)]
-    assert [event.data for event in whole] == [text.decode(), text.decode(), octets, ""]
-    assert [(event.frame_finished, event.message_finished) for event in whole] == [(True, own) for own in (0, 1, 1, 1)]
 
 
 def test_of_pings_that_come_at_once_the_last_is_handed_on() -> None:

@@ -20,7 +20,6 @@ from mitmproxy.proxy.layers.http._events import (
     RequestEndOfMessage,
     RequestHeaders,
     RequestProtocolError,
-    RequestTrailers,
     ResponseData,
     ResponseEndOfMessage,
     ResponseHeaders,
@@ -158,26 +157,6 @@ def test_nothing_of_a_body_passes_what_came_before_it_while_addons_are_asked() -
     assert own.sent(to_client=False) == [RequestHeaders, b"ab", b"cd", b"ef"]
 
 
-def test_what_an_addon_makes_of_parts_is_sent() -> None:
-    def double(flow: http.HTTPFlow) -> None:
-        message = flow.request if flow.response is None else flow.response
-        message.stream = lambda part: part * 2
-
-    own = Exchange({"requestheaders": double, "responseheaders": double})
-    own.begin(transfer_encoding="chunked")
-    own.run(RequestData(1, b"a"))
-    own.answer()
-    own.run(ResponseData(1, b"b"))
-    assert (own.sent(to_client=False)[1:], own.sent(to_client=True)[1:]) == ([b"aa"], [b"bb"])
-
-
-def test_fields_behind_a_body_go_nowhere() -> None:
-    own = Exchange()
-    own.begin(transfer_encoding="chunked")
-    own.run(RequestTrailers(1, http.Headers(((b"host", b"blocked.example"),))), RequestEndOfMessage(1))
-    assert own.sent(to_client=False) == [RequestHeaders, RequestEndOfMessage]
-
-
 @pytest.mark.parametrize(("parts", "status"), [((b"abc", b"de"), 400), ((b"abc",), 400), ((b"abc", b"d"), None)])
 def test_a_body_is_as_long_as_its_head_says(parts: tuple[bytes, ...], status: int | None) -> None:
     own = Exchange()
@@ -200,17 +179,6 @@ def test_mitmproxy_s_limit_holds_for_what_is_streamed() -> None:
     other.answer(transfer_encoding="chunked")
     other.run(ResponseData(1, b"abc"), ResponseData(1, b"d"))
     assert other.sent(to_client=True) == [200, b"abc", ResponseProtocolError]
-
-
-@pytest.mark.skipif(not hasattr(http_events, "ErrorCode"), reason="before mitmproxy 12, there is no such option")
-def test_what_mitmproxy_keeps_of_streamed_bodies_is_whole() -> None:
-    own = Exchange(store_streamed_bodies=True)
-    own.begin(transfer_encoding="chunked")
-    own.run(RequestData(1, b"ab"), RequestData(1, b"cd"), RequestEndOfMessage(1))
-    own.answer()
-    own.run(ResponseData(1, b"ef"), ResponseData(1, b"gh"), ResponseEndOfMessage(1))
-    assert own.stream.flow.response is not None
-    assert (own.stream.flow.request.content, own.stream.flow.response.content) == (b"abcd", b"efgh")
 
 
 # -- answers before the end --------------------------------------------------------------------------------------------
@@ -261,16 +229,6 @@ def test_a_form_is_read_before_its_answer_and_no_more(size: int) -> None:
     own.run(RequestEndOfMessage(1))
     assert [head.status_code for head in own.heads] == [403]
     assert own.sent(to_client=False) == []
-
-
-def test_an_addon_s_body_is_sent_in_the_place_of_the_client_s() -> None:
-    def change(flow: http.HTTPFlow) -> None:
-        flow.request.content = b"other"
-
-    own = Exchange({**STREAMS, "request": change})
-    own.begin(content_length="2")
-    own.run(RequestData(1, b"ab"), RequestEndOfMessage(1))
-    assert own.sent(to_client=False) == [RequestHeaders, b"other", RequestEndOfMessage]
 
 
 def test_an_origin_may_answer_before_the_end_of_an_upload() -> None:

@@ -12,7 +12,7 @@ from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layer
-from mitmproxy.proxy.layers.http import GetHttpConnection, HTTPMode
+from mitmproxy.proxy.layers.http import HTTPMode
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
     RequestData,
@@ -22,7 +22,6 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseData,
     ResponseEndOfMessage,
     ResponseHeaders,
-    ResponseProtocolError,
     ResponseTrailers,
 )
 from mitmproxy.test import tflow
@@ -178,13 +177,6 @@ def test_an_answer_has_an_end_or_says_that_the_connection_ends(
     assert response.headers.fields == before
 
 
-def test_the_length_of_what_is_there_whole_is_told() -> None:
-    response = response_of({}, version="HTTP/2.0")
-    response.data.content = b"all"
-    given = as_answered(NEW, response)
-    assert (dict(given.headers), given.reason) == ({"content-length": "3"}, "OK")
-
-
 # -- on the wire -------------------------------------------------------------------------------------------------------
 
 
@@ -224,18 +216,6 @@ def test_a_connection_that_did_not_switch_ends_behind_a_body_though_the_origin_i
     assert written(found).endswith(b"connection: upgrade\r\nupgrade: tcp\r\n\r\nab")
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
     assert closes(client.handle_event(events.DataReceived(client.conn, answer)))
-
-
-def test_leave_to_switch_is_for_one_place() -> None:
-    request = request_of({"connection": "upgrade", "upgrade": "tcp"})
-    let_switch(request)
-    request.host = "other.example"
-    client, _ = asking(request)
-    switched = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\n\r\nab"
-    found = [*client.handle_event(events.DataReceived(client.conn, switched))]
-    assert closes(found)
-    (refused,) = (one.event for one in found if isinstance(one, ReceiveHttp))
-    assert isinstance(refused, ResponseProtocolError)
 
 
 def test_no_empty_part_ends_chunks_and_no_field_follows_them() -> None:
@@ -352,12 +332,6 @@ def test_an_upload_that_waits_is_read_in_its_turn() -> None:
     assert served(answer(server, 7) + receive(server, GET % 5)) == ["/5"]
 
 
-def test_a_head_that_waits_is_no_longer_than_any() -> None:
-    server = beginning()
-    receive(server, GET % 1, *[b"A" * (1 << 16)] * 5)
-    assert b"400 Bad Request" in written(answer(server, 1))
-
-
 def test_what_waits_for_a_protocol_that_is_switched_to_is_handed_on() -> None:
     server = beginning()
     receive(server, b"GET http://good.example/ HTTP/1.1\r\nUpgrade: x\r\n\r\n", b"ab", b"c")
@@ -404,11 +378,6 @@ def test_while_much_waits_nothing_more_is_read_of_the_client() -> None:
 # -- what is kept of it ------------------------------------------------------------------------------------------------
 
 
-@each_row(("method", "is_whole"), [("GET", True), ("head", True), ("TRACE", True), ("POST", False), ("DELETE", False)])
-def test_what_usually_has_no_body_is_kept_whole(method: str, is_whole: bool) -> None:
-    assert is_kept_whole(request_of({}, method=method)) is is_whole
-
-
 @pytest.fixture
 def layer() -> http_layer.HttpLayer:
     bound_input()
@@ -420,22 +389,6 @@ def ended(layer: http_layer.HttpLayer, state: ConnectionState = ConnectionState.
     server.state = state
     layer.connections[server] = http_layer.HttpClient(layer.context)
     return server
-
-
-def test_a_connection_that_has_ended_is_forgotten_when_the_next_is_made(layer: http_layer.HttpLayer) -> None:
-    gone, is_open = ended(layer), ended(layer, ConnectionState.OPEN)
-    waits, used, opening = ended(layer), ended(layer), ended(layer)
-    opening.peername = None  # of a tunnel, which is not noted as one that waits
-    layer.waiting_for_establishment[waits] = []
-    stream = http_layer.HttpStream(layer.context.fork(), 1)
-    stream.context.server = used
-    layer.streams[1] = stream
-    [*layer.get_connection(GetHttpConnection(("other.example", 80), False, None))]
-    assert gone not in layer.connections
-    assert {is_open, waits, used, opening} < set(layer.connections)
-    opening.error = "there is nobody"
-    [*layer.get_connection(GetHttpConnection(("other.example", 80), False, None))]
-    assert opening not in layer.connections
 
 
 def test_it_is_forgotten_when_it_ends_and_what_is_left_of_it_is_skipped(layer: http_layer.HttpLayer) -> None:
@@ -470,17 +423,6 @@ def begun(method: str, limit: str | None = None) -> http_layer.HttpStream:
     return stream
 
 
-def test_no_body_is_streamed_where_there_usually_is_none() -> None:
-    stream = begun("GET")
-    stream.flow.request.stream = True
-    stream.request_body_buf += b"ab"
-    assert [*stream.start_request_stream()] == []
-    assert stream.flow.request.stream is False
-    assert stream.client_state == stream.state_consume_request_body
-    assert [*stream.check_body_size(True)] == []
-    assert stream.client_state == stream.state_consume_request_body
-
-
 @each_row(
     ("limit", "size", "is_long"),
     [
@@ -498,19 +440,3 @@ def test_a_body_that_waits_is_bounded(limit: str | None, size: int, is_long: boo
     assert bool(found) is is_long
     assert (stream.client_state == stream.state_errored) is is_long
     assert len(stream.request_body_buf) == (0 if is_long else size)
-
-
-def test_no_more_is_kept_of_a_body_that_goes_nowhere() -> None:
-    stream = begun("GET")
-    stream.flow.response = http.Response.make(403)
-    stream.request_body_buf += bytes(LONGEST_WHOLE_BODY + 1)
-    assert [*stream.check_body_size(True)] == []
-    assert len(stream.request_body_buf) == 0
-
-
-def test_other_bodies_are_as_long_as_mitmproxy_lets_them_be() -> None:
-    stream = begun("POST", "9")
-    stream.client_state = stream.state_consume_request_body
-    stream.request_body_buf += bytes(10)
-    [*stream.check_body_size(True)]
-    assert stream.client_state == stream.state_errored

@@ -14,7 +14,7 @@ from mitmproxy.addonmanager import AddonManager
 from mitmproxy.addons.dns_resolver import DnsResolver
 
 from hushlist.extensions.bounds import bounded_input, object_patches
-from hushlist.extensions.bounds.bounded_input import PATCHES, UPSTREAM, Patch, bound_input, not_taken, patch_rows
+from hushlist.extensions.bounds.bounded_input import PATCHES, Patch, bound_input, not_taken, patch_rows
 from hushlist.extensions.bounds.object_patches import OBJECT_PATCHES, ObjectPatch, filter_log_of, put_on
 from hushlist.extensions.dashboard.metrics import metrics
 from hushlist.proxy.addon import Hushlist
@@ -44,10 +44,6 @@ def test_all_are_taken_and_each_says_why() -> None:
 def test_the_documentation_s_table_is_that_of_the_code() -> None:
     """Print it anew with the last function of this file."""
     assert TABLE.read_text("utf-8").partition("\n| ")[2] == patch_table().removeprefix("| ")
-
-
-def test_what_upstream_was_told_is_about_a_row() -> None:
-    assert set(UPSTREAM) <= {place for place, *_ in patch_rows()}
 
 
 @pytest.fixture(params=[patch for _, patch in PLACES], ids=[place for place, _ in PLACES])
@@ -125,19 +121,6 @@ def test_an_object_without_the_name_is_noticed_and_gets_nothing(patch: ObjectPat
         assert [place.rpartition(".")[2] for place in not_taken()] == ["there_is_none"]
         filter_log_of(one, "there_is_none", lambda record: True)
         assert [place.rpartition(".")[2] for place in not_taken()] == ["there_is_none"]
-
-
-@pytest.mark.usefixtures("single")
-def test_what_an_object_does_not_keep_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = type("Other", (), {"fixed": property(lambda _: 1, lambda *_: None)})
-    monkeypatch.setattr(object_patches, "OBJECT_PATCHES", (ObjectPatch(owner, "fixed", "It is for a test."),))
-    put_on(owner(), "fixed", 2)
-    assert [place.rpartition(".")[2] for place in not_taken()] == ["fixed"]
-
-
-def test_what_is_in_no_table_is_not_put_on_an_object() -> None:
-    with pytest.raises(IndexError):
-        put_on(Hushlist(), "request", print)
 
 
 # -- nothing beside the tables -----------------------------------------------------------------------------------------
@@ -272,16 +255,6 @@ def test_a_policy_may_refuse_the_start(
         pass
     levels = {record.levelname for record in caplog.records if lacking[0] in record.getMessage()}
     assert levels == ({"ERROR"} if is_error else {"WARNING"})
-
-
-def test_a_name_that_is_missing_is_found_when_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = type("Owner", (), {})
-    for patches in ("TAKEN", "MISSED"):
-        monkeypatch.setattr(bounded_input, patches, type(getattr(bounded_input, patches))())
-    monkeypatch.setattr(bounded_input, "PATCHES", (Patch(owner, "there_is_none", object(), wraps=False),))
-    bound_input()
-    assert [place.rpartition(".")[2] for place in not_taken()] == ["there_is_none"]
-    assert not hasattr(owner, "there_is_none")
 
 
 def patch_table() -> str:

@@ -2,7 +2,6 @@
 
 import io
 import logging
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -75,18 +74,6 @@ def test_a_traceback_keeps_its_lines_and_none_begins_as_a_message(written: io.St
     assert any("test_printable_log.py" in line for line in others)
 
 
-def test_a_message_that_cannot_be_told_ends_nothing(written: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Silent:
-        def __str__(self) -> str:
-            raise OSError(FORGED)
-
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    OTHERS.info("%s", Silent())
-    OTHERS.info("%s %s", "one")
-    lines = [line.partition("] ")[2] for line in written.getvalue().splitlines()]
-    assert lines == ["a message of others.test_printable_log that cannot be told"] * 2
-
-
 @pytest.fixture
 def socks() -> Iterator[modes.Socks5Proxy]:
     with mitmproxied(Hushlist()) as context:
@@ -111,8 +98,3 @@ def test_a_name_of_socks_that_none_has_is_refused(socks: modes.Socks5Proxy, name
     assert [one.data for one in found if isinstance(one, commands.SendData)][-1][:2] == b"\x05\x04"
     assert any(isinstance(one, commands.CloseConnection) for one in found)
     assert socks.context.server.address is None
-
-
-def test_other_names_of_socks_are_asked_for(socks: modes.Socks5Proxy) -> None:
-    told(socks, b"\x05\x01\x00", b"\x05\x01\x00\x03\x06a.test\0\x50")
-    assert socks.context.server.address == ("a.test", 80)

@@ -83,11 +83,6 @@ def test_a_table_that_makes_no_rule_and_json_are_errors(text: str) -> None:
     assert len(report.errors) == 1
 
 
-@each_row("text", ["id,url\n", "# nothing today\n", "# id,url\n\n"])
-def test_a_table_without_a_record_is_a_warning(text: str) -> None:
-    assert read_rules(read_csv, text) == ([], [" list: it has no record, but comments or the names of columns"])
-
-
 _THREATFOX = (
     "################\n# ThreatFox IOCs #\n#\n"
     '# "first_seen_utc","ioc_id","ioc_value","ioc_type","threat_type"\n'
@@ -118,14 +113,6 @@ _RULES = ["5:a.example/x", "6:b.example/", "7:192.0.2.1/"]
 )
 def test_names_and_separators_are_told(text: str, rules: list[str]) -> None:
     assert read_rules(read_csv, text) == (rules, [])
-
-
-def test_a_url_that_goes_over_several_lines_is_left_out() -> None:
-    rules, warnings = read_rules(read_csv, 'url\nhttp://a.example/\n"http://b.example/\nhttp://c.example/\n')
-    assert rules == ["2:a.example/"]
-    assert len(warnings) == 1
-    assert warnings[0].startswith("3: http://b.example/")
-    assert warnings[0].endswith(": left out: it goes over several lines: its quotes may not be closed")
 
 
 def test_a_quote_that_stays_open_costs_a_bounded_part_of_the_list() -> None:

@@ -1,9 +1,5 @@
 """Response policy zones."""
 
-import pytest
-
-from hushlist.core.lists.list_source import ListDefaults
-from hushlist.core.match.rule import Action
 from hushlist.extensions.formats.rpz import read_rpz
 from support.readings import read_rules
 from unit.rows import each_row
@@ -95,12 +91,6 @@ def test_other_records_are_left_out(line: str, warning: str) -> None:
     assert warnings == [f"7: {line}: left out: {warning}"]
 
 
-@pytest.mark.parametrize("owner", ["x\\.y.example", "x.example/y", "x@y.example"])
-def test_an_owner_that_is_no_host_is_left_out(owner: str) -> None:
-    warnings = [f"6: {owner}: left out: a domain has neither user nor path"]
-    assert read_rules(read_rpz, f"{HEAD}{owner} CNAME .") == ([], warnings)
-
-
 def test_a_parenthesis_that_stays_open_costs_a_bounded_part_of_the_list() -> None:
     filling = "; " + "x" * 998 + "\n"
     rules, warnings = read_rules(read_rpz, "x.example CNAME ( .\n" + filling * 80 + "a.example CNAME .\ny ( \n")
@@ -121,8 +111,3 @@ def test_a_name_is_not_passed_where_the_zone_blocks_what_else_its_rule_fits(
     assert rules == [f"{13 - line}:x.example/", "+8:y.example/"]
     why = "the zone passes a name, or all below it, and blocks the other; a rule fits both"
     assert warnings == [f"{line}: {passed} CNAME rpz-passthru.: left out: {why}"]
-
-
-def test_a_list_that_does_not_block_has_no_exceptions() -> None:
-    found = read_rules(read_rpz, "a.example CNAME rpz-passthru.", ListDefaults(action=Action.TAG))
-    assert found == ([], ["1: a.example CNAME rpz-passthru.: left out: rpz-passthru, in a list that does not block"])

@@ -6,14 +6,11 @@ import pytest
 
 from hushlist.core.compile.policy_compiler import Compiled, compile_policy
 from hushlist.core.errors import SourceError
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS
-from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.extensions.formats.squidguard_lists import (
     read_squidguard_domains,
     read_squidguard_expressions,
     read_squidguard_urls,
 )
-from shared import SHARED
 from support.engines import rules_in
 from support.readings import ListReader, read_rules
 from unit.rows import each_row
@@ -104,43 +101,8 @@ def test_a_folder_is_a_list(tmp_path: Path, entry: str) -> None:
     assert there == {"policy.yaml", "domains", "urls", "expressions"}
 
 
-def test_a_file_that_a_folder_has_not_yet_is_watched(tmp_path: Path) -> None:
-    (tmp_path / "games").mkdir()
-    (tmp_path / "games" / "urls").write_text("")
-    files = folder_policy(tmp_path, "games").policy.files
-    assert files[tmp_path / "games" / "domains"] is None
-    assert files[tmp_path / "games" / "urls"] is not None
-
-
 @pytest.mark.parametrize("entry", ["empty", "{file: policy.yaml, format: squidguard}"])
 def test_a_folder_without_lists_is_an_error(tmp_path: Path, entry: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="there is no folder with domains or urls or expressions"):
         folder_policy(tmp_path, entry)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not (SHARED / "data" / "ut1").is_dir(), reason="no ../shared/data/ut1; see HUSHLIST_SHARED")
-def test_every_entry_of_real_lists_is_a_rule() -> None:
-    for path in sorted((SHARED / "data" / "ut1").glob("*/*")):
-        form = FOLDERS["squidguard"].get(path.name)
-        if form is None:
-            continue
-        report = ProblemReport(path.name)
-        octets = path.read_bytes()
-        lines = {rule.line for rule in form.read(octets, ListDefaults(fragments="drop"), report)}
-        entries = {number for number, line in enumerate(octets.split(b"\n"), 1) if line.strip()}
-        assert report.errors == []
-        assert lines == (set() if path.name == "expressions" else entries), path
-        assert len(report.warnings) == (path.name == "expressions" and bool(entries))
-
-
-@pytest.mark.skipif(not (SHARED / "data" / "hosts").is_dir(), reason="no ../shared/data/hosts; see HUSHLIST_SHARED")
-def test_every_name_of_real_hosts_files_is_a_rule() -> None:
-    (path,) = (SHARED / "data" / "hosts").iterdir()
-    report = ProblemReport(path.name)
-    text = path.read_text()
-    rules = list(FORMATS["hosts"].read(text.encode(), ListDefaults(), report))
-    entries = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    assert (report.errors, report.warnings) == ([], [])
-    assert len(rules) == len(entries)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from concurrent.futures import Future, wait
-from dataclasses import replace
 from threading import Condition, Event, Thread
 
 import pytest
@@ -84,10 +83,6 @@ def test_where_no_thread_can_begin_nobody_waits(
     assert kinds(known, question(BAD)) == ["MALWARE"]
 
 
-def test_nothing_is_known_before_somebody_asks(known: Confirmations) -> None:
-    assert known.verdict(question(BAD)) is None
-
-
 def test_a_full_hash_is_unsafe_and_every_other_of_its_prefix_is_safe(known: Confirmations, server: Server) -> None:
     sibling = BAD[:4] + bytes(28)
     known.ask([question(BAD)])
@@ -115,25 +110,6 @@ def test_what_is_known_is_not_asked_again_until_its_time_is_over(known: Confirma
     assert len(server.asked) == 2
 
 
-def test_if_the_clock_is_put_back_it_is_asked_again(known: Confirmations, server: Server) -> None:
-    known.ask([question(BAD)])
-    server.now -= 10
-    assert known.verdict(question(BAD)) is None
-
-
-def test_a_later_answer_replaces_an_earlier_one(known: Confirmations, server: Server) -> None:
-    known.ask([question(BAD)])
-    server.now, server.answer = 2000.0, FullHashes({}, 300.0)
-    known.ask([question(BAD)])
-    assert kinds(known, question(BAD)) == []
-
-
-def test_full_hashes_of_other_prefixes_are_not_taken(known: Confirmations, server: Server) -> None:
-    known.ask([question(GOOD)])
-    assert kinds(known, question(BAD)) is None
-    assert kinds(known, question(GOOD)) == []
-
-
 @pytest.mark.parametrize("lasts", [0.0, -1.0, -1e18])
 def test_an_answer_that_lasts_no_time_serves_those_who_wait(known: Confirmations, server: Server, lasts: float) -> None:
     server.answer = FullHashes({BAD: (Threat("MALWARE", lasts),)}, lasts)
@@ -142,15 +118,6 @@ def test_an_answer_that_lasts_no_time_serves_those_who_wait(known: Confirmations
     server.now += 5
     assert kinds(known, question(BAD)) is None
     assert kinds(known, question(GOOD)) is None
-
-
-def test_nothing_is_known_for_longer_than_a_day(known: Confirmations, server: Server) -> None:
-    server.answer = FullHashes({BAD: (Threat("MALWARE", 1e18),)}, 1e18)
-    known.ask([question(BAD)])
-    server.now += 86399
-    assert kinds(known, question(BAD)) == ["MALWARE"]
-    server.now += 1
-    assert kinds(known, question(BAD)) is None
 
 
 def test_what_google_has_said_is_used_for_half_an_hour(known: Confirmations, server: Server) -> None:
@@ -181,26 +148,6 @@ def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, se
     server.now += 15 * 60  # success has ended the counting
     known.ask([question(BAD)])
     assert known.unanswered == 5
-
-
-def test_without_any_answer_the_pause_is_of_seconds_in_place_of_minutes(known: Confirmations, server: Server) -> None:
-    """A line that is full for a moment is no reason to let everything pass for a quarter of an hour."""
-    server.error = FetchError("no connection")
-    for seconds in (15, 30, 60):
-        known.ask([question(BAD)])
-        server.now += seconds - 1
-        assert known.fault(SERVICE) is not None
-        server.now += 1
-        assert known.fault(SERVICE) is None
-
-
-def test_a_clock_that_is_put_back_makes_no_pause_longer(server: Server) -> None:
-    clock, timer = [2e9], [0.0]
-    known = Confirmations(server, lambda: clock[0], lambda: 0.0, lambda: timer[0])
-    server.error = REFUSED
-    known.ask([question(BAD)])
-    clock[0], timer[0] = 1e9, 900.0
-    assert known.fault(SERVICE) is None
 
 
 @pytest.mark.parametrize(("seconds", "until"), [(60, "00:31:40"), (7200, "02:16:40"), (1e9, "1970-01-02 00:16:40")])
@@ -291,22 +238,6 @@ def test_who_floods_takes_nobody_s_turn(known: Confirmations, server: Server) ->
     assert BAD[:4] in {prefix for _, prefixes in server.asked[4:5] for prefix in prefixes}  # in the very next question
 
 
-def test_who_floods_with_what_another_asks_for_does_not_hold_it_back(known: Confirmations, server: Server) -> None:
-    flood(known, server, "pupil", count=59)
-    (theirs,) = known.ask_soon([question(BAD)], "pupil")  # the last of its share
-    assert known.ask_soon([question(BAD)], "teacher") == [theirs]
-    server.may_answer.set()
-    assert not wait([theirs], PATIENT).not_done
-    assert BAD[:4] in server.asked[4][1]
-
-
-def test_the_clients_that_wait_are_bounded(known: Confirmations, server: Server) -> None:
-    asked = flood(known, server, *(f"2001:db8::{number:x}" for number in range(1000)), count=1)
-    assert len(asked) == confirmations.MOST_CLIENTS
-    known.close()
-    assert not wait(asked, PATIENT).not_done
-
-
 @pytest.mark.slow
 def test_a_server_is_not_asked_faster_than_it_takes(server: Server) -> None:
     """Whoever asks, so that nobody makes it refuse all of us."""
@@ -319,22 +250,6 @@ def test_a_server_is_not_asked_faster_than_it_takes(server: Server) -> None:
     now[0] += 0.2
     assert not wait(waiting, PATIENT).not_done
     assert [len(prefixes) for _, prefixes in server.asked] == [1] * 30 + [3]  # what waited went out together
-
-
-def test_what_no_client_s_flood_explains_is_a_fault(known: Confirmations, server: Server) -> None:
-    flood(known, server, "pupil")
-    assert known.fault(SERVICE) is None
-    first = [question(full_hash(b"first%d.example/" % number)) for number in range(4)]
-    sent = [future for one in first for future in known.ask_soon([one])]
-    server.error = REFUSED
-    server.may_answer.set()
-    assert not wait(sent, PATIENT).not_done
-    assert (known.sent, known.unanswered) == (4, 4)
-    # what was on its way together is one failure
-    assert known.fault(SERVICE) == (
-        "https://lists.example: the server says 503; it is not asked again before 1970-01-01 00:31:40 UTC"
-    )
-    assert known.ask_soon([question(BAD)]) == []
 
 
 def test_a_server_that_never_ends_is_a_fault_before_anything_says_so(server: Server) -> None:
@@ -352,26 +267,11 @@ def test_a_server_that_never_ends_is_a_fault_before_anything_says_so(server: Ser
     server.may_answer.set()
 
 
-def test_a_failure_is_of_the_server_whatever_lists_are_named(known: Confirmations, server: Server) -> None:
-    server.error = REFUSED
-    known.ask([question(BAD)])
-    other = replace(SERVICE, lists=("se-4b",), blocks_unanswered=True)
-    assert known.fault(other) == known.fault(SERVICE) is not None
-    assert known.fault(replace(SERVICE, api_key="another")) is None
-
-
 def test_after_the_end_nothing_is_asked_and_nobody_waits_forever(known: Confirmations, server: Server) -> None:
     assert not wait(known.ask_soon([question(BAD)]), PATIENT).not_done
     known.close()
     assert not wait(known.ask_soon([question(GOOD)]), PATIENT).not_done
     assert len(server.asked) == 1
-
-
-def test_a_question_has_so_many_prefixes_at_most_and_all_are_asked(known: Confirmations, server: Server) -> None:
-    asked = [question(full_hash(b"%d.example/" % number)) for number in range(50)]
-    known.ask(asked)
-    assert [len(prefixes) for _, prefixes in server.asked] == [confirmations.MOST_ASKED, 20]
-    assert [kinds(known, one) for one in asked] == [[]] * 50
 
 
 def test_what_is_remembered_is_bounded(known: Confirmations, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,11 +100,6 @@ def test_what_it_denies_passes_as_if_there_were_no_rule(server: Server) -> None:
     assert server.asked == [(full_hash(ODD)[:4],)]
 
 
-def test_what_no_prefix_fits_is_not_asked(server: Server) -> None:
-    assert engine(server).decide_url(b"http://good.example/some/path?q=1").action is Action.PASS
-    assert server.asked == []
-
-
 @pytest.mark.parametrize("blocks", [False, True])
 def test_without_an_answer_the_policy_says_what_is_done(server: Server, *, blocks: bool) -> None:
     server.is_there = False
@@ -130,12 +125,6 @@ def test_an_engine_that_does_not_wait_names_what_it_would_ask(server: Server, *,
     assert server.asked == []
 
 
-def test_without_confirmations_nobody_is_asked(server: Server) -> None:
-    own = engine(server)
-    decision = ConfirmingEngine(own.policy, own.index).decide_url(b"http://bad.example/")
-    assert (decision.action, len(decision.unconfirmed)) == (Action.PASS, 1)
-
-
 def test_what_can_change_nothing_is_not_asked(server: Server) -> None:
     allow = Rule(Expression(BAD), replace(OVER, action=Action.ALLOW), 1)
     own = engine(server, allow, Rule(Expression(PATH), OVER, 2))
@@ -146,13 +135,6 @@ def test_what_can_change_nothing_is_not_asked(server: Server) -> None:
 
 def passing(*categories: str) -> dict[str, ScheduledAction]:
     return {category: ScheduledAction(Action.PASS, "policy.yaml", 1) for category in categories}
-
-
-@pytest.mark.parametrize(("name", "categories"), [("mw-4b", (MALWARE,)), ("all-4b", (MALWARE, PHISHING))])
-def test_categories_that_pass_are_not_asked_for(server: Server, name: str, categories: tuple[str, ...]) -> None:
-    own = engine(server, name=name, categories=passing(*categories))
-    assert own.decide_url(b"http://bad.example/").action is Action.PASS
-    assert server.asked == []
 
 
 @pytest.mark.parametrize("blocks", [False, True])
@@ -205,26 +187,11 @@ def test_a_flood_buys_nobody_a_pass(server: Server) -> None:
     assert own.settled.decide_url(b"http://odd.example/").action is Action.BLOCK  # which nobody has asked about
 
 
-def test_a_flood_of_a_server_that_fails_is_a_failure(server: Server) -> None:
-    own, may_answer = flooded(server, "pupil")
-    server.is_there = False
-    may_answer.set()
-    assert own.confirmations is not None
-    own.confirmations.ask([Question(SERVICE, full_hash(BAD)[:4], full_hash(BAD))])
-    assert own.settled.decide_url(b"http://bad.example/").action is Action.PASS
-
-
 def test_the_threat_that_is_confirmed_gives_the_category(server: Server) -> None:
     server.put(BAD, Threat("SOCIAL_ENGINEERING", 300.0))
     decision = engine(server).decide_url(b"http://bad.example/")
     assert decision.winner is not None
     assert decision.winner.rule.terms.category == PHISHING
-
-
-def test_of_several_threats_the_strictest_counts(server: Server) -> None:
-    server.put(BAD, Threat("SOCIAL_ENGINEERING", 300.0), Threat("MALWARE", 300.0))
-    own = engine(server, categories={PHISHING: ScheduledAction(Action.WARN, "policy.yaml", 1)})
-    assert own.decide_url(b"http://bad.example/").action is Action.BLOCK
 
 
 @pytest.mark.parametrize(
@@ -267,11 +234,6 @@ def test_what_says_nothing_is_taken_for_a_frame_whatever_the_url_ends_with(
     assert engine(server).decide(request).action is action
 
 
-@pytest.mark.parametrize(("name", "action"), [("mw-4b", Action.BLOCK), ("se-4b", Action.PASS), ("x-4b", Action.BLOCK)])
-def test_of_a_list_of_one_threat_no_other_counts(server: Server, name: str, action: Action) -> None:
-    assert engine(server, name=name).decide_url(b"http://bad.example/").action is action
-
-
 def test_google_is_asked_for_pages_alone(server: Server) -> None:
     own = engine(server, service=replace(SERVICE, server=GOOGLE))
     assert own.decide_url(b"https://bad.example/a.js", told=Told(None, "script")).action is Action.PASS
@@ -288,13 +250,6 @@ def test_a_connection_is_decided_by_prefixes_of_whole_hosts(server: Server) -> N
     assert own.why_decrypt(Request(b"https", (b"site.example",), 443, b"/")) == (
         "rules in layer lists may be of paths on any host"
     )
-
-
-def test_every_name_and_reading_of_a_request_is_asked_at_once(server: Server) -> None:
-    own = engine(server)
-    asked = Request(b"http", (b"site.example", b"bad.example"), 80, b"/x/..%2fbad/")
-    assert own.decide(asked).action is Action.BLOCK
-    assert [sorted(prefixes) for prefixes in server.asked] == [sorted((full_hash(BAD)[:4], full_hash(PATH)[:4]))]
 
 
 def test_no_cache_of_an_engine_outlives_a_verdict(server: Server) -> None:

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from hushlist.cli import main
 from hushlist.core.compile.background_compiler import BackgroundCompiler
-from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.errors import FetchError
-from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
-from hushlist.extensions.safe_browsing import prefix_service
+from hushlist.core.policy.policy_reader import subscribed_lists
 from hushlist.extensions.safe_browsing.confirmations import PATIENCE
-from hushlist.extensions.safe_browsing.prefix_list import PrefixUpdate
 from hushlist.extensions.safe_browsing.prefix_service import full_hashes_of_v5, search_hashes
 from hushlist.extensions.safe_browsing.threat_list_update import server_store, wait_at_start
 from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing
 from hushlist.extensions.safe_browsing.v4_messages import (
     Checksum,
     FetchThreatListUpdatesResponse,
-    FindFullHashesResponse,
     ListUpdateResponse,
-    ThreatEntry,
-    ThreatMatch,
 )
 from hushlist.extensions.safe_browsing.v5_messages import (
     BatchGetHashListsResponse,
@@ -39,10 +30,9 @@ from hushlist.extensions.safe_browsing.v5_messages import (
     RiceDeltaEncoded32Bit,
     SearchHashesResponse,
 )
-from hushlist.extensions.safe_browsing.wire_format import decode_message, encode_message
+from hushlist.extensions.safe_browsing.wire_format import encode_message
 from hushlist.extensions.subscriptions.list_outcome import ListUpdate, Outcome
 from hushlist.extensions.subscriptions.list_update import update_lists
-from hushlist.tools.squid.helper import AccessList, SquidHelper
 from support.prefix_server import PrefixServer
 
 SECRET = "AIzaSyNobodyMaySeeThis"
@@ -121,18 +111,6 @@ def test_a_list_follows_its_server(tmp_path: Path, server: PrefixServer, version
 
 
 @VERSIONS
-def test_only_the_first_update_asks_for_everything(tmp_path: Path, server: PrefixServer, version: int) -> None:
-    asked = list[bytes]()
-    change, server.update = server.update, lambda state: (asked.append(state), change(state))[1]  # type: ignore[method-assign]
-    policy = policy_of(tmp_path, server, version)
-    update(policy)
-    server.put(MORE)
-    update(policy)
-    update(policy)
-    assert asked == [b"", b"1", b"2"]
-
-
-@VERSIONS
 def test_where_the_checksum_is_another_everything_is_asked_for_once(
     tmp_path: Path, server: PrefixServer, version: int
 ) -> None:
@@ -160,17 +138,6 @@ def test_the_server_is_not_asked_before_it_says_so(tmp_path: Path, server: Prefi
     assert (found.outcome, server.requests) == (Outcome.UNCHANGED, [])
     assert "it is not asked again before" in found.why
     assert list(update_lists(policy, subscribed_lists(policy), only_due=True)) == []
-
-
-@pytest.mark.parametrize(("wait", "seconds"), [(None, 60), (0.0, 60), (90.0, 90), (1e9, 86400)])
-def test_no_wait_is_too_short_or_too_long(
-    tmp_path: Path, server: PrefixServer, wait: float | None, seconds: int
-) -> None:
-    server.wait = wait
-    policy = policy_of(tmp_path, server, 5)
-    update(policy)
-    (own,) = subscribed_lists(policy)
-    assert seconds - 10 < own.store.state().next_try - time.time() <= seconds
 
 
 @VERSIONS
@@ -267,51 +234,6 @@ def test_the_server_s_wait_holds_for_a_list_that_cannot_be_used(
     assert server.requests == []
 
 
-@VERSIONS
-def test_a_list_that_cannot_be_used_keeps_no_other_back_where_the_server_gives_one_answer(
-    tmp_path: Path, server: PrefixServer, version: int
-) -> None:
-    policy = policy_of_a_lie(tmp_path, server, version)
-    server.bend = lambda _method, octets: (200 if len(server.requests) == 1 else 429, octets)
-    before = time.time()
-    good, bad = updates(policy)
-    assert (good.outcome, bad.outcome, len(server.requests)) == (Outcome.UPDATED, Outcome.FAILED, 2)
-    assert bad.why == "the server says 429 Too Many Requests"
-    assert copies_of(policy) == [prefixes(BAD, PATH, MORE), prefixes(BAD, PATH)]
-    own = subscribed_lists(policy)[0].subscription.prefixes
-    assert own is not None
-    assert server_store(policy, own.service).state().next_try - before >= 15 * 60 - 1  # it is left alone by the book
-
-
-@VERSIONS
-def test_a_failure_is_the_server_s_whatever_list_is_asked_for(
-    tmp_path: Path, server: PrefixServer, version: int
-) -> None:
-    """Spec: "N" is the number of failed answers in a row, not of those about one list."""
-    policy = policy_of(tmp_path, server, version)
-    updates(policy)
-    server.bend = lambda _method, _octets: (503, b"")
-    assert update(policy).outcome is Outcome.FAILED
-    policy_of(tmp_path, server, version, count=2)  # a list more, while the server is left alone
-    server.requests.clear()
-    first, new = update_lists(policy, subscribed_lists(policy))
-    assert (first.outcome, new.outcome, server.requests) == (Outcome.FAILED, Outcome.FAILED, [])
-    assert "it is not asked again before" in new.why
-    assert "the server says 503" in new.why
-    (_,) = {own.store.state().next_try for own in subscribed_lists(policy)}
-    assert not [*update_lists(policy, subscribed_lists(policy), only_due=True)]
-    before = time.time()
-    updates(policy)
-    (third,) = {own.store.state().next_try for own in subscribed_lists(policy)}
-    assert 30 * 60 - 1 <= third - before <= 61 * 60  # the second failure in a row
-    server.bend = lambda _method, octets: (200, octets)
-    assert [own.outcome for own in updates(policy)] == [Outcome.UNCHANGED, Outcome.UPDATED]
-    server.bend = lambda _method, _octets: (503, b"")
-    before = time.time()
-    updates(policy)
-    assert {own.store.state().faults for own in subscribed_lists(policy)} == {1}
-
-
 @pytest.mark.slow
 def test_at_the_start_lists_with_a_copy_wait_for_up_to_a_minute(tmp_path: Path, server: PrefixServer) -> None:
     policy = policy_of(tmp_path, server, 5)
@@ -368,12 +290,6 @@ def test_a_hostile_update_of_v5_leaves_the_last_good_list(tmp_path: Path, server
     assert (update(policy).outcome, copy_of(policy)) == (Outcome.UPDATED, prefixes(BAD, PATH, MORE))
 
 
-@pytest.mark.parametrize(("length", "is_kept"), [(1 << 12, True), ((1 << 12) + 1, False)])
-def test_a_state_has_so_many_octets_at_most(length: int, is_kept: bool) -> None:
-    update = PrefixUpdate(bytes(length), [], checksum=bytes(32))
-    assert (prefix_service._told(partial(lambda: update), 60.0) == (update, 60.0)) is is_kept
-
-
 @pytest.mark.parametrize("length", range(0, 60, 7))
 @VERSIONS
 def test_a_truncated_update_leaves_the_last_good_list(
@@ -396,24 +312,6 @@ def test_an_update_of_v4_without_a_checksum_proves_nothing(
     server.bend = lambda _method, _octets: (200, encode_message(answer))
     found = update(policy)
     assert (found.outcome, found.why) == (Outcome.FAILED, "its update has no checksum")
-
-
-@VERSIONS
-def test_repeated_and_reordered_answers_do_no_harm(tmp_path: Path, server: PrefixServer, version: int) -> None:
-    policy = policy_of(tmp_path, server, version)
-    answers = list[bytes]()
-    server.bend = lambda _method, octets: (answers.append(octets), (200, octets))[1]  # type: ignore[func-returns-value]
-    update(policy)
-    server.put(MORE)
-    update(policy)
-    first, second = answers
-    assert copy_of(policy) == prefixes(BAD, PATH, MORE)
-    server.bend = lambda _method, _octets: (200, second)  # a difference that the list has already
-    assert (update(policy).outcome, copy_of(policy)) == (Outcome.FAILED, prefixes(BAD, PATH, MORE))
-    server.bend = lambda _method, _octets: (200, first)  # the whole list, as it was
-    assert (update(policy).outcome, copy_of(policy)) == (Outcome.UPDATED, prefixes(BAD, PATH))
-    server.bend = lambda _method, octets: (200, octets)
-    assert (update(policy).outcome, copy_of(policy)) == (Outcome.UPDATED, prefixes(BAD, PATH, MORE))
 
 
 # -- full hashes -------------------------------------------------------------------------------------------------------
@@ -475,25 +373,6 @@ def test_a_hostile_answer_about_full_hashes_is_none(server: PrefixServer, what: 
     assert time.monotonic() - start < 60
 
 
-@pytest.mark.slow
-@VERSIONS
-def test_many_full_hashes_of_one_prefix_are_no_fault(server: PrefixServer, version: int) -> None:
-    """Whoever gets pages onto a list could make them, and so stop all confirmations."""
-    prefix = full_hash(BAD)[:4]
-    for number in range(10_000):
-        server.hashes[prefix + number.to_bytes(28, "big")] = [(1, ())]
-    found = search_hashes(service_of(server, version), [prefix])
-    assert (len(found.threats), full_hash(BAD) in found.threats) == (10_001, True)
-
-
-def test_long_prefixes_that_begin_alike_are_one_prefix_of_v5(server: PrefixServer) -> None:
-    digest = full_hash(BAD)
-    found = search_hashes(service_of(server, 5), [digest[:8], digest[:4] + b"else", digest[:16]])
-    assert list(found.threats) == [digest]
-    ((_, _, query, _),) = server.requests
-    assert len(query["hashPrefixes"]) == 1
-
-
 @pytest.mark.parametrize("status", [204, 302, 400, 403, 429, 500])
 @VERSIONS
 def test_whatever_is_not_200_is_no_answer_and_nobody_else_sees_the_key(
@@ -532,21 +411,6 @@ def test_a_server_that_says_nothing_is_waited_for_so_long_at_most(server: Prefix
     assert PATIENCE - 0.5 < time.monotonic() - start < 40
 
 
-def test_matches_of_v4_that_are_not_of_urls_or_not_whole_are_dropped(server: PrefixServer) -> None:
-    digest = full_hash(BAD)
-    matches = (
-        ThreatMatch(1, 6, 2, ThreatEntry(digest), cache_duration=9.0),
-        ThreatMatch(1, 6, 1, ThreatEntry(digest[:8]), cache_duration=9.0),
-        ThreatMatch(77, 6, 1, ThreatEntry(digest), cache_duration=9.0),
-        ThreatMatch(1, 6, 1, None, cache_duration=9.0),
-        ThreatMatch(2, 6, 1, ThreatEntry(digest)),
-    )
-    server.bend = lambda _method, _octets: (200, encode_message(FindFullHashesResponse(matches, 7.0, None)))
-    found = search_hashes(service_of(server, 4), prefixes(BAD))
-    assert [(threat.kind, threat.lasts) for threat in found.threats[digest]] == [("SOCIAL_ENGINEERING", 0.0)]
-    assert (len(found.threats), found.lasts, found.wait) == (1, 0.0, 7.0)
-
-
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
@@ -567,39 +431,6 @@ def test_commands_ask_and_say_who_confirmed_what(
     assert f"confirmed as MALWARE by {server.url} at 20" in told
 
 
-def test_the_helper_and_audits_ask_too(
-    tmp_path: Path, server: PrefixServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.add_prefix_of(b"good.example/")
-    policy = policy_of(tmp_path, server, 5)
-    assert main(["update", "--policy", str(policy)]) == 0
-    helper = SquidHelper(load_engine(policy), AccessList(), lambda _: None)
-    lines = [b"http://bad.example/x -", b"http://good.example/ -", b"bad.example:443 -"]
-    for _ in range(2):
-        assert [line[:2] for line in helper.answers(lines).splitlines()] == [b"OK", b"ER", b"OK"]
-    assert len(server.searches()) == 2
-    (tmp_path / "urls.txt").write_text("http://bad.example/x\nhttp://good.example/\nhttp://site.example/bad/\n")
-    main(["audit", "--json", "--jobs", "1", "--policy", str(policy), str(tmp_path / "urls.txt")])
-    report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert report["actions"] == {"block": 2, "pass": 1}
-
-
-def test_commands_say_that_nobody_confirmed_it(
-    tmp_path: Path, server: PrefixServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    policy = policy_of(tmp_path, server, 5)
-    assert main(["update", "--policy", str(policy)]) == 0
-    server.bend = lambda _method, _octets: (503, b"")
-    assert main(["check", "--policy", str(policy), "http://bad.example/x"]) == 0
-    told = capsys.readouterr().out.splitlines()[-1]
-    prefix = full_hash(BAD)[:4].hex()
-    assert told.startswith(f"pass   http://bad.example/x  (sha256:{prefix} is not confirmed: {server.url}: the server ")
-    assert main(["explain", "--policy", str(policy), "http://bad.example/x"]) == 0
-    assert f"sha256:{prefix} is not confirmed: {server.url}: the server says 503" in capsys.readouterr().out
-    assert main(["check", "--json", "--policy", str(policy), "http://bad.example/x"]) == 0
-    assert f'"unconfirmed": [{{"server": "{server.url}", "prefix": "{prefix}"}}]' in capsys.readouterr().out
-
-
 def test_the_states_of_lists_are_kept_beside_what_they_are_of(tmp_path: Path, server: PrefixServer) -> None:
     policy = policy_of(tmp_path, server, 4)
     update(policy)
@@ -612,12 +443,3 @@ def test_the_states_of_lists_are_kept_beside_what_they_are_of(tmp_path: Path, se
     assert copy_of(policy) == prefixes(BAD, PATH)
     server.take(PATH)
     assert (update(policy).outcome, copy_of(policy)) == (Outcome.UPDATED, prefixes(BAD, MORE))
-
-
-def test_without_a_copy_the_policy_says_what_to_do(tmp_path: Path, server: PrefixServer) -> None:
-    policy = policy_of(tmp_path, server, 5)
-    report = ProblemReport(str(policy))
-    read_policy(policy, report)
-    (problem,) = report.errors
-    assert str(problem).startswith(f"{policy}:4: {server.url}/v5/hashList/mw-4b: there is no copy of it yet: run ")
-    assert decode_message(SearchHashesResponse, b"") == SearchHashesResponse()

@@ -135,19 +135,6 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     assert errors == ["4: own.key: it is secret, and others can use it: take that away (chmod o=,g-w)"]
 
 
-@pytest.mark.parametrize(
-    "key", ["every: 1h", "file: a.txt", "url: 'https://a.example/'", "gate: off", "format: sha256"]
-)
-def test_what_other_lists_have_is_refused(tmp_path: Path, key: str) -> None:
-    _, errors = read(tmp_path, f"version: 5, lists: [mw-4b], {SERVER}", f"    {key}\n")
-    assert errors == [f"6: {key.partition(':')[0]}: a list of Safe Browsing has none"]
-
-
-def test_a_prefix_cannot_allow(tmp_path: Path) -> None:
-    _, errors = read(tmp_path, f"version: 5, lists: [mw-4b], {SERVER}", "    action: allow\n")
-    assert errors == ["6: action: a prefix may fit by chance, and cannot allow"]
-
-
 def test_nothing_that_is_printed_has_the_key(tmp_path: Path) -> None:
     policy, _ = read(tmp_path, f"version: 5, lists: [mw-4b], {SERVER}, api-key-file: own.key")
     assert SECRET in (tmp_path / "own.key").read_text()

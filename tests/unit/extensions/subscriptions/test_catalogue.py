@@ -8,7 +8,6 @@ from hushlist.core.errors import SourceError
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.extensions.subscriptions.catalogue import CatalogueEntry, read_catalogue, shipped_catalogue
-from shared import SHARED
 from unit.rows import each_row
 
 CATALOGUE = read_catalogue(shipped_catalogue())
@@ -37,15 +36,6 @@ def test_a_reader_takes_each_list(entry: CatalogueEntry) -> None:
         ("b-c.example/", entry.category),
     ]
     assert (report.errors, report.warnings) == ([], [])
-
-
-def test_a_real_list_is_read() -> None:
-    real = SHARED / "data" / "ut1" / "social_networks" / "domains"
-    if not real.is_file():
-        pytest.skip(f"there is no {real}")
-    report, form = ProblemReport("ut1"), FORMATS[CATALOGUE["ut1-social"].format]
-    assert len(list(form.read(real.read_bytes(), ListDefaults(), report))) > 500
-    assert report.errors == []
 
 
 GOOD = (
@@ -84,8 +74,3 @@ def test_what_is_wrong_has_file_and_line(tmp_path: Path, text: str, errors: list
         read_catalogue(path)
     told = [str(problem).removeprefix(f"{path}:") for problem in caught.value.problems]
     assert [text[: len(error)] for text, error in zip(told, errors, strict=False)] == errors
-
-
-def test_a_catalogue_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="No such file"):
-        read_catalogue(tmp_path / "none.yaml")

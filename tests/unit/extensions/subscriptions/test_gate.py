@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hushlist.core.compile import policy_compiler
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import Compiled, compile_policy
-from hushlist.core.errors import Problem
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.policy.policy_file import PolicyError
@@ -25,7 +22,6 @@ from hushlist.extensions.subscriptions import list_comparison
 from hushlist.extensions.subscriptions.gate import reasons
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.list_comparison import BroadRule, ListChange, compare_lists
-from hushlist.extensions.subscriptions.ordinary_requests import ordinary_requests
 from unit.rows import each_row
 
 BROAD, BELOW = "a new rule covers too much", "the rule covers every site below it"
@@ -116,39 +112,6 @@ def test_the_message_has_the_command_that_accepts_and_it_does(lists: Lists) -> N
     assert lists.why(hosts(*range(40))) is None  # compared with what was accepted
 
 
-def test_what_was_accepted_once_passes_again(lists: Lists) -> None:
-    lists.compile(hosts(*range(200)))
-    assert lists.why(hosts(*range(50))) is not None
-    lists.accept()
-    assert lists.why(hosts(*range(300))) is None
-    assert lists.why(hosts(*range(50))) is None
-
-
-def test_what_cannot_be_read_cannot_be_accepted(lists: Lists) -> None:
-    lists.compile(hosts(1, 2, 3))
-    (why,) = lists.compile(PAGE).policy.held.values()
-    assert "--accept" not in why
-    with pytest.raises(AssertionError):
-        lists.accept()
-
-
-def test_a_list_that_is_mended_holds(lists: Lists) -> None:
-    lists.compile(hosts(1, 2, 3))
-    assert lists.why(PAGE)
-    assert rules_of(lists.compile(hosts(1, 2, 4)), "h2.example", "h4.example") == {"h2.example", "h4.example"}
-    assert lists.why(PAGE)
-    assert lists.why(hosts(1, 2, 4)) is None  # the good copy itself
-    assert lists.cache.store_of(lists.compile().policy, lists.list).state().held == ""
-
-
-def test_all_else_that_was_changed_holds(lists: Lists) -> None:
-    lists.write_policy("{file: bad.txt, format: domains}, {file: other.txt, format: domains}")
-    (lists.folder / "other.txt").write_text("a.example\n")
-    lists.compile(hosts(1, 2, 3))
-    (lists.folder / "other.txt").write_text("b.example\n")
-    assert rules_of(lists.compile(PAGE), "h1.example", "a.example", "b.example") == {"h1.example", "b.example"}
-
-
 def test_a_list_that_cannot_be_opened_is_held_back(lists: Lists) -> None:
     lists.compile(hosts(1, 2, 3))
     lists.list.unlink()
@@ -158,21 +121,6 @@ def test_a_list_that_cannot_be_opened_is_held_back(lists: Lists) -> None:
     lists.write_policy(gate="{format: off}")
     with pytest.raises(PolicyError, match="it is no regular file"):
         lists.compile()
-
-
-def test_a_list_whose_content_tells_its_format_keeps_the_copy_s(lists: Lists) -> None:
-    lists.write_policy("bad.txt")
-    lists.compile(hosts(1, 2, 3))
-    for text in (PAGE, "Too many requests\n", ""):
-        assert lists.why(text) is not None
-        assert rules_of(lists.compile(), "h1.example") == {"h1.example"}
-
-
-def test_a_broken_yaml_list_is_held_back_with_its_line(lists: Lists) -> None:
-    lists.write_policy("own.yaml")
-    lists.compile("rules: [a.example]", "own.yaml")
-    assert lists.why("rules:\n- '..'\n", "own.yaml") == "it cannot be read: own.yaml:2: ..: it names no host"
-    assert rules_of(lists.compile(), "a.example") == {"a.example"}
 
 
 @pytest.mark.parametrize("name", ["urls", "domains.1"])
@@ -262,13 +210,6 @@ def test_new_popular_domains_in_the_clear_and_as_hashes(lists: Lists) -> None:
     assert lists.why(None, "domains-True") is None  # judged anew by another file
 
 
-def test_a_new_wide_address_range(lists: Lists) -> None:
-    lists.write_policy("{file: bad.txt, format: addresses}")
-    lists.compile("192.0.2.0/24\n10.0.0.0/8\n")
-    assert lists.why("192.0.2.0/24\n10.0.0.0/8\n0.0.0.0/1\n") is not None
-    assert lists.why("192.0.2.0/24\n10.0.0.0/8\n198.51.100.0/24\n") is None
-
-
 # -- what counts as lost -----------------------------------------------------------------------------------------------
 
 
@@ -304,14 +245,6 @@ def test_hashes_of_the_same_names_are_the_same_rules(lists: Lists) -> None:
     assert lists.why(hashed(names)) is None
     assert lists.why(hashed(names, 8)) is None
     assert lists.why(hashed(names)) == "it loses 200 of 200 rules, more than 50 %"  # a prefix fits more
-
-
-def test_a_rule_with_another_action_is_another_rule(lists: Lists) -> None:
-    lists.write_policy("own.yaml")
-    rules = "rules: [" + ", ".join(hosts(*range(100)).split()) + "]\n"
-    lists.compile(f"action: block\n{rules}", "own.yaml")
-    why = "it loses 100 of 100 rules, and 100 new ones take others back, more than 50 %"
-    assert lists.why(f"action: allow\n{rules}", "own.yaml") == why
 
 
 def test_of_rules_of_two_actions_those_are_covered_whose_action_is_the_cover_s(lists: Lists) -> None:
@@ -374,25 +307,6 @@ def test_the_boundaries(
     assert len(list(reasons(change, limits, bad, is_written=is_written))) == found
 
 
-@pytest.mark.slow
-@settings(max_examples=settings.default.max_examples // 2)
-@given(st.lists(st.sets(st.integers(0, 60), min_size=1), min_size=1, max_size=5), st.sampled_from([0, 20, 50, 99]))
-def test_what_is_in_force_is_never_worse_than_the_limit(
-    tmp_path_factory: pytest.TempPathFactory, versions: list[set[int]], limit: int
-) -> None:
-    lists = Lists(tmp_path_factory.mktemp("gate"))
-    lists.write_policy(gate=f"{{loses: {limit}%}}")
-    force = set(range(50))
-    lists.compile(hosts(*force))
-    for version in versions:
-        compiled = lists.compile(hosts(*version))
-        is_fine = len(force - version) * 100 <= limit * len(force)
-        assert (compiled.policy.held == {}) is is_fine
-        force = version if is_fine else force
-        names = {f"h{number}.example" for number in range(61)}
-        assert rules_of(compiled, *names) == {f"h{number}.example" for number in force}
-
-
 # -- what is known of it -----------------------------------------------------------------------------------------------
 
 
@@ -417,39 +331,6 @@ def test_what_a_person_rolled_back_stays_back(lists: Lists) -> None:
     assert rules_of(lists.compile(), "h3.example", "h4.example") == {"h3.example"}
     lists.accept()
     assert rules_of(lists.compile(), "h3.example", "h4.example") == {"h4.example"}
-
-
-def test_what_a_person_rolled_back_by_two_steps_stays_back(lists: Lists) -> None:
-    for last in (3, 4, 5):
-        compiled = lists.compile(hosts(1, 2, last))
-    store = lists.cache.store_of(compiled.policy, lists.list)
-    with store.locked():
-        store.roll_back()
-        store.roll_back()
-    for last in (5, 4, 5):
-        assert lists.why(hosts(1, 2, last)) == "a person has rolled it back"
-        assert rules_of(lists.compile(), "h3.example", "h4.example", "h5.example") == {"h3.example"}
-    lists.accept()
-    assert rules_of(lists.compile(), "h3.example", "h5.example") == {"h5.example"}
-
-
-def test_a_change_of_the_copy_in_force_is_seen_by_what_is_watched(lists: Lists) -> None:
-    lists.compile(hosts(*range(200)))
-    policy = lists.compile(hosts(1)).policy
-    (pointer,) = policy.pointers
-    assert policy.watched[pointer] == policy.pointers[pointer] is not None
-    lists.accept()
-    assert lists.compile().policy.pointers[pointer] != policy.pointers[pointer]
-
-
-def test_without_a_gate_no_copy_is_kept(lists: Lists) -> None:
-    store = lists.cache.store_of(lists.compile(hosts(*range(200))).policy, lists.list)
-    assert store.current() is not None
-    lists.write_policy(gate="off")
-    assert lists.compile(hosts(1)).policy.held == {}
-    assert not store.folder.exists()
-    with pytest.raises(PolicyError):
-        lists.compile(PAGE)
 
 
 def test_a_damaged_copy_is_an_error(lists: Lists) -> None:
@@ -531,19 +412,6 @@ def test_a_kill_at_any_step_leaves_the_good_rules_in_force(lists: Lists) -> None
     assert step > 20
 
 
-def test_a_rule_s_line_and_place_are_the_copy_s(lists: Lists) -> None:
-    lists.compile(hosts(1, 2, 3))
-    (match,) = lists.compile(PAGE).index.on_host(b"h2.example").matches
-    assert (match.rule.terms.source, match.rule.line) == (str(lists.list), 2)
-
-
-def test_held_back_is_a_warning_with_the_file(lists: Lists) -> None:
-    lists.compile(hosts(1, 2, 3))
-    (problem,) = lists.compile(PAGE).policy.held_back
-    assert isinstance(problem, Problem)
-    assert str(problem).startswith(f"{lists.list}: list: held back: it cannot be read")
-
-
 def test_ranges_of_keys_are_compared_one_by_one(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_comparison, "ranges_of", lambda _: [(0, 100), (100, 256)])
     lists.compile(hosts(*range(300)))
@@ -563,12 +431,6 @@ def test_filters_that_newly_cover_too_much_are_held_back(lists: Lists, new: str)
     lists.compile(known)
     assert (lists.why(f"{known}{new}\n") or "").startswith(f"{BROAD}: line 5: {new}: it ")
     assert lists.why(f"{known}/banner/*$image\n@@*$script,domain=one.example\n||h3.example^$script\n") is None
-
-
-def test_a_broad_filter_that_was_there_before_is_no_news(lists: Lists) -> None:
-    lists.write_policy("{file: bad.txt, format: adblock}")
-    lists.compile("[Adblock Plus 2.0]\n*$ping\n||h1.example^\n")
-    assert lists.why("[Adblock Plus 2.0]\n||h2.example^\n||h1.example^\n*$ping\n") is None
 
 
 def test_rules_that_are_made_to_expire_are_lost(lists: Lists) -> None:
@@ -595,12 +457,6 @@ def test_what_takes_too_many_others_back_is_held_back(lists: Lists, new: str) ->
     assert why == "it loses 0 of 201 rules, and 149 new ones take others back, more than 50 %"
     assert rules_of(lists.compile(), "h100.example") == {"h100.example"}
     assert lists.why(opening(90)) is None
-
-
-def test_a_list_that_allows_may_allow_more(lists: Lists) -> None:
-    lists.write_policy("{file: bad.txt, format: domains, action: allow}")
-    lists.compile(hosts(*range(100)))
-    assert lists.why(hosts(*range(300))) is None
 
 
 @pytest.mark.slow
@@ -661,26 +517,6 @@ def test_filters_that_fit_ordinary_requests_are_held_back(lists: Lists, new: str
     assert lists.why() is None
 
 
-def test_what_fits_no_more_ordinary_requests_than_before_is_no_news(lists: Lists) -> None:
-    lists.write_policy(ADBLOCK)
-    assert lists.why(f"{FILTERS}.js\n") is None
-    assert lists.why(f"{FILTERS}.js\n/assets/main.4f2c91\n||new.example/x\n") is None
-    assert "it stops 40 of 360" in (lists.why(f"{FILTERS}.js\n.css\n") or "")
-
-
-def test_a_first_version_that_fits_ordinary_requests_gets_a_warning(lists: Lists) -> None:
-    lists.write_policy(ADBLOCK)
-    warnings = [str(own) for own in lists.compile(f"{FILTERS}.js\n@@.css\n").report.warnings]
-    assert [own.partition(": list: it ")[2].partition(" of 360")[0] for own in warnings] == ["stops 40", "opens 40"]
-
-
-def test_filters_that_cost_too_much_on_every_request_are_held_back(lists: Lists) -> None:
-    lists.write_policy(ADBLOCK)
-    assert lists.why(FILTERS) is None
-    costly = "".join(f"zq{number:05}xj\n" for number in range(500))
-    assert lists.why(FILTERS + costly) == "372 of its filters cost too much on every request, and would be left out"
-
-
 def test_a_list_that_is_new_each_day_is_judged_by_its_effect_and_its_size(lists: Lists) -> None:
     lists.write_policy("{file: bad.txt, format: domains, gate: {rolling: true}}")
     assert lists.why(hosts(*range(200))) is None
@@ -688,11 +524,3 @@ def test_a_list_that_is_new_each_day_is_judged_by_its_effect_and_its_size(lists:
     assert lists.why(hosts(*range(400, 499))) == "it has 99 rules, and had 200: fewer by more than 50 %"
     assert lists.why(hosts(*range(400, 500))) is None
     assert (lists.why(hosts(*range(500, 600)) + "co.uk\n") or "").startswith(BROAD)
-
-
-def test_no_list_means_ordinary_requests() -> None:
-    requests = ordinary_requests()
-    assert len(requests) == len(set(requests)) == 360
-    assert {own.kind for own in requests} >= {"document", "script", "stylesheet", "image", "xmlhttprequest"}
-    third = [own for own in requests if own.asked().context.is_third_party]
-    assert 50 < len(third) < 200

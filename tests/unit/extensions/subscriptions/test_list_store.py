@@ -62,26 +62,6 @@ def test_copies_are_private(store: ListStore, cache: Path) -> None:
         assert entry.stat().st_mode & 0o077 == 0, entry
 
 
-def test_a_file_and_a_draft_are_kept_as_octets_are(store: ListStore, tmp_path: Path) -> None:
-    (tmp_path / "list").write_bytes(OLD)
-    with store.locked():
-        version = store.keep(tmp_path / "list")
-        with store.draft() as draft:
-            draft.write(NEW)
-            assert store.keep(draft).digest == sha256(NEW).hexdigest()
-        assert (version.path.read_bytes(), version.digest) == (OLD, sha256(OLD).hexdigest())
-        with store.draft() as draft:
-            draft.write(OTHER)
-    assert not list(store.folder.glob("draft*"))
-
-
-def test_lists_and_policies_have_their_own_copies(store: ListStore, tmp_path: Path, cache: Path) -> None:
-    use(store, OLD)
-    assert ListStore(tmp_path / "policy.yaml", "https://lists.example/other.txt", cache).current() is None
-    assert ListStore(tmp_path / "other.yaml", "https://lists.example/ads.txt", cache).current() is None
-    assert ListStore(tmp_path / "policy.yaml", URL, cache).current() is not None
-
-
 def test_what_is_held_back_waits_for_a_person(store: ListStore) -> None:
     use(store, OLD)
     with store.locked():
@@ -125,30 +105,12 @@ def test_the_pointer_changes_only_with_the_version_in_force(store: ListStore) ->
     assert store.pointer.stat().st_ino != before.st_ino
 
 
-def test_troubles_are_told(store: ListStore) -> None:
-    assert list(store.state().troubles("a")) == []
-    state = ListState(fault="no connection", faults=3, held="x", reasons=("why", "else"))
-    assert list(state.troubles("a")) == [
-        "a: no connection; tried 3 times",
-        "a: a newer version is held back: why; else",
-    ]
-
-
 @pytest.mark.parametrize("octets", [b"", b"[", b"{}", b'{"held": 7, "faults": "x", "etag": null}', b"[" * 40_000, b"7"])
 def test_a_broken_state_is_as_new_and_decides_nothing(store: ListStore, octets: bytes) -> None:
     use(store, OLD)
     (store.folder / "state.json").write_bytes(octets)
     assert store.state() == ListState()
     assert in_force(store) == OLD
-    use(store, NEW)
-    assert in_force(store) == NEW
-
-
-@pytest.mark.parametrize("octets", [b"", b"{}", b"[[1]]", b'[["../../x", 1.0]]', b'[["' + b"a" * 64 + b'", 1]]'])
-def test_broken_names_of_versions_are_none(store: ListStore, octets: bytes) -> None:
-    use(store, OLD)
-    store.pointer.write_bytes(octets)
-    assert store.versions() == ()
     use(store, NEW)
     assert in_force(store) == NEW
 
@@ -176,13 +138,6 @@ def test_one_process_changes_a_list_at_a_time(store: ListStore) -> None:
     os.waitpid(child, 0)
     use(store, OLD)
     assert in_force(store) == OLD
-
-
-def test_a_lock_of_a_folder_that_was_removed_is_none(store: ListStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    with store.locked():
-        (store.folder / "lock").unlink()
-        with store.locked(0):
-            pass
 
 
 def _accept(store: ListStore) -> None:
@@ -263,21 +218,6 @@ def test_copies_that_no_list_needs_any_longer_are_forgotten_after_a_month(
     assert not gone.folder.exists()
     assert (lists_folder(policy, cache) / "mine").is_dir()
     forget_others(tmp_path / "no.yaml", [], cache)
-
-
-def test_copies_that_have_not_changed_for_long_stay_when_they_are_not_needed_for_a_while(
-    store: ListStore, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.time()
-    use(store, OLD)
-    for day, is_named in ((40, True), (41, False), (60, False), (62, True), (80, False), (100, False)):
-        monkeypatch.setattr(list_store.time, "time", lambda day=day: now + day * 86400)
-        forget_others(tmp_path / "policy.yaml", [store] if is_named else [], cache)
-        note = store.folder / "unneeded"
-        assert note.exists() is not is_named
-        if not is_named and day in (41, 80):
-            os.utime(note, (now + day * 86400,) * 2)
-    assert in_force(store) == OLD
 
 
 def test_copies_of_a_policy_that_is_gone_are_forgotten_after_a_month(

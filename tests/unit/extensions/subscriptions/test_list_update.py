@@ -27,8 +27,6 @@ from hushlist.extensions.subscriptions.list_store import ListStore
 from hushlist.extensions.subscriptions.list_update import update_lists
 from hushlist.extensions.subscriptions.minisign import SecretKey
 from support.https_origin import Handler, HttpsOrigin, Page
-from unit.extensions.subscriptions.test_logged_visits import record, write_log
-from unit.rows import each_row
 
 OLD, NEW = b"old.example\nboth.example\n", b"# a comment\nnew.example\nboth.example\nmore.example\n"
 HTML = b"<!DOCTYPE html>\n<html><head><title>Sorry</title></head>\n<body><p>Gone</p></body></html>\n"
@@ -86,15 +84,6 @@ def test_a_list_is_fetched_compiled_and_named_by_its_url(policy: Path, origin: H
     assert [own.source for own in compile_policy(policy).report.lists] == [f"{origin.url}/list"]
 
 
-def test_an_update_is_told_by_its_lines(policy: Path, origin: HttpsOrigin) -> None:
-    update(policy)
-    assert update(policy).outcome is Outcome.UNCHANGED
-    origin.pages["/list"] = Page(NEW)
-    found = update(policy)
-    assert (found.outcome, found.added, found.removed) == (Outcome.UPDATED, 2, 1)
-    assert (in_force(policy), decides(policy, "new.example"), decides(policy, "old.example")) == (NEW, "block", "pass")
-
-
 def test_what_has_not_changed_is_not_sent_again(policy: Path, origin: HttpsOrigin) -> None:
     origin.pages["/list"] = Page(OLD, headers={"ETag": '"7"', "Last-Modified": "Mon"})
     update(policy)
@@ -146,15 +135,6 @@ def test_the_policy_says_how_often_or_else_the_list(
 ) -> None:
     origin.pages["/list"] = Page(head + OLD)
     assert pause_after(policy_of(tmp_path, origin, more), monkeypatch) == seconds
-
-
-def test_a_hint_that_cannot_be_read_is_told(policy: Path, origin: HttpsOrigin) -> None:
-    origin.pages["/list"] = Page(b"! Expires: tomorrow\r\n" + OLD)
-    why = "its head says 'Expires: tomorrow', which is no time such as '4 days': it is asked for once a day"
-    assert str(update(policy)) == f"{origin.url}/list: updated +2 -0 lines: {why}"
-    assert str(update(policy)) == f"{origin.url}/list: unchanged: {why}"
-    policy.write_text(policy.read_text().replace("format:", "every: 1d, format:"))
-    assert update(policy).why == ""
 
 
 def test_a_fault_is_tried_again_later_and_later(
@@ -280,13 +260,6 @@ def test_without_a_copy_nobody_fetches_but_who_is_to(policy: Path, origin: Https
         load_engine(policy)
 
 
-def test_an_optional_list_is_done_without(tmp_path: Path, origin: HttpsOrigin) -> None:
-    policy = policy_of(tmp_path, origin, "optional: true")
-    assert decides(policy, "old.example") == "pass"
-    update(policy)
-    assert decides(policy, "old.example") == "block"
-
-
 def test_what_is_held_back_stays_so_until_it_is_accepted_or_replaced(policy: Path, origin: HttpsOrigin) -> None:
     update(policy)
     bad = b"...\n,,,\n"
@@ -303,43 +276,6 @@ def test_what_is_held_back_stays_so_until_it_is_accepted_or_replaced(policy: Pat
     assert update(policy) == ListUpdate(f"{origin.url}/list", Outcome.HELD, "a person has rolled it back")
     origin.pages["/list"] = Page(NEW)
     assert update(policy).outcome is Outcome.UPDATED
-
-
-def test_whatever_a_person_has_rolled_back_stays_back_also_by_two_steps(policy: Path, origin: HttpsOrigin) -> None:
-    third = b"third.example\n"
-    for octets in (OLD, NEW, third):
-        origin.pages["/list"] = Page(octets)
-        assert update(policy).outcome is Outcome.UPDATED
-    with store_of(policy).locked():
-        store_of(policy).roll_back()
-        store_of(policy).roll_back()
-    for octets in (third, NEW, third):
-        origin.pages["/list"] = Page(octets)
-        assert update(policy) == ListUpdate(f"{origin.url}/list", Outcome.HELD, "a person has rolled it back")
-        assert in_force(policy) == OLD
-    with store_of(policy).locked():
-        store_of(policy).accept()
-    assert (in_force(policy), update(policy).outcome) == (third, Outcome.UNCHANGED)
-
-
-def test_what_is_no_list_at_all_cannot_be_accepted(policy: Path, origin: HttpsOrigin) -> None:
-    update(policy)
-    origin.pages["/list"] = Page(HTML, headers={"ETag": '"bad"'})
-    assert [update(policy).outcome for _ in range(2)] == [Outcome.HELD] * 2
-    with store_of(policy).locked():
-        assert store_of(policy).accept() is None
-    assert in_force(policy) == OLD
-
-
-def test_what_is_held_back_is_looked_at_again_where_the_policy_now_reads_it_otherwise(
-    tmp_path: Path, origin: HttpsOrigin
-) -> None:
-    origin.pages["/list"] = Page(b"0.0.0.0 old.example\n", headers={"ETag": '"1"'})
-    policy = policy_of(tmp_path, origin)
-    assert update(policy).outcome is Outcome.HELD
-    policy.write_text(policy.read_text().replace("domains", "hosts"))
-    assert update(policy).outcome is Outcome.UPDATED
-    assert (len(origin.requests), decides(policy, "old.example")) == (2, "block")
 
 
 def test_what_the_gate_doubts_is_held_back(tmp_path: Path, origin: HttpsOrigin) -> None:
@@ -359,27 +295,6 @@ def test_what_the_gate_doubts_is_held_back(tmp_path: Path, origin: HttpsOrigin) 
     assert len(in_force(policy) or b"") == sum(map(len, names))
     policy.write_text(f"{text}gate: off\n")
     assert update(policy).outcome is Outcome.UPDATED
-
-
-def test_what_opens_too_many_of_the_last_week_s_requests_is_held_back(policy: Path, origin: HttpsOrigin) -> None:
-    policy.write_text(f"log: {{folder: {policy.parent / 'log'}}}\n{policy.read_text()}")
-    write_log(policy.parent / "log", [record("old.example") for _ in range(200)])
-    update(policy)
-    origin.pages["/list"] = Page(NEW)
-    assert update(policy).why == "it opens 200 of 200 of the last week's requests that the log has, more than 1 %"
-    assert (in_force(policy), decides(policy, "old.example")) == (OLD, "block")
-    origin.pages["/list"] = Page(b"old.example\nmore.example\n")
-    assert update(policy).outcome is Outcome.UPDATED
-
-
-def test_one_list_that_fails_keeps_no_other_waiting(tmp_path: Path, origin: HttpsOrigin) -> None:
-    entries = ", ".join(f"{{url: '{origin.url}/{at}', format: domains}}" for at in range(10))
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(f"layers: [{{name: lists, lists: [{entries}]}}]")
-    for at in range(1, 10, 2):
-        origin.pages[f"/{at}"] = Page(OLD)
-    found = list(update_lists(policy, subscribed_lists(policy)))
-    assert [own.outcome for own in found] == [Outcome.FAILED, Outcome.UPDATED] * 5
 
 
 @pytest.mark.slow
@@ -453,15 +368,6 @@ def test_a_full_disk_leaves_the_last_good_list_in_force(policy: Path, origin: Ht
     assert update(policy).outcome is Outcome.UPDATED
 
 
-def test_a_cache_that_cannot_be_used_is_told(policy: Path, origin: HttpsOrigin, tmp_path: Path) -> None:
-    cache = tmp_path / "cache" / "hushlist"
-    cache.parent.mkdir()
-    cache.mkdir()
-    cache.chmod(0o777)
-    assert update(policy).why == f"{cache}: other users can write there: " + update(policy).why.partition("there: ")[2]
-    assert origin.requests == []
-
-
 # -- what proves a list ------------------------------------------------------------------------------------------------
 
 
@@ -532,11 +438,6 @@ def test_nothing_is_used_that_was_signed_before_what_a_person_has_accepted(
     assert (found.outcome, "older than that of the last good version" in found.why) == (Outcome.FAILED, True)
 
 
-def test_a_copy_is_good_only_for_the_key_that_proved_it(signed: Path, tmp_path: Path, origin: HttpsOrigin) -> None:
-    for more in (f"key: '{SecretKey.generate().public.line}'", f"sha256: {'0' * 64}", ""):
-        assert in_force(policy_of(tmp_path, origin, more)) is None
-
-
 def test_a_key_may_be_in_a_file_and_the_signature_elsewhere_also_over_http(
     tmp_path: Path, origin: HttpsOrigin, key: SecretKey
 ) -> None:
@@ -556,26 +457,6 @@ def test_a_digest_pins_the_content(tmp_path: Path, origin: HttpsOrigin) -> None:
     assert (update(policy).why, in_force(policy)) == (why, OLD)
 
 
-def test_copies_are_forgotten_a_month_after_the_policy_has_done_without(
-    tmp_path: Path, origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy = policy_of(tmp_path, origin)
-    update(policy)
-    folder = store_of(policy).folder
-    origin.pages["/other"] = Page(OLD)
-    policy_of(tmp_path, origin, url=f"{origin.url}/other")
-    update(policy)
-    assert folder.exists()
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 31 * DAY)
-    policy.write_text(f"{policy.read_text()}odd: 1\n")
-    list(update_lists(policy, ()))
-    assert folder.exists()  # nothing is concluded from a policy with mistakes
-    policy_of(tmp_path, origin, url=f"{origin.url}/other")
-    update(policy)
-    assert not folder.exists()
-
-
 def test_what_the_publisher_takes_back_is_no_longer_held_back(
     policy: Path, origin: HttpsOrigin, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -590,14 +471,6 @@ def test_what_the_publisher_takes_back_is_no_longer_held_back(
     assert main(["lists", "--policy", str(policy)]) == 0
 
 
-def test_a_copy_that_has_not_the_octets_that_its_name_says_is_not_used(policy: Path, origin: HttpsOrigin) -> None:
-    update(policy)
-    store_of(policy).path(sha256(NEW).hexdigest()).write_bytes(OLD + b"not-signed.example\n")
-    origin.pages["/list"] = Page(NEW)
-    assert update(policy).outcome is Outcome.UPDATED
-    assert in_force(policy) == NEW
-
-
 def test_a_damaged_copy_is_mended(policy: Path, origin: HttpsOrigin) -> None:
     origin.pages["/list"] = Page(OLD, headers={"ETag": '"7"'})
     update(policy)
@@ -607,27 +480,3 @@ def test_a_damaged_copy_is_mended(policy: Path, origin: HttpsOrigin) -> None:
     assert update(policy).is_good
     assert "if-none-match" not in origin.requests[-1][1]
     assert (in_force(policy), decides(policy, "old.example")) == (OLD, "block")
-
-
-def test_entries_that_share_a_copy_have_one_gate(tmp_path: Path, origin: HttpsOrigin) -> None:
-    policy, url = tmp_path / "policy.yaml", f"{origin.url}/list"
-    entry = f"{{url: '{url}', format: domains"
-    policy.write_text(f"layers:\n- {{name: one, lists: [{entry}}}]}}\n- {{name: two, lists: [{entry}, gate: off}}]}}\n")
-    with pytest.raises(PolicyError, match=r"yaml:3: .*line 2 has it with another format or gate"):
-        load_engine(policy)
-
-
-@pytest.mark.slow
-@each_row("number", ["1" + 400 * "0", "Infinity", "-Infinity", "NaN", "1e308", "-1", "true", '"x"'])
-def test_no_number_in_the_cache_stops_anything(policy: Path, number: str, capsys: pytest.CaptureFixture[str]) -> None:
-    update(policy)
-    store = store_of(policy)
-    keys = ("tried", "checked", "next_try", "signed", "faults")
-    state = "{" + ", ".join(f'"{key}": {number}' for key in keys) + "}"
-    version = store.current()
-    assert version is not None
-    for how in ([], ["--json"]):
-        (store.folder / "state.json").write_text(state)
-        store.pointer.write_text(f'[["{version.digest}", {number}]]')
-        assert main(["lists", "--policy", str(policy), *how]) in (0, 1, 2), capsys.readouterr()
-    assert update(policy).is_good

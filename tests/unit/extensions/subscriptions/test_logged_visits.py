@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -56,15 +56,6 @@ def test_a_list_that_opens_too_much_is_held_back(lists: Lists, tmp_path: Path) -
     assert lists.why(hosts(*range(1, 200))) is None
 
 
-def test_it_can_be_accepted(lists: Lists, tmp_path: Path) -> None:
-    write_log(tmp_path / "log", requests(*range(100)))
-    lists.compile(hosts(*range(200)))
-    assert lists.why(hosts(*range(50, 200)))
-    lists.accept()
-    assert lists.why() is None
-    assert not rules_of(lists.compile(), "h1.example")
-
-
 def test_a_list_that_stops_too_much_is_held_back(lists: Lists, tmp_path: Path) -> None:
     write_log(tmp_path / "log", requests(*range(200)))
     lists.compile(hosts(*range(200, 300)))
@@ -97,14 +88,6 @@ def test_without_enough_of_a_log_nothing_is_counted(lists: Lists, tmp_path: Path
     assert lists.why(hosts(*range(100, 200)) + "more.example\n") is None
 
 
-@pytest.mark.parametrize(("gate", "is_held"), [("{requests: off}", False), ("{requests: 60%}", False), ("on", True)])
-def test_the_policy_sets_the_limit(lists: Lists, tmp_path: Path, gate: str, *, is_held: bool) -> None:
-    write_log(tmp_path / "log", requests(*range(100)))
-    lists.policy.write_text(lists.policy.read_text().replace("gate: on", f"gate: {gate}"))
-    lists.compile(hosts(*range(200)))
-    assert bool(lists.why(hosts(*range(50, 200)))) is is_held
-
-
 def test_what_is_not_of_the_last_week_does_not_count(tmp_path: Path) -> None:
     times = ("9999-12-31T23:59:59.000Z", "9999-12-31T23:59:59-23:59", "x", time_text(NOW + 90 * DAY))
     odd = [{**record(f"h{number}.example"), "time": moment} for number, moment in enumerate(times)]
@@ -125,16 +108,6 @@ def test_of_two_lists_the_one_that_does_it_is_held_back(lists: Lists, tmp_path: 
     assert rules_of(lists.compile(), "b.test", "a.test") == {"b.test"}
 
 
-def test_what_another_list_stops_all_the_same_is_not_opened(lists: Lists, tmp_path: Path) -> None:
-    write_log(tmp_path / "log", requests(*range(100)))
-    lists.policy.write_text(
-        lists.policy.read_text().replace("lists: [{", "lists: [{file: other.txt, format: domains}, {")
-    )
-    (tmp_path / "other.txt").write_text(hosts(*range(200)))
-    lists.compile(hosts(*range(200)))
-    assert lists.why(hosts(*range(50, 200))) is None
-
-
 def test_a_request_is_decided_for_the_group_that_the_log_names(lists: Lists, tmp_path: Path) -> None:
     log = [record(f"h{number}.example", group="staff") for number in range(100)]
     write_log(tmp_path / "log", log)
@@ -142,27 +115,6 @@ def test_a_request_is_decided_for_the_group_that_the_log_names(lists: Lists, tmp
     lists.policy.write_text(f"{text}groups: [{{name: staff, clients: [192.0.2.1], mode: block, layers: []}}]\n")
     lists.compile(hosts(*range(200)))
     assert lists.why(hosts(*range(50, 200))) is None
-
-
-@pytest.mark.parametrize("write", [lambda folder: (folder / "decisions.sqlite").write_bytes(b"x" * 5000), None])
-def test_a_log_that_cannot_be_read_is_none(tmp_path: Path, write: Callable[[Path], object] | None) -> None:
-    settings = write_log(tmp_path, requests(*range(5)), rows=10**6 if write else 0)
-    if write:
-        write(tmp_path)
-    assert len(logged_requests(settings)) == 5  # by the lines
-    assert logged_requests(None) == []
-    assert logged_requests(LogSettings(folder=tmp_path / "none")) == []
-
-
-@pytest.mark.parametrize("rows", [0, 10**6])
-def test_records_are_taken_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr("hushlist.extensions.subscriptions.logged_visits.MOST_RECORDS", 50)
-    log = [record(f"h{number}.example", ago=1000 - number) for number in range(500)]
-    found = logged_requests(write_log(tmp_path, log, rows=rows))
-    assert 25 <= len(found) <= 50
-    numbers = [int(own.url.decode().removeprefix("http://h").partition(".")[0]) for own in found]
-    assert numbers == sorted(numbers)
-    assert (numbers[0] < 50, numbers[-1] > 450) == (True, True)
 
 
 @each_row(
