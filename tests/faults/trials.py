@@ -49,8 +49,8 @@ from e2e.test_subscriptions import make_due
 from e2e.test_unblock import form_of
 from faults.lab import DECIDES, Lab
 from faults.table import NOT_USED, NotHereError
-from hushlist.extensions.dashboard.admin_keys import Role
-from hushlist.extensions.dashboard.admin_store import Account, AdminStore
+from hushlist.core.routes import Account, Role
+from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.log_files import read_newest_first
 from hushlist.extensions.unblock.overrides import Overrides

@@ -15,7 +15,7 @@ from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.decision import Decision
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
-from hushlist.extensions.dashboard.admin_keys import Role
+from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.journal.log_database import LogFilters, follow, newest_records
 from hushlist.extensions.journal.log_record import LogRecord

@@ -17,14 +17,14 @@ MODULES = """
     hushlist.core.match.index_file hushlist.core.match.rule hushlist.core.match.rule_collector
     hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
     hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
-    hushlist.core.policy.schedule hushlist.core.system.kept_databases hushlist.core.url.http_head
+    hushlist.core.policy.schedule hushlist.core.routes hushlist.core.system.kept_databases hushlist.core.url.http_head
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
     hushlist.extensions.bounds.bounded_websocket hushlist.extensions.bounds.object_patches
-    hushlist.extensions.dashboard.admin_keys hushlist.extensions.dashboard.admin_store
-    hushlist.extensions.dashboard.api_description hushlist.extensions.fleet.proxy_records
-    hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database hushlist.extensions.journal.log_record
-    hushlist.extensions.notify.notifier hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
+    hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
+    hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database
+    hushlist.extensions.journal.log_record hushlist.extensions.notify.notifier
+    hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
     hushlist.extensions.safe_browsing.confirmations hushlist.extensions.safe_browsing.prefix_list
     hushlist.extensions.safe_browsing.threat_lists hushlist.extensions.safe_browsing.v4_messages
     hushlist.extensions.safe_browsing.v5_messages hushlist.extensions.safe_browsing.wire_format
@@ -32,29 +32,29 @@ MODULES = """
     hushlist.extensions.subscriptions.list_comparison hushlist.extensions.subscriptions.list_fetch
     hushlist.extensions.subscriptions.list_outcome hushlist.extensions.subscriptions.list_store
     hushlist.extensions.subscriptions.ordinary_requests hushlist.extensions.subscriptions.rule_comparison
-    hushlist.extensions.subscriptions.subscription
-    hushlist.extensions.unblock.access_requests hushlist.extensions.unblock.credentials
-    hushlist.extensions.unblock.grant_events hushlist.extensions.unblock.wrong_tries hushlist.proxy.page.access_form
-    hushlist.proxy.page.pages hushlist.proxy.service.health hushlist.tools.audit.diff.diff_job
-    hushlist.tools.audit.leak.guesses hushlist.tools.audit.leak.leak_job
-    hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor hushlist.tools.audit.replay.replay_job
-    hushlist.tools.audit.replay.tally hushlist.tools.audit.sources.recorded_request
-    hushlist.tools.audit.sources.source_formats hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian
-    hushlist.tools.importing.imported_policy hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history
-    hushlist.tools.publish.list_server hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
-    hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
+    hushlist.extensions.subscriptions.subscription hushlist.extensions.unblock.access_requests
+    hushlist.extensions.unblock.actions hushlist.extensions.unblock.credentials hushlist.extensions.unblock.grant_events
+    hushlist.extensions.unblock.wrong_tries hushlist.proxy.page.access_form hushlist.proxy.page.pages
+    hushlist.proxy.service.health hushlist.tools.audit.diff.diff_job hushlist.tools.audit.leak.guesses
+    hushlist.tools.audit.leak.leak_job hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor
+    hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally
+    hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
+    hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
+    hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
+    hushlist.tools.publish.list_writer hushlist.tools.publish.published_list hushlist.tools.publish.safebrowsing_service
+    hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
-    AccessRequest.state AccessRequest.times AdminPerson.longest Explanation.kind Gate.keeps GateLimits.format
-    GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes GroupSettings.decrypt
+    AccessRequest.state AccessRequest.times Account.longest AdminPerson.longest Explanation.kind Gate.keeps
+    GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes GroupSettings.decrypt
     GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs LogSettings.clients
     LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size LogSettings.what
     MessageLimit.octets PassThrough.on_failure Policy.language Policy.live Policy.unknown_context Policy.unparsable
     Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone RecordedRequest.kind
-    RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate UnblockSettings.codes
-    UnblockSettings.minutes UnblockSettings.scopes _CountedDecision.bar _Options.parties _Shape.factor _Shape.ways
-    _ZoneReader.name _ZoneReader.origin
+    RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate Text.most UnblockSettings.codes
+    UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar _Options.parties _Shape.factor
+    _Shape.ways _ZoneReader.name _ZoneReader.origin
 """
 
 

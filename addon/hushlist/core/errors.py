@@ -58,6 +58,20 @@ def printable(text: str | None) -> str:
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
+#: they shape letters of Persian and Hindi, and are the only ones of their kind that ``one_line`` keeps
+_JOINERS = "\u200c\u200d"
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """What a person wrote, as one line of limited length without control characters.
+
+    >>> one_line("  for my\\n homework\\x1b[2J ")
+    'for my homework [2J'
+    """
+    kept = (letter if letter.isprintable() or letter in _JOINERS else " " for letter in text[: 4 * most])
+    return " ".join("".join(kept).split())[:most]
+
+
 def to_json(value: object) -> str:
     r"""One line of JSON that is printable.
 

@@ -11,9 +11,9 @@ from hushlist.core.decide.decision import original_url
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
+from hushlist.core.routes import ActionError
 from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.dashboard.admin_store import ActionError
 from hushlist.extensions.dashboard.rule_edits import change_list, own_list, with_rule
 from hushlist.proxy.flow_outcome import SAFE_SEARCH, TAKEN_OUT
 from hushlist.proxy.flow_request import client_of_flow, request_of_flow

@@ -24,12 +24,12 @@ from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.http_head import Keeps
 from hushlist.core.url.request import Request
 from hushlist.extensions.dashboard import admin_store
-from hushlist.extensions.dashboard.masked_clients import shown_by
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.fleet import proxy_records
 from hushlist.extensions.fleet.proxy_records import ProxyRecord
 from hushlist.extensions.journal.log_record import LogRecord
 from hushlist.extensions.journal.log_writer import LogWriter
+from hushlist.extensions.journal.masked_clients import shown_by
 from hushlist.extensions.notify.notifier import Notifier
 from hushlist.extensions.quotas.quota_meter import QuotaMeter, QuotaUse
 from hushlist.extensions.quotas.use_minutes import UseMinutes

@@ -16,8 +16,8 @@ import pytest
 
 from hushlist import cli
 from hushlist.core.policy.proxy_settings import LoggedRequests, LogSettings
+from hushlist.core.routes import Role
 from hushlist.core.url.comparison import PROFILES
-from hushlist.extensions.dashboard.admin_keys import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords
 from hushlist.extensions.journal.log_database import COUNTED
@@ -300,7 +300,7 @@ def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
                 if name in ("print", "getLogger") or (name == "write" and ast.unparse(node.func).startswith("sys.")):
                     found[name].add(path.relative_to(package).as_posix())
     assert found == {
-        "print": {"extensions/dashboard/held_changes.py", "cli/common.py", "core/compile/background_compiler.py"},
+        "print": {"extensions/subscriptions/held_changes.py", "cli/common.py", "core/compile/background_compiler.py"},
         "getLogger": {"core/errors.py"},
         "write": set(),
     }

@@ -7,6 +7,7 @@ from functools import cache, partial
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.patterns import canonical_target
 from hushlist.core.lists.yaml_nodes import read_document
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_writer import index_of
@@ -16,7 +17,7 @@ from hushlist.core.policy.schedule import read_schedules
 from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search, services
 from hushlist.extensions.unblock import SCOPES
 from hushlist.extensions.unblock.credentials import TokenError, Tokens, hash_code, parse_stored, tidied_code
-from hushlist.extensions.unblock.grants import canonical_target, check_target
+from hushlist.extensions.unblock.grants import check_target
 from unit.parsers.table import KEY, NOON, ROOT, Parser, check_problems, put, scratch_file, text_of
 
 PARSERS: dict[str, Parser] = {}

@@ -23,11 +23,12 @@ from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
 from hushlist import cli
-from hushlist.extensions.dashboard.api_description import BASE, CALLS, ApiCall
-from hushlist.extensions.dashboard.dashboard_data import privacy_of
+from hushlist.core.routes import Action
+from hushlist.extensions.dashboard.admin_api import ACTIONS
+from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.history_page import History, history
-from hushlist.extensions.dashboard.masked_clients import SOMEBODY
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
+from hushlist.extensions.journal.masked_clients import SOMEBODY, privacy_of
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.extensions.notify.weekly_summary import summary_of
 from hushlist.extensions.unblock.access_requests import AccessRequest
@@ -240,14 +241,14 @@ QUERIES = {
 }
 
 
-def numbers(world: World, call: ApiCall) -> list[str]:
+def numbers(world: World, call: Action) -> list[str]:
     """What may stand in its path: of undoing, everything that was done."""
-    if call.does == "undo":
+    if call.name == "undo":
         return [str(one["id"]) for one in world.browser.call("GET", "/record")[1]["record"]]
-    if call.does == "withdraw_code":
+    if call.name == "withdraw_code":
         return [code.hash.hex() for code in world.overrides.codes()]
-    own = {"approve": ["2", "3"], "decline": ["4"]}.get(call.does, ["1", "2", "3"])
-    return own if call.named else [""]
+    own = {"approve": ["2", "3"], "decline": ["4"]}.get(call.name, ["1", "2", "3"])
+    return own if call.in_path else [""]
 
 
 @pytest.mark.slow
@@ -255,16 +256,16 @@ def test_no_call_of_the_interface_names_anybody(world: World) -> None:
     """A call that is new needs a body here, where it takes what has no default."""
     shown, statuses = dict[str, str](), dict[str, set[int]]()
     signing = ("sign_in", "sign_out", "end_session", "session")
-    calls = [call for call in CALLS if call.does not in signing]
+    calls = [call for call in ACTIONS if call.name not in signing]
     reading = [call for call in calls if call.method == "GET"]
-    for call in (*reading, *sorted(calls, key=lambda one: one.does == "undo"), *reading):
+    for call in (*reading, *sorted(calls, key=lambda one: one.name == "undo"), *reading):
         for number in numbers(world, call):
-            path = call.path.replace("{number}", number).replace("{identity}", number) + QUERIES.get(call.does, "")
+            path = call.path.replace("{number}", number).replace("{identity}", number) + QUERIES.get(call.name, "")
             response = world.browser.send(
-                call.method, BASE + path, BODIES.get(call.does, {}) if call.method == "POST" else None
+                call.method, BASE + path, BODIES.get(call.name, {}) if call.method == "POST" else None
             )
             shown[f"{call.method} {path}"] = f"{shown.get(f'{call.method} {path}', '')}{response.text}"
-            statuses.setdefault(call.does, set()).add(response.status_code)
+            statuses.setdefault(call.name, set()).add(response.status_code)
     assert {asked: found for asked, text in shown.items() if (found := named(text))} == {}
     unanswered = {"held_back", "accept_list", "roll_back_list", "update_list", "remove_rule"}
     assert {does for does, found in statuses.items() if 200 not in found} <= unanswered
@@ -303,7 +304,7 @@ def test_every_notice_is_asked_for() -> None:
 
 
 def test_no_notice_names_anybody(world: World) -> None:
-    privacy, runtime = privacy_of(world.hushlist.runtime), world.hushlist.runtime
+    privacy, runtime = privacy_of(world.hushlist.runtime.engine, world.hushlist.runtime.journal), world.hushlist.runtime
     found = history(runtime, "week", datetime.now(UTC))
     assert isinstance(found, History)
     told: list[Notice] = [notice_of(one, privacy, "en") for one in world.overrides.requests(waiting=False)]

@@ -11,7 +11,7 @@ import time
 from hushlist.cli.command_options import clock_of
 from hushlist.cli.common import GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
 from hushlist.cli.operation.override_command import acting_user, add_store, local_moment, parse_duration, store_of
-from hushlist.extensions.dashboard.admin_keys import Role
+from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 
 _LONGEST_NAME = 100

@@ -10,7 +10,7 @@ import getpass
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, tzinfo
@@ -34,27 +34,23 @@ from hushlist.cli.common import (
     remark,
     without_end,
 )
+from hushlist.core.lists.patterns import canonical_target
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.core.system.files import state_folder
-from hushlist.extensions.dashboard.masked_clients import (
-    SOMEBODY,
-    masked_item,
-    privacy_beside,
-    shown_client,
-    shown_request,
-)
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_item, privacy_beside, shown_client
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import SCOPES, default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
+from hushlist.extensions.unblock.actions import AskedFor, asked_for
 from hushlist.extensions.unblock.admin_blocks import AdminBlock
 from hushlist.extensions.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.extensions.unblock.grant_events import GrantEvent
-from hushlist.extensions.unblock.grants import FOR_GOOD, Grant, canonical_target, narrowness_of_grant
+from hushlist.extensions.unblock.grants import FOR_GOOD, Grant, narrowness_of_grant
 from hushlist.extensions.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
 from hushlist.extensions.unblock.store import StoreError, is_open_elsewhere
 
@@ -243,18 +239,18 @@ def privacy_of_store(place: Path | PostgresAddress, policy: Policy | None) -> Pr
     Where the place cannot be asked and no policy tells, no client has a name.
     """
     if isinstance(place, Path) and not place.exists():
-        return privacy_beside(None, policy, place.parent)
+        return privacy_beside(KEPT, policy, place.parent)
     try:
         with Overrides(place, time.time) as overrides:
             return _privacy(overrides, policy)
     except StoreError as error:
         remark(f"what may be shown of clients is not known: {error}")
-        return privacy_beside(None, policy, state_folder()) if policy else Privacy(clients=LoggedClients.DROP)
+        return privacy_beside(KEPT, policy, state_folder()) if policy else Privacy(clients=LoggedClients.DROP)
 
 
 def _privacy(overrides: Overrides, policy: Policy | None) -> Privacy:
     place = overrides.place
-    return privacy_beside(overrides, policy, place.parent if isinstance(place, Path) else state_folder())
+    return privacy_beside(overrides.shown(), policy, place.parent if isinstance(place, Path) else state_folder())
 
 
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
@@ -344,7 +340,7 @@ def _revoke(overrides: Overrides, what: str) -> bool:
         return overrides.withdraw_code(what, by=acting_user())
     if what.startswith(_BLOCK) and what[len(_BLOCK) :].isdecimal():
         return overrides.end_block(int(what[len(_BLOCK) :][:18]), by=acting_user()) is not None
-    return what.isdecimal() and overrides.revoke(int(what[:18]), by=acting_user())
+    return what.isdecimal() and overrides.revoke(int(what[:18]), by=acting_user()) is not None
 
 
 def history(arguments: argparse.Namespace) -> int:
@@ -365,9 +361,9 @@ def list_requests(arguments: argparse.Namespace) -> int:
         found = overrides.requests(waiting=not arguments.all)
         privacy = _privacy(overrides, policy_of(arguments))
     for one in found:
-        shown = shown_request(one, privacy)
+        shown = asked_for(one, privacy)
         if arguments.json:
-            print_json({**shown, "decided": one.decided, "by": one.by, "word": one.word})
+            print_json({**asdict(shown), "decided": one.decided, "by": one.by, "word": one.word})
         else:
             print_line(_request_line(one, shown, zone))
     if not found:
@@ -432,13 +428,13 @@ def _grant_line(found: Grant | AdminBlock, zone: tzinfo | None, privacy: Privacy
     return f"{number}  {found.scope} {target}  for {_whom(found.client, privacy)}  {until}"
 
 
-def _request_line(found: AccessRequest, shown: Mapping[str, object], zone: tzinfo | None) -> str:
-    user = None if shown["user"] is None else f"user:{shown['user']}"
-    asker = user or shown["client"] or SOMEBODY
+def _request_line(found: AccessRequest, shown: AskedFor, zone: tzinfo | None) -> str:
+    user = None if shown.user is None else f"user:{shown.user}"
+    asker = user or shown.client or SOMEBODY
     times = f" ({found.times} times)" if found.times > 1 else ""
     reason = f": {found.reason}" if found.reason else ""
     state = "" if found.state is RequestState.WAITING else f"  {found.state}{f' by {found.by}' if found.by else ''}"
-    return f"{found.id}  {local_moment(found.asked, zone)}  {asker} asks for {shown['url']}{times}{reason}{state}"
+    return f"{found.id}  {local_moment(found.asked, zone)}  {asker} asks for {shown.url}{times}{reason}{state}"
 
 
 def _event_line(event: GrantEvent, zone: tzinfo | None, privacy: Privacy) -> str:

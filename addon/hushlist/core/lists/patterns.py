@@ -27,7 +27,8 @@ from hushlist.core.match.rule import (
 )
 from hushlist.core.url import safebrowsing
 from hushlist.core.url.host import EMBEDDING, parse_address, to_ascii
-from hushlist.core.url.parts import split_generic, to_bytes
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.parts import as_typed, split_generic, to_bytes
 from hushlist.core.url.request import canonical_url, request_of
 
 _NO_WILDCARD = "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"
@@ -159,6 +160,32 @@ def parse_expression(text: str) -> Expression:
     Raises ``UrlError`` if it names no host, or fits no URL.
     """
     return plain_expression(text) or canonicalize_expression(text)
+
+
+_WEB_URL = re.compile(r"\s*https?://", re.IGNORECASE)
+
+
+def canonical_target(scope: str, text: str) -> str:
+    """The canonical form of a host, a URL or a category (``scope``) that a person wrote; as for live traffic.
+
+    >>> canonical_target("host", "HTTPS://Games.Example:443"), canonical_target("url", "http://h.example/a/../b?q#f")
+    ('games.example', 'http://h.example/b?q')
+
+    Raises:
+        UrlError: it is not a valid target.
+    """
+    typed = as_typed(text)
+    text = typed.decode("utf-8", "surrogateescape")
+    if scope == "host":
+        host, _, path = str(parse_expression(text)).partition("/")
+        if path:
+            raise UrlError(text, f"a host has no path; a page is unblocked by the scope url, the host by {host!r}")
+        return host
+    if scope == "url":
+        if not _WEB_URL.match(text):
+            raise UrlError(text, "a URL begins with http:// or https:// here; it is unblocked exactly as it stands")
+        return canonical_url(typed).decode("ascii")
+    return str(parse_hrn(text))
 
 
 def canonicalize_expression(text: str) -> Expression:

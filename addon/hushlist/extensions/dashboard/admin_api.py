@@ -16,48 +16,58 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from inspect import iscoroutinefunction
 from math import ceil
 from threading import Lock
 from time import time
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from mitmproxy import http
 
-from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import logger_of, printable
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
-from hushlist.extensions.dashboard.admin_keys import AdminPerson, Role
+from hushlist.core.routes import (
+    Account,
+    Action,
+    ActionError,
+    Done,
+    InputError,
+    Instead,
+    MissingError,
+    Parts,
+    Role,
+    RoleError,
+    Text,
+    Undoings,
+    plain,
+    values_of,
+    whole_numbers,
+)
+from hushlist.extensions.dashboard import actions as own_actions
+from hushlist.extensions.dashboard import what_holds
+from hushlist.extensions.dashboard.admin_keys import AdminPerson
 from hushlist.extensions.dashboard.admin_store import (
     BEARER,
     BY_ADDRESS,
     DEVICE,
     SESSION,
-    Account,
-    ActionError,
     AdminStore,
     default_path,
 )
-from hushlist.extensions.dashboard.administration import Administration, Done, MissingError, usable
-from hushlist.extensions.dashboard.api_description import (
-    BASE,
-    ApiCall,
-    InputError,
-    call_of,
-    checked,
-    openapi,
-    whole_numbers,
-)
-from hushlist.extensions.dashboard.dashboard_data import privacy_of
-from hushlist.extensions.dashboard.masked_clients import masked, named_by
-from hushlist.extensions.dashboard.what_holds import preview, previewed, what_holds
+from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.journal import preview
 from hushlist.extensions.journal.log_identifiers import is_pseudonym
-from hushlist.extensions.unblock.access_requests import UnansweredError
-from hushlist.extensions.unblock.ask_handler import requests_of
+from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.journal.masked_clients import masked, named_by, privacy_of
+from hushlist.extensions.quotas import actions as quota_actions
+from hushlist.extensions.subscriptions import actions as list_actions
+from hushlist.extensions.subscriptions.held_changes import HeldChanges
+from hushlist.extensions.unblock import actions as unblock_actions
 from hushlist.extensions.unblock.credentials import verify_passphrase
 from hushlist.extensions.unblock.store import StoreError
 from hushlist.extensions.unblock.wrong_tries import LockedError
@@ -81,10 +91,39 @@ TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
 _NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 
 
+_STATUSES = {RoleError: HTTPStatus.FORBIDDEN, MissingError: HTTPStatus.NOT_FOUND, ActionError: HTTPStatus.BAD_REQUEST}
+_UNDONE = (own_actions, unblock_actions, quota_actions, list_actions)
+_ROWS = (*_UNDONE, preview, what_holds)
+
+
 class RefusedError(Exception):
     def __init__(self, status: HTTPStatus, why: str, **headers: str) -> None:
         self.status, self.why, self.headers = status, why, headers
         super().__init__(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A call of the interface by somebody."""
+
+    request: http.Request
+    client: Client
+    #: who is signed in; ``None`` where the call is for everybody
+    account: Account | None
+    #: lines that set cookies
+    cookies: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatus:
+    """Who is signed in, and whether anybody can be."""
+
+    needed: bool
+    possible: bool
+    name: str | None
+    role: str | None
+    #: for the header of what changes something
+    token: str | None
 
 
 class AdminApi:
@@ -92,7 +131,9 @@ class AdminApi:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._does: Administration | None = None
+        #: the store, and the one of unblocks that was in use when it was opened
+        self._opened: tuple[object, AdminStore] | None = None
+        self._held_changes = HeldChanges()
         self._opening = Lock()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: sign in")
         self._threads = ThreadPoolExecutor(_THREADS, "hushlist: pages")
@@ -101,12 +142,16 @@ class AdminApi:
     def close(self) -> None:
         for threads in (self._one_by_one, self._threads):
             threads.shutdown(wait=False, cancel_futures=True)
-        if self._does is not None:
-            self._does.store.close()
+        if self._opened is not None:
+            self._opened[1].close()
 
     async def aside(self, function: Callable[..., _T], *values: object) -> _T:
         """What a function gives that waits for a disk or a database: not in the threads in which all else waits."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *values)
+
+    def privacy(self) -> Privacy:
+        """What may be shown of clients; may read the disk."""
+        return privacy_of(self._runtime.engine, self._runtime.journal)
 
     @property
     def _people(self) -> tuple[AdminPerson, ...]:
@@ -135,101 +180,75 @@ class AdminApi:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: http.Request, client: Client) -> tuple[Mapping[str, object], tuple[str, ...]]:
+    async def _answer(self, request: http.Request, client: Client) -> tuple[Mapping[str, object], list[str]]:
         path, _, query = request.path.partition("?")
         path = path.removeprefix(BASE)
         if path == "/openapi.json" and request.method == "GET":
-            return openapi(f"{request.scheme}://{request.pretty_host}"), ()
-        found = call_of(request.method, path)
-        if not found:
+            return openapi(ACTIONS, f"{request.scheme}://{request.pretty_host}"), []
+        methods = {}
+        for action in ACTIONS:
+            if (match := action.match(path)) is not None:
+                methods[action.method] = action, match
+        if not methods:
             raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such call")
-        if not isinstance(found[0], ApiCall):
-            allowed = ", ".join(str(method) for method in found)
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=allowed)
-        call, named = found
-        assert isinstance(named, dict)
-        account = None if call.role is None else await self._account(request, client, call.role)
-        values = _values(call, request, query, named)
-        if call.does == "session":
-            return await self._session(request, client), ()
-        if call.does == "sign_in":
-            return await self._sign_in(request, client, values)
-        assert account is not None
-        if call.does == "sign_out":
-            return await self._sign_out(request, client)
+        if request.method not in methods:
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=", ".join(methods))
+        action, named = methods[request.method]
+        account = None if action.role is None else await self._account(request, client, action.role)
+        visit = Visit(request, client, account)
         try:
-            given = await self.aside(self._do, call, account, values)
-        except (MissingError, UnansweredError) as error:
-            raise RefusedError(HTTPStatus.NOT_FOUND, str(error)) from error
+            values = _values(action, request, query, named)
+            if iscoroutinefunction(action.does):
+                return plain(await action.does(self, visit, **values)), visit.cookies
+            assert account is not None
+            return await self.aside(self._do, action, account, values), []
         except ActionError as error:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
-        except PermissionError as error:
-            raise RefusedError(HTTPStatus.FORBIDDEN, f"that is for the role {error}") from error
-        return given, ()
+            status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
+            raise RefusedError(status, str(error)) from error
 
-    def _do(self, call: ApiCall, account: Account, values: dict[str, Any]) -> Mapping[str, object]:
-        does, engine = self._administration(), self._runtime.engine
-        if engine is None:
+    def _do(self, action: Action, account: Account, values: dict[str, Any]) -> Mapping[str, object]:
+        runtime, store = self._runtime, self._store()
+        if runtime.engine is None:
             raise ActionError("the filter has no policy that it can use")
-        policy = engine.policy
-        if call.does == "requests":
-            return {"requests": requests_of(self._runtime, privacy_of(self._runtime))}
-        privacy = privacy_of(self._runtime)
+        privacy = self.privacy()
         if is_pseudonym(values.get("client", "")):
-            self._runtime.statistics.count()
-            askers = [(asker.address, asker.user) for asker, _ in self._runtime.statistics.clients.top()]
+            runtime.statistics.count()
+            askers = [(asker.address, asker.user) for asker, _ in runtime.statistics.clients.top()]
             values = values | {"client": named_by(values["client"], askers, privacy)}
-        if call.does in ("preview", "what_holds"):
-            return masked(self._look(call.does, engine, values), privacy)
-        function = getattr(does, call.does)
-        if call.method == "GET":
-            found: Mapping[str, object] = function(
-                **({"policy": policy} if _takes(function, "policy") else {}), **values
-            )
-            return masked(found, privacy)
-        known = {"policy": policy, "use_minutes": self._runtime.use_minutes}
-        more = {name: one for name, one in known.items() if _takes(function, name)}
-        begun = does.store.begin(account, call.does.replace("_", " "), values)
+        shared = (runtime, runtime.engine, runtime.engine.policy, runtime.overrides, runtime.use_minutes)
+        parts = Parts(account, privacy, store, runtime.journal, self._held_changes, UNDOINGS, *shared)
+        if not action.did:
+            return masked(plain(parts.call(action.does, **values)), privacy)
+        begun = store.begin(account, action.name.replace("_", " "), values)
         try:
-            done: Done = function(begun, **more, **values)
-        except (ActionError, UnansweredError, PermissionError):
-            does.store.strike(begun)
+            done: Done[Any] | Instead = parts.call(action.does, **values)
+            if isinstance(done, Instead):
+                (other,) = (one for one in ACTIONS if (one.method, one.path) == ("POST", action.instead))
+                if other.role is None or not account.role.may(other.role):
+                    raise RoleError(other.role or Role.MANAGE)
+                action, done = other, parts.call(other.does, **done.values)
+                assert isinstance(done, Done)
+        except ActionError:
+            store.strike(begun)
             raise
-        logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, call.does, done.recorded)
-        return masked(done._asdict(), privacy)
+        result = plain(done.result)
+        detail = result if done.detail is None else done.detail
+        number = store.record(account, action.did, detail, done.role, plain(done.undo), begun)
+        logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, action.name, number)
+        return masked({"recorded": number, "result": result}, privacy)
 
-    def _look(self, what: str, engine: Engine, values: dict[str, Any]) -> dict[str, object]:
-        now = datetime.now(UTC)
-        if what == "what_holds":
-            who = Client(values["client"].strip(), values["user"].strip() or None)
-            quotas = [use.as_dict() for use in self._runtime.quota_uses(who)]
-            found = what_holds(engine, who, values["url"].strip(), now)
-            names = {None, *who.names, f"group:{found['group']}"}
-            does = self._administration()
-            own = {
-                kind: [one for one in plain if one["client"] in names]
-                for kind, plain in (does.grants() | does.blocks()).items()
-            }
-            return {**found, "quotas": quotas, **own}
-        if self._runtime.journal is None:
-            raise ActionError("the policy keeps no log, so nothing tells what was asked for")
-        with usable():
-            privacy = privacy_of(self._runtime)
-            covered = previewed(values["scope"], values["target"], values["client"], privacy)
-        return preview(self._runtime.journal.place, covered, values["action"], privacy, now)
-
-    def _administration(self) -> Administration:
-        """All that can be done; ``StoreError`` if a file cannot be used, which is opened when it is first needed."""
+    def _store(self) -> AdminStore:
+        """The store of administrators, which is opened when it is first needed; ``StoreError`` if it cannot be used."""
         with self._opening:
             overrides = self._runtime.overrides
             if overrides is None:
                 raise StoreError(default_path(), "temporary unblocks cannot be used")
-            if self._does is None or self._does.overrides is not overrides:
+            if self._opened is None or self._opened[0] is not overrides:
                 place = overrides.place if isinstance(overrides.place, PostgresAddress) else default_path()
-                before, self._does = self._does, Administration(AdminStore(place, time), overrides)
+                before, self._opened = self._opened, (overrides, AdminStore(place, time))
                 if before is not None:
-                    before.store.close()
-            return self._does
+                    before[1].close()
+            return self._opened[1]
 
     # -- who asks ----------------------------------------------------------------------------------------------------
 
@@ -256,36 +275,43 @@ class AdminApi:
     def _known(self, request: http.Request, client: Client) -> Account | None:
         bearer, cookie = _bearer(request), _cookie(request)
         if bearer is not None:
-            return self._administration().store.bearer(bearer, client.address)
+            return self._store().bearer(bearer, client.address)
         if not cookie:
             return None
         is_secure = request.scheme == "https"
-        return self._administration().store.account(cookie, self._people, client.address, is_secure=is_secure)
+        return self._store().account(cookie, self._people, client.address, is_secure=is_secure)
 
-    async def _session(self, request: http.Request, client: Client) -> dict[str, object]:
+    async def session(self, visit: Visit) -> SessionStatus:
+        """Who is signed in."""
+        request, client = visit.request, visit.client
         is_private = _is_private(request, client)
         account = await self.aside(self._known, request, client) if self._people and is_private else None
-        return self._told(request, client, account, _cookie(request))
+        return self._status(visit, account, _cookie(request))
 
-    def _told(self, request: http.Request, client: Client, account: Account | None, token: str) -> dict[str, object]:
-        return {
-            "needed": bool(self._people),
-            "possible": bool(self._people) and _is_private(request, client),
-            "name": None if account is None else account.name,
-            "role": None if account is None else account.role.value,
-            "token": None if account is None or not token else _second_token(token),
-        }
+    def _status(self, visit: Visit, account: Account | None, token: str) -> SessionStatus:
+        return SessionStatus(
+            bool(self._people),
+            bool(self._people) and _is_private(visit.request, visit.client),
+            None if account is None else account.name,
+            None if account is None else account.role.value,
+            None if account is None or not token else _second_token(token),
+        )
 
-    async def _sign_in(
-        self, request: http.Request, client: Client, values: dict[str, Any]
-    ) -> tuple[dict[str, object], tuple[str, ...]]:
+    async def sign_in(
+        self,
+        visit: Visit,
+        name: Annotated[str, Text("the person", least=1)],
+        passphrase: Annotated[str, Text("their passphrase", 1024, 1)],
+    ) -> SessionStatus:
+        """Sign in."""
+        request, client = visit.request, visit.client
         self._check_way(request, client)
         is_secure, had = request.scheme == "https", (_cookie(request), _cookie(request, _DEVICE_COOKIES))
         try:
-            whose = await self.aside(self._whose, values["name"], client, had[1])
+            whose = await self.aside(self._whose, name, client, had[1])
             async with self._turns.taken(*whose):
                 person, token, device = await asyncio.get_running_loop().run_in_executor(
-                    self._one_by_one, self._check, values["name"], values["passphrase"], client, is_secure, *had
+                    self._one_by_one, self._check, name, passphrase, client, is_secure, *had
                 )
         except NoTurnError as error:
             why = "too many are signing in: try again"
@@ -295,25 +321,25 @@ class AdminApi:
             why = "too many wrong tries: try again later"
             raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, why, Retry_After=str(seconds)) from error
         account = Account(person.name, person.role, client.address)
-        cookies = (
+        visit.cookies[:] = [
             _cookie_line(_COOKIES, is_secure, token, SESSION),
             _cookie_line(_DEVICE_COOKIES, is_secure, device, DEVICE),
-        )
-        return self._told(request, client, account, token), cookies
+        ]
+        return self._status(visit, account, token)
 
     def _whose(self, name: str, client: Client, device: str) -> tuple[int, str]:
         """How well it is known who tries to sign in, and by what."""
-        known, own = self._administration().store.acquaintance(name, _place_of(client), device)
+        known, own = self._store().acquaintance(name, _place_of(client), device)
         return min(known, BY_ADDRESS) if LOOPBACK.fits(client) else known, own
 
     def _check(
         self, name: str, passphrase: str, client: Client, is_secure: bool, before: str, device: str
     ) -> tuple[AdminPerson, str, str]:
         """The person, a new session's token, and the browser's; the session that it had before ends."""
-        does, address = self._administration(), _place_of(client)
+        store, address = self._store(), _place_of(client)
         person = next((one for one in self._people if one.name == name), None)
         stored = _NOBODY if person is None else person.passphrase
-        is_right = does.store.try_sign_in(
+        is_right = store.try_sign_in(
             name, address, device, lambda: verify_passphrase(passphrase, stored), is_near=LOOPBACK.fits(client)
         )
         if person is None or not is_right:
@@ -322,19 +348,26 @@ class AdminApi:
                 HTTPStatus.UNAUTHORIZED, "the name or the passphrase is wrong", WWW_Authenticate="Bearer"
             )
         if before:
-            does.store.sign_out(before)
-        token = does.store.sign_in(person, client.address, is_secure=is_secure)
-        does.store.record(Account(person.name, person.role, client.address), "signed in", {})
-        return person, token, does.store.know_device(person.name, address, device)
+            store.sign_out(before)
+        token = store.sign_in(person, client.address, is_secure=is_secure)
+        store.record(Account(person.name, person.role, client.address), "signed in", {})
+        return person, token, store.know_device(person.name, address, device)
 
-    async def _sign_out(self, request: http.Request, client: Client) -> tuple[dict[str, object], tuple[str, ...]]:
-        await self.aside(lambda: self._administration().store.sign_out(_cookie(request)))
-        is_secure = request.scheme == "https"
-        return self._told(request, client, None, ""), (_cookie_line(_COOKIES, is_secure, "", 0),)
+    async def sign_out(self, visit: Visit) -> SessionStatus:
+        """Sign out."""
+        await self.aside(lambda: self._store().sign_out(_cookie(visit.request)))
+        visit.cookies.append(_cookie_line(_COOKIES, visit.request.scheme == "https", "", 0))
+        return self._status(visit, None, "")
 
 
-def _takes(function: Any, name: str) -> bool:
-    return name in function.__code__.co_varnames[: function.__code__.co_argcount]
+#: what extensions add to the interface
+ACTIONS = (
+    Action("GET", "/session", None, AdminApi.session),
+    Action("POST", "/session", None, AdminApi.sign_in),
+    Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out),
+    *(action for rows in _ROWS for action in rows.ACTIONS),
+)
+UNDOINGS = Undoings({kind: does for rows in _UNDONE for kind, does in rows.UNDOINGS.items()})
 
 
 def _place_of(client: Client) -> str:
@@ -369,19 +402,20 @@ def _second_token(cookie: str) -> str:
     return hashlib.sha256(b"hushlist form:" + cookie.encode("utf-8", "replace")).hexdigest()
 
 
-def _values(call: ApiCall, request: http.Request, query: str, named: dict[str, str]) -> dict[str, Any]:
-    """What a call is given in path, query or body; ``RefusedError`` if it is not what the call takes."""
-    in_path = {name: schema for name, schema in call.takes.items() if name in call.named}
-    others = {name: schema for name, schema in call.takes.items() if name not in call.named}
-    try:
-        if call.method == "GET":
+def _values(action: Action, request: http.Request, query: str, named: Mapping[str, str]) -> dict[str, Any]:
+    """What an action takes of path, query or body; ``InputError`` if a request says it wrongly."""
+    in_path = [one for one in action.takes if one.name in named]
+    others = [one for one in action.takes if one.name not in named]
+    given: Mapping[str, object] = {}
+    if action.method == "GET":
+        try:
             pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape", max_num_fields=20)
-            given = whole_numbers(others, dict(pairs))
-        else:
-            given = _body(request) if call.method == "POST" else {}
-        return {**checked(others, given), **checked(in_path, whole_numbers(in_path, named))}
-    except (InputError, ValueError) as error:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        given = whole_numbers(others, dict(pairs))
+    elif action.method == "POST":
+        given = _body(request)
+    return {**values_of(others, given), **values_of(in_path, whole_numbers(in_path, named))}
 
 
 def _body(request: http.Request) -> dict[str, object]:

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.groups import read_stored_passphrase
 from hushlist.core.policy.schedule import seconds_of
+from hushlist.core.routes import Role
 
 #: seconds
 DAY = 86400.0
-
-
-class Role(StrEnum):
-    """What somebody may do; each role may do what those before it may."""
-
-    VIEW = "view"
-    APPROVE = "approve"
-    MANAGE = "manage"
-
-    def may(self, needed: Role) -> bool:
-        """Whether this role is enough.
-
-        >>> Role.APPROVE.may(Role.VIEW), Role.APPROVE.may(Role.MANAGE)
-        (True, False)
-        """
-        roles = list(Role)
-        return roles.index(self) >= roles.index(needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +25,6 @@ class AdminPerson:
     role: Role
     #: seconds for which somebody with the role ``approve`` may let through at most
     longest: float = DAY
-
-
-def longest_of(people: Iterable[AdminPerson], name: str, role: Role) -> float | None:
-    """For how many seconds somebody may let something through at most; ``None``: for good.
-
-    What is no person of the policy's, such as a token, has a day.
-    """
-    if role.may(Role.MANAGE):
-        return None
-    return next((person.longest for person in people if person.name == name), DAY)
 
 
 #: most people, and most characters of a name

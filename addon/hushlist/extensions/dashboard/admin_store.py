@@ -10,13 +10,14 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.core.errors import HushlistError
+from hushlist.core.routes import Account, ActionError, Role
 from hushlist.core.system.files import state_folder
 from hushlist.core.system.kept_databases import DatabaseKind
-from hushlist.extensions.dashboard.admin_keys import AdminPerson, Role
+from hushlist.extensions.dashboard.admin_keys import DAY, AdminPerson
 from hushlist.extensions.databases.postgres import SqlConnection
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock.store import APPLICATION, keep_newest, open_store
@@ -48,19 +49,8 @@ ADMINISTRATION = DatabaseKind(
 )
 
 
-class Account(NamedTuple):
-    """Who acts."""
-
-    #: a person's name, or ``token:`` and that of a program's token
-    name: str
-    role: Role
-    #: the address
-    client: str
-    #: the row of the record that is for what they are about to do
-    begun: int | None = None
-
-
-class Session(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Session:
     """Somebody who is signed in."""
 
     id: int
@@ -95,10 +85,6 @@ class RecordedAction(NamedTuple):
     undo: dict[str, object] | None
     undone: float | None
     undone_by: str | None
-
-
-class ActionError(HushlistError):
-    """Something cannot be done; says why."""
 
 
 def default_path() -> Path:
@@ -145,7 +131,7 @@ class AdminStore:
         person = next((one for one in people if row is not None and one.name == row[0]), None)
         if person is None or not secrets.compare_digest(_proof(person), row[1]):
             return None
-        return Account(person.name, person.role, client)
+        return Account(person.name, person.role, client, None if person.role.may(Role.MANAGE) else person.longest)
 
     def sign_out(self, token: str) -> None:
         with self._store.writing() as database:
@@ -237,7 +223,9 @@ class AdminStore:
             query = "SELECT name, role FROM bearers WHERE hash = ? AND until > ? AND 2 * made - until <= ?"
             row = database.execute(query, (_hash(token), now := self._clock(), now)).fetchone()
         role = None if row is None else _role(row[1])
-        return None if row is None or role is None else Account(f"token:{row[0]}", role, client)
+        if row is None or role is None:
+            return None
+        return Account(f"token:{row[0]}", role, client, None if role.may(Role.MANAGE) else DAY)
 
     def bearers(self) -> list[Bearer]:
         """The tokens that can be used, the newest first."""
@@ -252,17 +240,17 @@ class AdminStore:
 
     # -- the record ----------------------------------------------------------------------------------------------------
 
-    def begin(self, account: Account, what: str, detail: Mapping[str, object]) -> Account:
-        """Write down what somebody is about to do, and who it is with that row: what cannot be recorded is not done.
+    def begin(self, account: Account, what: str, detail: Mapping[str, object]) -> int:
+        """Write down what somebody is about to do, and return the row's number: what cannot be recorded is not done.
 
         ``record`` then says what was done, and ``strike`` that nothing was; without either, the row stays as it is.
         """
-        return account._replace(begun=self.record(account, f"began to {what}", detail))
+        return self.record(account, f"began to {what}", detail)
 
-    def strike(self, account: Account) -> None:
+    def strike(self, begun: int) -> None:
         """Take back that somebody is about to do something."""
         with self._store.writing() as database:
-            database.execute("DELETE FROM record WHERE id = ?", (account.begun,))
+            database.execute("DELETE FROM record WHERE id = ?", (begun,))
 
     def record(
         self,
@@ -271,15 +259,19 @@ class AdminStore:
         detail: Mapping[str, object],
         role: Role | None = None,
         undo: Mapping[str, object] | None = None,
+        begun: int | None = None,
     ) -> int:
-        """Write down what was done; its number. The oldest rows go if there are too many."""
+        """Write down what was done, in the row that ``begin`` has made, if so; returns its number.
+
+        The oldest rows go if there are too many.
+        """
         plain = json.dumps(detail), role, None if undo is None else json.dumps(undo)
         with self._store.writing() as database:
             row = (self._clock(), account.name, account.client, what, *plain)
-            if account.begun is not None:
+            if begun is not None:
                 query = "UPDATE record SET at = ?, who = ?, client = ?, what = ?, detail = ?, role = ?, undo = ?"
-                database.execute(f"{query} WHERE id = ?", (*row, account.begun))
-                return account.begun
+                database.execute(f"{query} WHERE id = ?", (*row, begun))
+                return begun
             query = "INSERT INTO record (at, who, client, what, detail, role, undo) VALUES (?, ?, ?, ?, ?, ?, ?)"
             (number,) = database.execute(f"{query} RETURNING id", row).fetchone()
             keep_newest(database, "record", MOST_RECORDED)

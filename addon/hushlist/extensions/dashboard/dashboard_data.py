@@ -1,4 +1,4 @@
-"""The data of the live page, the metrics and the summary, in plain types: lists and log in use, and numbers.
+"""The data of the live page, the metrics and the summary: lists and log in use, and numbers.
 
 Of decisions, it shows only what the log may say of them.
 """
@@ -6,8 +6,8 @@ Of decisions, it shows only what the log may say of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from time import time
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,7 @@ from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.core.system.memory import resident_octets
 from hushlist.extensions.fleet.proxy_records import troubles
 from hushlist.extensions.journal.log_record import Privacy, who
+from hushlist.extensions.unblock.actions import AskedFor, waiting
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, NotedDecision, Statistics
 
@@ -96,15 +97,6 @@ def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
     return _lists[engine]
 
 
-def _shown(status: ListStatus, runtime: Runtime) -> dict[str, object]:
-    """A list as the page gets it, with what is wrong with its updates among the warnings."""
-    state = runtime.list_states.get(status.file)
-    own = asdict(status)
-    if state is not None:
-        own |= {"warnings": [*status.warnings, *state.troubles(status.file)], "held": "; ".join(state.reasons) or None}
-    return own
-
-
 def _format_name(wanted: ListFormat) -> str:
     known = {**FORMATS, **{folder: own for folder, formats in FOLDERS.items() for own in formats.values()}}
     return next((name for name, own in known.items() if own == wanted), "unknown")
@@ -122,80 +114,6 @@ def log_of(runtime: Runtime) -> LogStatus:
     return LogStatus(True, str(journal.place), journal.waiting, journal.fault, *shown, figures)
 
 
-#: most names of each kind
-_MOST = 50
-_SHARES = (0.5, 0.9, 0.99)
-
-
-def privacy_of(runtime: Runtime) -> Privacy:
-    """The log's limits on what may be shown of decisions; no limits if the policy has no log. May read the disk."""
-    settings = None if runtime.engine is None else runtime.engine.policy.log
-    if settings is None:
-        return Privacy()
-    if runtime.journal is not None:
-        return runtime.journal.privacy()
-    clients = LoggedClients.DROP if settings.clients is LoggedClients.PSEUDONYM else settings.clients
-    return Privacy(settings.queries, clients)
-
-
-def clients_shown(runtime: Runtime) -> LoggedClients:
-    """What the policy says of clients; as ``privacy_of``, which may have no pseudonyms, but at once."""
-    settings = None if runtime.engine is None else runtime.engine.policy.log
-    return LoggedClients.KEEP if settings is None else settings.clients
-
-
-def recent(noted: Iterable[NotedDecision], privacy: Privacy) -> list[dict[str, object]]:
-    """Decisions in the form of the log, with their duration in µs."""
-    return [_spelled(one, privacy) for one in noted]
-
-
-def view(runtime: Runtime, privacy: Privacy) -> dict[str, object]:
-    """Everything but the decisions themselves."""
-    return {
-        "now": time(),
-        "started": runtime.statistics.started,
-        "memory": resident_octets(),
-        "log": asdict(log_of(runtime)),
-        "policy": _policy(runtime),
-        "counts": _counts(runtime.statistics, privacy),
-        "failures": runtime.failure_policy.refused + runtime.failure_policy.passed,
-        "durations": _durations(runtime.statistics, privacy),
-        "fleet": _fleet(runtime),
-        "set_aside": [path.name for path in runtime.set_aside],
-    }
-
-
-def _fleet(runtime: Runtime) -> list[dict[str, object]]:
-    """The proxies that share the store, with what is wrong with each."""
-    wrong = troubles(runtime.fleet, time())
-    return [{**one._asdict(), "troubles": wrong[one.name]} for one in runtime.fleet]
-
-
-def _spelled(noted: NotedDecision, privacy: Privacy) -> dict[str, object]:
-    return {**noted.record.fields(privacy), "number": noted.number, "duration": noted.duration / 1000}
-
-
-def _policy(runtime: Runtime) -> dict[str, object]:
-    engine, reading = runtime.engine, runtime.reading
-    return {
-        "file": None if engine is None else engine.policy.source,
-        "mode": runtime.mode,
-        "rules": 0 if engine is None else len(engine.index),
-        "index": None if engine is None else engine.index.source,
-        "octets": 0 if engine is None else engine.index.octets,
-        "zone": None if engine is None else str(engine.policy.zone),
-        "groups": [
-            {"name": group.name, "mode": group.settings.mode}
-            for group in (() if engine is None else engine.policy.all_groups)
-        ],
-        "lists": [_shown(each, runtime) for each in (() if engine is None else lists_of(engine))],
-        "problem": runtime.problem,
-        "reading": None if reading is None else reading._asdict(),
-        "readings": {"used": runtime.readings[True], "refused": runtime.readings[False]},
-        "store_fault": runtime.store_fault,
-    }
-
-
 def actions_of(statistics: Statistics) -> tuple[Counter[Action], int]:
     """How many decisions had each action, and how many of all passed only by the dry run."""
     actions: Counter[Action] = Counter()
@@ -206,45 +124,217 @@ def actions_of(statistics: Statistics) -> tuple[Counter[Action], int]:
     return actions, would_block
 
 
-def _counts(statistics: Statistics, privacy: Privacy) -> dict[str, object]:
+# -- what the page gets ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    name: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStatus:
+    file: str | None
+    mode: str
+    rules: int
+    #: the digest of what the rules are compiled from, and the octets of that
+    index: str | None
+    octets: int
+    #: the time zone by whose clock schedules go
+    zone: str | None
+    groups: list[GroupStatus]
+    lists: list[ListStatus]
+    problem: str | None
+    reading: Mapping[str, object] | None
+    readings: Mapping[str, int]
+    store_fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListCount:
+    list: str
+    file: str
+    action: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryCount:
+    category: str
+    action: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCount:
+    client: str | None
+    user: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostCount:
+    host: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCount:
+    #: its place, and what it fits
+    rule: str
+    pattern: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    total: int
+    actions: Mapping[str, int]
+    would_block: int
+    faults: int
+    lists: Sequence[ListCount]
+    categories: Sequence[CategoryCount]
+    clients: Sequence[ClientCount]
+    hosts: Sequence[HostCount]
+    rules: Sequence[RuleCount]
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """In µs."""
+
+    quantiles: Mapping[str, float | None]
+    bounds: Sequence[float]
+    histogram: Sequence[int]
+    slowest: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveData:
+    """What the page shows; of decisions, those after the last one that it has."""
+
+    now: float
+    started: float
+    memory: int | None
+    log: LogStatus
+    policy: PolicyStatus
+    counts: Counts
+    failures: int
+    durations: Durations
+    #: the proxies that share the store, with what is wrong with each
+    fleet: Sequence[Mapping[str, object]]
+    set_aside: Sequence[str]
+    #: a name that distinguishes the numbers of decisions from those of another session
+    of: str
+    last: int
+    requests: Sequence[AskedFor]
+    decisions: Sequence[Mapping[str, object]]
+
+
+#: most names of each kind
+_MOST = 50
+_SHARES = (0.5, 0.9, 0.99)
+
+
+def name_of(statistics: Statistics) -> str:
+    return f"{statistics.started:.3f}"
+
+
+def live_data(runtime: Runtime, privacy: Privacy) -> LiveData:
+    """All but requests and decisions, which ``with_decisions`` adds."""
+    statistics, wrong = runtime.statistics, troubles(runtime.fleet, time())
+    return LiveData(
+        now=time(),
+        started=statistics.started,
+        memory=resident_octets(),
+        log=log_of(runtime),
+        policy=_policy(runtime),
+        counts=_counts(statistics, privacy),
+        failures=runtime.failure_policy.refused + runtime.failure_policy.passed,
+        durations=_durations(statistics, privacy),
+        fleet=[{**one._asdict(), "troubles": wrong[one.name]} for one in runtime.fleet],
+        set_aside=[path.name for path in runtime.set_aside],
+        of=name_of(statistics),
+        last=statistics.total,
+        requests=(),
+        decisions=(),
+    )
+
+
+def with_decisions(data: LiveData, runtime: Runtime, noted: Iterable[NotedDecision], privacy: Privacy) -> LiveData:
+    """Waits for the disk."""
+    decisions = [_spelled(one, privacy) for one in noted]
+    return replace(data, requests=waiting(runtime.overrides, privacy), decisions=decisions)
+
+
+def _spelled(noted: NotedDecision, privacy: Privacy) -> dict[str, object]:
+    """A decision in the form of the log, with its duration in µs."""
+    return {**noted.record.fields(privacy), "number": noted.number, "duration": noted.duration / 1000}
+
+
+def _policy(runtime: Runtime) -> PolicyStatus:
+    engine, reading = runtime.engine, runtime.reading
+    return PolicyStatus(
+        file=None if engine is None else engine.policy.source,
+        mode=runtime.mode,
+        rules=0 if engine is None else len(engine.index),
+        index=None if engine is None else engine.index.source,
+        octets=0 if engine is None else engine.index.octets,
+        zone=None if engine is None else str(engine.policy.zone),
+        groups=[] if engine is None else [GroupStatus(one.name, one.settings.mode) for one in engine.policy.all_groups],
+        lists=[] if engine is None else [_shown(each, runtime) for each in lists_of(engine)],
+        problem=runtime.problem,
+        reading=None if reading is None else reading._asdict(),
+        readings={"used": runtime.readings[True], "refused": runtime.readings[False]},
+        store_fault=runtime.store_fault,
+    )
+
+
+def _shown(status: ListStatus, runtime: Runtime) -> ListStatus:
+    """A list as the page gets it, with what is wrong with its updates among the warnings."""
+    state = runtime.list_states.get(status.file)
+    if state is None:
+        return status
+    warnings = (*status.warnings, *state.troubles(status.file))
+    return replace(status, warnings=warnings, held="; ".join(state.reasons) or None)
+
+
+def _counts(statistics: Statistics, privacy: Privacy) -> Counts:
     statistics.count()
     actions, would_block = actions_of(statistics)
-    return {
-        "total": statistics.total,
-        "actions": {action.value: number for action, number in actions.items()},
-        "would_block": would_block,
-        "faults": statistics.faults,
-        "lists": [
-            {"list": name.label, "file": name.source, "action": action.value, "count": number}
+    clients = () if privacy.clients is LoggedClients.DROP else statistics.clients.top(_MOST)
+    return Counts(
+        total=statistics.total,
+        actions={action.value: number for action, number in actions.items()},
+        would_block=would_block,
+        faults=statistics.faults,
+        lists=[
+            ListCount(name.label, name.source, action.value, number)
             for (name, action), number in statistics.lists.top(_MOST)
         ],
-        "categories": [
-            {"category": name, "action": action.value, "count": number}
-            for (name, action), number in statistics.categories.top(_MOST)
+        categories=[
+            CategoryCount(name, action.value, number) for (name, action), number in statistics.categories.top(_MOST)
         ],
-        "clients": [
-            {
-                "client": who("client", address_text(asker.address) if asker.address else None, privacy),
-                "user": who("user", asker.user, privacy),
-                "count": number,
-            }
-            for asker, number in (() if privacy.clients is LoggedClients.DROP else statistics.clients.top(_MOST))
+        clients=[
+            ClientCount(
+                who("client", address_text(asker.address) if asker.address else None, privacy),
+                who("user", asker.user, privacy),
+                number,
+            )
+            for asker, number in clients
         ],
-        "hosts": [{"host": host, "count": number} for host, number in statistics.hosts.top(_MOST)],
-        "rules": [
-            {"rule": place, "pattern": pattern, "count": number}
-            for (place, pattern), number in statistics.rules.top(_MOST)
-        ],
-    }
+        hosts=[HostCount(*counted) for counted in statistics.hosts.top(_MOST)],
+        rules=[RuleCount(*rule, number) for rule, number in statistics.rules.top(_MOST)],
+    )
 
 
-def _durations(statistics: Statistics, privacy: Privacy) -> dict[str, object]:
-    """In µs."""
+def _durations(statistics: Statistics, privacy: Privacy) -> Durations:
     slowest = statistics.slowest
     told = zip(_SHARES, statistics.quantiles(*_SHARES), strict=True)
-    return {
-        "quantiles": {str(share): None if found is None else found / 1000 for share, found in told},
-        "bounds": [bound / 1000 for bound in BOUNDS],
-        "histogram": statistics.histogram,
-        "slowest": None if slowest is None else _spelled(slowest, privacy),
-    }
+    return Durations(
+        quantiles={str(share): None if found is None else found / 1000 for share, found in told},
+        bounds=[bound / 1000 for bound in BOUNDS],
+        histogram=statistics.histogram,
+        slowest=None if slowest is None else _spelled(slowest, privacy),
+    )

@@ -27,6 +27,7 @@ from hushlist.core.errors import UrlError, logger_of
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.policy.recurrence import parse_moment
+from hushlist.core.routes import plain
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
 from hushlist.core.url.parts import as_typed
@@ -34,11 +35,10 @@ from hushlist.core.url.request import canonical_host
 from hushlist.extensions.bounds.flowing_bodies import await_form
 from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.extensions.dashboard.api_description import BASE
-from hushlist.extensions.dashboard.dashboard_data import privacy_of, recent, view
+from hushlist.extensions.dashboard.dashboard_data import live_data, name_of, with_decisions
 from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
-from hushlist.extensions.unblock.ask_handler import requests_of
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.languages import live_texts, negotiate
@@ -271,17 +271,16 @@ class DashboardServer:
         if _OWN_HEADER not in request.headers:
             return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
         statistics, number = self._runtime.statistics, _number(_query(request, "since"))
-        if _query(request, "of") != _name_of(statistics.started):
+        if _query(request, "of") != name_of(statistics):
             number = 0  # the number is of another session
         elif number >= statistics.total and statistics.waiting < _MOST_WAITING:
             await statistics.wait(PATIENCE)
             await asyncio.sleep(GATHER if statistics.total > number else 0)
-        privacy = await self._api.aside(privacy_of, self._runtime)
-        plain = {**view(self._runtime, privacy), "of": _name_of(statistics.started), "last": statistics.total}
+        privacy = await self._api.aside(self._api.privacy)
+        data = live_data(self._runtime, privacy)
         noted = statistics.since(number)  # at once: the next answer begins after the last of these
-        plain["requests"] = await self._api.aside(requests_of, self._runtime, privacy)
-        plain["decisions"] = await self._api.aside(recent, noted, privacy)
-        return _json(HTTPStatus.OK, plain)
+        whole = await self._api.aside(with_decisions, data, self._runtime, noted, privacy)
+        return _json(HTTPStatus.OK, plain(whole))
 
     def _explain(self, request: http.Request) -> http.Response:
         """Explain each step from a URL to its decision."""
@@ -379,11 +378,6 @@ def _is_foreign(request: http.Request) -> bool:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def _name_of(started: float) -> str:
-    """A name that distinguishes one session's numbers from another's."""
-    return f"{started:.3f}"
-
-
 def _path(request: http.Request) -> str:
     return request.path.partition("?")[0]
 
@@ -414,8 +408,8 @@ def _plain(status: int, words: str, **more: str) -> http.Response:
     return _response(status, f"{words}\n".encode(), "text/plain; charset=utf-8", **more)
 
 
-def _json(status: int, plain: Mapping[str, object]) -> http.Response:
-    return _response(status, json.dumps(plain).encode(), "application/json")
+def _json(status: int, answer: Mapping[str, object]) -> http.Response:
+    return _response(status, json.dumps(answer).encode(), "application/json")
 
 
 def _wrong(words: str) -> http.Response:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
 from operator import itemgetter
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import NamedTuple
 
 from hushlist.core.errors import logger_of
 from hushlist.core.url.hrn import category_levels
@@ -58,7 +58,8 @@ _Key = tuple[str, str]
 _USER, _GROUP = "user:", "group:"
 
 
-class Extension(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Extension:
     """More minutes, in the period in which they were given."""
 
     #: as of a grant, or ``group:NAME``; ``None`` for everybody
@@ -177,7 +178,7 @@ class UseMinutes:
             _prepare(database, now)
             database.execute(
                 "INSERT INTO extensions (client, category, minutes, minute, by) VALUES (?, ?, ?, ?, ?)",
-                (*extension, by),
+                (*astuple(extension), by),
             )
             event = GrantEvent(now, "extended", client, "category", category, f"{minutes} more minutes", by)
             record_event(database, event)
@@ -187,7 +188,7 @@ class UseMinutes:
     def shorten(self, extension: Extension, *, by: str) -> bool:
         """Take an extension back; whether it was there."""
         with self._opened().writing() as database:
-            client, category, minutes, minute = extension
+            client, category, minutes, minute = astuple(extension)
             query = (
                 f"DELETE FROM extensions WHERE id = (SELECT max(id) FROM extensions WHERE {SAME_CLIENT}"  # noqa: S608
                 " AND category = ? AND minutes = ? AND minute = ?)"

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from hushlist.core.errors import HushlistError
+from hushlist.core.routes import MissingError
 from hushlist.extensions.databases.postgres import SqlConnection
 from hushlist.extensions.unblock.store import read_text, write_text
 
@@ -30,8 +31,6 @@ PATIENCE = _DAY
 REST = 3600.0
 #: characters of a reason, and of the word of who declines
 LONGEST_REASON = 300
-#: they shape letters of Persian and Hindi, and are the only ones of their kind that are kept
-_JOINERS = "\u200c\u200d"
 
 
 class RequestState(StrEnum):
@@ -48,7 +47,7 @@ class AskedTooOftenError(HushlistError):
     """A client has asked too often, or all clients have."""
 
 
-class UnansweredError(HushlistError):
+class UnansweredError(MissingError):
     """A request cannot be answered."""
 
 
@@ -113,16 +112,6 @@ _MARKS = ", ".join("?" * (len(_NAMES) - 1))
 _ADDED = _COLUMNS.removeprefix("id, ")
 _INSERT = f"INSERT INTO access_requests ({_ADDED}) VALUES ({_MARKS}) RETURNING id"  # noqa: S608
 _WAITS = "state = 'waiting' AND until > ? AND until <= ?"
-
-
-def one_line(text: str) -> str:
-    """What a person wrote, as one line of limited length without control characters.
-
-    >>> one_line("  for my\\n homework\\x1b[2J ")
-    'for my homework [2J'
-    """
-    kept = (letter if letter.isprintable() or letter in _JOINERS else " " for letter in text[: 4 * LONGEST_REASON])
-    return " ".join("".join(kept).split())[:LONGEST_REASON]
 
 
 def file_request(database: SqlConnection, wanted: AccessRequest) -> AccessRequest:

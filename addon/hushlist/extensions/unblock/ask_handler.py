@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlencode
 
@@ -19,13 +20,12 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.url.request import LONGEST_TARGET, request_of
-from hushlist.extensions.dashboard.dashboard_data import clients_shown, privacy_of
-from hushlist.extensions.dashboard.masked_clients import shown_request
 from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.journal.masked_clients import clients_shown, privacy_of
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import StoreError
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import client_of_flow
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
@@ -64,7 +64,7 @@ def access_offer(runtime: Runtime, judgement: Judgement, address: bytes, message
     query = urlencode({"url": url, "token": runtime.tokens.make(name, url, _ANSWER)})
     asked = _asked(runtime, judgement)
     state, word = (None, None) if asked is None else (asked.state, asked.word)
-    seen = LoggedClients.KEEP if unblocking.names_asker else clients_shown(runtime)
+    seen = LoggedClients.KEEP if unblocking.names_asker else clients_shown(runtime.engine)
     return AccessOffer(token, f"{ANSWER_PATH}?{query}", seen, state, word, message)
 
 
@@ -102,7 +102,7 @@ def file_access_request(
     filed = overrides.ask(wanted)
     if filed.times == 1:
         language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.language
-        runtime.notifier.send(notice_of(filed, privacy_of(runtime), language))
+        runtime.notifier.send(notice_of(filed, privacy_of(runtime.engine, runtime.journal), language))
 
 
 def is_of_waiting_page(flow: http.HTTPFlow) -> bool:
@@ -144,27 +144,15 @@ async def _answer(runtime: Runtime, flow: http.HTTPFlow) -> dict[str, str] | Non
     return {"state": _NOTHING, "word": ""} if asked is None else {"state": asked.state, "word": asked.word or ""}
 
 
-# -- what others see ---------------------------------------------------------------------------------------------------
-
-
-def requests_of(runtime: Runtime, privacy: Privacy) -> list[dict[str, object]]:
-    """The requests that wait, the newest first, for the live page; none if the store cannot be read."""
-    try:
-        found = [] if runtime.overrides is None else runtime.overrides.requests()
-    except StoreError:  # the live page shows that fault elsewhere
-        found = []
-    return [shown_request(one, privacy) for one in found]
-
-
 def notice_of(found: AccessRequest, privacy: Privacy, language: str) -> Notice:
-    shown, texts = shown_request(found, privacy), live_texts()[language]
-    asker = printable(str(shown["user"] or shown["client"] or texts["somebody"]))
+    shown, texts = asked_for(found, privacy), live_texts()[language]
+    asker = printable(shown.user or shown.client or texts["somebody"])
     asks = texts["asks_for"]
     lines = [
-        asks.format(who=asker, what=shown["url"]),
+        asks.format(who=asker, what=shown.url),
         *([f"{texts['reason']}: {found.reason}"] if found.reason else []),
         *([f"{texts['category']}: {found.category}"] if found.category else []),
         f"{texts['to_answer']}: hushlist override approve {found.id}; hushlist override decline {found.id}",
     ]
     title = asks.format(who=asker, what=found.host)
-    return Notice(title, "\n".join(lines), {"request": shown}, found.client)
+    return Notice(title, "\n".join(lines), {"request": asdict(shown)}, found.client)

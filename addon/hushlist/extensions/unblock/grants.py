@@ -10,18 +10,13 @@ True
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
-from hushlist.core.errors import UrlError
-from hushlist.core.lists.patterns import parse_expression
 from hushlist.core.match.public_suffixes import public_suffixes
 from hushlist.core.url.host import is_address, names_above
-from hushlist.core.url.hrn import category_levels, parse_hrn
-from hushlist.core.url.parts import as_typed
-from hushlist.core.url.request import canonical_url
+from hushlist.core.url.hrn import category_levels
 from hushlist.extensions.unblock import EVERYTHING, SCOPES
 
 #: the means of grants by a click on a warning; they cover only warnings
@@ -166,32 +161,6 @@ def fits(scope: str, target: str | None, wanted: Mapping[str, str]) -> bool:
     if scope == "host":
         return covers_host(own, asked)
     return own in category_levels(wanted[scope]) if scope == "category" else own == asked
-
-
-_WEB_URL = re.compile(r"\s*https?://", re.IGNORECASE)
-
-
-def canonical_target(scope: str, text: str) -> str:
-    """The canonical form of a target that a person wrote; as for live traffic.
-
-    >>> canonical_target("host", "HTTPS://Games.Example:443"), canonical_target("url", "http://h.example/a/../b?q#f")
-    ('games.example', 'http://h.example/b?q')
-
-    Raises:
-        UrlError: it is not a valid target.
-    """
-    typed = as_typed(text)
-    text = typed.decode("utf-8", "surrogateescape")
-    if scope == "host":
-        host, _, path = str(parse_expression(text)).partition("/")
-        if path:
-            raise UrlError(text, f"a host has no path; a page is unblocked by the scope url, the host by {host!r}")
-        return host
-    if scope == "url":
-        if not _WEB_URL.match(text):
-            raise UrlError(text, "a URL begins with http:// or https:// here; it is unblocked exactly as it stands")
-        return canonical_url(typed).decode("ascii")
-    return str(parse_hrn(text))
 
 
 def check_target(scope: str, target: str | None) -> None:

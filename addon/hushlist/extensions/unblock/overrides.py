@@ -19,6 +19,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
+from hushlist.core.errors import one_line
 from hushlist.extensions.databases.postgres import SqlConnection
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock import EVERYTHING, SCOPES
@@ -31,7 +32,6 @@ from hushlist.extensions.unblock.access_requests import (
     file_request,
     kept_requests,
     newest_requests,
-    one_line,
 )
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, AdminBlock, BlockTable
 from hushlist.extensions.unblock.credentials import (
@@ -219,14 +219,14 @@ class Overrides:
         record_event(database, _event(grant.made, "granted", grant, grant.by))
         return grant
 
-    def revoke(self, number: int, *, by: str) -> bool:
-        """End a grant; whether there was one."""
+    def revoke(self, number: int, *, by: str) -> Grant | None:
+        """End a grant; ``None`` if there was none."""
         with self._writing() as (database, now):
-            found = [grant for grant in _active(database, now) if grant.id == number]
-            for grant in found:
-                database.execute("DELETE FROM grants WHERE id = ?", (grant.id,))
-                record_event(database, _event(now, "revoked", grant, by))
-        return bool(found)
+            found = next((grant for grant in _active(database, now) if grant.id == number), None)
+            if found is not None:
+                database.execute("DELETE FROM grants WHERE id = ?", (number,))
+                record_event(database, _event(now, "revoked", found, by))
+        return found
 
     def active(self, now: float) -> list[Grant]:
         """The grants still valid, the newest first."""

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.core.routes import Account, Role
 from hushlist.core.system import kept_databases
 from hushlist.core.system.kept_databases import copy_of, remove_aside, set_aside, why_damaged
-from hushlist.extensions.dashboard.admin_keys import Role
-from hushlist.extensions.dashboard.admin_store import ADMINISTRATION, Account, AdminStore
+from hushlist.extensions.dashboard.admin_store import ADMINISTRATION, AdminStore
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.store import UNBLOCKS
 

@@ -18,13 +18,15 @@ from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.core.compile.policy_compiler import compile_policy
-from hushlist.extensions.dashboard import admin_api, admin_store, administration, dashboard_server, what_holds
-from hushlist.extensions.dashboard.admin_keys import Role
-from hushlist.extensions.dashboard.admin_store import Account, AdminStore, default_path
-from hushlist.extensions.dashboard.api_description import BASE, CALLS, ApiCall, call_of, openapi
+from hushlist.core.routes import Account, Action, Role
+from hushlist.extensions.dashboard import admin_api, admin_store, dashboard_server
+from hushlist.extensions.dashboard.admin_api import ACTIONS
+from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
+from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.dashboard.dashboard_server import HOST
+from hushlist.extensions.journal import preview
 from hushlist.extensions.subscriptions.list_store import ListStore
-from hushlist.extensions.unblock import credentials
+from hushlist.extensions.unblock import actions, credentials
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.grants import WARNING
@@ -42,11 +44,14 @@ OPEN = 250
 #: whatever stands in it must stay text
 MARKUP = "<img src=x onerror=alert(1)>"
 
-DOCUMENT = openapi(f"http://{HOST}")
-VALIDATORS = {
-    name: Draft202012Validator({**schema, "components": DOCUMENT["components"]})
-    for name, schema in DOCUMENT["components"]["schemas"].items()
-}
+DOCUMENT = openapi(ACTIONS, f"http://{HOST}")
+
+
+def validator(operation: dict[str, Any], status: int) -> Draft202012Validator:
+    """Of what an operation answers with a status."""
+    schema = operation["responses"][str(status)]["content"]["application/json"]["schema"]
+    return Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -132,10 +137,10 @@ class Browser:
         """What is answered, which has to be as it is described."""
         response = self.send(method, BASE + path, body, **headers)
         plain = json.loads(response.content or b"{}")
-        found = call_of(method, path.partition("?")[0])
-        if found and isinstance(found[0], ApiCall):
-            of_schema = VALIDATORS[found[0].gives if response.status_code == 200 else "Error"].iter_errors(plain)
-            assert [error.message for error in of_schema] == []
+        for action in ACTIONS:
+            if action.method == method and action.match(path.partition("?")[0]) is not None:
+                described = validator(DOCUMENT["paths"][action.path][method.lower()], response.status_code)
+                assert [error.message for error in described.iter_errors(plain)] == []
         return response.status_code, plain
 
     def recorded(self) -> list[str]:
@@ -475,15 +480,15 @@ BODIES: dict[str, dict[str, object]] = {
 QUERIES = {"preview": "?scope=host&target=a.example", "held_back": "?url=https://lists.example/a"}
 
 
-def path_of(call: ApiCall) -> str:
+def path_of(call: Action) -> str:
     path = call.path.replace("{number}", "1").replace("{identity}", "0" * 64)
-    return path + QUERIES.get(call.does, "")
+    return path + QUERIES.get(call.name, "")
 
 
 @pytest.mark.slow
-@each_row("call", [call for call in CALLS if call.role])
+@each_row("call", [call for call in ACTIONS if call.role])
 def test_each_role_may_do_what_is_for_it_and_no_more(
-    hushlist: Hushlist, use: Callable[..., Path], call: ApiCall
+    hushlist: Hushlist, use: Callable[..., Path], call: Action
 ) -> None:
     own = use()
     before = own.read_bytes()
@@ -492,12 +497,12 @@ def test_each_role_may_do_what_is_for_it_and_no_more(
         browser = Browser(hushlist)
         assert browser.sign_in(name) == 200
         is_allowed = Role(role).may(call.role)
-        status, plain = browser.call(call.method, path_of(call), BODIES.get(call.does))
+        status, plain = browser.call(call.method, path_of(call), BODIES.get(call.name))
         assert (status in (200, 400, 404)) is is_allowed, (name, plain)
         if not is_allowed:
             assert status == 403
             assert own.read_bytes() == before
-    status, _ = Browser(hushlist).call(call.method, path_of(call), BODIES.get(call.does))
+    status, _ = Browser(hushlist).call(call.method, path_of(call), BODIES.get(call.name))
     assert status == 401
 
 
@@ -757,9 +762,9 @@ def test_what_would_have_ended_by_now_is_not_brought_back(
     done = manager.call("POST", path, {**GRANT, "client": "10.0.0.7"})[1]
     ended = manager.call("DELETE", f"{path}/{done['result']['id']}")[1]
     undo = f"/record/{ended['recorded']}/undo"
-    monkeypatch.setattr(administration, "time", lambda: time() + 5 * 60)
+    monkeypatch.setattr(actions, "time", lambda: time() + 5 * 60)
     assert manager.call("POST", undo, {}) == (404, {"error": "it would have ended by now"})
-    monkeypatch.setattr(administration, "time", time)
+    monkeypatch.setattr(actions, "time", time)
     assert manager.call("POST", undo, {})[0] == 200
 
 
@@ -1339,7 +1344,7 @@ def test_a_preview_counts_what_a_rule_would_have_covered(
         "http://www.blocked.example/a/b",
     ]
     assert [(one["action"], one["count"]) for one in found["addresses"]] == [("block", 1)] * 2
-    monkeypatch.setattr(what_holds, "MOST_PREVIEWED", 4)
+    monkeypatch.setattr(preview, "MOST_PREVIEWED", 4)
     for host, is_all in (("fine", True), ("blocked", False)):
         assert browser.call("GET", f"/preview?scope=host&target={host}.example")[1]["is_all"] is is_all
 
@@ -1401,13 +1406,13 @@ def test_the_description_is_served_and_names_every_call(browser: Browser, use: C
     use()
     assert browser.call("GET", "/openapi.json", X_Hushlist="") == (200, DOCUMENT)
     described = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
-    assert described == {(call.method, call.path) for call in CALLS}
+    assert described == {(call.method, call.path) for call in ACTIONS}
     for schema in DOCUMENT["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
-def test_every_call_answers_as_it_is_described(manager: Browser, hushlist: Hushlist, call: ApiCall) -> None:
+@pytest.mark.parametrize("call", ACTIONS, ids=lambda call: f"{call.method} {call.path}")
+def test_every_call_answers_as_it_is_described(manager: Browser, hushlist: Hushlist, call: Action) -> None:
     for method, path, body in (
         ("POST", "/grants", GRANT),
         ("POST", "/blocks", BODIES["block"]),
@@ -1416,4 +1421,4 @@ def test_every_call_answers_as_it_is_described(manager: Browser, hushlist: Hushl
     ):
         assert manager.call(method, path, body)[0] == 200
     ask(hushlist, "blocked.example")
-    manager.call(call.method, path_of(call), BODIES.get(call.does, {}) if call.method == "POST" else None)
+    manager.call(call.method, path_of(call), BODIES.get(call.name, {}) if call.method == "POST" else None)

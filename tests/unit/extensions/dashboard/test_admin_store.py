@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.core.routes import Account, ActionError, Role
 from hushlist.extensions.dashboard import admin_store
-from hushlist.extensions.dashboard.admin_keys import AdminPerson, Role
-from hushlist.extensions.dashboard.admin_store import MOST_SESSIONS, SESSION, Account, ActionError, AdminStore
+from hushlist.extensions.dashboard.admin_keys import AdminPerson
+from hushlist.extensions.dashboard.admin_store import MOST_SESSIONS, SESSION, AdminStore
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock.store import open_store
 from postgres import IN_FILE
@@ -103,11 +104,11 @@ def test_the_record_keeps_the_newest_and_something_is_undone_once(
 def test_what_was_begun_has_one_row_whatever_comes_of_it(store: AdminStore, clock: Clock) -> None:
     begun, refused, broken = (store.begin(ACCOUNT, what, {"number": 7}) for what in ("end", "accept", "undo"))
     clock.now += 1
-    assert store.record(begun, "ended", {"id": 7}, Role.VIEW, {"kind": "x"}) == begun.begun
+    assert store.record(ACCOUNT, "ended", {"id": 7}, Role.VIEW, {"kind": "x"}, begun) == begun
     store.strike(refused)
     assert [(one.id, one.at, one.what, one.role, one.undo) for one in store.recorded()] == [
-        (broken.begun, clock.now - 1, "began to undo", None, None),
-        (begun.begun, clock.now, "ended", Role.VIEW, {"kind": "x"}),
+        (broken, clock.now - 1, "began to undo", None, None),
+        (begun, clock.now, "ended", Role.VIEW, {"kind": "x"}),
     ]
 
 

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from hushlist import __version__
-from hushlist.extensions.dashboard.api_description import InputError, checked, openapi, whole_numbers
+from hushlist.core.routes import InputError, Parameter, Text, Whole, values_of, whole_numbers
+from hushlist.extensions.dashboard.admin_api import ACTIONS
+from hushlist.extensions.dashboard.api_description import openapi
 from unit.rows import each_row
 
-#: the document, with an operation or a schema a line, and with no answer but the good one
+#: the document, with a path or a schema a line, and with no answer but the good one
 PUBLISHED = Path(__file__).with_name("openapi.json")
 ERRORS = {"400", "401", "403", "404", "413", "415", "429", "503"}
 ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
 
 
 def document() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(openapi("https://h.example")))
+    found: dict[str, Any] = json.loads(json.dumps(openapi(ACTIONS, "https://h.example")))
     for operations in found["paths"].values():
         for operation in operations.values():
             answers = {status: operation["responses"].pop(status) for status in ERRORS}
@@ -33,12 +35,12 @@ def test_the_document_is_as_it_was_published() -> None:
     assert document() == {**published, "info": {"title": "Hushlist", "version": __version__}}
 
 
-TAKES: dict[str, dict[str, Any]] = {
-    "name": {"type": "string", "minLength": 1, "maxLength": 3, "description": "whose it is"},
-    "minutes": {"type": "integer", "minimum": 2, "maximum": 60, "description": "how long", "default": 5},
-    "what": {"type": "string", "enum": ["host", "url"], "description": "what it is", "default": "url"},
-    "id": {"type": "string", "maxLength": 9, "pattern": "[0-9]*", "description": "its id", "default": ""},
-}
+TAKES = (
+    Parameter("name", Text("whose it is", 3, 1), None),
+    Parameter("minutes", Whole("how long", 60, 2), 5),
+    Parameter("what", Text("what it is", choices=("host", "url")), "url"),
+    Parameter("id", Text("its id", 9, pattern="[0-9]*"), ""),
+)
 GIVEN = {"name": "a", "minutes": 5, "what": "url", "id": ""}
 
 
@@ -54,7 +56,7 @@ GIVEN = {"name": "a", "minutes": 5, "what": "url", "id": ""}
     ],
 )
 def test_what_is_as_it_has_to_be_is_taken(given: dict[str, object]) -> None:
-    assert checked(TAKES, {"name": "a", **given}) == {**GIVEN, **given}
+    assert values_of(TAKES, {"name": "a", **given}) == {**GIVEN, **given}
 
 
 @each_row(
@@ -78,16 +80,16 @@ def test_what_is_as_it_has_to_be_is_taken(given: dict[str, object]) -> None:
 )
 def test_what_is_not_is_an_error_that_says_what_it_has_to_be(given: dict[str, object], why: str) -> None:
     with pytest.raises(InputError) as caught:
-        checked(TAKES, {"name": "a", **given})
+        values_of(TAKES, {"name": "a", **given})
     assert str(caught.value) == why
 
 
 def test_what_is_missing_is_an_error_and_a_whole_float_is_a_whole_number() -> None:
     with pytest.raises(InputError, match=r"^'name' is missing: whose it is$"):
-        checked(TAKES, {})
+        values_of(TAKES, {})
     with pytest.raises(InputError, match=r"^'x' is unknown \(known: nothing\)$"):
-        checked({}, {"x": 1})
-    minutes = checked(TAKES, {"name": "a", "minutes": 7.0})["minutes"]
+        values_of((), {"x": 1})
+    minutes = values_of(TAKES, {"name": "a", "minutes": 7.0})["minutes"]
     assert (minutes, type(minutes)) == (7, int)
 
 

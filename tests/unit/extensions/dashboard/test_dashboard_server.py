@@ -19,7 +19,7 @@ from mitmproxy.test import taddons
 
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.proxy_settings import FailureCause
-from hushlist.extensions.dashboard import dashboard_server
+from hushlist.extensions.dashboard import dashboard_data, dashboard_server
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import TEXTS, live_texts
 from support.flows import flow_of
@@ -300,12 +300,12 @@ def test_what_is_decided_while_an_answer_is_made_is_in_one_answer(
     decide(hushlist, "http://blocked.example/1")
     asking = [lambda: decide(hushlist, "http://blocked.example/2")]
 
-    def requests_of(*_: object) -> list[object]:
+    def waiting(*_: object) -> list[object]:
         while asking:
             asking.pop()()
         return []
 
-    monkeypatch.setattr(dashboard_server, "requests_of", requests_of)
+    monkeypatch.setattr(dashboard_data, "waiting", waiting)
     first = data(hushlist)
     second = data(hushlist, f"?since={first['last']}&of={first['of']}")
     assert [one["url"][-1] for answer in (first, second) for one in answer["decisions"]] == ["1", "2"]
@@ -372,7 +372,7 @@ def test_pages_that_wait_for_a_database_keep_nothing_else_waiting(
 ) -> None:
     use()
     is_over = threading.Event()
-    monkeypatch.setattr(dashboard_server, "requests_of", lambda *_: is_over.wait(30) and [])
+    monkeypatch.setattr(dashboard_data, "waiting", lambda *_: is_over.wait(30) and [])
 
     async def watch() -> str:
         flows = [flow_of(f"http://{dashboard_server.HOST}/data", **DATA) for _ in range(40)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hushlist.extensions.dashboard.admin_store import ActionError
+from hushlist.core.routes import ActionError
 from hushlist.extensions.dashboard.rule_edits import rule_text, with_rule, without_rule, written_rules
 from unit.rows import each_row
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from hushlist.core.routes import Action
 from hushlist.core.url.request import LONGEST_TARGET
-from hushlist.extensions.dashboard.admin_api import LONGEST_BODY
-from hushlist.extensions.dashboard.api_description import BASE, CALLS, ApiCall
+from hushlist.extensions.dashboard.admin_api import ACTIONS, LONGEST_BODY
+from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from unit.extensions.dashboard.test_admin_api import DOCUMENT, Browser, browser, manager, use
 
@@ -28,7 +29,7 @@ _PATHS = {
 }
 SCHEMA = schemathesis.openapi.from_dict({**DOCUMENT, "paths": _PATHS})
 #: those that take something, but for signing in, where wrong tries are limited
-TAKING = [call for call in CALLS if call.takes and call.does != "sign_in"]
+TAKING = [call for call in ACTIONS if call.takes and call.name != "sign_in"]
 #: what fits the document may still not be possible
 LEFT_OUT = schemathesis.checks.CHECKS.get_by_names(["positive_data_acceptance"])
 
@@ -38,7 +39,7 @@ LEFT_OUT = schemathesis.checks.CHECKS.get_by_names(["positive_data_acceptance"])
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_is_sent_is_answered_as_described(
-    manager: Browser, call: ApiCall, mode: schemathesis.GenerationMode, data: st.DataObject
+    manager: Browser, call: Action, mode: schemathesis.GenerationMode, data: st.DataObject
 ) -> None:
     case = data.draw(SCHEMA[call.path][call.method].as_strategy(mode))
     sent = requests.Request(**case.as_transport_kwargs(base_url=f"http://{HOST}{BASE}")).prepare()

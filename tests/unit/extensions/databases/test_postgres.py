@@ -20,7 +20,7 @@ import pytest
 import hushlist
 from e2e.proxy import CHECKOUT
 from hushlist.core.policy.proxy_settings import LoggedRequests, LogSettings
-from hushlist.extensions.dashboard.admin_keys import Role
+from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.databases import postgres as module
 from hushlist.extensions.databases.postgres import (
@@ -594,7 +594,7 @@ def _use_all(place: PostgresAddress, folder: Path) -> None:
         token = admins.make_bearer("a program", Role.VIEW, 60.0, by="x")
         account = admins.bearer(token, PUPIL)
         assert account is not None
-        admins.record(admins.begin(account, "test", {}), "test", {})
+        admins.record(account, "test", {}, begun=admins.begin(account, "test", {}))
         assert not admins.try_sign_in("eve", PUPIL, "", lambda: False, is_near=False)
         admins.know_device("eve", PUPIL, "")
         assert admins.revoke_bearer("a program")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.core.errors import one_line
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock import access_requests
 from hushlist.extensions.unblock.access_requests import (
@@ -24,7 +25,6 @@ from hushlist.extensions.unblock.access_requests import (
     AskedTooOftenError,
     RequestState,
     UnansweredError,
-    one_line,
 )
 from hushlist.extensions.unblock.overrides import MOST_GRANTS, Overrides
 from hushlist.extensions.unblock.store import StoreError, open_store

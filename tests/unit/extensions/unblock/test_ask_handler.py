@@ -20,7 +20,8 @@ from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.extensions.unblock import default_path, unblock_handler
 from hushlist.extensions.unblock.access_requests import MOST_WAITING_OF_CLIENT, PATIENCE, REST, AccessRequest
-from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of, requests_of
+from hushlist.extensions.unblock.actions import waiting
+from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of
 from hushlist.extensions.unblock.credentials import LIFETIME
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.store import StoreError
@@ -313,7 +314,7 @@ def test_a_store_that_fails_keeps_the_site_blocked(
     assert response.status_code == 403
     assert "That did not work." in (response.text or "")
     monkeypatch.setattr(hushlist.runtime.overrides, "requests", fail)
-    assert requests_of(hushlist.runtime, Privacy()) == []
+    assert waiting(hushlist.runtime.overrides, Privacy()) == []
 
 
 def test_an_address_that_is_too_long_cannot_be_asked_for(pupil: Person, parent: Overrides) -> None:

@@ -1,6 +1,6 @@
 """What a version of a list that is held back would change: lines that are new, and lines that would be gone.
 
-    python -m hushlist.extensions.dashboard.held_changes NEW [OLD]
+    python -m hushlist.extensions.subscriptions.held_changes NEW [OLD]
 
 compares two versions in a process of the lowest priority, since the proxy's decides requests, and prints one JSON
 object. It reads a part of all lines at a time, and is ended after a while.
@@ -20,9 +20,9 @@ from threading import Lock
 from typing import NamedTuple
 
 from hushlist.core.lists.line_differences import differing_lines
+from hushlist.core.routes import ActionError
 from hushlist.core.system.files import LONGEST_WHOLE, open_regular, reason_of
 from hushlist.core.system.package_code import path_to_package
-from hushlist.extensions.dashboard.admin_store import ActionError
 
 #: lines of each side of a difference that are shown, and characters of each
 SHOWN, _LONGEST = 200, 200

@@ -12,20 +12,22 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from hushlist.core.errors import UrlError, without_user
+from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import UrlError
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
+from hushlist.core.routes import ActionError
 from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.dashboard.admin_store import ActionError
 from hushlist.extensions.journal.log_identifiers import pseudonyms, read_key
 from hushlist.extensions.journal.log_record import Privacy, who, without_query
-from hushlist.extensions.unblock.access_requests import AccessRequest
-from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.journal.log_writer import LogWriter
 
 #: keys of an answer whose values are about clients; others, as sessions, are about administrators
 _ABOUT_CLIENTS = ("grants", "blocks", "codes", "result", "detail")
+#: ``queries`` and ``clients`` of a policy that keeps all
+KEPT = ("keep", "keep")
 #: what is shown of a client where the log has none
 SOMEBODY = "somebody"
 
@@ -90,38 +92,33 @@ def shown_client(client: str, privacy: Privacy) -> str:
     return shown or SOMEBODY
 
 
-def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
-    """A request for access in plain types, with what may be shown of who asks, and for which URL.
+def privacy_of(engine: Engine | None, journal: LogWriter | None) -> Privacy:
+    """The log's limits on what may be shown; no limits if the policy has no log. May read the disk."""
+    settings = None if engine is None else engine.policy.log
+    if settings is None:
+        return Privacy()
+    if journal is not None:
+        return journal.privacy()
+    clients = LoggedClients.DROP if settings.clients is LoggedClients.PSEUDONYM else settings.clients
+    return Privacy(settings.queries, clients)
 
-    Where its page has said that who answers sees who asks, that is shown.
-    """
-    url, asker = str(without_user(found.url)), Privacy() if found.is_named else privacy
-    return {
-        "id": found.id,
-        "client": who("client", found.address, asker),
-        "user": who("user", found.user, asker),
-        "group": found.group,
-        "host": found.host,
-        "url": without_query(url, privacy),
-        "category": found.category,
-        "reason": found.reason,
-        "asked": found.asked,
-        "until": found.until,
-        "times": found.times,
-        "state": found.state.value,
-    }
+
+def clients_shown(engine: Engine | None) -> LoggedClients:
+    """What the policy says of clients; as ``privacy_of``, which may have no pseudonyms, but at once."""
+    settings = None if engine is None else engine.policy.log
+    return LoggedClients.KEEP if settings is None else settings.clients
 
 
 # -- for commands, which may know no policy ----------------------------------------------------------------------------
 
 
-def privacy_beside(overrides: Overrides | None, policy: Policy | None, state: Path) -> Privacy:
+def privacy_beside(shown: tuple[str, str], policy: Policy | None, state: Path) -> Privacy:
     """What may be shown by the policy that the proxies of a store use, and by another one; the stricter of both.
 
-    ``state`` is the folder with the key of the pseudonyms: without it, clients have no name.
+    ``shown`` is what ``shown_by`` says of the first. ``state`` is the folder with the key of the pseudonyms:
+    without it, clients have no name.
     """
-    said = [("keep", "keep"), ("keep", "keep") if overrides is None else overrides.shown()]
-    said += [shown_by(policy)] if policy is not None else []
+    said = [shown, *([] if policy is None else [shown_by(policy)])]
     queries = _strictest(LoggedQueries, [one for one, _ in said])
     clients = _strictest(LoggedClients, [one for _, one in said])
     key = None
@@ -134,7 +131,7 @@ def privacy_beside(overrides: Overrides | None, policy: Policy | None, state: Pa
 
 def shown_by(policy: Policy) -> tuple[str, str]:
     """A policy's ``queries`` and ``clients``: without a log, everything is shown."""
-    return ("keep", "keep") if policy.log is None else (policy.log.queries.value, policy.log.clients.value)
+    return KEPT if policy.log is None else (policy.log.queries.value, policy.log.clients.value)
 
 
 _Kept = TypeVar("_Kept", bound=StrEnum)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hushlist.extensions.dashboard import held_changes
-from hushlist.extensions.dashboard.admin_store import ActionError
-from hushlist.extensions.dashboard.held_changes import SHOWN, HeldChange, HeldChanges, compare
+from hushlist.core.routes import ActionError
+from hushlist.extensions.subscriptions import held_changes
+from hushlist.extensions.subscriptions.held_changes import SHOWN, HeldChange, HeldChanges, compare
 
 
 def version(folder: Path, name: str, *lines: str) -> Path:

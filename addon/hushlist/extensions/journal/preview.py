@@ -1,0 +1,106 @@
+"""What a rule would have covered in the last week, for administrators who are about to make it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from hushlist.core.decide.decision import STOPPING
+from hushlist.core.lists.patterns import canonical_target, parse_expression
+from hushlist.core.policy.groups import address_text
+from hushlist.core.routes import EVERYBODY, Action, ActionError, ForWhom, Order, Role, Scope, Target, usable
+from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.parts import as_typed
+from hushlist.extensions.journal.log_database import LogFilters, newest_records
+from hushlist.extensions.journal.log_record import Privacy, shown_record, time_text, who
+from hushlist.extensions.journal.log_writer import LogWriter
+
+#: most records of the log that a preview reads, and how old they may be
+MOST_PREVIEWED = 10_000
+_WEEK = timedelta(days=7)
+#: addresses that it shows
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedAddress:
+    url: str
+    action: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    #: how many it would have covered, and how many of these would have been decided otherwise
+    requests: int
+    changed: int
+    #: whether the log has no older ones
+    is_all: bool
+    clients: int
+    actions: Mapping[str, int]
+    addresses: list[PreviewedAddress]
+
+
+def preview(
+    journal: LogWriter | None,
+    privacy: Privacy,
+    scope: Scope,
+    target: Target,
+    action: Order = "block",
+    client: ForWhom = EVERYBODY,
+) -> Preview:
+    """What it would have changed in the last week.
+
+    Of the newest records of the log.
+    """
+    if journal is None:
+        raise ActionError("the policy keeps no log, so nothing tells what was asked for")
+    kind, _, name = client.partition(":")
+    since = time_text((datetime.now(UTC) - _WEEK).timestamp())
+    with usable():
+        filters, page = _filters(scope, target)
+    if kind == "user":
+        filters = replace(filters, users=_spellings("user", name, privacy))
+    elif client != EVERYBODY and kind != "group":
+        filters = replace(filters, clients=_spellings("client", address_text(client), privacy))
+    records = newest_records(journal.place, replace(filters, since=since), MOST_PREVIEWED)
+    fitting = [
+        one
+        for one in records
+        if (not page or _is_below(str(one.get("url", "")), page)) and (kind != "group" or one.get("group") == name)
+    ]
+    shown = (shown_record(one, privacy) for one in fitting)
+    addresses = Counter((str(one.get("url", "")), str(one.get("action", ""))) for one in shown)
+    return Preview(
+        requests=len(fitting),
+        changed=sum((one.get("action") in STOPPING) is (action == "allow") for one in fitting),
+        is_all=len(records) < MOST_PREVIEWED,
+        clients=len({(one.get("client"), one.get("user")) for one in fitting}),
+        actions=Counter(str(one.get("action", "")) for one in fitting),
+        addresses=[PreviewedAddress(*key, number) for key, number in addresses.most_common(_SHOWN)],
+    )
+
+
+def _filters(scope: str, target: str) -> tuple[LogFilters, str]:
+    """What the log can tell of a target, and the expression of a page, which it cannot."""
+    typed = as_typed(target).decode("utf-8", "surrogateescape")
+    if scope == "category":
+        return LogFilters(category=parse_hrn(typed)), ""
+    page = "" if scope == "host" else str(parse_expression(typed))
+    return LogFilters(host=page.partition("/")[0] or canonical_target("host", target)), page
+
+
+def _spellings(key: str, name: str, privacy: Privacy) -> tuple[str, ...]:
+    """A name, and what the log may have in its place."""
+    return tuple(filter(None, (name, who(key, name, privacy))))
+
+
+def _is_below(url: str, page: str) -> bool:
+    """Whether a canonical URL is that of an expression, or below it."""
+    rest = url.partition("://")[2]
+    return rest == page or rest.startswith(page if page.endswith("/") else (f"{page}/", f"{page}?"))
+
+
+ACTIONS = (Action("GET", "/preview", Role.VIEW, preview),)

@@ -1,0 +1,177 @@
+"""What administrators do at the live page with the lists that are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import time
+from typing import Annotated
+
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.routes import Action, ActionError, Done, MissingError, Role, Text
+from hushlist.core.system.files import reason_of
+from hushlist.extensions.subscriptions.held_changes import HeldChanges
+from hushlist.extensions.subscriptions.list_store import Version
+from hushlist.extensions.subscriptions.subscription import SubscribedList
+
+ListUrl = Annotated[str, Text("the list's url", 8192, 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStatus:
+    digest: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStatus:
+    """A list that is fetched; times are in seconds since 1970."""
+
+    url: str
+    title: str | None
+    layer: str | None
+    checked: float | None
+    next_try: float | None
+    fault: str | None
+    #: the digest of the version that is held back, and why it is
+    held: str | None
+    versions: list[VersionStatus]
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    lists: list[SubscriptionStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What would change with the version of a list that is held back: lines that are new, and that would be gone."""
+
+    url: str
+    digest: str
+    added: int
+    removed: int
+    reasons: list[str]
+    added_lines: list[str]
+    removed_lines: list[str]
+
+
+def lists(policy: Policy) -> Subscriptions:
+    """The lists that are fetched."""
+    return Subscriptions([_status_of(own) for own in policy.subscribed])
+
+
+def held_back(policy: Policy, held_changes: HeldChanges, url: ListUrl) -> Held:
+    """What a held back version changes."""
+    own = _list_of(policy, url)
+    held, current = own.store.held(), own.store.current()
+    if held is None:
+        raise MissingError("no version of it is held back")
+    change = held_changes.between(None if current is None else current.path, held)
+    return Held(url, held.stem, reasons=list(own.store.state().reasons), **change._asdict())
+
+
+def update_list(policy: Policy, url: ListUrl) -> Done[SubscriptionStatus]:
+    """Fetch a list now.
+
+    The proxy fetches it within seconds.
+    """
+    own = _list_of(policy, url)
+    with _locked(own):
+        if own.subscription.prefixes is not None and not own.store.state().is_due(time()):
+            raise ActionError("its server says when it may be asked again, and nobody asks before")
+        own.store.note(next_try=0.0)
+    return Done(_status_of(own), detail={"url": url})
+
+
+def accept_list(
+    policy: Policy,
+    url: ListUrl,
+    digest: Annotated[str, Text("the version that was looked at", 64, pattern="^[0-9a-f]{64}$")],
+) -> Done[SubscriptionStatus]:
+    """Put the held back version into force."""
+    own = _list_of(policy, url)
+    with _locked(own):
+        held = own.store.held()
+        if held is None or held.stem != digest:
+            raise MissingError("no such version of it is held back any more")
+        before = own.store.current()
+        own.store.accept()
+    return _changed("accepted", own, digest, before)
+
+
+def roll_back_list(policy: Policy, url: ListUrl) -> Done[SubscriptionStatus]:
+    """Go back to the version before.
+
+    The version that was in force is held back from then on.
+    """
+    own = _list_of(policy, url)
+    with _locked(own):
+        before, version = own.store.current(), own.store.roll_back()
+    if version is None:
+        raise MissingError("there is no version before the one in force")
+    return _changed("rolled back", own, version.digest, before)
+
+
+def _changed(kind: str, own: SubscribedList, digest: str, before: Version | None) -> Done[SubscriptionStatus]:
+    detail = {"url": own.subscription.url, "digest": digest}
+    undo = {"kind": kind, **detail, "before": None if before is None else before.digest}
+    return Done(_status_of(own), undo, Role.MANAGE, detail)
+
+
+def change_back(policy: Policy, how: Mapping[str, object]) -> None:
+    own, is_back = _list_of(policy, str(how["url"])), how["kind"] == "rolled back"
+    with _locked(own):
+        current, *kept = [version.digest for version in own.store.versions()] or [""]
+        if current != how["digest"]:
+            raise MissingError("another version of the list is in force by now")
+        if is_back:
+            held = own.store.held()
+            kept = [] if held is None else [held.stem]
+        if kept[:1] != [how.get("before")]:
+            raise MissingError("there is no version to go back to")
+        change = own.store.accept if is_back else own.store.roll_back
+        change()
+
+
+def _list_of(policy: Policy, url: str) -> SubscribedList:
+    own = next((own for own in policy.subscribed if own.subscription.url == url), None)
+    if own is None:
+        raise MissingError("the policy fetches no such list")
+    return own
+
+
+@contextmanager
+def _locked(own: SubscribedList) -> Iterator[None]:
+    try:
+        with own.store.locked():
+            yield
+    except OSError as error:
+        raise ActionError(f"the list cannot be changed: {reason_of(error)}") from error
+
+
+def _status_of(own: SubscribedList) -> SubscriptionStatus:
+    state, held = own.store.state(), own.store.held()
+    return SubscriptionStatus(
+        url=own.subscription.url,
+        title=own.defaults.title,
+        layer=own.defaults.layer,
+        checked=state.checked or None,
+        next_try=state.next_try or None,
+        fault=state.fault or None,
+        held=None if held is None else held.stem,
+        versions=[VersionStatus(one.digest, one.since) for one in own.store.versions()],
+        reasons=list(state.reasons) if state.held else [],
+    )
+
+
+ACTIONS = (
+    Action("GET", "/lists", Role.VIEW, lists),
+    Action("POST", "/lists/update", Role.MANAGE, update_list, "asked for an update"),
+    Action("GET", "/lists/held", Role.VIEW, held_back),
+    Action("POST", "/lists/accept", Role.MANAGE, accept_list, "accepted a list"),
+    Action("POST", "/lists/rollback", Role.MANAGE, roll_back_list, "rolled a list back"),
+)
+UNDOINGS = {"accepted": change_back, "rolled back": change_back}
