@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from documentation import ROOT, SERVICE, blocks
-from hushlist.cli import _COMMANDS as COMMANDS
+from hushlist.cli import _all_commands
 from unit.rows import each_row
 
 FOLDER = ROOT / "examples" / "service"
@@ -89,7 +89,7 @@ def test_the_guide_has_every_file_and_its_commands_are_such_that_a_shell_takes_t
     for block in commands:
         subprocess.run(["bash", "-n"], input=block, text=True, check=True)
     asked = set(re.findall(r"hushlist ([a-z]+) ", "\n".join(commands))) - {"env"}
-    assert asked <= {name for names in COMMANDS.values() for name in names}
+    assert asked <= {name for row in _all_commands() for name in row.names}
 
 
 def hardening(unit: Path) -> str:

@@ -11,44 +11,36 @@ import re
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 
 from hushlist import __version__
-from hushlist.cli.common import BAD, Parser, add_choice, complain, complain_of
+from hushlist.cli.common import BAD, Parser, add_choice, complain, complain_of, remark
 from hushlist.core.errors import HushlistError, SourceError
+from hushlist.core.extension import (
+    COMMAND_GROUPS,
+    Command,
+    ExtensionError,
+    built_in,
+    extension_named,
+    foreign_names,
+    load,
+)
+from hushlist.tools import TOOL_COMMANDS
 
-#: module of this package -> its commands, in the order of the help: what people need first is on top. Only the
-#: requested command's module is imported, so that canonicalizing a URL costs neither a database nor a policy.
-_COMMANDS = {
-    "policy_commands": ("check", "explain", "compile"),
-    "helper_command": ("helper",),
-    "init_command": ("init",),
-    "import_command": ("import",),
-    "operation.update_command": ("update", "lists"),
-    "operation.log_command": ("log",),
-    "operation.doctor_command": ("doctor",),
-    "operation.override_command": ("override",),
-    "operation.admin_command": ("admin",),
-    "operation.fleet_commands": ("fleet", "store"),
-    "list_commands": ("lint", "diff"),
-    "audit_command": ("audit",),
-    "leak_command": ("leak",),
-    "publishing.hide_command": ("hide",),
-    "publishing.serve_command": ("serve-lists",),
-    "publishing.sign_commands": ("keypair", "sealkey", "sign", "verify"),
-    "url_commands": ("canonicalize", "expressions", "hash", "prefixes", "compare", "extract"),
-    "specification_commands": ("parse", "hrn", "conformance"),
-    "shell_commands": ("completion", "man"),
-}
-#: the first command of each group in the help -> its heading
-_GROUPS = {
-    "check": "ask a policy",
-    "log": "while the filter runs",
-    "lint": "test lists",
-    "hide": "publish lists",
-    "canonicalize": "look at URLs",
-    "completion": "set up a shell",
-}
+#: the core's commands; only the requested command's module is imported, so that canonicalizing a URL costs neither a
+#: database nor a policy
+_COMMANDS = (
+    Command(("check", "explain", "compile"), f"{__name__}.policy_commands", "ask a policy"),
+    Command(("init",), f"{__name__}.init_command", "ask a policy"),
+    Command(("log",), f"{__name__}.log_command", "while the filter runs"),
+    Command(("override",), f"{__name__}.override_command", "while the filter runs"),
+    Command(("admin",), f"{__name__}.admin_command", "while the filter runs"),
+    Command(
+        ("canonicalize", "expressions", "hash", "prefixes", "compare", "extract"),
+        f"{__name__}.url_commands",
+        "look at URLs",
+    ),
+    Command(("completion", "man"), f"{__name__}.shell_commands", "set up a shell"),
+)
 
 
 class _GroupedParser(Parser):
@@ -57,9 +49,30 @@ class _GroupedParser(Parser):
     def format_help(self) -> str:
         """The help, with a heading above each group."""
         text = super().format_help()
-        for command, heading in _GROUPS.items():
-            text = re.sub(rf"\n(?=    (?:\x1b\[[0-9;]*m)*{command}\b)", f"\n\n  {heading}:\n", text, count=1)
+        for group in COMMAND_GROUPS:
+            first = next(command.names[0] for command in _all_commands() if command.group == group)
+            text = re.sub(rf"\n(?=    (?:\x1b\[[0-9;]*m)*{first}\b)", f"\n\n  {group}:\n", text, count=1)
         return text
+
+
+@cache
+def _all_commands() -> tuple[Command, ...]:
+    """All commands, those of installed packages included, in the order of the help."""
+    rows = [*_COMMANDS, *TOOL_COMMANDS, *(row for each in built_in() for row in each.commands)]
+    for name in foreign_names():
+        try:
+            rows += extension_named(name).commands
+        except ExtensionError as error:
+            remark(f"the extension {name} brings no command: {error}")
+    return tuple(sorted(rows, key=lambda row: COMMAND_GROUPS.index(row.group)))
+
+
+def _rows_of(command: str) -> tuple[Command, ...]:
+    """The commands that share a module with one; all if there is no such command."""
+    for rows in (_COMMANDS, TOOL_COMMANDS, [row for each in built_in() for row in each.commands]):
+        if row := next((row for row in rows if command in row.names), None):
+            return (row,)
+    return tuple(row for row in _all_commands() if command in row.names) or _all_commands()
 
 
 def run() -> None:
@@ -103,6 +116,6 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hushlist {__version__}")
     parser._positionals.title = "commands, each with a help of its own"
     commands = add_choice(parser, parser_class=Parser)
-    for module in [name for name, own in _COMMANDS.items() if command in own] or _COMMANDS:
-        import_module(f"{__name__}.{module}").add_to(commands)
+    for row in _rows_of(command):
+        load(row.module).add_to(commands)
     return parser

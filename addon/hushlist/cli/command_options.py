@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, time, tzinfo
 from ipaddress import ip_address
 from pathlib import Path
 
-from hushlist.cli.common import checked, parse_number, print_warnings, remark
+from hushlist.cli.common import add_policy, checked, parse_number, parse_place, print_warnings, remark
 from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
@@ -27,6 +27,7 @@ from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.url.hashed_uri import VARIANTS
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Told
+from hushlist.extensions.databases.postgres_address import PostgresAddress
 
 
 def _address(text: str) -> str:
@@ -236,3 +237,35 @@ def add_key_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-file", type=Path, metavar="FILE", help="what the hashes stand for, as 'hushlist hide' wrote it"
     )
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the options for what the proxies share: a policy has its database, and the time zone of what is printed."""
+    add_policy(
+        parser, "the proxies' policy: its database, if it names one, and its time zone (default: those of this machine)"
+    )
+    parser.add_argument(
+        "--store",
+        type=parse_place,
+        metavar="FILE",
+        help="the file that the proxies share, or the postgresql:// address of their database, in place of the "
+        "policy's (default: this user's file)",
+    )
+
+
+def store_of(
+    arguments: argparse.Namespace, default: Callable[[], Path], *, may_be_new: bool = False
+) -> Path | PostgresAddress:
+    """Where the proxies keep what they share.
+
+    Raises:
+        SourceError: the policy cannot be read.
+        StoreError: the file that the arguments name is not there, and may not be new.
+    """
+    from hushlist.extensions.unblock.store import StoreError  # only these commands need a database
+
+    place: Path | PostgresAddress | None = arguments.store
+    if isinstance(place, Path) and not may_be_new and not place.exists():
+        raise StoreError(place, "there is no such file")
+    policy = policy_of(arguments) if place is None else None
+    return place or (policy and policy.store) or default()

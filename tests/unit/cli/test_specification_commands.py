@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.cli import specification_commands
-from hushlist.cli.specification_commands import vectors
 from hushlist.core.url.comparison import PROFILES
+from hushlist.tools.reference import specification_commands
+from hushlist.tools.reference.specification_commands import vectors
 from unit.cli.running import Run
 from unit.rows import each_row
 

@@ -6,7 +6,7 @@ import argparse
 from functools import cache, partial
 from itertools import chain
 
-from hushlist.cli.operation.log_command import parse_past_moment
+from hushlist.cli.log_command import parse_past_moment
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import address_text
 from hushlist.core.url.hrn import parse_hrn

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, ListFormat
+from hushlist.core.extension import ListFormat
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.popular_domains import read_popular
 from hushlist.core.match.public_suffixes import parse_public_suffixes

@@ -20,7 +20,9 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.errors import Problem, SourceError
+from hushlist.core.extension import load
 from hushlist.core.lists.hash_lists import seal_in_head
+from hushlist.core.lists.list_formats import CORE_FORMATS
 from hushlist.core.lists.list_source import LONGEST_LINE, ListedProblem, ProblemReport
 from hushlist.core.lists.patterns import of_hosts
 from hushlist.core.match.overbroad import breadth_test
@@ -28,12 +30,9 @@ from hushlist.core.match.rule import Rule, RuleBlock, each_rule
 from hushlist.core.match.rule_collector import MOST_PARTS, CollectedPart, RunCollector
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.system.files import check_length, open_regular, reason_of
-from hushlist.extensions.adblock.conditions import Conditions
 
 #: octets of a source that one process reads at a time
 PIECE = 1 << 21
-#: readers of lists in which a rule for a host is a filter
-ADBLOCK_READERS = ("read_adblock", "read_adblock_hosts", "read_adblock_dns")
 #: with fewer octets than this in all lists, starting other processes takes longer than it saves
 FEW = 1 << 21
 
@@ -109,14 +108,15 @@ def chunk_list(file: ListFile) -> ChunkedList:
         report.warn(0, "list", file.doubt)
     digest = hashlib.sha256()
     chunks: list[Chunk] = []
-    longest, end, conditions = file.format.longest, 0, Conditions()
+    longest, end = file.format.longest, 0
+    conditions = load(file.format.conditions)() if file.format.conditions else None
     try:
         with open_regular(file.read_from, longest) as stream:
             for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, digest.update):
-                if not chunks and file.defaults.seal is None and file.format.reader == "read_sha256":
+                if not chunks and file.defaults.seal is None and file.format == CORE_FORMATS["sha256"]:
                     file = replace(file, defaults=replace(file.defaults, seal=seal_in_head(octets)))
-                chunks.append(Chunk(start, len(octets), line, conditions.open))
-                if file.format.reader in ADBLOCK_READERS:
+                chunks.append(Chunk(start, len(octets), line, () if conditions is None else conditions.open))
+                if conditions is not None:
                     conditions.read(octets)
                 check_length(end, longest, file.path)  # the file may grow
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
@@ -181,7 +181,7 @@ class LoadedChunk(NamedTuple):
         defaults, form = self.file.defaults, self.file.format
         blocks = form.read_blocks(self.octets, defaults, self.report)
         # the reader of YAML sees to "covers" itself, since a list's own head may say it, too
-        return of_hosts(blocks, self.report) if defaults.covers is not None and form.reader != "read_yaml" else blocks
+        return of_hosts(blocks, self.report) if defaults.covers is not None and not form.is_document else blocks
 
 
 def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
@@ -255,7 +255,7 @@ def collect_rules(
 
     ``popular`` are domains that no rule may cover.
     """
-    is_of_filters = chunk.file.format.reader in ADBLOCK_READERS
+    is_of_filters = bool(chunk.file.format.conditions)
     collector = RunCollector(chunk.number, chunk.file.defaults.layer or "", is_of_filters=is_of_filters)
     breadth = breadth_test(popular)
     collector.add(rules, breadth.suspects)

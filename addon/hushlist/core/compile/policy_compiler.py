@@ -249,10 +249,10 @@ def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> 
     """
     for at, chunked in enumerate(lists):
         file, report = chunked.file, chunked.report
-        if not chunked.length and not report.errors and file.path.name not in FOLDERS["squidguard"]:
+        if not chunked.length and not report.errors and not any(file.path.name in names for names in FOLDERS.values()):
             report.warn(0, "list", "it is empty")
         is_empty = report.left_out > 0 and at not in with_rules
-        if is_empty and file.format.reader != "read_squidguard_expressions":
+        if is_empty and not file.format.may_be_empty:
             report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from hushlist.core.extension import load
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, blocks
 from hushlist.core.lists.patterns import is_sinkhole
@@ -19,23 +21,22 @@ from hushlist.core.system.files import open_regular
 
 #: octets from which a format is told
 HEAD = 1 << 16
-_ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?=[^:]*:[^:]*:)[0-9A-Fa-f:.]{2,45}"
-#: format -> its entries; the first that fits an entry is counted
-_ENTRIES = {
-    "hashed-uris": re.compile(r"(?i:hashed):\S+"),
-    "sha256": re.compile(r"(?:[0-9A-Fa-f]{2}){4,32}|seal:\s*[0-9a-f]{16}"),
-    "addresses": re.compile(rf"(?:{_ADDRESS})(?:/[0-9]{{1,3}}|\s*-\s*(?:{_ADDRESS}))?"),
-    "dnsmasq": re.compile(r"(?:address|server|local)=/.*"),
-    "rpz": re.compile(r"\$(?:ORIGIN|TTL)\s.*|\S+\s+(?:[0-9]+[smhdw]?\s+)?(?:IN\s+)?(?:CNAME|SOA|NS|A|AAAA)\s.*", re.I),
-    "adblock": re.compile(r"\|\|.*|@@.*|\|https?:.*|!.*|[^#]*#@?[$%?]{0,2}#.*", re.I),
-    "csv": re.compile(r"\"[^\"]*\"(?:,.*)?|(?![A-Za-z][A-Za-z0-9+.-]*://)[^,/\s]*,.*"),
-    "urls": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+|[^\s/@,|^*$!#][^\s/@,|^*$!#.]*+\.[^\s/@,|^*$!#]++/\S*"),
-    "domains": re.compile(r"\.?(?:\*\.)?[\w-]+(?:(?>\.[\w-]+))++\.?"),
-}
 #: formats that take the entries of the others, which are names and addresses
 _WIDER = ("urls", "domains", "addresses")
 _COMMENT = re.compile(r"\s*(?:#(?:[\s#].*)?|;.*)?")
-_ADBLOCK_HEAD = re.compile(r"\s*(?:\[Adblock|!\s)", re.IGNORECASE)
+
+
+@cache
+def _entries() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Formats and their entries; the first that fits an entry is counted, and wider ones come last."""
+    names = [name for name, form in FORMATS.items() if form.entry]
+    ordered = sorted(names, key=lambda name: name in ("urls", "domains"))
+    return tuple((name, re.compile(FORMATS[name].entry)) for name in ordered)
+
+
+@cache
+def _heads() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(form.head)) for name, form in FORMATS.items() if form.head)
 
 
 class Detected(NamedTuple):
@@ -58,11 +59,8 @@ def detect_format(path: Path, form: str | None = None) -> Detected:
     text = whole.decode(errors="replace").replace("\ufeff", "").replace("\u200b", "")
     if form is None:
         form = format_of_text(text)
-    if form in ("adblock", "adblock-hosts"):
-        from hushlist.extensions.adblock.adblock_language import language_of  # most policies start faster without it
-
-        return Detected(*language_of(text, form))
-    return Detected(form)
+    dialect = "" if form is None else FORMATS[form].dialect
+    return Detected(*load(dialect)(text, form)) if dialect else Detected(form)
 
 
 def read_untold(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -82,8 +80,8 @@ def format_of_text(text: str) -> str | None:
     """
     if "\0" in text:
         return None
-    if _ADBLOCK_HEAD.match(text):
-        return "adblock"
+    if (headed := next((name for name, head in _heads() if head.match(text)), None)) is not None:
+        return headed
     lines = (line.strip() for line in text.splitlines() if not _COMMENT.fullmatch(line))
     counts = Counter(map(_format_of_entry, lines))
     total = counts.total()
@@ -99,4 +97,4 @@ def _format_of_entry(line: str) -> str | None:
     address, *names = entry.split(maxsplit=2)
     if names and names[0] != "-" and (address == "0" or is_sinkhole(address) is not None):
         return "hosts"
-    return next((form for form, pattern in _ENTRIES.items() if pattern.fullmatch(entry)), None)
+    return next((form for form, pattern in _entries() if pattern.fullmatch(entry)), None)

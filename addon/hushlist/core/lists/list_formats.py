@@ -2,91 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
-from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.match.rule import Rule, RuleBlock, each_rule
-from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE
+from hushlist.core.extension import Extension, ListFormat, built_in
 
-#: octets of a source -> its rules in the order of their lines, one by one or many at once, with errors and warnings in
-#: the report; the report is complete after the last rule
-ListReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
-
-
-class ListFormat(NamedTuple):
-    """How to read a list. Its module is imported when a list is read."""
-
-    #: a module below ``hushlist``, and the function of it that reads
-    module: str
-    reader: str
-    #: whether lines do not depend on each other, so that a source can be cut into chunks of lines; each chunk has its
-    #: own report, which knows its first line
-    is_by_line: bool
-
-    def read_blocks(self, octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
-        """The rules of a source, many at once where that is possible."""
-        reader: ListReader = getattr(import_module(f"hushlist.{self.module}"), self.reader)
-        return reader(octets, defaults, report)
-
-    def read(self, octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
-        """The same rules, one by one."""
-        return each_rule(self.read_blocks(octets, defaults, report))
-
-    @property
-    def longest(self) -> int:
-        """The most octets that a source may have."""
-        if self.is_by_line:
-            return LONGEST_LIST
-        return LONGEST_DOCUMENT if self.reader == "read_yaml" else LONGEST_WHOLE
-
-
-_SQUIDGUARD = "extensions.formats.squidguard_lists"
-FORMATS: dict[str, ListFormat] = {
-    "yaml": ListFormat("core.lists.yaml_rules", "read_yaml", is_by_line=False),
-    "hashed-uris": ListFormat("core.lists.hash_lists", "read_hashed_uris", is_by_line=True),
-    "domains": ListFormat("core.lists.plain_lists", "read_domains", is_by_line=True),
-    "hosts": ListFormat("core.lists.plain_lists", "read_hosts", is_by_line=True),
-    "urls": ListFormat("core.lists.plain_lists", "read_urls", is_by_line=True),
-    "squidguard-urls": ListFormat(_SQUIDGUARD, "read_squidguard_urls", is_by_line=True),
-    "dnsmasq": ListFormat("core.lists.plain_lists", "read_dnsmasq", is_by_line=True),
-    "rpz": ListFormat("extensions.formats.rpz", "read_rpz", is_by_line=False),
-    "adblock": ListFormat("extensions.adblock.filter_lists", "read_adblock", is_by_line=True),
-    "adblock-hosts": ListFormat("extensions.adblock.filter_lists", "read_adblock_hosts", is_by_line=True),
-    "adblock-dns": ListFormat("extensions.adblock.filter_lists", "read_adblock_dns", is_by_line=True),
-    "chromium": ListFormat("extensions.adblock.filter_lists", "read_chromium", is_by_line=True),
-    "csv": ListFormat("extensions.formats.csv_column", "read_csv", is_by_line=False),
-    "addresses": ListFormat("core.lists.plain_lists", "read_addresses", is_by_line=True),
-    "sha256": ListFormat("core.lists.hash_lists", "read_sha256", is_by_line=True),
-    "safebrowsing-raw": ListFormat("core.lists.hash_lists", "read_safebrowsing_raw", is_by_line=False),
+_PLAIN, _HASHES = "hushlist.core.lists.plain_lists", "hushlist.core.lists.hash_lists"
+_ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?=[^:]*:[^:]*:)[0-9A-Fa-f:.]{2,45}"
+#: the formats that the core reads
+CORE_FORMATS = {
+    "yaml": ListFormat(
+        "hushlist.core.lists.yaml_rules:read_yaml",
+        is_by_line=False,
+        endings=(".yaml", ".yml"),
+        can_be_sealed=True,
+        is_document=True,
+    ),
+    "hashed-uris": ListFormat(
+        f"{_HASHES}:read_hashed_uris", is_by_line=True, endings=(".hashed",), entry=r"(?i:hashed):\S+"
+    ),
+    "sha256": ListFormat(
+        f"{_HASHES}:read_sha256",
+        is_by_line=True,
+        endings=(".sha256",),
+        entry=r"(?:[0-9A-Fa-f]{2}){4,32}|seal:\s*[0-9a-f]{16}",
+        can_be_sealed=True,
+    ),
+    "safebrowsing-raw": ListFormat(f"{_HASHES}:read_safebrowsing_raw", is_by_line=False),
+    "hosts": ListFormat(f"{_PLAIN}:read_hosts", is_by_line=True, endings=(".hosts",), names=("hosts",)),
+    "addresses": ListFormat(
+        f"{_PLAIN}:read_addresses",
+        is_by_line=True,
+        endings=(".netset", ".ipset"),
+        entry=rf"(?:{_ADDRESS})(?:/[0-9]{{1,3}}|\s*-\s*(?:{_ADDRESS}))?",
+    ),
+    "dnsmasq": ListFormat(
+        f"{_PLAIN}:read_dnsmasq",
+        is_by_line=True,
+        endings=(".dnsmasq",),
+        names=("dnsmasq.conf",),
+        entry=r"(?:address|server|local)=/.*",
+    ),
+    "urls": ListFormat(
+        f"{_PLAIN}:read_urls",
+        is_by_line=True,
+        entry=r"[A-Za-z][A-Za-z0-9+.-]*://\S+|[^\s/@,|^*$!#][^\s/@,|^*$!#.]*+\.[^\s/@,|^*$!#]++/\S*",
+    ),
+    "domains": ListFormat(
+        f"{_PLAIN}:read_domains",
+        is_by_line=True,
+        names=("domains",),
+        entry=r"\.?(?:\*\.)?[\w-]+(?:(?>\.[\w-]+))++\.?",
+    ),
 }
 #: of a file whose format neither its name nor its content tells: an error
-UNTOLD = ListFormat("core.lists.format_detection", "read_untold", is_by_line=False)
-#: format of a folder -> the names of its files and their formats; any file may be missing
+UNTOLD = ListFormat("hushlist.core.lists.format_detection:read_untold", is_by_line=False)
+
+
+def list_formats(extensions: Iterable[Extension]) -> dict[str, ListFormat]:
+    """The core's formats of lists, and those of extensions, by name."""
+    return CORE_FORMATS | {name: form for each in extensions for name, form in each.list_formats.items()}
+
+
+#: the formats of a policy that names no extensions: of lists, and of folders
+FORMATS: dict[str, ListFormat] = list_formats(built_in())
 FOLDERS: Mapping[str, Mapping[str, ListFormat]] = {
-    "squidguard": {
-        "domains": ListFormat(_SQUIDGUARD, "read_squidguard_domains", is_by_line=True),
-        "urls": FORMATS["squidguard-urls"],
-        "expressions": ListFormat(_SQUIDGUARD, "read_squidguard_expressions", is_by_line=True),
-    },
+    name: files for each in built_in() for name, files in each.folder_formats.items()
 }
-_ENDINGS = {
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".hashed": "hashed-uris",
-    ".sha256": "sha256",
-    ".hosts": "hosts",
-    ".dnsmasq": "dnsmasq",
-    ".rpz": "rpz",
-    ".adblock": "adblock",
-    ".csv": "csv",
-    ".netset": "addresses",
-    ".ipset": "addresses",
-}
-_NAMES = {"domains": "domains", "urls": "squidguard-urls", "hosts": "hosts", "dnsmasq.conf": "dnsmasq"}
+
+
+@cache
+def _by_name() -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
+    """Format by the ending of a file's name, format by a whole name, and the names of files in folders' formats."""
+    endings = {ending: name for name, form in FORMATS.items() for ending in form.endings}
+    names = {whole: name for name, form in FORMATS.items() for whole in form.names}
+    return endings, names, frozenset(name for files in FOLDERS.values() for name in files)
 
 
 def list_format_of(path: Path) -> str | None:
@@ -95,8 +87,9 @@ def list_format_of(path: Path) -> str | None:
     >>> list_format_of(Path("ads.yaml")), list_format_of(Path("ut1/games/domains")), list_format_of(Path("list.txt"))
     ('yaml', 'domains', None)
     """
-    is_part = path.stem in FOLDERS["squidguard"] and path.suffix[1:].isdecimal()
-    return _ENDINGS.get(path.suffix.lower()) or _NAMES.get(path.stem if is_part else path.name)
+    endings, names, parts = _by_name()
+    is_part = path.stem in parts and path.suffix[1:].isdecimal()
+    return endings.get(path.suffix.lower()) or names.get(path.stem if is_part else path.name)
 
 
 def files_of_folder(folder: Path, form: str, is_there: Callable[[Path], bool]) -> Iterator[tuple[Path, ListFormat]]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.core.errors import Problem, SourceError
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD, ListFormat, files_of_folder
+from hushlist.core.extension import ListFormat
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD, files_of_folder
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.match.seal import SealKey
@@ -190,7 +191,7 @@ def list_files(
     if path.is_dir():
         raise _unlisted(path, f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
     told, doubt = form, ""
-    if form in (None, "adblock", "adblock-hosts"):
+    if form is None or FORMATS[form].dialect:
         from hushlist.core.lists.format_detection import detect_format  # most policies start faster without it
 
         with suppress(OSError, ValueError):  # who reads the list says why it cannot be read

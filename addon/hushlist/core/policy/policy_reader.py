@@ -241,7 +241,7 @@ class _PolicyReader:
             fields.error("url" if name is None else "file", error.problems[0].why, name or url or "")
             return []
         files = [replace(file, gate=gate) for file in files]
-        if defaults.seal and any(file.format.reader not in ("read_yaml", "read_sha256") for file in files):
+        if defaults.seal and not all(file.format.can_be_sealed for file in files):
             fields.error("seal", "only lists of the formats yaml and sha256 can be sealed")
         return files
 

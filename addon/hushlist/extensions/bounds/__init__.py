@@ -3,3 +3,7 @@
 In: nothing; ``bound_input`` puts bounded readers in the place of mitmproxy's own, once for a process. Out: an error of
 the protocol where a peer sends too much. Open first: ``bounded_input``, then the module of a protocol.
 """
+
+from hushlist.core.extension import Extension
+
+EXTENSION = Extension("bounds")

@@ -3,3 +3,7 @@
 In: the runtime; who acts. Out: HTML, JSON, Prometheus' text; what was done, with its number in the record. Open first:
 ``dashboard_server``, then ``administration``.
 """
+
+from hushlist.core.extension import Extension
+
+EXTENSION = Extension("dashboard")

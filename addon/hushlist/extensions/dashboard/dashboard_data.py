@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.decide.engine import Engine
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, ListFormat
+from hushlist.core.extension import ListFormat
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings

@@ -2,3 +2,7 @@
 
 In: the address of a database, and questions. Out: rows. Open first: ``postgres``.
 """
+
+from hushlist.core.extension import Extension
+
+EXTENSION = Extension("databases")

@@ -3,3 +3,10 @@
 In: a ``ProxyRecord`` of each proxy, again and again. Out: all of them, and what is wrong with each. Open first:
 ``proxy_records``.
 """
+
+from hushlist.core.extension import Command, Extension
+
+EXTENSION = Extension(
+    "fleet",
+    commands=(Command(("fleet", "store"), f"{__name__}.fleet_commands", "while the filter runs"),),
+)

@@ -4,3 +4,7 @@ In: a decision and its request. Out: lines, rows, and answers about them. Writin
 here never stops the filter. No line has user information, and no request can forge a line. Open first:
 ``log_writer``.
 """
+
+from hushlist.core.extension import Extension
+
+EXTENSION = Extension("journal")

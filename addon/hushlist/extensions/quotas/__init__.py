@@ -3,3 +3,7 @@
 In: what passes, and the moment. Out: the minutes that are used, and the block when none is left. Open first:
 ``quotas``, then ``quota_meter``.
 """
+
+from hushlist.core.extension import Extension
+
+EXTENSION = Extension("quotas")

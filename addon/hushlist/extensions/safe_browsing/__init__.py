@@ -13,3 +13,7 @@ What the client and the server of the protocols use:
 
 All that cannot be used is an ``errors.MessageError``.
 """
+
+from hushlist.core.extension import Extension
+
+EXTENSION = Extension("safe_browsing")

@@ -2,3 +2,7 @@
 
 In: a request. Out: the host or the query that it gets instead. Open first: ``safe_search``.
 """
+
+from hushlist.core.extension import Extension
+
+EXTENSION = Extension("safe_search")

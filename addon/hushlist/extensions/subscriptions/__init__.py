@@ -3,3 +3,10 @@
 In: a list's address. Out: its good copies, and what became of an update. Open first: ``subscription``, then
 ``list_update``.
 """
+
+from hushlist.core.extension import Command, Extension
+
+EXTENSION = Extension(
+    "subscriptions",
+    commands=(Command(("update", "lists"), f"{__name__}.update_command", "while the filter runs"),),
+)

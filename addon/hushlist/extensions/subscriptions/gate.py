@@ -81,7 +81,7 @@ class Gate:
     def _gone(self) -> Iterator[Problem]:
         """The files that are gone out of a folder that is a list; others would be missed by the policy's reader."""
         files = {file.path: file.gate for layer in self.policy.layers for file in layer.lists}
-        names = FOLDERS["squidguard"]
+        names = {name for files in FOLDERS.values() for name in files}
         folders = {path.parent for path, gate in files.items() if path.stem in names and not gate.is_off}
         for folder, name in product(sorted(folders), names):
             parts = takewhile(self._copy_of, (folder / f"{name}.{number}" for number in count(1)))

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hushlist.core.extension import Extension
 from hushlist.core.system.files import state_folder
+
+EXTENSION = Extension("unblock")
 
 #: what a grant can be for
 SCOPES = ("host", "url", "category")

@@ -21,7 +21,7 @@ from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
 from typing import NamedTuple, TypeVar
 
-from hushlist.core.compile.list_chunks import ADBLOCK_READERS, LoadedChunk, chunk_list, raise_errors, read_lists
+from hushlist.core.compile.list_chunks import LoadedChunk, chunk_list, raise_errors, read_lists
 from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.errors import Problem
 from hushlist.core.lists.list_source import MOST_KEPT
@@ -205,7 +205,7 @@ class _Collector:
         self._changed: dict[str, tuple[Problem, int]] = {}
 
     def add(self, chunk: LoadedChunk) -> None:
-        if chunk.file.format.reader in ADBLOCK_READERS:
+        if chunk.file.format.conditions:
             self._of_filters.add(chunk.file.source)
         for some in chunk.rule_blocks:
             terms = HiddenTerms(some.terms.action, some.terms.category, some.terms.reason, some.terms.expires)

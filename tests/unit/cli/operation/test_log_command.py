@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from hushlist import cli
-from hushlist.cli.operation import log_command
+from hushlist.cli import log_command
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_database import LogFilters
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from hushlist import cli
-from hushlist.cli.operation import override_command
-from hushlist.cli.operation.override_command import parse_duration, parse_sharer, parse_whom
+from hushlist.cli import override_command
+from hushlist.cli.override_command import parse_duration, parse_sharer, parse_whom
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.core.errors import Problem
+from hushlist.core.extension import ListFormat
 from hushlist.core.lists import plain_lists
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, ListFormat
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.plain_lists import read_domains, read_hosts, read_urls
 from hushlist.core.match.rule import Action, Rule, RuleBlock, each_rule

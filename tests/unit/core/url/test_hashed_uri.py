@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.core.errors import UrlError
 from hushlist.core.url.hashed_uri import (
     ALGORITHMS,
@@ -28,6 +27,7 @@ from hushlist.core.url.hashed_uri import (
 )
 from hushlist.core.url.host import is_plain_name
 from hushlist.core.url.parts import Parts, split_generic
+from hushlist.tools.reference.specification_commands import Vector, vectors
 from unit.core.match.plain_index import KEYS, plain_strings
 from unit.hostile import octets, urls
 from unit.rows import each_row

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.core.errors import UrlError
 from hushlist.core.url.abnf import find_rule
 from hushlist.core.url.iri import (
@@ -23,6 +22,7 @@ from hushlist.core.url.iri import (
 )
 from hushlist.core.url.parts import Parts
 from hushlist.core.url.rfc3986 import split_generic
+from hushlist.tools.reference.specification_commands import Vector, vectors
 from unit.hostile import octets, urls
 from unit.rows import each_row
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.core.errors import UrlError
 from hushlist.core.url.iri import SCHEME, SIMPLE, SYNTAX
 from hushlist.core.url.rfc3986 import remove_dot_segments, resolve, split_generic
+from hushlist.tools.reference.specification_commands import Vector, vectors
 from unit.hostile import octets, rfc3986_5_2_4, urls
 from unit.rows import each_row
 

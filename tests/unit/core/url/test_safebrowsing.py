@@ -5,10 +5,10 @@ import re
 import pytest
 from hypothesis import example, given
 
-from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.core.errors import UrlError
 from hushlist.core.match.expressions import expressions
 from hushlist.core.url.safebrowsing import SAFEBROWSING, canonicalize, parse
+from hushlist.tools.reference.specification_commands import Vector, vectors
 from unit.hostile import urls
 from unit.rows import each_row
 

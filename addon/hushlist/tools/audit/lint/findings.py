@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from hushlist.core.compile.list_chunks import LoadedChunk, collect_rules
 from hushlist.core.errors import UrlError
+from hushlist.core.lists.list_formats import CORE_FORMATS
 from hushlist.core.lists.patterns import parse_expression
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
@@ -80,7 +81,7 @@ def lint_chunk(
 
     Its rules are collected, for comparisons with rules of other chunks.
     """
-    is_raw = chunk.file.format.reader == "read_safebrowsing_raw"
+    is_raw = chunk.file.format == CORE_FORMATS["safebrowsing-raw"]
     odd = {} if is_raw else odd_lines(chunk.octets, chunk.report.first_line)
     findings: list[Finding] = []
     looked_at = _looked_at(chunk.rules, odd, now, breadth_test(popular), key, findings)

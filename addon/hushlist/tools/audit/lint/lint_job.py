@@ -28,6 +28,7 @@ from hushlist.core.compile.list_chunks import (
     read_lists,
 )
 from hushlist.core.compile.worker_processes import Progress, Workers
+from hushlist.core.lists.list_formats import CORE_FORMATS, FORMATS
 from hushlist.core.lists.list_source import ProblemReport, without_comment
 from hushlist.core.match.expressions import FULL_LENGTH
 from hushlist.core.match.false_positives import Prefixes
@@ -185,11 +186,11 @@ class _Lint:
                     continue
                 page = finding.line, f"{finding.what}/"
             if not finding.what:
-                if file.format.reader == "read_safebrowsing_raw":
+                if file.format == CORE_FORMATS["safebrowsing-raw"]:
                     what = f"hash {finding.line}"
                 else:
                     what = _shown(lines, finding.line - self._chunks[part].first_line)
-                if file.format.reader == "read_rpz" and finding.kind is FindingKind.DUPLICATE and what.startswith("*."):
+                if file.format == FORMATS["rpz"] and finding.kind is FindingKind.DUPLICATE and what.startswith("*."):
                     continue  # a name server needs both: there, "*.h.example" does not cover "h.example"
                 finding = finding._replace(what=what)
             yield finding

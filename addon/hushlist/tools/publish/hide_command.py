@@ -21,7 +21,6 @@ from hushlist.cli.common import (
     remark,
     shown_progress,
 )
-from hushlist.cli.publishing.sign_commands import secret_key, sign_file
 from hushlist.core.errors import Problem, SourceError, number_of
 from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.match.false_positives import Prefixes
@@ -34,6 +33,7 @@ from hushlist.tools.audit.leak.leak_job import search_dictionary, verdict
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, hide
 from hushlist.tools.publish.key_table import write_key_table
 from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules
+from hushlist.tools.publish.sign_commands import secret_key, sign_file
 
 
 def add_to(commands: Commands) -> None:

@@ -10,24 +10,21 @@ import getpass
 import math
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
-from hushlist.cli.command_options import clock_of, parse_client, policy_of
+from hushlist.cli.command_options import add_store, clock_of, parse_client, policy_of, store_of
 from hushlist.cli.common import (
     GOOD,
     Command,
     Commands,
     add_command,
     add_group,
-    add_policy,
     complain,
     parse_number,
-    parse_place,
     print_json,
     print_line,
     print_warnings,
@@ -159,36 +156,6 @@ def add_to(commands: Commands) -> None:
     declined.add_argument("--reason", metavar="TEXT", help="a word for the person who asked, which the page shows")
     text = "read a passphrase, twice from a terminal or once from a pipe, and print what a policy keeps of it"
     _add(own, "passphrase", passphrase, text)
-
-
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add the options for what the proxies share: a policy has its database, and the time zone of what is printed."""
-    add_policy(
-        parser, "the proxies' policy: its database, if it names one, and its time zone (default: those of this machine)"
-    )
-    parser.add_argument(
-        "--store",
-        type=parse_place,
-        metavar="FILE",
-        help="the file that the proxies share, or the postgresql:// address of their database, in place of the "
-        "policy's (default: this user's file)",
-    )
-
-
-def store_of(
-    arguments: argparse.Namespace, default: Callable[[], Path], *, may_be_new: bool = False
-) -> Path | PostgresAddress:
-    """Where the proxies keep what they share.
-
-    Raises:
-        SourceError: the policy cannot be read.
-        StoreError: the file that the arguments name is not there, and may not be new.
-    """
-    place: Path | PostgresAddress | None = arguments.store
-    if isinstance(place, Path) and not may_be_new and not place.exists():
-        raise StoreError(place, "there is no such file")
-    policy = policy_of(arguments) if place is None else None
-    return place or (policy and policy.store) or default()
 
 
 def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:

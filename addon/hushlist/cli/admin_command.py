@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from hushlist.cli.command_options import clock_of
+from hushlist.cli.command_options import add_store, clock_of, store_of
 from hushlist.cli.common import GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
-from hushlist.cli.operation.override_command import acting_user, add_store, local_moment, parse_duration, store_of
+from hushlist.cli.override_command import acting_user, local_moment, parse_duration
 from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 

@@ -26,7 +26,7 @@ from hushlist.cli.common import (
     print_line,
     remark,
 )
-from hushlist.cli.operation.override_command import privacy_of_store
+from hushlist.cli.override_command import privacy_of_store
 from hushlist.core.errors import printable
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text

@@ -7,9 +7,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from hushlist.cli.command_options import policy_of
+from hushlist.cli.command_options import add_store, policy_of, store_of
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
-from hushlist.cli.operation.override_command import add_store, store_of
 from hushlist.extensions.databases.postgres import DatabaseError, migrate
 from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
 

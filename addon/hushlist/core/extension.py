@@ -1,0 +1,209 @@
+"""The door: what an extension of Hushlist may be, and which extensions there are.
+
+An extension is a capability in one folder. Its ``__init__`` has an ``EXTENSION`` that says what it brings, by the roles
+below; all of them are optional. Code is named by a reference, ``package.module:name``, and is imported when it is first
+needed, so that an extension which nothing uses costs nothing:
+
+    EXTENSION = Extension(
+        "gambling",
+        list_formats={"bets": ListFormat("gambling.lists:read_bets", is_by_line=True, endings=(".bets",))},
+        commands=(Command(("odds",), "gambling.odds_command", "test lists"),),
+        part="gambling.part:GamblingPart",
+    )
+
+Those that come with Hushlist are in ``BUILT_IN``. Others are Python packages that anybody can publish: with the entry
+point ``gambling = "gambling:EXTENSION"`` in the group ``hushlist.extensions``. They are in use where a policy names
+them. An extension imports ``hushlist.core``, itself, and the extensions that it ``uses``; in the proxy also
+``hushlist.proxy.door``, and in its commands ``hushlist.cli.common``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from hushlist.core.errors import did_you_mean
+from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE
+
+if TYPE_CHECKING:
+    from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+    from hushlist.core.match.rule import Rule, RuleBlock
+
+#: the packages of the extensions that come with Hushlist, in the order in which their roles are used
+BUILT_IN = tuple(
+    f"hushlist.extensions.{name}"
+    for name in (
+        *("bounds", "databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "safe_browsing"),
+        *("safe_search", "journal", "notify", "fleet", "dashboard"),
+    )
+)
+#: the group of entry points by which other packages bring extensions
+ENTRY_POINTS = "hushlist.extensions"
+#: what stands for all of ``BUILT_IN`` in a policy's ``extensions``
+ALL_BUILT_IN = "built-in"
+
+
+def load(reference: str) -> Any:
+    """What a reference names; a reference without a colon names a module.
+
+    >>> load("os.path:basename")("a/b")
+    'b'
+
+    Raises:
+        ImportError: there is no such module.
+        AttributeError: the module has no such name.
+    """
+    module, _, name = reference.partition(":")
+    loaded = import_module(module)
+    return getattr(loaded, name) if name else loaded
+
+
+# -- list formats ------------------------------------------------------------------------------------------------------
+
+#: octets of a source -> its rules in the order of their lines, one by one or many at once, with errors and warnings in
+#: the report; the report is complete after the last rule
+ListReader: TypeAlias = "Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]"
+
+
+class ListFormat(NamedTuple):
+    """How a list is read, and by what its format is recognized."""
+
+    #: a reference to a ``ListReader``
+    reader: str
+    #: whether lines do not depend on each other, so that a source can be cut into chunks of lines; each chunk has its
+    #: own report, which knows its first line
+    is_by_line: bool
+    #: how names of files in this format end, and whole names without an ending
+    endings: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    #: regular expressions for each entry of a list, and for the beginning of its text; empty: content never tells it
+    entry: str = ""
+    head: str = ""
+    #: a reference to a function from a list's first lines and a format to the format that they are in, which may be a
+    #: dialect of it, and why that is not sure
+    dialect: str = ""
+    #: a reference to a class that follows conditions above entries, such as ``!#if``; the rules of a list that can have
+    #: some are network filters
+    conditions: str = ""
+    #: whether a list may be sealed
+    can_be_sealed: bool = False
+    #: whether a list may have entries and no rule
+    may_be_empty: bool = False
+    #: whether a source is a document, which is read as a whole before its first rule
+    is_document: bool = False
+
+    def read_blocks(self, octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+        """The rules of a source, many at once where that is possible."""
+        reader: ListReader = load(self.reader)
+        return reader(octets, defaults, report)
+
+    def read(self, octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+        """The rules of a source, one by one."""
+        each_rule: Callable[..., Iterator[Rule]] = load("hushlist.core.match.rule:each_rule")
+        return each_rule(self.read_blocks(octets, defaults, report))
+
+    @property
+    def longest(self) -> int:
+        """The most octets that a source may have."""
+        if self.is_by_line:
+            return LONGEST_LIST
+        return LONGEST_DOCUMENT if self.is_document else LONGEST_WHOLE
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+#: the groups of commands in the help of ``hushlist``, in their order
+COMMAND_GROUPS = (
+    "ask a policy",
+    "while the filter runs",
+    "test lists",
+    "publish lists",
+    "look at URLs",
+    "set up a shell",
+)
+
+
+class Command(NamedTuple):
+    """Commands of ``hushlist`` that share a module, whose function ``add_to`` adds their parsers."""
+
+    names: tuple[str, ...]
+    #: a reference to the module
+    module: str
+    #: one of ``COMMAND_GROUPS``
+    group: str
+
+
+# -- extensions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What one extension brings."""
+
+    name: str
+    #: formats of lists, by name
+    list_formats: Mapping[str, ListFormat] = field(default_factory=dict)
+    #: formats of folders, by name: the names of the files in such a folder and their formats; any file may be missing
+    folder_formats: Mapping[str, Mapping[str, ListFormat]] = field(default_factory=dict)
+    commands: tuple[Command, ...] = ()
+    #: the extensions whose code it imports; each of them can still be left out of use
+    uses: tuple[str, ...] = ()
+
+
+class ExtensionError(ValueError):
+    """No extension has a name that a policy or a person gives; or the package that brings it cannot be imported."""
+
+
+@cache
+def built_in() -> tuple[Extension, ...]:
+    """The extensions that come with Hushlist."""
+    return tuple(import_module(package).EXTENSION for package in BUILT_IN)
+
+
+@cache
+def extension_named(name: str) -> Extension:
+    """An extension by its name: one that comes with Hushlist, or that an installed package brings.
+
+    Raises:
+        ExtensionError: there is none, or it cannot be used.
+    """
+    if (extension := next((each for each in built_in() if each.name == name), None)) is not None:
+        return extension
+    from importlib.metadata import entry_points  # costs more than a decision by a compiled policy
+
+    entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    if name not in entries:
+        names = [each.name for each in built_in()] + sorted(entries)
+        raise ExtensionError(f"no extension has this name{did_you_mean(name, names)} (there are: {', '.join(names)})")
+    try:
+        extension = entries[name].load()
+    except Exception as error:  # whatever the package of somebody else does when it is imported
+        raise ExtensionError(f"{entries[name].value} cannot be imported: {error}") from error
+    if not isinstance(extension, Extension):
+        raise ExtensionError(f"{entries[name].value} is no hushlist.core.extension.Extension")
+    if extension.name != name:
+        raise ExtensionError(f"{entries[name].value} has another name: {extension.name}")
+    return extension
+
+
+def foreign_names() -> tuple[str, ...]:
+    """The names of the extensions that installed packages bring."""
+    from importlib.metadata import entry_points
+
+    return tuple(sorted(entry.name for entry in entry_points(group=ENTRY_POINTS)))
+
+
+def extensions_named(names: Iterable[str]) -> tuple[Extension, ...]:
+    """The extensions of a policy's ``extensions``, each once, in the order in which they are used.
+
+    Raises:
+        ExtensionError: a name is of none.
+    """
+    chosen: list[Extension] = []
+    for name in names:
+        chosen += built_in() if name == ALL_BUILT_IN else [extension_named(name)]
+    foreign = {each.name: each for each in chosen if each not in built_in()}
+    return (*(each for each in built_in() if each in chosen), *foreign.values())
