@@ -701,7 +701,6 @@ def test_schema_and_loader_both_refuse_what_is_wrong(tmp_path: Path, schema: str
         "layers: [{name: a}, {name: a}]",
         "layers: [{name: a, during: lessons}]",
         "layers: [{name: a, lists: [none.yaml]}]",
-        "layers: [{name: a, lists: [list.txt]}]",
         "layers: []\ntimezone: Europe/Atlantis",
         "layers: []\nblock-page: none.html",
         "layers: []\ngroups: [{name: a, users: [b], layers: [c]}]",

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from hushlist import __version__
-from hushlist.cli.common import BAD, Parser, add_choice, complain, complain_of, remark
-from hushlist.core.errors import HushlistError, SourceError
+from hushlist.cli.common import BAD, CLOSED, Parser, add_choice, complain, complain_of, remark
+from hushlist.core.errors import INCOMPLETE, HushlistError, SourceError
 from hushlist.core.extension import (
     COMMAND_GROUPS,
     Command,
@@ -77,13 +77,16 @@ def _rows_of(command: str) -> tuple[Command, ...]:
 
 def run() -> None:
     """The console script."""
+    code: object
     try:
-        code = main()
+        try:
+            code = main()
+        except SystemExit as end:  # of the parser, or where nobody reads the output any more
+            code = end.code
         sys.stdout.flush()
     except OSError as error:  # most likely, our output cannot be written: flushing the rest would fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # the reader of a pipe may close it early
-        code = BAD if isinstance(error, BrokenPipeError) else complain(error)
+        code = CLOSED if isinstance(error, BrokenPipeError) else complain(error)
     except KeyboardInterrupt:
         code = BAD
     sys.exit(code)
@@ -92,12 +95,16 @@ def run() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    arguments = make_parser(argv[0] if argv else "").parse_args(argv)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
     try:
+        arguments = make_parser(argv[0] if argv else "").parse_args(argv)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
         return int(arguments.command(arguments))
+    except ImportError as error:
+        if not (error.name or "").startswith("hushlist"):
+            raise
+        return complain(INCOMPLETE.format(error))
     except SourceError as error:
         return complain_of(error.problems)
     except HushlistError as error:

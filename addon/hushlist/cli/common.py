@@ -19,6 +19,8 @@ from hushlist.core.system.files import reason_of
 from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
 
 GOOD, FOUND, BAD = 0, 1, 2
+#: nobody reads the output any more: as a shell tells of a program that SIGPIPE has ended
+CLOSED = 128 + 13
 #: most octets of a line of standard input
 LONGEST_LINE = 1 << 20
 
@@ -227,14 +229,27 @@ def print_warnings(problems: Iterable[object]) -> None:
 
 def _say_aside(line: object, word: str = "") -> None:
     _progress_line.remove()
-    print(_paint(printable(str(line)), word, sys.stderr), file=sys.stderr, flush=True)
+    _print(_paint(printable(str(line)), word, sys.stderr), sys.stderr, flush=True)
+
+
+def _print(text: str, stream: TextIO, *, end: str = "\n", flush: bool = False) -> None:
+    """Print text; where its reader is gone, the command ends, which no handler of faults of files keeps up."""
+    try:
+        print(text, file=stream, end=end, flush=flush)
+    except BrokenPipeError:
+        raise SystemExit(CLOSED) from None
 
 
 def print_line(*fields: object, is_bold: bool = False, word: str = "") -> None:
     """Print a line of fields with tabs between them on standard output; ``word`` is the action that it tells of."""
     line = _paint("\t".join(printable(str(field)) for field in fields), word, sys.stdout)
     _progress_line.remove()
-    print(f"\x1b[1m{line}\x1b[0m" if is_bold else line)
+    _print(f"\x1b[1m{line}\x1b[0m" if is_bold else line, sys.stdout)
+
+
+def flush_output() -> None:
+    """Have whoever reads standard output see it now."""
+    _print("", sys.stdout, end="", flush=True)
 
 
 def print_lines(lines: Iterable[object]) -> None:
@@ -245,7 +260,7 @@ def print_lines(lines: Iterable[object]) -> None:
 def print_json(value: object) -> None:
     """Print a value as JSON, in one line of ASCII, on standard output."""
     _progress_line.remove()
-    print(to_json(value))
+    _print(to_json(value), sys.stdout)
 
 
 def readable(url: bytes) -> str:

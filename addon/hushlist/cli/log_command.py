@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
@@ -20,6 +19,7 @@ from hushlist.cli.common import (
     add_policy,
     checked,
     complain,
+    flush_output,
     parse_number,
     parse_place,
     print_json,
@@ -229,7 +229,7 @@ def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace
         for new in follower:
             wanted = [fields for fields in new if filters.fits(fields) and fields.get("reference") not in shown]
             _print_records(wanted, arguments)
-            sys.stdout.flush()
+            flush_output()
             time.sleep(_PAUSE)
 
 

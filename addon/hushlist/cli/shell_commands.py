@@ -14,7 +14,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from hushlist import __version__
-from hushlist.cli.common import GOOD, Commands, add_command, print_line, print_lines
+from hushlist.cli.common import GOOD, Commands, add_command, print_lines
 from hushlist.core.system.files import source_errors
 
 
@@ -117,12 +117,14 @@ _SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 def write_pages(arguments: argparse.Namespace) -> int:
     """Write the pages, and print their names; ``SourceError`` if the folder cannot be written."""
     date = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
+    written = []
     for one in _all():
         path = arguments.folder / f"{'-'.join(('hushlist', *one.path))}.1"
         with source_errors(path, "man"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("\n".join(_page(one, date)) + "\n", encoding="utf-8")
-        print_line(path)
+        written.append(path)
+    print_lines(written)  # behind the last page: who reads this may stop
     return GOOD
 
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     import logging
 
 
+#: a module of it cannot be loaded
+INCOMPLETE = "the package on the disk is not complete, or is being replaced: {}"
+
+
 class HushlistError(Exception):
     """Root of every error that this package raises on purpose."""
 

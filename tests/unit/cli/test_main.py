@@ -124,9 +124,22 @@ def test_the_process_exits_with_the_code() -> None:
     assert done.stderr.replace(b"\r", b"") == f"hushlist: '/x': {NO_HOST}\n".encode()
 
 
-def test_a_closed_pipe_ends_it_quietly() -> None:
-    done = into_a_closed_pipe("canonicalize", "-")
-    assert (done.returncode, done.stderr) == (2, b"")
+def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
+    place = tmp_path / "decisions.jsonl"
+    place.write_text('{"time": "2026-01-01T00:00:00+00:00", "action": "block", "url": "http://a.example/"}\n' * 200)
+    for command in (["canonicalize", "-"], ["log", "tail", "-n", "999", "--folder", tmp_path], ["man", tmp_path / "m"]):
+        done = into_a_closed_pipe(*command)
+        assert (done.returncode, done.stderr) == (141, b"")
+    assert {f"hushlist-{name}.1" for name in commands() if name} <= {path.name for path in (tmp_path / "m").iterdir()}
+
+
+def test_a_module_that_is_not_there_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "hushlist.core.lists.yaml_rules", None)  # half-way through "pip install -U"
+    assert cli.main(["lint", "rules/clear.yaml"]) == 2
+    said = "hushlist: the package on the disk is not complete, or is being replaced: "
+    assert capsys.readouterr().err.startswith(said)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")

@@ -30,22 +30,29 @@ from typing import Any
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.compile.worker_processes import default_jobs
-from hushlist.core.errors import Problem, printable
+from hushlist.core.errors import INCOMPLETE, Problem, printable
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.core.system.files import Fingerprint, fingerprint
-from hushlist.core.system.package_code import OTHER_CODE, VARIABLE, is_other_code, loaded_digest, path_to_package
+from hushlist.core.system.package_code import (
+    OTHER_CODE,
+    VARIABLE,
+    is_as_loaded,
+    is_other_code,
+    loaded_digest,
+    path_to_package,
+)
 from hushlist.extensions.subscriptions.subscription import SubscribedList
 
 #: files may change between compiling and checking them; after so many tries, it is an error
 _TRIES = 5
 #: seconds that compiling may take; ten million rules take minutes
 _LONGEST = 3600.0
-#: all that a process says which runs another version of the package than the proxy
-OTHER = "is other code"
+#: all that a process says which cannot work with the package on the disk: why
+OTHER = "other code"
 #: seconds between two reports of how much of a list is fetched
 _TOLD = 5.0
 
@@ -128,9 +135,9 @@ class BackgroundCompiler:
             said: dict[str, Any] = dict(json.loads(answer))
             if OTHER not in said:
                 return said
-            raise _of_machine(path, OTHER_CODE)
-        is_there = Path(__file__).exists()
-        why = f"the process that compiles ended with code {process.returncode}" if is_there else OTHER_CODE
+            raise _of_machine(path, said[OTHER])
+        # where its own modules cannot be loaded, it says nothing
+        why = f"the process that compiles ended with code {process.returncode}" if is_as_loaded() else OTHER_CODE
         raise _of_machine(path, why)
 
 
@@ -144,7 +151,7 @@ def main() -> None:
         os.nice(19)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
     if is_other_code(os.environ):  # what it would say, the proxy might read in another way
-        print(json.dumps({OTHER: True}))
+        print(json.dumps({OTHER: OTHER_CODE}))
         return
     work, path, ports = sys.argv[1], Path(sys.argv[2]), tuple(map(int, sys.argv[3:]))
     lists = subscribed_lists(path)
@@ -219,5 +226,8 @@ def _fingerprints(plain: Iterable[tuple[str, Any]]) -> dict[Path, Fingerprint]:
 
 if __name__ == "__main__":
     with suppress(BrokenPipeError):  # the proxy was ended meanwhile
-        main()
+        try:
+            main()
+        except ImportError as error:  # of what is loaded when it is needed
+            print(json.dumps({OTHER: INCOMPLETE.format(error) if is_as_loaded() else OTHER_CODE}))
         sys.stdout.flush()

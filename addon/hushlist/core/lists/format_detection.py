@@ -58,7 +58,7 @@ def detect_format(path: Path, form: str | None = None) -> Detected:
     whole = octets if len(octets) < HEAD else octets[: octets.rfind(b"\n") + 1]
     text = whole.decode(errors="replace").replace("\ufeff", "").replace("\u200b", "")
     if form is None:
-        form = format_of_text(text)
+        form = format_of_text(text, is_whole=len(octets) < HEAD)
     dialect = "" if form is None else FORMATS[form].dialect
     return Detected(*load(dialect)(text, form)) if dialect else Detected(form)
 
@@ -72,8 +72,10 @@ def read_untold(octets: bytes, defaults: ListDefaults, report: ProblemReport) ->
     yield from ()
 
 
-def format_of_text(text: str) -> str | None:
+def format_of_text(text: str, *, is_whole: bool = False) -> str | None:
     """The format of a list's first lines, or ``None`` if no format fits nine of ten entries.
+
+    A whole list without an entry is one of domains, of which there are none.
 
     >>> format_of_text("# x\\n0 a.example\\n"), format_of_text("a.example\\nb.example/x\\n"), format_of_text("a b c")
     ('hosts', 'urls', None)
@@ -84,6 +86,8 @@ def format_of_text(text: str) -> str | None:
         return headed
     lines = (line.strip() for line in text.splitlines() if not _COMMENT.fullmatch(line))
     counts = Counter(map(_format_of_entry, lines))
+    if not counts and is_whole:
+        return "domains"
     total = counts.total()
     wide = sum(counts[form] for form in _WIDER)
     found, number = counts.most_common(1)[0] if counts else (None, 0)

@@ -28,7 +28,7 @@ from hushlist.core.match.rule import (
 from hushlist.core.url import safebrowsing
 from hushlist.core.url.host import EMBEDDING, parse_address, to_ascii
 from hushlist.core.url.hrn import parse_hrn
-from hushlist.core.url.parts import as_typed, split_generic, to_bytes
+from hushlist.core.url.parts import as_typed, split_generic, split_web, to_bytes
 from hushlist.core.url.request import canonical_url, request_of
 
 _NO_WILDCARD = "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"
@@ -157,11 +157,16 @@ def parse_expression(text: str) -> Expression:
     >>> str(parse_expression("https://Ads.Example:443/a/../b/"))
     'ads.example/b/'
 
-    Raises ``UrlError`` if it names no host, or fits no URL.
+    Raises ``UrlError`` if it names no host or port that can be, or fits no URL.
     """
-    return plain_expression(text) or canonicalize_expression(text)
+    if expression := plain_expression(text):
+        return expression
+    expression = _with_plain_host(canonicalize_expression(text), text)
+    request_of(text)
+    return expression
 
 
+_HRN = re.compile(r"\s*hrn:", re.IGNORECASE)
 _WEB_URL = re.compile(r"\s*https?://", re.IGNORECASE)
 
 
@@ -176,6 +181,8 @@ def canonical_target(scope: str, text: str) -> str:
     """
     typed = as_typed(text)
     text = typed.decode("utf-8", "surrogateescape")
+    if scope != "category" and _HRN.match(text):
+        raise UrlError(text, "it is the name of a category: give the scope category")
     if scope == "host":
         host, _, path = str(parse_expression(text)).partition("/")
         if path:
@@ -184,12 +191,14 @@ def canonical_target(scope: str, text: str) -> str:
     if scope == "url":
         if not _WEB_URL.match(text):
             raise UrlError(text, "a URL begins with http:// or https:// here; it is unblocked exactly as it stands")
-        return canonical_url(typed).decode("ascii")
+        url = canonical_url(typed)
+        parse_expression((split_web(url).host or b"").decode("ascii"))  # a host that can be
+        return url.decode("ascii")
     return str(parse_hrn(text))
 
 
 def canonicalize_expression(text: str) -> Expression:
-    """The same, without the short cut for text that is already canonical."""
+    """The expression of text as it is, whatever host and port it has."""
     _refuse(_NO_RULE, text)
     parts = safebrowsing.SAFEBROWSING.apply(safebrowsing.parse(text))
     if b"*" in (parts.host or b""):
@@ -206,7 +215,7 @@ def parse_written_expression(text: str) -> Expression:
     if plain != text.strip() and plain_expression(plain):
         raise UrlError(text, f"{_NO_WILDCARD}: write '{plain}'")
     _refuse(_MISTAKES, text)
-    return plain_expression(text) or _with_plain_host(canonicalize_expression(text), text)
+    return parse_expression(text)
 
 
 def parse_whole_url(text: str, rung: str) -> WholeUrl:

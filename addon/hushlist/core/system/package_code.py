@@ -50,6 +50,14 @@ def is_other_code(environment: Mapping[str, str]) -> bool:
     return bool(told) and told != loaded_digest()
 
 
+def is_as_loaded() -> bool:
+    """Whether the package on the disk is the one that was loaded."""
+    try:
+        return digest_on_disk() == loaded_digest()
+    except OSError:  # it is being changed
+        return False
+
+
 def _modules(package: Path) -> Iterator[Path]:
     yield from sorted(package.rglob("*.py"))
 
@@ -58,16 +66,13 @@ class CodeOnDisk:
     """Whether the package on the disk is the one that was loaded; its files are read where they may have changed."""
 
     def __init__(self) -> None:
-        self._seen, self._is_loaded = self._look(), True
+        self._seen, self._is_loaded = dict[Path, tuple[int, int]](), False
 
     def is_loaded(self) -> bool:
         """Look again."""
         seen = self._look()
         if seen != self._seen:
-            try:
-                self._is_loaded, self._seen = digest_on_disk() == loaded_digest(), seen
-            except OSError:  # it is being changed
-                self._is_loaded = False
+            self._seen, self._is_loaded = seen, is_as_loaded()
         return self._is_loaded
 
     @staticmethod

@@ -87,7 +87,7 @@ def why_unready(runtime: Runtime) -> str:
     if runtime.engine is None:
         return runtime.without_policy()
     if runtime.problem is not None:
-        why = OTHER_CODE if runtime.has_other_code else "it has mistakes"
+        why = OTHER_CODE if OTHER_CODE in runtime.problem else "it has mistakes"
         return f"the last change of the policy or its lists is not used: {why}"
     for own in runtime.engine.policy.subscribed:
         most, state = own.subscription.max_age, runtime.list_states.get(own.subscription.url)

@@ -30,6 +30,7 @@ from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.core.system.files import Fingerprint, fingerprints
+from hushlist.core.system.package_code import OTHER_CODE, CodeOnDisk
 from hushlist.extensions.notify.weekly_summary import send_weekly_summary
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.page.template import Template, load_template
@@ -129,6 +130,8 @@ class PolicyWatch:
         self._files: _Files = {}
         #: whether reading the same files again may succeed
         self._may_pass = False
+        #: looks for the package of this process, where its policy could not be read for want of that
+        self._code: CodeOnDisk | None = None
         #: the store that a policy is read again for
         self._store: Overrides | None = None
         #: the warnings about the policy in use
@@ -173,7 +176,7 @@ class PolicyWatch:
 
     def reload(self) -> None:
         """Read everything again."""
-        self._may_pass = False  # until that fails: what takes longer than the next try would never end
+        self._may_pass, self._code = False, None  # until that fails: what takes longer would never end
         self._files = dict.fromkeys(self._files, UNREAD)
         self._restart()
 
@@ -209,6 +212,8 @@ class PolicyWatch:
         while True:
             await _in_thread(partial(self._wait_for_fault, last + RETRY))
             self._look_at_index()
+            if self._has_code_again():
+                self.reload()
             if monotonic() - last < RETRY:
                 continue
             last = monotonic()
@@ -226,6 +231,10 @@ class PolicyWatch:
             self._runtime.give_up(problem)
             logger.error("hushlist: %s", problem)
             self.reload()
+
+    def _has_code_again(self) -> bool:
+        """Whether the policy could not be read as the package was replaced, and can be, as it is back."""
+        return self._code is not None and self._code.is_loaded()
 
     def _opens_store(self) -> bool:
         """Whether a store can be used now that could not before; its engine has to know it."""
@@ -272,11 +281,12 @@ class PolicyWatch:
         self._runtime.list_states = {own.subscription.url: own.store.state() for own in lists}
 
     def _wait_for_fault(self, latest: float, is_over: Event) -> None:
-        """Return once the index in use was changed; or at a moment, or at the end."""
+        """Return once the index in use was changed, or the package is back; or at a moment, or at the end."""
         while not is_over.wait(INTERVAL):
             clear_cache()  # the last 128 URLs that mitmproxy has parsed, of any length
             engine = self._runtime.engine
-            if monotonic() >= latest or (engine is not None and not engine.index.is_as_opened):
+            has_changed = engine is not None and not engine.index.is_as_opened
+            if monotonic() >= latest or has_changed or self._has_code_again():
                 return
 
     # -- reading; in a thread, while the proxy runs ------------------------------------------------------------------
@@ -290,6 +300,7 @@ class PolicyWatch:
             if background.is_stopped:  # another reading has begun, which says what is wrong
                 raise
             runtime.problem, self._may_pass = str(error), error.may_pass
+            self._code = CodeOnDisk() if OTHER_CODE in runtime.problem else None
             runtime.was_read(LoadedPolicy(moment, monotonic() - start, runtime.problem))
             if runtime.engine is None:
                 known = read_policy(path, ProblemReport(str(path)))

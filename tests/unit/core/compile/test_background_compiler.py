@@ -18,6 +18,7 @@ from hushlist.core.match.index import Index
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.core.system.files import fingerprint
+from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.parts import split_web
 from support.https_origin import HttpsOrigin, Page
 
@@ -111,6 +112,25 @@ def test_a_process_without_an_answer_is_an_error(
     error = error_of(policy)
     assert str(error) == f"{policy}: compile: the process that compiles ended with code {end}"
     assert error.files == {policy: fingerprint(policy)}
+
+
+@pytest.mark.parametrize("missing", ["core.lists.plain_lists", "core.compile.policy_compiler"])
+@pytest.mark.parametrize("is_as_loaded", [True, False])
+def test_a_module_that_is_not_there_is_no_mistake_of_the_policy(
+    policy: Path, asking: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, missing: str, is_as_loaded: bool
+) -> None:
+    """As while ``pip install -U`` is half-way."""
+    monkeypatch.setattr(module, "is_as_loaded", lambda: is_as_loaded)
+    asking(
+        "import sys, runpy; from hushlist.core.system import package_code as code\n"
+        f"code.is_as_loaded = lambda: {is_as_loaded}; sys.modules['hushlist.{missing}'] = None\n"
+        "runpy.run_module('hushlist.core.compile.background_compiler', run_name='__main__')"
+    )
+    error = error_of(policy)
+    is_late = missing == "core.lists.plain_lists"  # it is loaded when it is needed
+    why = OTHER_CODE if not is_as_loaded else "is not complete" if is_late else "ended with code 1"
+    assert why in str(error)
+    assert error.may_pass
 
 
 @pytest.mark.parametrize("executable", ["/no/such/python", "", None])

@@ -32,8 +32,10 @@ from unit.rows import each_row
         ("a.example\n" * 20 + "??\n", "domains"),
         ("a.example\n" * 5 + "0.0.0.0 b.example\n" * 5, None),
         ("what is this?\n", None),
-        ("", None),
-        ("# only a comment\n", None),
+        # nothing in it that a format could fail to fit; beyond the first lines, there may be
+        ("", "domains"),
+        ("# only a comment\n; and another\n", "domains"),
+        ("# only comments\n" * (HEAD // 16), None),
         # what can allow whatever it wants is never told by content
         ("rules:\n- a.example\n", None),
         ("a.example\n\0", None),

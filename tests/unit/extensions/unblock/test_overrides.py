@@ -332,6 +332,16 @@ def test_a_target_is_canonicalized_as_live_traffic_is(scope: str, text: str, exp
         ("url", "ftp://h.example/", "begins with http"),
         ("url", "http:///a", "names no host"),
         ("category", "games", "must begin with"),
+        ("host", "hrn://x.example/y", "give the scope category"),
+        ("url", "hrn:x", "give the scope category"),
+        *((scope, f"http://{host}/", "'\\['") for scope in ("host", "url") for host in ("[zz]", "[::1]x", "a[b", "[]")),
+        *(
+            (scope, url, "its port is no number")
+            for scope in ("host", "url")
+            for url in ("http://[::1]:x", "http://h:x/")
+        ),
+        *(("host", text, "'\\['") for text in ("[", "http://[::")),
+        ("host", "h.example:99999", "its port is no number"),
     ],
 )
 def test_what_a_person_cannot_mean_is_refused(scope: str, text: str, reason: str) -> None:

@@ -20,8 +20,11 @@ from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem
+from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.policy_file import PolicyError
+from hushlist.core.policy.policy_file import Policy, PolicyError
+from hushlist.core.system import package_code
+from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.request import Request
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.quotas.use_minutes import UseMinutes
@@ -30,6 +33,7 @@ from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
+from hushlist.proxy.service.health import why_unready
 from hushlist.proxy.service.policy_watch import PolicyUpdate
 from support.mitmproxied import add_proxy_options
 
@@ -476,3 +480,34 @@ def test_lists_that_are_due_are_fetched_and_what_became_of_them_is_told(
     assert fetching.asked == [((8080,), policy)] * 3
     assert [*fetching.runtime.list_states] == ["https://h.example/list"]
     assert fetching.moments[2] - fetching.moments[0] >= 0.1  # what stays due, as on a full disk, waits for a while
+
+
+def test_a_policy_that_was_read_while_the_package_was_replaced_is_read_again_as_soon_as_that_is_back(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler, is_away = policy_watch.BackgroundCompiler, [True]
+
+    class Replaced(compiler):  # type: ignore[misc, valid-type]  # that of the tests
+        def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
+            if not is_start and is_away:
+                raise PolicyError([Problem("policy.yaml", 0, "compile", OTHER_CODE)], {}, may_pass=True)
+            found: tuple[Policy, Index] = super().compile(path, is_start=is_start)
+            return found
+
+    monkeypatch.setattr(policy_watch, "BackgroundCompiler", Replaced)
+    monkeypatch.setattr(package_code, "is_as_loaded", lambda: not is_away)
+    hushlist = Hushlist()
+
+    async def steps() -> None:
+        first, runtime = hushlist.runtime.engine, hushlist.runtime
+        write(policy.with_name("ads.yaml"), "rules: [second.example]")
+        while runtime.problem is None:
+            await asyncio.sleep(0.001)
+        assert why_unready(runtime).endswith(OTHER_CODE)
+        is_away.clear()
+        monkeypatch.setattr(policy_watch.CodeOnDisk, "_look", lambda _: {Path("module.py"): (1, 1)})  # it is put back
+        while runtime.engine is first:
+            await asyncio.sleep(0.001)
+        assert why_unready(runtime) == ""
+
+    asyncio.run(running(hushlist, policy, steps))

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from hushlist.core.compile.list_chunks import LoadedChunk, collect_rules
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.list_formats import CORE_FORMATS
-from hushlist.core.lists.patterns import parse_expression
+from hushlist.core.lists.patterns import canonicalize_expression
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
 from hushlist.core.match.rule import Expression, ExpressionHash, Pattern, Rule, WholeUrl
@@ -130,7 +130,7 @@ def why_unmatchable(pattern: Pattern) -> str | None:
         case Expression(value):
             return _host(value[: value.find(b"/")]) if _is_suspect(value) else None
         case WholeUrl(value):
-            return why_unmatchable(parse_expression(value.decode()))
+            return why_unmatchable(canonicalize_expression(value.decode()))
         case ExpressionHash(value, ""):
             return _NOTHING if value == _OF_NOTHING[: len(value)] else None
         case HashedUri(key, digest):
@@ -197,7 +197,7 @@ def oddities(line: bytes) -> Iterator[tuple[Expression, str]]:
     for word in _BETWEEN.split(line.decode(errors="replace")):
         if _ODD.search(word.encode()):
             try:
-                rule = parse_expression(word)
+                rule = canonicalize_expression(word)
             except UrlError:
                 continue
             for why in _why(word, rule):
