@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import repeat
 from pathlib import PurePath
 from time import time
 from typing import NamedTuple
@@ -171,6 +172,8 @@ def url_to_decide(url: bytes) -> bytes:
 
 #: a URL as browsers send it: it needs no parsing
 _PLAIN = re.compile(rb"https?://([a-z0-9._-]+)(?::[0-9]{1,4})?(?:[/?][^\x00-\x20#\x7f]*+)?")
+#: lines whose URL is as given, and whatever stands behind it
+_LINES = rb"((?:[0-9]{1,20} )?)(%b)%b\n|[^\n]*\n"
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -224,8 +227,8 @@ class AccessList:
     failed = b"BH message=" + quoted("the filter failed")
 
     url_of = staticmethod(url_of_acl)
-    #: a URL that needs no unescaping
-    plain = re.compile(_PLAIN.pattern.replace(b"#", b"#%"))
+    #: of each line: its channel-ID with the space, URL and host; all empty if the URL needs unescaping, or is not plain
+    plain_lines = re.compile(_LINES % (_PLAIN.pattern.replace(b"#", b"#%"), rb"(?: [^\n]*)?")).findall
 
     def block(self, _text: bytes, _url: bytes, decision: Decision) -> bytes:
         """The answer to a blocked request; ``%o`` in Squid's error pages shows the message."""
@@ -260,7 +263,8 @@ class Redirector:
     Raises ``ValueError`` if a browser cannot open the URL, or a placeholder is unknown.
     """
 
-    plain = _PLAIN
+    #: the URL and host of each line, and its channel-ID; all empty if the URL is not plain, or has spaces behind it
+    plain_lines = re.compile(_LINES % (_PLAIN.pattern, rb"(?: " + _EXTRAS.replace(b"([", b"(?:[") + rb")?")).findall
 
     def __init__(self, url: str) -> None:
         if not _REDIRECT.fullmatch(url):
@@ -357,10 +361,6 @@ def sent_url(asked: bytes, decision: Decision) -> bytes:
 _USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
 
 
-#: matches whose notes are cached
-MOST_NOTES = 1 << 13
-#: extras that are known to follow a URL, and the most octets of one
-_MOST_USUAL, _LONGEST_USUAL = 1 << 10, 256
 #: texts of lines whose answers are cached, and the most octets of one
 MOST_TEXTS, _LONGEST_CACHED = 1 << 13, 1 << 10
 _DAY = 86400
@@ -378,22 +378,12 @@ class SquidHelper:
         self._engine = engine
         self._too_long = decide_unread(engine.policy.unparsable, b"", Excess("it is too long"))
         self._speech = speech
-        self._url_of = speech.url_of
-        self._is_plain = speech.plain.fullmatch
         self._complain = complain
-        #: extras that usually follow a URL: they show that the URL ends at the first space
-        self._usual: set[bytes] = set()
-        #: cached notes of each match
-        self._notes: dict[tuple[str, int, bytes], bytes] = {}
         #: cached answers to all plain URLs of a host
         self._hosts: BoundedCache[bytes, _HostAnswer] = BoundedCache(self._answer_of_host, MOST_ANSWERED)
         #: cached answers to texts of lines, of one day in UTC: by then a rule may expire
         self._texts: dict[bytes, bytes] = {}
         self._day = 0
-        #: of each line: its channel-ID with the space, URL, host and extras; all are empty if the URL is not plain
-        self._fields = re.compile(
-            rb"((?:[0-9]{1,20} )?)(" + speech.plain.pattern + rb")(?: ([^\n]*))?\n|[^\n]*\n"
-        ).findall
 
     def answers(self, lines: list[bytes]) -> bytes:
         """The answers to lines without their ends, each with its end. Never raises.
@@ -401,36 +391,30 @@ class SquidHelper:
         Most lines ask for a plain URL of a host on which rules for whole hosts alone decide. They are recognized all
         at once, and answered from the cache.
         """
-        if not lines or max(map(len, lines)) > LONGEST_TARGET:
-            return b"".join([self.answer(line) + b"\n" for line in lines])
+        if not lines:
+            return b""
         today = int(time() // _DAY)
-        if today != self._day:  # a rule may have expired
+        if today != self._day or len(self._texts) >= MOST_TEXTS:
             self._day = today
             self._texts.clear()
-        hosts, usual, answers = self._hosts, self._usual, []
-        for line, (channel, url, host, rest) in zip(lines, self._fields(b"\n".join(lines) + b"\n"), strict=True):
-            found = hosts[host] if rest in usual else None
+        hosts, answers = self._hosts, []
+        is_short = max(map(len, lines)) <= LONGEST_TARGET
+        fields = self._speech.plain_lines(b"\n".join(lines) + b"\n") if is_short else repeat((b"", b"", b""))
+        for line, (channel, url, host) in zip(lines, fields, strict=is_short):
+            found = hosts[host]
             if found is None:
                 answers.append(self._answer_again(line))
-            elif len(found) == 1:
-                answers.append(channel + found[0] if channel else found[0])
             else:
-                answers.append(channel + found[0] + escaped(url) + found[1])
-        answers.append(b"")
-        return b"\n".join(answers)
+                answers.append(channel + (found[0] if len(found) == 1 else found[0] + escaped(url) + found[1]))
+        return b"".join([answer + b"\n" for answer in answers])
 
     def _answer_again(self, line: bytes) -> bytes:
         """The answer to a line, from the cache if its text was answered today, and nothing else can change it."""
         channel, text = split_channel(line)
         if not self._engine.is_timeless or len(text) > _LONGEST_CACHED or text[:1].isdigit():
             return self.answer(line)
-        found = self._texts.get(text)
-        if found is None:
-            found = self.answer(text)
-            if found == self._speech.failed:
-                return channel + found
-            if len(self._texts) >= MOST_TEXTS:
-                self._texts.clear()
+        found = self._texts.get(text) or self.answer(text)
+        if found != self._speech.failed:
             self._texts[text] = found
         return channel + found
 
@@ -440,46 +424,26 @@ class SquidHelper:
             if decision is None or decision.action not in STOPPING:
                 return None if decision is None else (self._act(b"", b"", decision),)
             found = self._speech.block_host(decision)
-            return found and (*found[:-1], found[-1] + self._notes_of(decision))
+            return found and (*found[:-1], found[-1] + notes_of(decision))
         except Exception:  # it is reported when the line is answered
             return None
 
-    def failure(self, line: bytes) -> bytes:
-        """The answer to a line that cannot be answered."""
-        return split_channel(line)[0] + self._speech.failed
-
     def answer(self, line: bytes) -> bytes:
         """The answer to one line, both without line ends. Never raises."""
-        url, _, rest = line.partition(b" ")
-        if rest not in self._usual or self._is_plain(url) is None or len(line) > LONGEST_LINE:
-            return self._answer(line)
-        try:
-            decision = self._engine.decide_url(url)
-            return _PASS if decision.action is Action.PASS else self._act(line, url, decision)
-        except Exception as error:
-            return self._fail(error)
-
-    def _answer(self, line: bytes) -> bytes:
-        """The answer to any line; learns which extras usually follow a URL."""
         channel, text = split_channel(line)
         try:
             if len(line) > LONGEST_LINE:
                 return channel + self._act(b"", b"", self._too_long)
-            asked, _, rest = text.partition(b" ")
-            is_asked = False
             try:
-                url = self._url_of(text)
-                is_asked = url == asked
+                url = self._speech.url_of(text)
                 decision = self._decide(url)
             except UrlError as error:
-                url = asked
-                decision = decide_unread(self._engine.policy.unparsable, cut(asked), error.reason)
-            # What follows the first space shows where the URL ends, whatever the URL is.
-            if is_asked and len(rest) < _LONGEST_USUAL and len(self._usual) < _MOST_USUAL:
-                self._usual.add(rest)
-            return channel + (_PASS if decision.action is Action.PASS else self._act(text, url, decision))
-        except Exception as error:
-            return channel + self._fail(error)
+                url = text.partition(b" ")[0]
+                decision = decide_unread(self._engine.policy.unparsable, cut(url), error.reason)
+            return channel + self._act(text, url, decision)
+        except Exception as error:  # a missing answer would shift or stop all later ones
+            self._complain(f"failed at a request: {_failure(error)}")
+            return channel + self._speech.failed
 
     def _decide(self, url: bytes) -> Decision:
         """The decision of the proxy for the same request; ``UrlError`` if it names no host, or its port is none."""
@@ -488,27 +452,10 @@ class SquidHelper:
         request = request_of_target(url_to_decide(url))
         return self._engine.decide_host(request) if _TUNNEL.fullmatch(url) else self._engine.decide(request)
 
-    def _fail(self, error: Exception) -> bytes:
-        """Answer for any error: a missing answer would shift or stop all later ones."""
-        self._complain(f"failed at a request: {_failure(error)}")
-        return self._speech.failed
-
     def _act(self, text: bytes, url: bytes, decision: Decision) -> bytes:
         if decision.action in STOPPING:  # an answer to Squid cannot offer a page to click through
-            return self._speech.block(text, url, decision) + self._notes_of(decision)
-        return _PASS + self._notes_of(decision) if decision.action is Action.TAG else _PASS
-
-    def _notes_of(self, decision: Decision) -> bytes:
-        if decision.winner is None:
-            return notes_of(decision)
-        (_, terms, line), expression, *_ = decision.winner
-        key = (terms.source, line, expression)
-        notes = self._notes.get(key)
-        if notes is None:
-            if len(self._notes) >= MOST_NOTES:
-                self._notes.clear()
-            notes = self._notes[key] = notes_of(decision)
-        return notes
+            return self._speech.block(text, url, decision) + notes_of(decision)
+        return _PASS + notes_of(decision) if decision.action is Action.TAG else _PASS
 
 
 def _failure(error: Exception) -> str:

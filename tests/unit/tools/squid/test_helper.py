@@ -377,7 +377,6 @@ _LINES = st.builds(
 def test_many_lines_are_answered_as_each_alone(engines: list[Engine], lines: list[bytes], which: int) -> None:
     for speech in (AccessList(), Redirector(PAGE), Redirector("http://page.example/%t?%u&%%&%r")):
         helper = answerer(speech, engines[which])
-        helper.answers([b"http://other.example/" + extras for extras in (b" -", b"", EXTRAS)])  # what is usual
         alone = b"".join(answerer(speech, engines[which]).answer(line) + b"\n" for line in lines)
         assert helper.answers(lines) == alone
         assert helper.answers(lines) == alone  # from the caches
@@ -542,60 +541,3 @@ def test_no_line_waits_for_another(acl: SquidHelper) -> None:
     assert not serving.is_alive()
     for end in (asked, told, tell):
         os.close(end)
-
-
-def test_what_is_warned_of_does_not_pass_since_nobody_can_click_on() -> None:
-    helper = SquidHelper(engine_of("rules: [{expression: shop.example, action: warn}]"), AccessList(), print)
-    assert helper.answer(b"http://shop.example/").startswith(b"OK ")
-
-
-def test_what_fails_for_a_line_with_the_usual_extras_is_answered_too() -> None:
-    complaints: list[str] = []
-    engine = engine_of(RULES)
-    helper = SquidHelper(_Failing(engine.policy, engine.index), AccessList(), complaints.append)
-    assert helper.answer(b"http://other.example/ -") == b"ERR"
-    assert helper.answer(b"http://fail.example/ -") == b'BH message="the filter failed"'
-    assert len(complaints) == 1
-
-
-def test_notes_that_are_kept_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helper_module, "MOST_NOTES", 1)
-    helper = answerer(AccessList())
-    for _ in range(2):
-        assert helper.answer(b"http://blocked.example/") == ADS
-        assert b'log="plain.example/' in helper.answer(b"http://plain.example/")
-
-
-def test_a_url_that_cannot_be_read_does_not_teach_that_urls_end_at_a_space() -> None:
-    # with "uri_whitespace allow", the client's spaces are in the URL; the first one has no valid port
-    for channel in (b"", b"7 "):
-        helper = answerer(Redirector(PAGE))
-        helper.answers([channel + b"http://h.example:99999/ x" + EXTRAS])
-        asked = channel + b"http://other.example/ x" + EXTRAS
-        assert helper.answers([asked]) == answerer(Redirector(PAGE)).answers([asked])
-        assert b"OK status=302" in helper.answer(asked)
-
-
-def test_what_usually_follows_a_url_is_learned_unless_it_is_long() -> None:
-    read: list[bytes] = []
-
-    class Reading(AccessList):
-        @staticmethod
-        def url_of(text: bytes) -> bytes:
-            read.append(text)
-            return text.partition(b" ")[0]
-
-    helper = answerer(Reading())
-    for line, is_read in (
-        (b"http://other.example/ -", True),
-        (b"http://another.example/ -", False),
-        (b"1 http://other.example/ x", True),
-        (b"http://other.example/ x", False),
-        (b"http://other.example/ " + b"x" * 256, True),
-        (b"http://other.example/ " + b"x" * 256, True),
-        (b"http://other.example/ " + b"x" * 255, True),
-        (b"http://other.example/ " + b"x" * 255, False),
-    ):
-        read.clear()
-        assert helper.answer(line).endswith(b"ERR")
-        assert bool(read) is is_read, line[:30]
