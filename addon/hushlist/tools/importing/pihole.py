@@ -1,21 +1,17 @@
-"""Pi-hole: a Teleporter archive (tar.gz of version 5, zip of version 6), or ``gravity.db``.
+"""Pi-hole: ``gravity.db``, or a Teleporter archive of version 6, which has it.
 
 Spec: docs.pi-hole.net, Domain database; Group management; Regular expressions. A record's id stands for its line.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import lzma
 import re
 import sqlite3
-import tarfile
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from gzip import GzipFile
+from collections.abc import Iterator, Mapping
 from itertools import count, islice, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,22 +20,12 @@ from urllib.parse import quote
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.patterns import read_name
-from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, check_length, open_regular, read_whole
+from hushlist.core.system.files import LONGEST_WHOLE, check_length, open_regular, read_whole
 from hushlist.tools.importing.imported_policy import NO_ADDRESSES, ImportedPolicy, by_network, network_of, shown
 
 _Row = Mapping[str, object]
 _Tables = dict[str, list[_Row]]
 _TABLES = ("group", "adlist", "domainlist", "client", "adlist_by_group", "domainlist_by_group", "client_by_group")
-#: file of version 5 -> table and type of domains
-_JSON = {
-    **{f"{table}.json": (table, None) for table in _TABLES if table != "domainlist"},
-    "whitelist.exact.json": ("domainlist", 0),
-    "blacklist.exact.json": ("domainlist", 1),
-    "whitelist.regex.json": ("domainlist", 2),
-    "blacklist.regex.json": ("domainlist", 3),
-}
-#: what else is in archives, and says what names lead to
-_ADDRESSES = ("custom.list", "dnsmasq.d/05-pihole-custom-cname.conf")
 #: steps of SQLite's machine, in thousands, and octets that a row takes besides its text: a broken file may have views
 #: without an end
 MOST_STEPS, _ROW = 500_000, 256
@@ -59,12 +45,9 @@ def read_pihole(path: Path) -> ImportedPolicy:
             if head.startswith(b"SQLite format 3\0"):
                 _read_database(path, tables)
             elif head.startswith(b"PK"):
-                _read_members(policy, tables, _of_zip(zipfile.ZipFile(file), path))
-            elif head.startswith(b"\x1f\x8b"):
-                tar = read_whole(GzipFile(fileobj=file), LONGEST_WHOLE, path)  # bounded before anything is looked for
-                _read_members(policy, tables, _of_tar(tarfile.TarFile(fileobj=io.BytesIO(tar)), path))
+                _read_members(policy, tables, zipfile.ZipFile(file))
             else:
-                raise _bad(path, "expected a Teleporter archive (.tar.gz or .zip) or gravity.db")
+                raise _bad(path, "expected gravity.db, or a Teleporter archive of version 6 (.zip)")
     except _BROKEN as error:
         raise _bad(path, f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not any(tables.values()):
@@ -74,7 +57,7 @@ def read_pihole(path: Path) -> ImportedPolicy:
 
 _BROKEN = (
     *(OSError, EOFError, ValueError, RecursionError, RuntimeError, zlib.error),
-    *(sqlite3.Error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile),
+    *(sqlite3.Error, lzma.LZMAError, zipfile.BadZipFile),
 )
 
 
@@ -82,52 +65,24 @@ def _bad(path: Path, why: str) -> SourceError:
     return SourceError([Problem(str(path), 0, path.name, why)])
 
 
-def _of_zip(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, bytes]]:
+def _read_members(policy: ImportedPolicy, tables: _Tables, archive: zipfile.ZipFile) -> None:
     """Files that are known, by their names; nothing is unpacked to a place that the archive names."""
-    for name in set(archive.namelist()):
-        if name.removeprefix("etc/pihole/") in ("gravity.db", "pihole.toml"):
-            with archive.open(name) as member:
-                yield name.removeprefix("etc/pihole/"), read_whole(member, LONGEST_WHOLE, path)
-
-
-def _of_tar(archive: tarfile.TarFile, path: Path) -> Iterator[tuple[str, bytes]]:
-    wanted = {*_JSON, *_ADDRESSES, "setupVars.conf"}
-    for member in archive:
-        name = member.name.removeprefix("./")
-        if member.isreg() and name in wanted and (file := archive.extractfile(member)):  # a link may name a file often
-            wanted.remove(name)  # so may many members, each of them long, and nearly nothing in the archive
-            yield name, read_whole(file, LONGEST_DOCUMENT, path)
-
-
-def _read_members(policy: ImportedPolicy, tables: _Tables, members: Iterable[tuple[str, bytes]]) -> None:
-    for name, octets in members:
-        report = policy.report(f"{policy.path.name}/{name}")
-        if name == "gravity.db":
+    for name in {"etc/pihole/gravity.db", "etc/pihole/pihole.toml"}.intersection(archive.namelist()):
+        with archive.open(name) as member:
+            octets = read_whole(member, LONGEST_WHOLE, policy.path)
+        if name.endswith(".db"):
             with TemporaryDirectory() as folder:
-                (Path(folder) / name).write_bytes(octets)
-                _read_database(Path(folder) / name, tables)
-        elif name == "pihole.toml":
-            dns = tomllib.loads(octets.decode()).get("dns", {})
-            if not isinstance(dns, dict) or not isinstance(dns.get("blocking", {}), dict):
-                raise ValueError("in pihole.toml, dns and dns.blocking are tables")
-            for key in ("hosts", "cnameRecords"):
-                if dns.get(key):
-                    report.leave_out(0, f"dns.{key}", NO_ADDRESSES)
-            if dns.get("blocking", {}).get("active") is False:
-                policy.everybody.settings["mode"] = "off"
-        elif name == "setupVars.conf":
-            if re.search(rb"(?m)^BLOCKING_ENABLED=false", octets):
-                policy.everybody.settings["mode"] = "off"
-        elif name in _ADDRESSES:
-            for line, text in enumerate(octets.decode(errors="replace").splitlines(), 1):
-                if text.strip() and not text.startswith("#"):
-                    report.tally(line, text, NO_ADDRESSES)
-        else:
-            table, kind = _JSON[name]
-            rows = json.loads(octets)
-            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                raise ValueError(f"{name} is no list of records")
-            tables[table] += rows if kind is None else [{**row, "type": kind} for row in rows]
+                (Path(folder) / "gravity.db").write_bytes(octets)
+                _read_database(Path(folder) / "gravity.db", tables)
+            continue
+        dns = tomllib.loads(octets.decode()).get("dns", {})
+        if not isinstance(dns, dict) or not isinstance(dns.get("blocking", {}), dict):
+            raise _bad(policy.path, "in pihole.toml, dns and dns.blocking are tables")
+        for key in ("hosts", "cnameRecords"):
+            if dns.get(key):
+                policy.report(f"{policy.path.name}/pihole.toml").leave_out(0, f"dns.{key}", NO_ADDRESSES)
+        if dns.get("blocking", {}).get("active") is False:
+            policy.everybody.settings["mode"] = "off"
 
 
 def _read_database(path: Path, tables: _Tables) -> None:

@@ -1,9 +1,6 @@
-"""Pi-hole: its database, both kinds of Teleporter archive, groups, exact domains and regular expressions."""
+"""Pi-hole: its database, its Teleporter archive, groups, exact domains and regular expressions."""
 
-import io
-import json
 import sqlite3
-import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.errors import SourceError
-from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE
+from hushlist.core.system.files import LONGEST_WHOLE
 from hushlist.tools.importing import pihole
 from hushlist.tools.importing.pihole import domains_of_regex, read_pihole
 from unit.rows import each_row
@@ -79,32 +76,7 @@ def of_version_6(folder: Path) -> Path:
     return path
 
 
-def of_version_5(folder: Path) -> Path:
-    made = sqlite3.connect(database(folder / "made.db"))
-    made.row_factory = sqlite3.Row
-    queries = {f"{table}.json": f'SELECT * FROM "{table}"' for table in ROWS if table != "domainlist"}
-    kinds = ("whitelist.exact", "blacklist.exact", "whitelist.regex", "blacklist.regex")
-    queries |= {f"{kind}.json": f"SELECT * FROM domainlist WHERE type = {at}" for at, kind in enumerate(kinds)}
-    files = {name: json.dumps([dict(row) for row in made.execute(query)]) for name, query in queries.items()}
-    made.close()
-    files |= {
-        "setupVars.conf": "BLOCKING_ENABLED=true\n",
-        "custom.list": "192.0.2.1 nas\n192.0.2.2 tv\n",
-        "../up": "no",
-    }
-    return tarred(folder / "pi-hole-teleporter.tar.gz", files)
-
-
-def tarred(path: Path, files: dict[str, str]) -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(text.encode())
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return path
-
-
-MAKERS = {"gravity.db": lambda folder: database(folder / "gravity.db"), "zip": of_version_6, "tar.gz": of_version_5}
+MAKERS = {"gravity.db": lambda folder: database(folder / "gravity.db"), "zip": of_version_6}
 
 
 @pytest.fixture(scope="module", params=list(MAKERS))
@@ -193,9 +165,7 @@ def test_a_subscribed_list_is_fetched_from_now_on(written: Written) -> None:
 
 
 def test_addresses_that_are_given_to_names_are_left_out(tmp_path: Path) -> None:
-    told = [str(problem) for problem in read_pihole(of_version_5(tmp_path)).warnings]
-    assert any("custom.list:1: 192.0.2.1 nas: left out" in line and "the first of 2" in line for line in told)
-    told = [str(problem) for problem in read_pihole(of_version_6(tmp_path / "..")).warnings]
+    told = [str(problem) for problem in read_pihole(of_version_6(tmp_path)).warnings]
     assert any("pihole.toml: dns.hosts: left out" in line for line in told)
 
 
@@ -210,17 +180,11 @@ def test_a_comment_of_other_octets_than_utf_8_costs_no_record(tmp_path: Path) ->
     assert "bad\N{REPLACEMENT CHARACTER}".encode() in written
 
 
-@pytest.mark.parametrize("name", ["pihole.toml", "setupVars.conf"])
-def test_blocking_that_is_off_stays_off(tmp_path: Path, name: str) -> None:
-    files = {"group.json": '[{"id": 0, "enabled": 1, "name": "Default"}]'}
-    if name == "setupVars.conf":
-        path = tarred(tmp_path / "x.tar.gz", {**files, name: "BLOCKING_ENABLED=false\n"})
-    else:
-        path = tmp_path / "x.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.write(database(tmp_path / "made.db"), "etc/pihole/gravity.db")
-            archive.writestr(f"etc/pihole/{name}", "[dns.blocking]\nactive = false\n")
-    assert read_pihole(path).everybody.settings == {"mode": "off"}
+def test_blocking_that_is_off_stays_off(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.write(database(tmp_path / "made.db"), "etc/pihole/gravity.db")
+        archive.writestr("etc/pihole/pihole.toml", "[dns.blocking]\nactive = false\n")
+    assert read_pihole(tmp_path / "x.zip").everybody.settings == {"mode": "off"}
 
 
 @each_row(
@@ -265,11 +229,10 @@ def bad(path: Path) -> str:
 @pytest.mark.parametrize(
     ("octets", "why"),
     [
-        (b"", "expected a Teleporter archive"),
-        (b"[dns]\n", "expected a Teleporter archive"),
+        (b"", "expected gravity.db, or a Teleporter archive"),
+        (b"\x1f\x8b\x08" + bytes(100), "expected gravity.db, or a Teleporter archive of version 6"),
         (b"SQLite format 3\0" + bytes(200), "it cannot be read"),
         (b"PK\3\4" + bytes(100), "it cannot be read"),
-        (b"\x1f\x8b\x08" + bytes(100), "it cannot be read"),
     ],
 )
 def test_a_broken_file_is_an_error(tmp_path: Path, octets: bytes, why: str) -> None:
@@ -281,13 +244,19 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert "No such file" in bad(tmp_path / "none")
 
 
-@pytest.mark.parametrize("text", ["{}", "[1]", "[" * 100_000, "not json"])
-def test_a_table_that_is_none_is_an_error(tmp_path: Path, text: str) -> None:
-    assert "it cannot be read" in bad(tarred(tmp_path / "x.tar.gz", {"group.json": text}))
-
-
-def test_an_archive_without_tables_is_an_error(tmp_path: Path) -> None:
-    assert "no lists, domains or groups" in bad(tarred(tmp_path / "x.tar.gz", {"../group.json": "[]"}))
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (None, "no lists, domains or groups"),
+        ("[" * 100_000, "cannot be read"),
+        ("dns = 1", "are tables"),
+        ("x", "read"),
+    ],
+)
+def test_an_archive_without_tables_is_an_error(tmp_path: Path, text: str | None, why: str) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("../etc/pihole/pihole.toml" if text is None else "etc/pihole/pihole.toml", text or "")
+    assert why in bad(tmp_path / "x.zip")
 
 
 @pytest.mark.slow
@@ -295,8 +264,6 @@ def test_what_grows_when_it_is_unpacked_is_an_error(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("etc/pihole/gravity.db", bytes(LONGEST_WHOLE + 1))
     assert "longer than" in bad(tmp_path / "bomb.zip")
-    tarred(tmp_path / "bomb.tar.gz", {"group.json": " " * (LONGEST_DOCUMENT + 1)})
-    assert "longer than" in bad(tmp_path / "bomb.tar.gz")
 
 
 @pytest.mark.parametrize(
@@ -350,30 +317,3 @@ def test_a_text_in_a_database_has_a_mebioctet_at_most(tmp_path: Path) -> None:
         made.close()
     assert read_pihole(tmp_path / f"{1 << 20}.db")
     assert "too big" in bad(path)
-
-
-def test_a_link_in_an_archive_names_nothing(tmp_path: Path) -> None:
-    path, text = tmp_path / "x.tar.gz", b'[{"id": 1, "address": "https://lists.example/a", "enabled": 1}]'
-    for kind in (tarfile.REGTYPE, tarfile.SYMTYPE):
-        with tarfile.open(path, "w:gz") as archive:
-            own, link = tarfile.TarInfo("own.json"), tarfile.TarInfo("adlist.json")
-            own.size, link.type, link.linkname = len(text), kind, "own.json"
-            link.size = len(text) if kind == tarfile.REGTYPE else 0
-            archive.addfile(own, io.BytesIO(text))
-            archive.addfile(link, io.BytesIO(text))
-        if kind == tarfile.REGTYPE:
-            assert read_pihole(path)
-        else:
-            assert "there are no lists" in bad(path)
-
-
-def test_members_of_one_name_are_read_once(tmp_path: Path) -> None:
-    """Each may be as long as a file may be, and take next to nothing in the archive."""
-    group, names = b'[{"id": 0, "enabled": 1, "name": "Default"}]', ("group.json", "custom.list", "custom.list")
-    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
-        for name in names:
-            member, text = tarfile.TarInfo(name), group if name.endswith("json") else b"192.0.2.1 nas\n"
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text))
-    (warning,) = read_pihole(tmp_path / "x.tar.gz").warnings
-    assert "the first of" not in str(warning)

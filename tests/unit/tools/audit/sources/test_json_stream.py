@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from io import BytesIO
 
 import pytest
@@ -42,49 +43,35 @@ def test_a_byte_order_mark_and_octets_that_are_no_text_do_no_harm() -> None:
     assert read(b'\xef\xbb\xbf{"log": {"entries": ["\xff"]}}') == ["\udcff"]
 
 
-@pytest.mark.parametrize(
-    "broken",
-    ["{'a': 1}", '{"a" 1}', "{1: 2}", "nul", '["]", x]', '"\\x"', "\x01"],
+@pytest.mark.parametrize("chunk", [1, 16])
+@each_row(
+    ("element", "why"),
+    [
+        ("{'a': 1}", "Expecting property name enclosed in double quotes"),
+        ('{"a" 1}', "Expecting ':' delimiter"),
+        ("nul", "Expecting value"),
+        ('"\\x"', "Invalid \\escape"),
+        (json.dumps("x" * 1000), "it is longer than"),
+        (f"[{'{},' * 200}0]", "it has more than 100 values"),
+        (f"[{'0,' * 101}0]", "it has more than 100 values"),
+        (f"[{'[' * 101}{']' * 102}", "it has more than 100 values"),
+    ],
 )
-@pytest.mark.parametrize("chunk", [1, 5, 1 << 18])
-def test_an_element_that_is_none_does_not_stop_the_rest(
-    broken: str, chunk: int, monkeypatch: pytest.MonkeyPatch
+def test_an_element_that_is_none_ends_the_document(
+    element: str, why: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_stream, "CHUNK", chunk)
-    found = read(f'{{"log": {{"entries": [{{"a": 1}}, {broken}, 2]}}}}'.encode())
-    assert [found[0], found[-1], len(found)] == [{"a": 1}, 2, 3]
-    assert isinstance(found[1], JsonError)
+    for name, value in (("CHUNK", chunk), ("LONGEST_ELEMENT", 500), ("MOST_VALUES", 100)):
+        monkeypatch.setattr(json_stream, name, value)
+    stream = elements(BytesIO(f'{{"log": {{"entries": [{{"a": 1}}, {element}]}}}}'.encode()), KEYS)
+    assert next(stream) == {"a": 1}
+    with pytest.raises(JsonError) as error:
+        next(stream)
+    assert str(error.value).startswith(why)
 
 
-def test_an_element_that_is_nested_too_deep_does_not_stop_the_rest() -> None:
-    deep = "[" * 100_000 + "]" * 100_000  # whether that can be read depends on the version of Python
-    assert read(f'{{"log": {{"entries": [1, {deep}, 2]}}}}'.encode())[::2] == [1, 2]
-
-
-@pytest.mark.parametrize("chunk", [16, 1 << 16])
-def test_an_element_that_is_too_long_is_passed_over(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "CHUNK", chunk)
-    monkeypatch.setattr(json_stream, "LONGEST_ELEMENT", 100)
-    long = json.dumps({"a": 'x]}"\\' * 100})
-    first, error, last = read(f'{{"log": {{"entries": [1, {long}, 3]}}}}'.encode())
-    assert (first, str(error), last) == (1, "it is longer than 100 characters", 3)
-
-
-@pytest.mark.parametrize("short", ["{},", "[],", "0,", "[["])
-def test_an_element_of_very_many_values_is_passed_over(short: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "CHUNK", 16)
-    monkeypatch.setattr(json_stream, "MOST_VALUES", 100)
-    dense = f"[{short * 200}0{']' * 2 * 200 * (short == '[[')}]"
-    first, error, last = read(f'{{"log": {{"entries": [1, {dense}, "{"x" * 500}"]}}}}'.encode())
-    assert (first, str(error), last) == (1, "it has more than 100 values", "x" * 500)
-
-
-def test_an_element_may_have_as_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "CHUNK", 16)
-    monkeypatch.setattr(json_stream, "MOST_VALUES", 100)
-    assert read(b'{"log": {"entries": [[%b0]]}}' % (b"0," * 99)) == [[0] * 100]
-    (error,) = read(b'{"log": {"entries": [[%b0]]}}' % (b"0," * 100))
-    assert str(error) == "it has more than 100 values"
+def test_an_element_that_is_nested_too_deep_is_no_crash() -> None:
+    with suppress(JsonError):  # whether it can be read depends on the version of Python
+        read(f'{{"log": {{"entries": [1, {"[" * 100_000 + "]" * 100_000}, 2]}}}}'.encode())
 
 
 @each_row(
@@ -96,7 +83,7 @@ def test_an_element_may_have_as_many_values(monkeypatch: pytest.MonkeyPatch) -> 
         (b'{"log": {"pages": [{"a": "}"}]}}', 0, "there is no 'log.entries'"),
         (b'{"log": {"entries": {}}}', 0, "expected '[', found '{'"),
         (b'{"log": {"entries": [1, 2', 2, "the document ends too early"),
-        (b'{"log": {"entries": [1, {"a": [}]}]}}', 2, "expected ']', found '}'"),
+        (b'{"log": {"entries": [1, {"a": [}]}]}}', 1, "Expecting value"),
         (b'{"log": {"entries": [1, {"a": "b', 1, "the document ends too early"),
         (b'{"log": {"entries": [1 2]}}', 1, "expected ']', found '2'"),
         (b'{"log" {"entries": []}}', 0, "expected ':', found '{'"),
