@@ -28,6 +28,7 @@ DECLARED: dict[str, set[str]] = {
     "notify": {"subscriptions"},
     "quotas": {"databases", "unblock"},
     "safe_browsing": {"subscriptions"},
+    "subscriptions": {"adblock"},
     "unblock": {"databases"},
 }
 #: modules that are there for other rooms: what commands are made of

@@ -15,7 +15,7 @@ MODULES = """
     hushlist.core.compile.policy_compiler hushlist.core.decide.decision hushlist.core.extension
     hushlist.core.lists.format_detection
     hushlist.core.lists.list_source hushlist.core.match.checks hushlist.core.match.context hushlist.core.match.index
-    hushlist.core.match.index_file hushlist.core.match.rule hushlist.core.match.rule_collector
+    hushlist.core.match.matcher hushlist.core.match.rule hushlist.core.match.rule_collector
     hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
     hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
     hushlist.core.policy.schedule hushlist.core.routes hushlist.core.system.kept_databases hushlist.core.url.http_head

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.errors import Excess, UrlError, printable, without_user
-from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Terms
+from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, FilterPattern, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import DEFAULT_LAYER, Client, Group, GroupSettings, LayerUse
 from hushlist.core.policy.recurrence import Schedule
@@ -30,7 +30,6 @@ from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import split_web, to_bytes
 from hushlist.core.url.request import Request, canonical_url
-from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
 
 if TYPE_CHECKING:
@@ -218,7 +217,7 @@ def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> 
 
 def _is_exception(match: Match) -> bool:
     pattern = match.rule.pattern
-    return isinstance(pattern, NetworkFilter) and pattern.is_exception
+    return isinstance(pattern, FilterPattern) and pattern.is_exception
 
 
 def _except(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:

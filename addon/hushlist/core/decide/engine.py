@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain, product
 from math import inf
 from time import time
 from typing import TYPE_CHECKING, Self
@@ -31,6 +32,7 @@ from hushlist.core.match.checks import Check, CheckedRequest, may_fail
 from hushlist.core.match.context import is_third_party
 from hushlist.core.match.index import Index, find_checks
 from hushlist.core.match.index_file import ALLOWING, CATEGORIZED
+from hushlist.core.match.matcher import RequestMatcher
 from hushlist.core.match.rule import Action, Anything, Ordered, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client, Group
@@ -40,6 +42,7 @@ from hushlist.core.url.comparison import RedirectMemory, is_slash_redirect, slas
 from hushlist.core.url.hashed_uri import StringMemo, Target
 from hushlist.core.url.host import is_address
 from hushlist.core.url.parts import DEFAULT_PORTS, Parts, split_web_authority
+from hushlist.core.url.path_interpretations import FormBudget
 from hushlist.core.url.request import (
     LONGEST_TARGET,
     MOST_HOSTS,
@@ -57,7 +60,6 @@ from hushlist.core.url.request import (
     request_of,
     target_forms,
 )
-from hushlist.extensions.adblock.filter_decisions import FilteredRequest, RequestBudget
 
 if TYPE_CHECKING:
     from hushlist.extensions.safe_browsing.confirmations import Confirmations
@@ -94,12 +96,12 @@ class Engine:
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
-        self._hosts = KnownHosts(policy, index, overrides, may_redirect=redirect_memory is not None)
+        self._hosts = KnownHosts(policy, index, overrides)
         #: whether no rule depends on more than checks do, and on the URL's canonical forms
         self._is_simple = not index.has_urls and redirect_memory is None
         #: whether host, path and query of a plain URL decide it
         self._asks_little = self._is_simple and not (self._checks or index.has_uris or index.filters)
-        if index.filters is not None:
+        if index.filters:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
 
     def decide(
@@ -108,7 +110,7 @@ class Engine:
         now: datetime | None = None,
         client: Client = NOBODY,
         group: Group | None = None,
-        budget: RequestBudget | None = None,
+        budget: FormBudget | None = None,
     ) -> Decision:
         """The decision for a request. ``now`` has a time zone; the default is the present. Never raises.
 
@@ -121,7 +123,7 @@ class Engine:
         group_hosts = self._hosts.of_group(client, now, group)
         hosts = request.hosts
         forms: Forms | None = None
-        filtered: FilteredRequest | None = None
+        filtered: list[RequestMatcher] = []
         if len(hosts) == 1 and request.fault is None:
             try:
                 known = group_hosts.known[hosts[0]]
@@ -135,30 +137,21 @@ class Engine:
             ):
                 return decision.of(request)
             form: Parts | None = None
-            filtered = self._filtered(request, budget) if known.has_filters else None
-            if (
-                filtered is not None
-                and known.has_only_filters
-                and not (self._checks and may_fail(request, hosts[0], known.canonical))
-            ):
-                urls = filtered.plain_urls(known.canonical, is_named=known.is_named)
-                if urls is not None:
-                    decision = self._by_filters(filtered, urls, request, known, (), now)
-                    return self._apply_grants(decision.of(request), known, client, now)
+            budget = budget or FormBudget()
+            filtered = self._filtered(request, budget) if known.has_filters else []
             if request.scheme in WEB and (plain := plain_target(request.target)):
-                if filtered is None and self._is_simple and self._is_plain(request, known):
+                if not filtered and self._is_simple and self._is_plain(request, known):
                     decision = self._by_plain(request, known, plain, now).of(request)
                     return decision if self._overrides is None else self._apply_grants(decision, known, client, now)
                 form = Parts(request.scheme, None, b"h", None, *plain)
             else:
-                budget = budget or RequestBudget()
                 forms = target_forms(request.scheme, request.target, number_of_names(hosts), budget)
                 if len(forms.forms) == 1 and forms.fault is None:
                     form = forms.forms[0]
             if form is not None and known.tunnelled is None:
                 decision = self._by_form(request, hosts[0], known, form, now, filtered)
                 return self._apply_grants(decision.of(request), known, client, now)
-        budget = budget or RequestBudget()
+        budget = budget or FormBudget()
         every = forms or target_forms(request.scheme, request.target, number_of_names(hosts), budget)
         return self._by_every_form(
             group_hosts, request, every, filtered or self._filtered(request, budget), now, client
@@ -166,7 +159,7 @@ class Engine:
 
     def _by_every_target(self, request: Request, now: datetime | None, client: Client, group: Group | None) -> Decision:
         """The strictest of the decisions for a request's target, and for what else it names, within one budget."""
-        alone, budget = replace(request, others=()), RequestBudget()
+        alone, budget = replace(request, others=()), FormBudget()
         faults = (own.fault for own in request.others if own.fault is not None)
         fault = request.fault or next((fault for fault in faults if self._stops(fault)), None)
         if fault is not None and self._stops(fault):
@@ -358,7 +351,7 @@ class Engine:
         group_hosts: GroupHosts,
         request: Request,
         forms: Forms,
-        filtered: FilteredRequest | None,
+        filtered: Sequence[RequestMatcher],
         now: datetime | None,
         client: Client,
     ) -> Decision:
@@ -368,7 +361,7 @@ class Engine:
         def by_forms(host: bytes, known: KnownHost) -> Iterator[Decision]:
             told: list[Decision] = []
             for place, form in enumerate(forms.forms):
-                own = filtered if known.has_filters else None
+                own = filtered if known.has_filters else ()
                 decision = self._by_form(request, host, known, form, now, own, memo, is_first=not place)
                 if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
                     if any(decision is other for other in told):
@@ -460,7 +453,7 @@ class Engine:
         known: KnownHost,
         form: Parts,
         now: datetime | None,
-        filtered: FilteredRequest | None,
+        filtered: Sequence[RequestMatcher],
         memo: StringMemo | None = None,
         *,
         is_first: bool = True,
@@ -478,38 +471,38 @@ class Engine:
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
-        if filtered is not None:
-            urls = filtered.urls(known.canonical, form, is_first=is_first, is_named=known.is_named)
-            return self._by_filters(filtered, urls, request, known, matches, now)
+        if filtered:
+            return self._by_filters(filtered, form, request, known, matches, now, is_first=is_first)
         return self._by_matches(known, matches, now, request)
 
-    def _filtered(self, request: Request, budget: RequestBudget | None) -> FilteredRequest | None:
-        """The request as network filters see it, if there are some."""
-        filters = self.index.filters
-        if filters is None or (request.scheme not in WEB and request.scheme not in WEBSOCKET):
-            return None
-        work = None if budget is None else budget.work
-        return FilteredRequest(filters, request, work, may_guess=self.policy.unknown_context is Action.BLOCK)
+    def _filtered(self, request: Request, budget: FormBudget) -> list[RequestMatcher]:
+        """The request as each extension's filters see it."""
+        if not self.index.filters or (request.scheme not in WEB and request.scheme not in WEBSOCKET):
+            return []
+        may_guess = self.policy.unknown_context is Action.BLOCK
+        return [filters.of_request(request, budget, may_guess=may_guess) for filters in self.index.filters.values()]
 
     def _by_filters(
         self,
-        filtered: FilteredRequest,
-        urls: Iterable[tuple[bytes, bool]],
+        filtered: Sequence[RequestMatcher],
+        form: Parts,
         request: Request,
         known: KnownHost,
         own: Sequence[Match],
         now: datetime | None,
+        *,
+        is_first: bool,
     ) -> Decision:
-        """The same with network filters: the strictest decision of the URLs that they may be compared with.
+        """The same with filters: the strictest decision of the URLs that they may be compared with.
 
         Where the filters of a list would take too long, and no layer above it decides, the request is blocked.
         """
-        host, is_named, is_stopped = known.canonical, known.is_named, known.is_stopped or (bool(own) and stops(own))
+        is_stopped = known.is_stopped or len(filtered) > 1 or (bool(own) and stops(own))
+        how = {"is_first": is_first, "is_named": known.is_named, "is_stopped": is_stopped}
         decisions: list[Decision] = []
-        for url, only_named in urls:
-            found = filtered.matches(url, host, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
-            decisions.append(self._by_matches(known, [*own, *found] if found else own, now, request))
-        for name, layer in filtered.spent:
+        for found in product(*(filters.matches(known.canonical, form, **how) for filters in filtered)):
+            decisions.append(self._by_matches(known, [*own, *chain.from_iterable(found)], now, request))
+        for name, layer in chain.from_iterable(filters.spent for filters in filtered):
             if not all(known.view.is_decided_before(layer, decision) for decision in decisions):
                 fault = f"too many filters of {name} would have to be compared with it, for its length"
                 decisions.append(self._unparsable(request, Excess(fault)))

@@ -51,8 +51,6 @@ class KnownHost:
     has_filters: bool
     is_named: bool
     is_stopped: bool
-    #: whether only network filters may fit besides rules for the whole host
-    has_only_filters: bool
     #: the IPv4 address by which a tunnel or a translator reaches it, which is decided, too
     tunnelled: bytes | None
 
@@ -87,9 +85,8 @@ class GroupHosts(NamedTuple):
 class KnownHosts:
     """The hosts of one policy and its index, by group."""
 
-    def __init__(self, policy: Policy, index: Index, overrides: Overrides | None, *, may_redirect: bool) -> None:
-        """``may_redirect``: whether origins redirect between paths with and without a slash."""
-        self._policy, self._index, self._overrides, self._may_redirect = policy, index, overrides, may_redirect
+    def __init__(self, policy: Policy, index: Index, overrides: Overrides | None) -> None:
+        self._policy, self._index, self._overrides = policy, index, overrides
         self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
         #: by the group's name
         self._known: dict[str, GroupHosts] = {}
@@ -112,7 +109,7 @@ class KnownHosts:
         hosts = self._known.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
             view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
-            known = BoundedCache(partial(know, self._index, view, may_redirect=self._may_redirect), MOST_KNOWN)
+            known = BoundedCache(partial(know, self._index, view), MOST_KNOWN)
             hosts = self._known[group.name] = GroupHosts(view, known, next(self._opaque_parts(view), None))
         return hosts
 
@@ -126,7 +123,7 @@ class KnownHosts:
                 yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
 
 
-def know(index: Index, view: EffectivePolicy, host: bytes, *, may_redirect: bool) -> KnownHost:
+def know(index: Index, view: EffectivePolicy, host: bytes) -> KnownHost:
     """What the rules say about a host; ``UrlError`` if it is not valid."""
     canonical = canonical_host(host)
     found = index.on_host(canonical)
@@ -149,7 +146,6 @@ def know(index: Index, view: EffectivePolicy, host: bytes, *, may_redirect: bool
         has_filters=has_filters,
         is_named=is_named,
         is_stopped=bool(found.matches) and stops(found.matches),
-        has_only_filters=not (found.suffixes or index.has_uris or index.has_urls or may_redirect or tunnelled),
         tunnelled=tunnelled,
     )
 

@@ -51,6 +51,7 @@ from hushlist.core.match.index_file import (
     table_key,
 )
 from hushlist.core.match.index_table import MARKS, IndexTable, Shape, TableRow, filter_length, first_bits
+from hushlist.core.match.matcher import Matcher, matcher_of
 from hushlist.core.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.seal import SealKey
@@ -68,8 +69,6 @@ from hushlist.core.url.hashed_uri import (
 )
 from hushlist.core.url.host import parse_address
 from hushlist.core.url.parts import Parts, to_bytes
-from hushlist.extensions.adblock.filter_index import FilterIndex
-from hushlist.extensions.adblock.filter_table import SECTIONS, FilterTable
 
 #: the ``via`` of a hashed URI that fits no canonical form, but the URL as it was sent
 AS_SENT = "as sent"
@@ -207,10 +206,8 @@ class Index(IndexFile):
         self._filter = memoryview(octets)[own.offset : own.offset + own.length]
         self._filter_shift = 33 - own.length.bit_length()
         self._ranges = tables.get(RANGES)
-        #: the network filters; ``None`` if there are none, or all take back others
-        self.filters: FilterIndex | None = None
-        if SECTIONS[0] in self.directory.sections:
-            self.filters = self._open_filters(tables)
+        #: extension -> its filters, if there are some that do not only take back others
+        self.filters = {own: self._open_filters(own, tables) for own in self.directory.filter_lists}
         #: whether there are filters that may fit on any host
         self.has_general_filters = self.directory.has_general_filters
         self._deepest_host, self._deepest_path = self.directory.deepest_host, self.directory.deepest_path
@@ -229,13 +226,20 @@ class Index(IndexFile):
             raise IndexFileError(self.source, f"the fan-out of table {name!r} does not count its keys")
         return table
 
-    def _open_filters(self, tables: Mapping[str, IndexTable]) -> FilterIndex:
+    def _open_filters(self, extension: str, tables: Mapping[str, IndexTable]) -> Matcher:
+        lists, terms_of = self.directory.filter_lists[extension], self._terms_of
+
+        def section(name: str) -> memoryview:
+            own = self.directory.sections[f"{extension} {name}"]
+            return memoryview(self._octets)[own.offset : own.offset + own.length]
+
         try:
-            own = [self.directory.sections[name] for name in SECTIONS]
-            views = [memoryview(self._octets)[section.offset : section.offset + section.length] for section in own]
-            *words, fan, keys, texts = views
-            table = FilterTable([*map(bytes, words)], fan.cast("I"), keys.cast("I"), texts, self.source)
-            return FilterIndex(table, tables[FILTER_TABLE], self._terms_of, self.directory.filter_lists)
+            table = tables[f"{FILTER_TABLE} {extension}"]
+
+            def places_of(key: bytes) -> list[tuple[Terms, int]]:
+                return [(terms_of(row)[1], row.line) for row in table.find(key)]
+
+            return matcher_of(extension)(section, places_of, lists, self.source)
         except (LookupError, ValueError, TypeError) as error:
             raise IndexFileError(self.source, f"its filters cannot be read: {error}") from error
 
@@ -273,9 +277,9 @@ class Index(IndexFile):
     def on_host(self, name: bytes) -> Host:
         """The rules for a whole canonical host, and where paths must be looked up."""
         host = self._on_host(name)
-        if self.filters is None or not name:
+        if not self.filters or not name:
             return host
-        own = self.filters.on_host(name)
+        own = [match for filters in self.filters.values() for match in filters.on_host(name)]
         return host._replace(matches=(*host.matches, *own)) if own else host
 
     def _on_host(self, name: bytes) -> Host:

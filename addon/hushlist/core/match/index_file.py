@@ -43,12 +43,11 @@ from typing import Self
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, full_hash
 from hushlist.core.match.index_table import Shape
-from hushlist.core.match.rule import Action, Expression, ExpressionHash, Terms, WholeUrl
+from hushlist.core.match.rule import Action, Expression, ExpressionHash, FilterPattern, Terms, WholeUrl
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
-from hushlist.extensions.adblock.network_filter import NetworkFilter
 
 MAGIC = b"HUSHLIST"
-VERSION = 11
+VERSION = 12
 #: magic, version, byte order, length of the file, length and CRC-32 of the directory; the header's own CRC-32 follows
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")
@@ -59,7 +58,7 @@ OFFSET = Struct("=Q")
 #: terms of a row that is a guide, not a rule: there are rules in the clear for paths below this host
 GUIDE = (1 << 32) - 1
 #: bits of a guide's line: some of these rules allow; some stop and have a category, which a policy may allow; they are
-#: network filters, which are found in another way
+#: filters, which an extension's matcher finds
 ALLOWING, CATEGORIZED, FILTERED = 1, 2, 4
 
 
@@ -83,8 +82,8 @@ class FileSection:
 class Directory:
     #: by the names that ``table_key`` gives
     tables: dict[str, Shape]
-    #: "filter", "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; those of
-    #: ``extensions/adblock/filter_table.py`` where there are network filters; and those added
+    #: "filter", "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; those of the
+    #: extensions that bring filters (``matcher.py``); and those added
     sections: dict[str, FileSection]
     #: labels of the longest host, components of the longest path among rules in the clear
     deepest_host: int
@@ -98,13 +97,13 @@ class Directory:
     rules: dict[str, int]
     #: layers with final rules that do different things
     mixed: tuple[str, ...]
-    #: layers with hashes that may be of paths, with hashed URIs, or with network filters that name no host: these may
+    #: layers with hashes that may be of paths, with hashed URIs, or with filters that name no host: these may
     #: fit requests to any host
     opaque: tuple[str, ...]
     #: whether there are such filters
     has_general_filters: bool
-    #: of each list with network filters, in their order, by which the table tells them apart: its name, and its layer
-    filter_lists: tuple[tuple[str, str], ...] = ()
+    #: extension -> its lists with filters, in the order by which its matcher tells them apart: name and layer
+    filter_lists: dict[str, tuple[tuple[str, str], ...]]
 
     def to_json(self) -> bytes:
         plain = {name: getattr(self, name) for name in self.__slots__}
@@ -121,7 +120,8 @@ class Directory:
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
         plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
         plain["mixed"], plain["opaque"] = tuple(map(str, plain["mixed"])), tuple(map(str, plain["opaque"]))
-        plain["filter_lists"] = tuple((str(name), str(layer)) for name, layer in plain["filter_lists"])
+        lists = plain["filter_lists"].items()
+        plain["filter_lists"] = {own: tuple((str(name), str(layer)) for name, layer in every) for own, every in lists}
         own = cls(**plain)
         for version, length in own.ranges:
             _NETWORKS[version]((0, length))  # raises if there is no such length
@@ -140,7 +140,7 @@ _NETWORKS = {4: IPv4Network, 6: IPv6Network}
 EXPRESSION_TABLE = "expression"
 URI_TABLE = "uri"
 URL_TABLE = "url"
-FILTER_TABLE = "adblock"
+FILTER_TABLE = "filters of"
 RANGES = "range"
 
 
@@ -149,7 +149,7 @@ EXPRESSIONS = f"{EXPRESSION_TABLE} {FULL_LENGTH}"
 
 
 def table_key(
-    pattern: Expression | WholeUrl | ExpressionHash | HashedUri | NetworkFilter | IPv4Network | IPv6Network,
+    pattern: Expression | WholeUrl | ExpressionHash | HashedUri | FilterPattern | IPv4Network | IPv6Network,
 ) -> tuple[str, bytes]:
     """The name of a pattern's table, and its key in it.
 
@@ -165,8 +165,8 @@ def table_key(
             return f"{EXPRESSION_TABLE} {len(value)} {seal}".rstrip(), value
         case HashedUri(key, digest):
             return f"{URI_TABLE} {key.algorithm} {key.variant} {key.query:d} {key.fragment:d}", digest
-        case NetworkFilter():
-            return FILTER_TABLE, pattern.digest
+        case FilterPattern():
+            return f"{FILTER_TABLE} {pattern.extension}", pattern.digest
         case IPv4Network() | IPv6Network():
             return RANGES, full_hash(str(pattern).encode())
 

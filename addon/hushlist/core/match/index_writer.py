@@ -45,10 +45,10 @@ from hushlist.core.match.index_file import (
     key_length,
 )
 from hushlist.core.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
+from hushlist.core.match.matcher import matcher_of
 from hushlist.core.match.rule import FINAL, Rule
 from hushlist.core.match.rule_collector import CollectedPart, RunCollector
 from hushlist.core.match.sorted_runs import OCTETS, SortedRun, Stored, key_ranges, load, rows_in_range, store, unspill
-from hushlist.extensions.adblock.filter_table import FoundFilters, cost_of_key, find_keys, table_sections
 
 #: octets of a row's part, behind its key
 _PART = 2
@@ -233,9 +233,12 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         sections[f"{name} rows"] = _write_section(file, (load(piece.rows) for piece in pieces))
     terms = [own for part in parts for own in part.terms]
     firsts = accumulate((len(part.terms) for part in parts), initial=0)
-    filters, names = _found_filters(parts)
-    if filters:
-        sections |= {name: _write_section(file, [octets]) for name, octets in table_sections(filters).items()}
+    filter_lists: dict[str, tuple[tuple[str, str], ...]] = {}
+    for part in parts:
+        part.left_out = []
+    for extension in sorted({extension for part in parts for extension in part.filters}):
+        found, filter_lists[extension] = _filters_of(extension, parts)
+        sections |= {f"{extension} {name}": _write_section(file, [octets]) for name, octets in found.items()}
     sections["parts"] = _write_section(file, map(NUMBER.pack, firsts))
     sections["offsets"] = _write_section(file, map(OFFSET.pack, accumulate(map(len, terms), initial=0)))
     sections["terms"] = _write_section(file, terms)
@@ -251,28 +254,29 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         mixed=tuple(_mixed_layers(parts)),
         opaque=tuple(dict.fromkeys(part.layer for part in parts if part.opaque)),
         has_general_filters=any(part.has_general_filters for part in parts),
-        filter_lists=tuple(names),
+        filter_lists=filter_lists,
     )
     _write_directory(file, directory)
     return directory
 
 
-def _found_filters(parts: Sequence[CollectedPart]) -> tuple[list[FoundFilters], list[tuple[str, str]]]:
-    """The filters of each list, and its name and layer; notes with each part what of it is left out."""
+def _filters_of(
+    extension: str, parts: Sequence[CollectedPart]
+) -> tuple[Mapping[str, bytes], tuple[tuple[str, str], ...]]:
+    """The sections of an extension's filters, and name and layer of each list; notes with parts what is left out."""
     by_list: dict[tuple[str, str], list[CollectedPart]] = {}
     names: dict[tuple[str, str], str] = {}
     for part in parts:
-        part.left_out = []
-        if part.filters:
+        if extension in part.filters:
             terms = decode_terms(part.terms[0])[1]
             by_list.setdefault((terms.source, part.layer), []).append(part)
             names[terms.source, part.layer] = terms.label
-    filters = [[(part, one) for part in own for one in unspill(part.filters)] for own in by_list.values()]
-    whose = {id(one): part for own in filters for part, one in own}
-    found = find_keys([one for _, one in own] for own in filters)
-    for one, key in (left for own in found for left in own.left_out):
-        whose[id(one)].left_out.append((one.line, one.text.decode().strip(), cost_of_key(key)))
-    return found, [(names[key], key[1]) for key in by_list]
+    filters = [[(part, row) for part in own for row in unspill(part.filters[extension])] for own in by_list.values()]
+    sections, left_out = matcher_of(extension).sections([[row for _, row in own] for own in filters])
+    for own, left in zip(filters, left_out, strict=True):
+        for place, line, text, why in left:
+            own[place][0].left_out.append((line, text, why))
+    return sections, tuple((names[key], key[1]) for key in by_list)
 
 
 def _union(merged: Mapping[str, Merged]) -> bytes:

@@ -18,12 +18,10 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from hushlist.core.match.context import Context
 from hushlist.core.match.expressions import FULL_LENGTH, full_hash, host_suffixes
 from hushlist.core.match.public_suffixes import SuffixSection, public_suffixes
-from hushlist.core.match.rule import Expression, ExpressionHash, Rule
+from hushlist.core.match.rule import Expression, ExpressionHash, FilterPattern, Rule
 from hushlist.core.match.seal import SealKey
-from hushlist.extensions.adblock.network_filter import Asked, NetworkFilter
 
 
 class BreadthTest:
@@ -32,7 +30,8 @@ class BreadthTest:
     def __init__(self, popular: Iterable[bytes]) -> None:
         """``popular`` are canonical hosts, the most popular first; their number is their rank, from 1."""
         self._public = public_suffixes()
-        self._suffixes = self._public.suffixes.keys() | self._public.wildcards.keys()
+        #: expressions of public suffixes, and of those that have all names below them for suffixes
+        self.suffixes = self._public.suffixes.keys() | self._public.wildcards.keys()
         self._wildcards = self._public.wildcards
         #: what stands behind the first label of a broad host; a top-level name has nothing there
         self._behind = {b"", *self._wildcards}
@@ -50,32 +49,11 @@ class BreadthTest:
         match rule.pattern:
             case Expression(value):
                 return self.of_expression(value)
-            case NetworkFilter() as own:
-                return self.of_filter(own)
+            case FilterPattern() as own:
+                return own.why_broad(self)
             case IPv4Network() | IPv6Network() as network:
                 return self.of_range(network)
         return None
-
-    def of_filter(self, own: NetworkFilter) -> str | None:
-        """Why a network filter is broad, for people: on pages of any site, or of any below a public suffix.
-
-        >>> from hushlist.extensions.adblock.filter_reader import parse_filter
-        >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||www.", "@@*$domain=com")
-        >>> [BreadthTest(()).of_filter(parse_filter(text)) is not None for text in own]
-        [True, True, True, True, True]
-        >>> own = ("@@||a.example^", "@@*$domain=a.example", "/ads/*$domain=com")
-        >>> [BreadthTest(()).of_filter(parse_filter(text)) for text in own]
-        [None, None, None]
-        """
-        pages = own.pages.only if own.pages else ()
-        if pages and self._suffixes.isdisjoint(f"{page}/".encode() for page in pages):
-            return None
-        if own.host:
-            return self.of_expression(own.host + b"/")
-        # only what begins a host may be one of the signs in a row
-        invented = _INVENTED if own.pattern.startswith((b"|", b"^")) else _INVENTED[:_UNORDERED]
-        is_broad = may_be_broad(own.literal) and any(map(own.fits, invented))
-        return "it fits hosts that nobody has named" if is_broad else None
 
     def of_hash(self, pattern: ExpressionHash, key: SealKey | None = None) -> str | None:
         """Why a rule for a hash, or for a prefix of one, is broad, for people; ``None`` if no broad rule has this hash.
@@ -98,7 +76,7 @@ class BreadthTest:
         octets, of = len(value), key.fingerprint if key else ""
         if (octets, of) not in self._hashes:
             digest = key.sealer() if key else full_hash
-            self._hashes[octets, of] = {digest(name)[:octets]: name for name in (*self._ranks, *self._suffixes)}
+            self._hashes[octets, of] = {digest(name)[:octets]: name for name in (*self._ranks, *self.suffixes)}
         return self._hashes[octets, of].get(value)
 
     def is_popular(self, expression: bytes) -> bool:
@@ -107,7 +85,7 @@ class BreadthTest:
 
     def suspects(self, hosts: Collection[bytes]) -> set[bytes]:
         """Those of many expressions of whole hosts that may be broad; nearly none is."""
-        found = self._suffixes.intersection(hosts)
+        found = self.suffixes.intersection(hosts)
         found |= {host for host in hosts if host.partition(b".")[2] in self._behind}
         return found.union(self._ranks.keys() & hosts) if self._ranks else found
 
@@ -116,7 +94,7 @@ class BreadthTest:
         parent = expression[expression.find(b".") + 1 :]
         if (
             expression in self._ranks
-            or expression in self._suffixes
+            or expression in self.suffixes
             or parent in self._wildcards
             or len(parent) == len(expression)  # no dot
         ):
@@ -128,7 +106,7 @@ class BreadthTest:
         if path:
             return None
         if b"." not in host and not host.startswith(b"["):
-            kind = "a top-level domain" if expression in self._suffixes else "a single label"
+            kind = "a top-level domain" if expression in self.suffixes else "a single label"
             return f"it is {kind}: {_ALL}"
         found = (self._describe_suffix(expression), self._describe_popular(expression))
         return "; ".join(filter(None, found)) or None
@@ -160,30 +138,6 @@ class BreadthTest:
         if covered:
             found.append(f"the whole of {', '.join(covered)}")
         return f"a whole address range: it covers {', and '.join(found)}" if found else None
-
-
-# -- filters that fit nearly everything --------------------------------------------------------------------------------
-
-_SIGNS = b"abcdefghijklmnopqrstuvwxyz0123456789"
-#: hosts that nobody has a filter for; of the last ones, each begins with another sign
-_HOSTS = (
-    *(b"qzxkvj.wvqzjx.com", b"www.jqvzkx.org", b"www.xkqjzv.net", b"www.zvjqxk.de", b"www.vkzxqj.co.uk"),
-    *(b"%b.com" % (_SIGNS[at:] + _SIGNS[:at]) for at in range(len(_SIGNS))),
-)
-#: their URLs: what fits one fits nearly all of their top-level domain, or of the hosts that begin so
-_INVENTED = [
-    Asked(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
-    for host in _HOSTS
-    for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
-]
-#: how many of these are of hosts without an order of signs
-_UNORDERED = 2 * 5
-_ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)
-
-
-def may_be_broad(literal: bytes) -> bool:
-    """Whether a network filter with a literal part may fit hosts that nobody has named."""
-    return literal in _ALL_INVENTED
 
 
 @lru_cache(maxsize=1)

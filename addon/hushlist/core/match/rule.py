@@ -9,13 +9,16 @@ from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
 from itertools import repeat
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import FULL_LENGTH
 from hushlist.core.url.comparison import LADDER
 from hushlist.core.url.hashed_uri import HashedUri
-from hushlist.extensions.adblock.network_filter import NetworkFilter
+
+if TYPE_CHECKING:
+    from hushlist.core.match.matcher import Placed
+    from hushlist.core.match.overbroad import BreadthTest
 
 
 class Action(StrEnum):
@@ -123,12 +126,35 @@ class Ordered:
         return self.target if self.client is None else f"{self.target} for {self.client}"
 
 
+class FilterPattern:
+    """A pattern that an extension brings, and its matcher finds (``matcher.py``); its text is the filter as written."""
+
+    __slots__ = ()
+    #: the extension
+    extension: ClassVar[str]
+    #: whether it lifts what stops in its layer, and is less specific
+    is_exception: bool
+
+    @property
+    def digest(self) -> bytes:
+        """By which it is found in the index: 32 octets of what it means."""
+        raise NotImplementedError
+
+    def placed(self, line: int) -> Placed:
+        """How it stands in an index."""
+        raise NotImplementedError
+
+    def why_broad(self, breadth: BreadthTest) -> str | None:
+        """Why it is broad, for people; ``None`` if it is not."""
+        raise NotImplementedError
+
+
 Pattern = (
     Expression
     | WholeUrl
     | ExpressionHash
     | HashedUri
-    | NetworkFilter
+    | FilterPattern
     | IPv4Network
     | IPv6Network
     | Check

@@ -8,18 +8,18 @@ from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network
 from itertools import chain, compress, repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
 from hushlist.core.match.index_file import ALLOWING, CATEGORIZED, EXPRESSIONS, FILTERED, GUIDE, encode_terms, table_key
 from hushlist.core.match.index_table import PLACE
-from hushlist.core.match.overbroad import may_be_broad
 from hushlist.core.match.rule import (
     Action,
     Anything,
     Expression,
     ExpressionHash,
+    FilterPattern,
     Ordered,
     Rule,
     RuleBlock,
@@ -30,8 +30,6 @@ from hushlist.core.match.sorted_runs import SortedRun, Stored, sorted_run, spill
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.core.url.parts import split_web
 from hushlist.core.url.request import canonical_url
-from hushlist.extensions.adblock.filter_table import WordedFilter, worded
-from hushlist.extensions.adblock.network_filter import NetworkFilter
 
 #: rows number parts with 16 bits; the last number means no part
 MOST_PARTS = (1 << 16) - 1
@@ -74,14 +72,14 @@ class CollectedPart:
     opaque: int = 0
     below_hosts: int = 0
     ranges: set[tuple[int, int]] = field(default_factory=set)
-    #: its network filters with their words; whether some may fit on any host
-    filters: Stored = b""
+    #: extension -> the rows of its filters; whether some may fit on any host
+    filters: dict[str, Stored] = field(default_factory=dict)
     has_general_filters: bool = False
     #: whether its rules for hosts are filters; keys of such rules that its filters take back, in all parts of the layer
     is_of_filters: bool = False
     taken_back: set[bytes] = field(default_factory=set)
     actions: set[Action] = field(default_factory=set)
-    #: exceptions of Adblock lists, duplicates included
+    #: filters that are exceptions, duplicates included
     exceptions: int = 0
     #: line and text of the filters that its index has no room for, and why, when that is assembled
     left_out: list[tuple[int, str, str]] = field(default_factory=list)
@@ -100,7 +98,7 @@ class RunCollector:
         self._rows: dict[str, list[bytes]] = {EXPRESSIONS: []}
         #: host -> bits of the rules below it
         self._guides: dict[bytes, int] = {}
-        self._filters: list[WordedFilter] = []
+        self._filters: dict[str, list[Any]] = {}
         self._filter_guides: dict[bytes, int] = {}
         self._numbers: dict[tuple[Terms, bool], int] = {}
         self.candidates: list[Candidates] = []
@@ -203,7 +201,7 @@ class RunCollector:
             self._part.deepest_host = max(self._part.deepest_host, host.count(b".") + 1)
             self._guides[host + b"/"] = self._guides.get(host + b"/", 0) | _bits_of(terms)
             self._part.below_hosts += 1
-        elif isinstance(pattern, NetworkFilter):
+        elif isinstance(pattern, FilterPattern):
             self._add_filter(pattern, rule)
         elif isinstance(pattern, IPv4Network | IPv6Network):
             self._part.ranges.add((pattern.version, pattern.prefixlen))
@@ -212,23 +210,21 @@ class RunCollector:
         row = key + PLACE.pack(self._part.number, line, self._number_of(terms, is_clear=False))
         self._rows.setdefault(table, []).append(row)
 
-    def _add_filter(self, pattern: NetworkFilter, rule: Rule) -> None:
-        if pattern.is_badfilter:
-            if (host := pattern.whole_host) and not (pattern.is_exception or pattern.is_important):
-                self._part.taken_back.add(full_hash(host + b"/"))
+    def _add_filter(self, pattern: FilterPattern, rule: Rule) -> None:
+        row, host, may_be_broad, takes_back = pattern.placed(rule.line)
+        if takes_back:
+            self._part.taken_back.add(full_hash(takes_back))
+        if row is None:
             return
         self._part.exceptions += pattern.is_exception
-        own = worded(pattern, rule.line)
-        self._filters.append(own)
-        if pattern.host or may_be_broad(own.literal):
+        self._filters.setdefault(pattern.extension, []).append(row)
+        if may_be_broad:
             self.broad.append(rule)
-        if pattern.is_of_hosts:
-            return
-        if host := pattern.guide:
+        if host:
             self._part.deepest_host = max(self._part.deepest_host, host.count(b".") + 1)
             self._filter_guides[host + b"/"] = self._filter_guides.get(host + b"/", FILTERED) | _bits_of(rule.terms)
             self._part.below_hosts += 1
-        else:
+        elif host is not None:
             self._part.has_general_filters = True
             self._part.opaque += 1
 
@@ -243,7 +239,7 @@ class RunCollector:
         """The part with its sorted runs and candidates, which go to files of the folder if one is given."""
         guides = chain(self._guides.items(), self._filter_guides.items())
         self._rows[EXPRESSIONS] += (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in guides)
-        self._part.filters = spill(self._filters, folder) if self._filters else b""
+        self._part.filters = {extension: spill(rows, folder) for extension, rows in self._filters.items()}
         self._part.runs = {name: sorted_run(rows, folder) for name, rows in self._rows.items()}
         ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
         self._part.candidates = spill((self.candidates, ranges), folder)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.core.url import normalization
 from hushlist.core.url.safebrowsing import remove_tab_cr_lf, strip_spaces
@@ -39,10 +39,12 @@ class FormBudget:
     """What may still be done to read one request, and to decide what it may mean: its names, the readings of its path
     and its other targets multiply. It is counted before it is done."""
 
-    __slots__ = ("_forms", "_octets", "_paths")
+    __slots__ = ("_forms", "_octets", "_paths", "work")
 
     def __init__(self) -> None:
         self._forms, self._octets, self._paths = _MOST_FORMS, _MOST_OCTETS, _MOST_PATHS
+        #: extension -> what its matcher may still do
+        self.work: dict[str, Any] = {}
 
     def takes_step(self, octets: int) -> bool:
         """Whether a step may be taken that writes so many octets."""

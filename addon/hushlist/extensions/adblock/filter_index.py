@@ -1,30 +1,50 @@
-"""The network filters of an index, by the requests that they fit."""
+"""The network filters of an index, by the requests that they fit.
+
+They are compared with other URLs than the rest of the rules, and in the context of the request.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from hushlist.core.match.context import Context
-from hushlist.core.match.index_table import IndexTable, TableRow
-from hushlist.core.match.rule import Rule, Terms
+from hushlist.core.match.context import Context, Telling
+from hushlist.core.match.matcher import PlacesOf, Sections
+from hushlist.core.match.rule import Rule
 from hushlist.core.match.rule_match import Match
-from hushlist.extensions.adblock.filter_table import FilterRules, FilterTable, StoredFilter
-from hushlist.extensions.adblock.network_filter import Asked, NetworkFilter
+from hushlist.core.url.parts import DEFAULT_PORTS, Parts, rooted
+from hushlist.core.url.path_interpretations import FormBudget
+from hushlist.core.url.request import WEBSOCKET, Request
+from hushlist.extensions.adblock.filter_table import (
+    FilterRules,
+    FilterTable,
+    StoredFilter,
+    cost_of_key,
+    find_keys,
+    table_sections,
+)
+from hushlist.extensions.adblock.network_filter import Asked, NetworkFilter, WordedFilter, Work
 
 
 class FilterIndex:
-    """Finds the network filters that fit a request."""
+    """Finds the network filters that fit a request; the ``Matcher`` of this extension."""
 
     def __init__(
-        self,
-        table: FilterTable,
-        rows: IndexTable,
-        terms_of: Callable[[TableRow], tuple[bool, Terms]],
-        lists: Sequence[tuple[str, str]],
+        self, section: Callable[[str], memoryview], places_of: PlacesOf, lists: Sequence[tuple[str, str]], source: str
     ) -> None:
-        """``rows``: by the digest of a filter, where it is from; ``terms_of``: the terms of a row come second;
-        ``lists``: name and layer of each."""
-        self._table, self._rows, self._terms_of, self._lists = table, rows, terms_of, lists
+        self._table = FilterTable(section, source)
+        self._places_of, self._lists = places_of, lists
+
+    @staticmethod
+    def sections(lists: Sequence[Sequence[WordedFilter]]) -> Sections:
+        """The sections of a ``FilterTable``."""
+        found = find_keys(lists)
+        places = {id(row): place for rows in lists for place, row in enumerate(rows)}
+        left_out = [
+            [(places[id(row)], row.line, row.text.decode().strip(), cost_of_key(key)) for row, key in own.left_out]
+            for own in found
+        ]
+        return Sections(table_sections(found), left_out)
 
     def name_of(self, number: int) -> tuple[str, str]:
         """Name and layer of the list with a number, as ``Work`` has it."""
@@ -34,6 +54,10 @@ class FilterIndex:
         """Filters for all of a canonical host: they depend on nothing else."""
         found = self._table.of_host(name)
         return self._matches(found, Asked(b"http://" + name + b"/", name, Context())) if found else []
+
+    def of_request(self, request: Request, budget: FormBudget, *, may_guess: bool) -> FilteredRequest:
+        """The request as filters see it."""
+        return FilteredRequest(self, request, budget, may_guess=may_guess)
 
     def find(self, asked: Asked, *, is_named: bool, is_stopped: bool, only_named: bool = False) -> list[Match]:
         """The others that fit a URL in its context; exceptions only if one of them, or another rule, stops it.
@@ -63,6 +87,75 @@ class FilterIndex:
 
     def _rules_of(self, own: NetworkFilter) -> Sequence[Rule]:
         """The rules with a filter, but for those that another one of the same layer takes back."""
-        taken_back = {self._terms_of(row)[1].layer for row in self._rows.find(own.badfilter_digest)}
-        found = ((self._terms_of(row)[1], row.line) for row in self._rows.find(own.digest))
+        taken_back = {terms.layer for terms, _ in self._places_of(own.badfilter_digest)}
+        found = self._places_of(own.digest)
         return [Rule(own, terms, line) for terms, line in found if terms.layer not in taken_back]
+
+
+#: what no browser sends in a target as it is
+_UNSENT = re.compile(rb"[\x00-\x20\x7f-\xff\"<>]")
+_UNSENT_OCTETS = bytes(octet for octet in range(256) if _UNSENT.match(bytes((octet,))))
+
+
+class FilteredRequest:
+    """A request as network filters see it, with all its hosts and forms.
+
+    As sent, as a browser writes it: with the port where it is not the default, nothing unescaped in path and query.
+    Then without the port, and with the path as in the canonical form. In a query there are other URLs: the canonical
+    one is only for filters that name the host, if there are such.
+
+    >>> from hushlist.core.url.request import canonical_forms, request_of
+    >>> request = request_of(b"http://H.example:81/%61?u=%2F")
+    >>> (form,) = canonical_forms(request, b"h.example")
+    >>> own = FilteredRequest(None, request, FormBudget(), may_guess=False)
+    >>> for url, _ in own.urls(b"h.example", form, is_first=True, is_named=True): print(url.decode())
+    http://h.example:81/%61?u=%2F
+    http://h.example/%61?u=%2F
+    http://h.example/a?u=%2F
+    http://h.example/a?u=/
+    """
+
+    __slots__ = ("_filters", "_may_guess", "_path", "_port", "_query", "_scheme", "_telling", "_work")
+
+    def __init__(self, filters: FilterIndex | None, request: Request, budget: FormBudget, *, may_guess: bool) -> None:
+        self._filters, self._may_guess = filters, may_guess
+        self._telling, self._work = Telling(request), budget.work.setdefault("adblock", Work())
+        self._scheme, target = request.scheme, request.target
+        if self._telling.is_websocket:
+            schemes = (own for own, asked in WEBSOCKET.items() if asked == request.scheme)
+            self._scheme = next(schemes, request.scheme)
+        self._port = b"" if request.port == DEFAULT_PORTS.get(request.scheme) else b":%d" % request.port
+        if len(target.translate(None, _UNSENT_OCTETS)) < len(target):
+            target = _UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), target)
+        self._path, mark, query = target.partition(b"?")
+        self._query = mark + query
+
+    def urls(self, host: bytes, form: Parts, *, is_first: bool, is_named: bool) -> Iterator[tuple[bytes, bool]]:
+        """The URLs that one form has by one canonical host; each with whether only for filters that name it."""
+        begin, path, query = self._scheme + b"://" + host, self._path, self._query
+        if is_first:
+            sent = rooted(path) + query
+            if self._port:
+                yield begin + self._port + sent, False
+            yield begin + sent, False
+        if not is_first or form.path != path:
+            yield begin + form.path + query, False
+        if is_named:
+            canonical = b"" if form.query is None else b"?" + form.query
+            if canonical != query:
+                yield begin + form.path + canonical, True
+
+    def matches(
+        self, host: bytes, form: Parts, *, is_first: bool, is_named: bool, is_stopped: bool
+    ) -> Iterator[list[Match]]:
+        """The matches for each of these URLs; ``is_stopped``: whether another rule stops the request."""
+        assert self._filters is not None
+        for url, only_named in self.urls(host, form, is_first=is_first, is_named=is_named):
+            asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
+            yield self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
+
+    @property
+    def spent(self) -> list[tuple[str, str]]:
+        """Name and layer of the lists of which more would have to be compared than may be for the request."""
+        assert self._filters is not None
+        return [self._filters.name_of(number) for number in sorted(self._work.spent)]

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import itemgetter
@@ -40,17 +40,21 @@ from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.match.rule import Rule
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.network_filter import (
+    EXCEPTIONS,
+    FILTERS,
     MOST_OF_LIST,
     NAMES_HOST,
+    NEAREST,
+    OF_HOSTS,
+    OF_NAMES,
     Asked,
     NetworkFilter,
+    WordedFilter,
     Work,
     names_of,
     words_of,
 )
 
-#: what is looked for apart from each other: its number is that of its words, and of its names, in ``SECTIONS``
-FILTERS, EXCEPTIONS, OF_HOSTS = range(3)
 _FAMILIES = ("filters", "exceptions", "hosts")
 SECTIONS = (
     *(f"{kind} of {family}" for kind in ("words", "names") for family in _FAMILIES),
@@ -82,50 +86,10 @@ _LIST_BITS = NAMES_HOST.bit_length()
 _MOST_LISTS = 1 << 32 - _LIST_BITS
 
 
-#: in front of a filter's text, which no text begins with: it is of a list for name servers; it is one of dnsmasq's
-_OF_NAMES, _NEAREST = b" ", b"\t"
-
-
-class WordedFilter(NamedTuple):
-    """A filter as it is written into the table, and by what it can be found."""
-
-    key: bytes
-    #: as ``parse_stored`` reads it
-    text: bytes
-    literal: bytes
-    bits: int
-    family: int
-    words: tuple[bytes, ...]
-    host: bytes
-    pages: tuple[bytes, ...]
-    line: int
-
-
-def worded(pattern: NetworkFilter, line: int) -> WordedFilter:
-    """A filter with that by which it can be found."""
-    text = _OF_NAMES * pattern.of_names + _NEAREST * pattern.is_nearest + pattern.text.encode()
-    family = OF_HOSTS if pattern.is_of_hosts else EXCEPTIONS if pattern.is_exception else FILTERS
-    words = dict.fromkeys((*pattern.words, *(pattern.pairs if family == FILTERS else ())))
-    pages = pattern.pages.only if pattern.pages is not None and not pattern.pages.has_expressions else ()
-    host = b"" if pattern.is_of_hosts else pattern.guide
-    named = tuple(own.encode() for own in sorted(pages))
-    return WordedFilter(
-        pattern.digest,
-        text,
-        pattern.literal,
-        pattern.bits,
-        family,
-        tuple(words),
-        host,
-        named,
-        line,
-    )
-
-
 def parse_stored(text: bytes) -> NetworkFilter:
     """The filter of a ``WordedFilter``; ``ValueError`` if it is none."""
-    marks = text[: len(text) - len(text.lstrip(_OF_NAMES + _NEAREST))]
-    return parse_filter(text[len(marks) :].decode(), of_names=_OF_NAMES in marks, is_nearest=_NEAREST in marks)
+    marks = text[: len(text) - len(text.lstrip(OF_NAMES + NEAREST))]
+    return parse_filter(text[len(marks) :].decode(), of_names=OF_NAMES in marks, is_nearest=NEAREST in marks)
 
 
 class FoundFilters(NamedTuple):
@@ -272,15 +236,15 @@ class _HostKeys(NamedTuple):
 class FilterTable:
     """Looks up filters. The octets must not change while the table is in use."""
 
-    def __init__(
-        self, words: Sequence[bytes], fan: Sequence[int], keys: Sequence[int], texts: Sequence[int], source: str
-    ) -> None:
-        """The parameters are the sections; ``ValueError`` if their lengths do not fit each other."""
-        self._fan, self._keys, self._texts, self._source = fan, keys, texts, source
+    def __init__(self, section: Callable[[str], memoryview], source: str) -> None:
+        """``section`` gives those of ``SECTIONS``; ``ValueError`` if their lengths do not fit each other."""
+        *words, fan, keys, texts = map(section, SECTIONS)
+        self._fan, self._keys, self._texts, self._source = fan.cast("I"), keys.cast("I"), texts, source
+        fan, keys = self._fan, self._keys
         self._bucket = len(fan) - 2
         if fan[0] or _COLUMNS * fan[-1] != len(keys) or self._bucket & (self._bucket + 1):
             raise ValueError("the fan-out of its filters does not count them")
-        lines = [own.split(b"\n")[:-1] if own.count(b"\n") < MOST_WORDS else None for own in words]
+        lines = [own.split(b"\n")[:-1] if own.count(b"\n") < MOST_WORDS else None for own in map(bytes, words)]
         every: list[set[_Key] | None] = [None if own is None else {*own} for own in lines[:-1]]
         self._words, self._names, pairs = every[: len(_FAMILIES)], every[len(_FAMILIES) :], lines[-1]
         self._pairs = None if pairs is None else {*zip(pairs[::2], pairs[1::2], strict=True)}

@@ -22,13 +22,18 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import chain, pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.match.context import KINDS, Context, Telling
+from hushlist.core.match.matcher import Placed
+from hushlist.core.match.rule import FilterPattern
 from hushlist.core.url.host import is_address
 from hushlist.extensions.adblock.automaton import Automaton, ExhaustedError
 from hushlist.extensions.adblock.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
 from hushlist.extensions.adblock.linear_regex import Searching, linear_regex
+
+if TYPE_CHECKING:
+    from hushlist.core.match.overbroad import BreadthTest
 
 # -- what a filter is compared with ------------------------------------------------------------------------------------
 
@@ -199,6 +204,26 @@ class Asked:
 
 # -- filters -----------------------------------------------------------------------------------------------------------
 
+#: what is looked for apart from each other
+FILTERS, EXCEPTIONS, OF_HOSTS = range(3)
+#: in front of a filter's text, which no text begins with: it is of a list for name servers; it is one of dnsmasq's
+OF_NAMES, NEAREST = b" ", b"\t"
+
+
+class WordedFilter(NamedTuple):
+    """A filter as it is written into the table, and by what it can be found."""
+
+    key: bytes
+    #: as ``parse_stored`` reads it
+    text: bytes
+    literal: bytes
+    bits: int
+    family: int
+    words: tuple[bytes, ...]
+    host: bytes
+    pages: tuple[bytes, ...]
+    line: int
+
 
 class Names(NamedTuple):
     """Hosts that an option names, and those that it excludes; the nearest name decides.
@@ -238,9 +263,10 @@ def _expression_of(name: str) -> Searching:
 
 
 @dataclass(slots=True, unsafe_hash=True)
-class NetworkFilter:
+class NetworkFilter(FilterPattern):
     """The pattern of a rule that is a network filter."""
 
+    extension = "adblock"
     #: as written, without the white space around it
     text: str = field(compare=False)
     #: whether it is of a list for name servers, and compared with the host's name alone
@@ -375,6 +401,49 @@ class NetworkFilter:
         anchored = _GUIDED.match(self.pattern) if not self.is_regex else None
         return anchored[1] if anchored else b""
 
+    def placed(self, line: int) -> Placed:
+        """How it stands in an index, and by what it can be found there."""
+        if self.is_badfilter:
+            host = b"" if self.is_exception or self.is_important else self.whole_host
+            return Placed(None, takes_back=host and host + b"/")
+        family = OF_HOSTS if self.is_of_hosts else EXCEPTIONS if self.is_exception else FILTERS
+        pages = self.pages.only if self.pages is not None and not self.pages.has_expressions else ()
+        host, literal = self.guide, self.literal
+        row = WordedFilter(
+            self.digest,
+            OF_NAMES * self.of_names + NEAREST * self.is_nearest + self.text.encode(),
+            literal,
+            self.bits,
+            family,
+            tuple(dict.fromkeys((*self.words, *(self.pairs if family == FILTERS else ())))),
+            b"" if family == OF_HOSTS else host,
+            tuple(page.encode() for page in sorted(pages)),
+            line,
+        )
+        return Placed(row, None if family == OF_HOSTS else host, bool(self.host) or literal in _ALL_INVENTED)
+
+    def why_broad(self, breadth: BreadthTest) -> str | None:
+        """Why it is broad, for people: on pages of any site, or of any below a public suffix.
+
+        >>> from hushlist.core.match.overbroad import BreadthTest
+        >>> from hushlist.extensions.adblock.filter_reader import parse_filter
+        >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||www.", "@@*$domain=com")
+        >>> [parse_filter(text).why_broad(BreadthTest(())) is not None for text in own]
+        [True, True, True, True, True]
+        >>> own = ("@@||a.example^", "@@*$domain=a.example", "/ads/*$domain=com")
+        >>> [parse_filter(text).why_broad(BreadthTest(())) for text in own]
+        [None, None, None]
+        """
+        pages = self.pages.only if self.pages else ()
+        if pages and breadth.suffixes.isdisjoint(f"{page}/".encode() for page in pages):
+            return None
+        if self.host:
+            return breadth.of_expression(self.host + b"/")
+        # only what begins a host may be one of the signs in a row
+        invented = _INVENTED if self.pattern.startswith((b"|", b"^")) else _INVENTED[:_UNORDERED]
+        is_broad = self.literal in _ALL_INVENTED and any(map(self.fits, invented))
+        return "it fits hosts that nobody has named" if is_broad else None
+
     @property
     def bits(self) -> int:
         """Its types and parties; and ``NAMES_HOST``, if it has a ``guide``."""
@@ -440,3 +509,21 @@ _EXCEPTION = 1 << 31
 HOST_PATTERN = re.compile(rb"\|\|((?:\*\.)?[a-z0-9_.-]+|\[[0-9a-f:.]+\])\^")
 _GUIDED = re.compile(rb"\|\|([a-z0-9_-]+(?:\.[a-z0-9_-]+)+)(?=[/^:?]|\|$)")
 _RUN = re.compile(rb"(?<=[^a-z0-9])[a-z0-9]+(?=[^a-z0-9])")
+
+# -- filters that fit nearly everything --------------------------------------------------------------------------------
+
+_SIGNS = b"abcdefghijklmnopqrstuvwxyz0123456789"
+#: hosts that nobody has a filter for; of the last ones, each begins with another sign
+_HOSTS = (
+    *(b"qzxkvj.wvqzjx.com", b"www.jqvzkx.org", b"www.xkqjzv.net", b"www.zvjqxk.de", b"www.vkzxqj.co.uk"),
+    *(b"%b.com" % (_SIGNS[at:] + _SIGNS[:at]) for at in range(len(_SIGNS))),
+)
+#: their URLs: what fits one fits nearly all of their top-level domain, or of the hosts that begin so
+_INVENTED = [
+    Asked(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
+    for host in _HOSTS
+    for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
+]
+#: how many of these are of hosts without an order of signs
+_UNORDERED = 2 * 5
+_ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)

@@ -16,8 +16,8 @@ from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.rule import ExpressionHash, Rule
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client, Group
+from hushlist.core.url.path_interpretations import FormBudget
 from hushlist.core.url.request import WEB, Request, Told, request_of
-from hushlist.extensions.adblock.filter_decisions import RequestBudget
 from hushlist.extensions.safe_browsing.confirmations import Confirmations, Question, Verdict
 from hushlist.extensions.safe_browsing.threat_lists import ThreatList
 
@@ -112,7 +112,7 @@ class ConfirmingEngine(Engine):
         now: datetime | None = None,
         client: Client = NOBODY,
         group: Group | None = None,
-        budget: RequestBudget | None = None,
+        budget: FormBudget | None = None,
     ) -> Decision:
         """As ``Engine.decide``, but it waits for answers."""
         return self._decide(Engine.decide, request, now, client, group, budget)

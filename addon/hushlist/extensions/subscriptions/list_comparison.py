@@ -197,7 +197,7 @@ def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds)
             why = kinds.why(breadth, pattern.value)
         elif isinstance(pattern, NetworkFilter):
             is_asked = kinds.suffixes or breadth.is_popular(pattern.host + b"/")
-            why = breadth.of_filter(pattern) if is_asked else None
+            why = pattern.why_broad(breadth) if is_asked else None
         elif isinstance(pattern, IPv4Network | IPv6Network) and kinds.suffixes:
             why = breadth.of_range(pattern)
         if why and (pattern, rule.terms.action) not in known:

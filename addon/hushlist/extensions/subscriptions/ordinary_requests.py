@@ -21,7 +21,8 @@ from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.sorted_runs import unspill
 from hushlist.core.url.parts import split_web
-from hushlist.extensions.adblock.filter_table import SECTIONS, FilterTable, find_keys, table_sections
+from hushlist.extensions.adblock.filter_index import FilterIndex
+from hushlist.extensions.adblock.filter_table import FilterTable, find_keys, table_sections
 from hushlist.extensions.adblock.network_filter import Asked, NetworkFilter
 
 _SITES = (
@@ -104,12 +105,12 @@ class Effect(NamedTuple):
 def effect_of_parts(parts: Iterable[CollectedPart], action: Action) -> Effect:
     """The effect of a list's network filters, which do this if they are no exceptions; what else covers much is found
     by itself (``core/match/overbroad.py``)."""
-    (found,) = find_keys([[own for part in parts if part.filters for own in unspill(part.filters)]])
+    stored = (part.filters["adblock"] for part in parts if "adblock" in part.filters)
+    (found,) = find_keys([[own for filters in stored for own in unspill(filters)]])
     if not found.by:
         return Effect(costly=len(found.left_out))
     sections = table_sections([found])
-    *words, fan, keys, texts = (memoryview(sections[name]) for name in SECTIONS)
-    table = FilterTable([*map(bytes, words)], fan.cast("I"), keys.cast("I"), texts, "the list")
+    table = FilterTable(lambda name: memoryview(sections[name]), "the list")
     stopped, opened = set[int](), set[int]()
     for place, request in enumerate(ordinary_requests()):
         asked = request.asked()
@@ -127,8 +128,11 @@ def effects(index: Index) -> dict[str, Effect]:
     """The effect of each source's network filters."""
     stopped: dict[str, set[int]] = {}
     opened: dict[str, set[int]] = {}
-    for place, request in enumerate(ordinary_requests()) if index.filters is not None else ():
-        for source, action in _of_request(index, request.asked()):
+    filters = index.filters.get("adblock")
+    if not isinstance(filters, FilterIndex):
+        return {}
+    for place, request in enumerate(ordinary_requests()):
+        for source, action in _of_request(index, filters, request.asked()):
             if action is Action.ALLOW:
                 opened.setdefault(source, set()).add(place)
             elif action in STOPPING:
@@ -137,11 +141,10 @@ def effects(index: Index) -> dict[str, Effect]:
     return {own: Effect(frozenset(stopped.get(own, ())), frozenset(opened.get(own, ()))) for own in sources}
 
 
-def _of_request(index: Index, asked: Asked) -> Iterator[tuple[str, Action]]:
+def _of_request(index: Index, filters: FilterIndex, asked: Asked) -> Iterator[tuple[str, Action]]:
     """Source and action of the network filters that fit."""
-    assert index.filters is not None
     host = index.on_host(asked.host)
-    found = index.filters.find(asked, is_named=host.bits & FILTERED != 0, is_stopped=True)
+    found = filters.find(asked, is_named=host.bits & FILTERED != 0, is_stopped=True)
     for match in (*host.matches, *found):
         if isinstance(match.rule.pattern, NetworkFilter):
             is_exception = match.rule.pattern.is_exception

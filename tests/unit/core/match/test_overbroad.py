@@ -210,7 +210,7 @@ def test_a_filter_that_fits_nearly_every_url_is_broad(text: str) -> None:
     ["||a.example^", "/ads/*.js", "*$domain=a.example", "||com.example", "-ads-", "abc", "789", "/^https?:\\/\\/ads/"],
 )
 def test_a_filter_of_some_urls_is_not_broad(text: str) -> None:
-    assert BREADTH.of_filter(parse_filter(text)) is None
+    assert parse_filter(text).why_broad(BREADTH) is None
 
 
 def test_every_address_for_everything_is_the_broadest() -> None:

@@ -14,8 +14,6 @@ from hushlist.core.url.request import (
     canonical_forms,
     canonical_host,
     canonical_url,
-    filtered_urls,
-    plain_filtered_urls,
     plain_target,
     request_of,
     target_forms,
@@ -243,20 +241,3 @@ def test_a_target_s_first_form_is_the_canonical_one(target: bytes, paths: list[t
 def test_a_request_without_a_first_host_that_can_be_one_has_no_canonical_url(hosts: tuple[bytes, ...]) -> None:
     with pytest.raises(UrlError):
         canonical_url(Request(b"http", hosts, 80, b"/"))
-
-
-# -- URLs for network filters ------------------------------------------------------------------------------------------
-
-_TARGETS = st.lists(st.sampled_from([*'/?.;%<" a&=', "%2F", "%61", "..", "/ads", "\x7f", "\xe9"]), max_size=8)
-
-
-@given(_TARGETS, st.sampled_from([80, 81, 443]), st.booleans())
-def test_plain_requests_have_their_urls_for_filters_in_a_shorter_way(
-    target: list[str], port: int, is_named: bool
-) -> None:
-    request = Request(b"http", (b"h.example",), port, b"/" + "".join(target).encode("latin-1"))
-    urls = plain_filtered_urls(request, b"h.example", is_named=is_named)
-    if urls is not None:
-        (form,) = canonical_forms(request, b"h.example")
-        every = filtered_urls(request, b"h.example", form, is_websocket=False, is_first=True, is_named=is_named)
-        assert [*urls] == every

@@ -15,6 +15,7 @@ from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.match.rule_collector import RunCollector
 from hushlist.core.match.rule_match import Match
 from hushlist.extensions.adblock import filter_table, network_filter
+from hushlist.extensions.adblock.filter_index import FilterIndex
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
 from hushlist.extensions.adblock.network_filter import MOST_WORK, Asked, NetworkFilter, Work
@@ -35,14 +36,20 @@ def found(index: Index, url: str, context: Context = UNKNOWN, *, is_stopped: boo
     name = url.partition("://")[2].partition("/")[0].encode()
     host = index.on_host(name)
     asked = Asked(url.encode(), name, context)
-    matches = (*host.matches, *filters_of(index, asked, is_stopped=is_stopped))
+    matches = (*host.matches, *fitting(index, asked, is_stopped=is_stopped))
     return sorted(str(match.rule.pattern) for match in matches)
 
 
-def filters_of(index: Index, asked: Asked, *, is_stopped: bool = False) -> list[Match]:
+def filters_of(index: Index) -> FilterIndex:
+    filters = index.filters["adblock"]
+    assert isinstance(filters, FilterIndex)
+    return filters
+
+
+def fitting(index: Index, asked: Asked, *, is_stopped: bool = False) -> list[Match]:
     """The filters that fit, without those for the whole host."""
     is_named = index.on_host(asked.host).bits & FILTERED != 0
-    return [] if index.filters is None else index.filters.find(asked, is_named=is_named, is_stopped=is_stopped)
+    return filters_of(index).find(asked, is_named=is_named, is_stopped=is_stopped) if index.filters else []
 
 
 HOSTS = ["a.example", "b.a.example", "ads.example", "x.net"]
@@ -92,7 +99,7 @@ def test_one_takes_back_only_those_of_its_own_layer() -> None:
     ]
     index = index_of(rules)
     asked = Asked(b"https://a.example/ads/", b"a.example", Context())
-    matches = filters_of(index, asked)
+    matches = fitting(index, asked)
     assert [match.rule.terms.layer for match in matches] == ["one"]
 
 
@@ -126,7 +133,7 @@ def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int, mon
     url = b"https://a.example/" + b"/".join(b"w%dx/ads" % one for one in range(number))
     for _ in range(2):  # what is read is kept, and that changes nothing
         asked = Asked(url, b"a.example", Context("", "image"))
-        filters_of(index, asked)
+        fitting(index, asked)
         assert asked.work.spent == {0}
     assert len(read) < number
 
@@ -147,7 +154,7 @@ def test_a_list_has_few_filters_for_each_word_and_chooses_words_by_itself() -> N
     parts = [first.finish(), second.finish()]
     file = BytesIO()
     directory = assemble(file, parts, merge_all(parts))
-    assert directory.filter_lists == (("a.txt", "first"), ("b.txt", "second"))
+    assert directory.filter_lists == {"adblock": (("a.txt", "first"), ("b.txt", "second"))}
     left_out = [text for _, text, _ in parts[0].left_out]
     assert left_out == [*costly[MOST_OF_KEY:], *worded[MOST_OF_KEY:]]
     line, _, why = parts[0].left_out[0]
@@ -159,7 +166,7 @@ def test_a_list_has_few_filters_for_each_word_and_chooses_words_by_itself() -> N
     assert parts[1].left_out == []
     index = Index(file.getvalue())
     asked = Asked(b"https://a.example/login/track/only7/login?", b"a.example", UNKNOWN)
-    assert [str(own.rule.pattern) for own in filters_of(index, asked)] == ["/login/track", "/only7/login?"]
+    assert [str(own.rule.pattern) for own in fitting(index, asked)] == ["/login/track", "/only7/login?"]
     assert asked.work.left > MOST_WORK * 8 // 10
     assert asked.work.spent == set()
     assert found(index, "https://a.example/login/ads?") == ["/login/ads?"]
@@ -176,29 +183,28 @@ def test_a_list_that_is_spent_hides_no_filter_of_another(monkeypatch: pytest.Mon
     )
     url = b"https://a.example/w1x/w2x?" + b"/".join(b"w%dx" % number for number in range(40))
     asked = Asked(url, b"a.example", UNKNOWN, work=Work(1 << 10))
-    assert [str(own.rule.pattern) for own in filters_of(index, asked)] == ["/w1x/w2x?"]
+    assert [str(own.rule.pattern) for own in fitting(index, asked)] == ["/w1x/w2x?"]
     assert asked.work.spent == {0}
-    assert index.filters is not None
-    assert index.filters.name_of(0) == ("many", "many")
+    assert filters_of(index).name_of(0) == ("many", "many")
 
 
 def test_a_broken_table_is_refused() -> None:
     index = index_with(["||ads.example/x"])
-    section = index.directory.sections["words texts"]
+    section = index.directory.sections["adblock words texts"]
     octets = bytearray(index._octets[:])
     text = octets.index(b"||ads.example/x", section.offset)
     octets[text : text + 5] = b"/(((("
     octets[text + 14] = ord("/")
     with pytest.raises(IndexFileError, match="a filter cannot be read"):
         found(Index(bytes(octets)), "https://ads.example/x")
-    del index.directory.sections["words fan"]
+    del index.directory.sections["adblock words fan"]
     with pytest.raises(IndexFileError, match="its filters cannot be read"):
-        index._open_filters({})
+        index._open_filters("adblock", {})
 
 
 @pytest.mark.parametrize("number", [1, 100], ids=["found by the host", "found by words"])
 def test_only_filters_that_name_the_host_are_found_where_only_they_are_asked_for(number: int) -> None:
-    filters = index_with([*(f"||a.example/w{own}x/" for own in range(number)), "/w0x/", "@@/w0x/"]).filters
+    filters = filters_of(index_with([*(f"||a.example/w{own}x/" for own in range(number)), "/w0x/", "@@/w0x/"]))
     assert filters is not None
     asked = Asked(b"https://www.a.example/w0x/", b"www.a.example", UNKNOWN)
     for only_named, expected in (

@@ -105,7 +105,7 @@ class ImpactCounter(RecordCounter[Impact]):
     def __init__(self, old: Engine, new: Engine, moment: ReplayMoment) -> None:
         super().__init__(Impact())
         self._old, self._new, self._moment = old, new, moment
-        self._has_filters = any(engine.index.filters is not None for engine in (old, new))
+        self._has_filters = any(engine.index.filters for engine in (old, new))
         self._known = BoundedCache(partial(self._compare, now=moment.at, client=moment.client), _MOST_URLS)
 
     @classmethod

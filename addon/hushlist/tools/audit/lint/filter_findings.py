@@ -20,6 +20,7 @@ from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import FILTERED
 from hushlist.core.match.rule import Rule
 from hushlist.core.match.rule_match import Match
+from hushlist.extensions.adblock.filter_index import FilterIndex
 from hushlist.extensions.adblock.filter_patterns import shape_of
 from hushlist.extensions.adblock.filter_table import parse_stored
 from hushlist.extensions.adblock.network_filter import Asked, Names, NetworkFilter
@@ -78,8 +79,8 @@ def _is_part(wide: NetworkFilter, own: NetworkFilter) -> bool:
 
 def covered_filters(index: Index, texts: Iterable[bytes]) -> Iterator[tuple[Rule, Match]]:
     """The rules with these filters, as the index has them, that another one of the same list covers, with that one."""
-    filters = index.filters
-    if filters is None:
+    filters = index.filters.get("adblock")
+    if not isinstance(filters, FilterIndex):
         return
     for text in texts:
         own = parse_stored(text)

@@ -147,7 +147,7 @@ class _Lint:
         for at, own in enumerate(self._parts):
             self._findings.add(at, *(Finding(line, FindingKind.COSTLY, text, why) for line, text, why in own.left_out))
         tasks = [
-            ShadowTask(own.number, self._names[file], own.layer, own.candidates, own.filters)
+            ShadowTask(own.number, self._names[file], own.layer, own.candidates, own.filters.get("adblock", b""))
             for own, file in zip(self._parts, self._files, strict=True)
         ]
         for part, findings in enumerate(self._workers.map("covered", partial(lint_shadowed, file=target), tasks)):

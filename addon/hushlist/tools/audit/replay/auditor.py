@@ -135,7 +135,7 @@ class Auditor(RecordCounter[AuditTally]):
         self._took, self._quick = 0, 0
 
     def _count(self, record: RecordedRequest) -> bool:
-        if self._moment.as_recorded or self._engine.index.filters is not None:
+        if self._moment.as_recorded or self._engine.index.filters:
             verdict = self._decide(record.asked, *self._moment.of(record), record.told)
         else:
             verdict = self._verdicts[record.asked]

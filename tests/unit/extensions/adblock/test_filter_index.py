@@ -1,29 +1,26 @@
 """A request as network filters see it: every URL that it may be for them, and one bound for all of these."""
 
 from collections.abc import Iterable
-from dataclasses import replace
-
-import pytest
 
 from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Rule, Terms
+from hushlist.core.url.path_interpretations import FormBudget
 from hushlist.core.url.request import Request, Told, canonical_forms, request_of
-from hushlist.extensions.adblock.filter_decisions import FilteredRequest
+from hushlist.extensions.adblock.filter_index import FilteredRequest, FilterIndex
 from hushlist.extensions.adblock.filter_reader import parse_filter
-from unit.rows import each_row
 
 
 def seen(request: Request, filters: Iterable[str]) -> FilteredRequest:
     terms = Terms(Action.BLOCK, "list", "file")
     index = index_of([Rule(parse_filter(text), terms, line) for line, text in enumerate(filters, 1)])
-    assert index.filters
-    return FilteredRequest(index.filters, request, may_guess=False)
+    filters = index.filters["adblock"]
+    assert isinstance(filters, FilterIndex)
+    return filters.of_request(request, FormBudget(), may_guess=False)
 
 
 def fitting(own: FilteredRequest, request: Request, host: bytes) -> list[list[str]]:
     (form,) = canonical_forms(request, host)
-    urls = own.urls(host, form, is_first=True, is_named=True)
-    every = [own.matches(url, host, is_named=True, is_stopped=False, only_named=only) for url, only in urls]
+    every = own.matches(host, form, is_first=True, is_named=True, is_stopped=False)
     return [[str(match.rule.pattern) for match in matches] for matches in every]
 
 
@@ -65,32 +62,3 @@ def test_all_hosts_and_spellings_have_one_bound() -> None:
             break
     assert 5 < number < 35
     assert own.spent == [("list", "")]
-
-
-@pytest.mark.parametrize(
-    "url", ["http://h.example/ads/x?u=1", "https://h.example/x", "http://h.example/ads?u=%2Ff&v=%61"]
-)
-def test_a_plain_request_has_the_same_urls_in_a_shorter_way(url: str) -> None:
-    request = request_of(url)
-    own = seen(request, ["/ads/"])
-    (form,) = canonical_forms(request, b"h.example")
-    urls = own.plain_urls(b"h.example", is_named=True)
-    assert urls is not None
-    assert [*urls] == [*own.urls(b"h.example", form, is_first=True, is_named=True)]
-    assert len(urls) == 1 + ("%" in url)
-
-
-@each_row(
-    ("url", "fields"),
-    [
-        ("http://h.example:81/ads", ()),
-        ("http://h.example/ads/../x", ()),
-        ("http://h.example/ads?<", ()),
-        ("http://h.example/ads", ((b"Upgrade", b"websocket"),)),
-    ],
-)
-def test_a_request_that_may_have_other_urls_has_no_shorter_way(
-    url: str, fields: tuple[tuple[bytes, bytes], ...]
-) -> None:
-    request = replace(request_of(url), fields=fields)
-    assert seen(request, ["/ads"]).plain_urls(b"h.example", is_named=True) is None
