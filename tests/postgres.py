@@ -41,6 +41,7 @@ BEGIN
     PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid();
     PERFORM hushlist.drop_partitions('9999-12-31');
+    DELETE FROM hushlist.keys WHERE name <> 'key';
     FOR one IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
         WHERE schemaname LIKE 'hushlist%' AND tablename NOT IN ('versions', 'keys')
     LOOP

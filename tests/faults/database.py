@@ -37,7 +37,8 @@ from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.policies import replace, write_list
 from e2e.proxy import Proxy, mitmdump
 from e2e.test_unblock import form_of
-from hushlist.extensions.databases.postgres import DatabaseError, PostgresDatabase
+from hushlist.extensions.databases.postgres import PostgresStore
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.unblock.overrides import Overrides
 from postgres import Server, running
@@ -422,8 +423,8 @@ def _apart(site: Site) -> Iterator[None]:
         ended = site.grant(ENDED)
         site.wait_for(lambda: site.get(0, ENDED) == site.get(1, ENDED) == 200)
         with site.at(0):
-            database = PostgresDatabase(site.servers[0].address(site.name), "unblock")
-            write.enter_context(database.transaction(writes=True))
+            database = PostgresStore(site.servers[0].address(site.name), "unblock")
+            write.enter_context(database.writing())
         with site.machines[0].cut_off():
             overrides.revoke(ended, by="x")  # which waits for the lock that the first machine had
             site.grant(LATER)
@@ -431,7 +432,7 @@ def _apart(site: Site) -> Iterator[None]:
             yield
             assert (site.get(0, ENDED), site.get(0, LATER)) == (200, 403)
         site.wait_for(lambda: (site.get(0, ENDED), site.get(0, LATER)) == (403, 200))
-        with suppress(DatabaseError):
+        with suppress(StoreError):
             write.close()
             raise AssertionError("the write was not undone")
 

@@ -23,9 +23,10 @@ pytestmark = GROUP
 DEBTS = Path(__file__).with_name("import_debts.txt")
 #: the extensions that an extension may import, as it declares
 DECLARED: dict[str, set[str]] = {
+    "dashboard": {"databases"},
     "fleet": {"databases", "unblock"},
     "journal": {"databases"},
-    "notify": {"subscriptions"},
+    "notify": {"databases", "subscriptions"},
     "quotas": {"databases", "unblock"},
     "safe_browsing": {"subscriptions"},
     "subscriptions": {"adblock"},

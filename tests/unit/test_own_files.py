@@ -17,12 +17,12 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_database import LogFilters, follow, newest_records
 from hushlist.extensions.journal.log_record import LogRecord
 from hushlist.extensions.journal.log_sender import Spool
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import StoreError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 

@@ -18,7 +18,8 @@ MODULES = """
     hushlist.core.match.matcher hushlist.core.match.rule hushlist.core.match.rule_collector
     hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
     hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
-    hushlist.core.policy.schedule hushlist.core.routes hushlist.core.system.kept_databases hushlist.core.url.http_head
+    hushlist.core.policy.schedule hushlist.core.routes hushlist.core.url.http_head
+    hushlist.extensions.databases.kept_files
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
     hushlist.extensions.bounds.bounded_websocket hushlist.extensions.bounds.object_patches

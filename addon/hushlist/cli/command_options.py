@@ -262,7 +262,7 @@ def store_of(
         SourceError: the policy cannot be read.
         StoreError: the file that the arguments name is not there, and may not be new.
     """
-    from hushlist.extensions.unblock.store import StoreError  # only these commands need a database
+    from hushlist.extensions.databases.sql import StoreError  # only these commands need a database
 
     place: Path | PostgresAddress | None = arguments.store
     if isinstance(place, Path) and not may_be_new and not place.exists():

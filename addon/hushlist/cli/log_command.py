@@ -227,7 +227,7 @@ def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace
         shown = {fields.get("reference") for fields in found}
         _print_records(found, arguments)
         for new in follower:
-            wanted = [fields for fields in new if filters.fits(fields) and fields.get("reference") not in shown]
+            wanted = [fields for fields, _ in filters.fitting(new) if fields.get("reference") not in shown]
             _print_records(wanted, arguments)
             flush_output()
             time.sleep(_PAUSE)

@@ -38,6 +38,8 @@ from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.databases.store import is_open_elsewhere
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_item, privacy_beside, shown_client
 from hushlist.extensions.quotas.use_minutes import UseMinutes
@@ -49,7 +51,6 @@ from hushlist.extensions.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.extensions.unblock.grant_events import GrantEvent
 from hushlist.extensions.unblock.grants import FOR_GOOD, Grant, narrowness_of_grant
 from hushlist.extensions.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
-from hushlist.extensions.unblock.store import StoreError, is_open_elsewhere
 
 _HOW = "command line"
 #: how the number of an administrator's block is written, beside those of grants

@@ -19,12 +19,13 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client, Group, GroupSettings
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import FailureCause, LoggedClients, LogSettings
-from hushlist.core.system.kept_databases import DatabaseKind, rescue, set_aside
 from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.http_head import Keeps
 from hushlist.core.url.request import Request
 from hushlist.extensions.dashboard import admin_store
+from hushlist.extensions.databases.kept_files import DatabaseKind, rescue, set_aside
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.fleet import proxy_records
 from hushlist.extensions.fleet.proxy_records import ProxyRecord
 from hushlist.extensions.journal.log_record import LogRecord
@@ -38,8 +39,7 @@ from hushlist.extensions.safe_browsing.prefix_service import search_hashes
 from hushlist.extensions.subscriptions.list_store import ListState
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.credentials import Tokens
-from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import UNBLOCKS, StoreError
+from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.statistics import Statistics

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, product
 
 from hushlist.cli.log_command import parse_past_moment
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import address_text
 from hushlist.core.url.hrn import parse_hrn
-from hushlist.extensions.journal.log_database import COUNTED, LogFilters, counted_value, parse_lines
+from hushlist.extensions.journal.log_database import COUNTED, LogFilters, parse_lines
 from hushlist.extensions.journal.log_identifiers import parse_reference
 from hushlist.tools.squid.helper import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, quoted
 from support.engines import engine_of
@@ -32,10 +32,8 @@ _FILTERS = (
 @add("log lines", _LINE, _LINE + b'{"url": 1, "client": [], "category": {}}\n[]\nnull\n', units=(b"[", b'{"a":', b"9"))
 def _log(octets: bytes) -> None:
     for fields in parse_lines(octets.split(b"\n")):
-        for by in COUNTED:
-            counted_value(fields, by)
-        for filters in _FILTERS:
-            assert filters.fits(fields) in (True, False)
+        for filters, by in product(_FILTERS, COUNTED):
+            assert all(found == (fields, found[1]) for found in filters.fitting([fields], by))
 
 
 @add(

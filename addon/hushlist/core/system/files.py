@@ -220,6 +220,25 @@ def lock_file(path: Path, flags: int = os.O_CREAT) -> int | None:
     return None
 
 
+@contextmanager
+def locked(path: Path, patience: float) -> Iterator[None]:
+    """Hold a file's lock, which ends with the process, too.
+
+    Raises:
+        BlockingIOError: another process holds it for longer than ``patience`` seconds.
+        OSError: the file cannot be opened or locked.
+    """
+    end = time.monotonic() + patience
+    while (descriptor := lock_file(path)) is None:
+        if time.monotonic() >= end:
+            raise BlockingIOError("another process is at it")
+        time.sleep(_LOOK)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _try_lock(descriptor: int) -> bool:
     try:
         if sys.platform == "win32":

@@ -60,6 +60,7 @@ from hushlist.extensions.dashboard.admin_store import (
 )
 from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal import preview
 from hushlist.extensions.journal.log_identifiers import is_pseudonym
 from hushlist.extensions.journal.log_record import Privacy
@@ -69,7 +70,6 @@ from hushlist.extensions.subscriptions import actions as list_actions
 from hushlist.extensions.subscriptions.held_changes import HeldChanges
 from hushlist.extensions.unblock import actions as unblock_actions
 from hushlist.extensions.unblock.credentials import verify_passphrase
-from hushlist.extensions.unblock.store import StoreError
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.runtime import Runtime
 

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from hushlist.core.routes import Account, ActionError, Role
 from hushlist.core.system.files import state_folder
-from hushlist.core.system.kept_databases import DatabaseKind
 from hushlist.extensions.dashboard.admin_keys import DAY, AdminPerson
-from hushlist.extensions.databases.postgres import SqlConnection
+from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.unblock.store import APPLICATION, keep_newest, open_store
+from hushlist.extensions.databases.sql import SqlConnection, keep_newest
+from hushlist.extensions.databases.store import open_store
 from hushlist.extensions.unblock.wrong_tries import HOUR, LockedError, check_unlocked, count_try, take_back
 
 #: seconds that a session lasts
@@ -40,12 +40,12 @@ MOST_BEARERS = 1000
 MOST_RECORDED = 10_000
 #: what becomes of a damaged file: who was signed out or lost a token since is in no copy, so nobody is signed in
 ADMINISTRATION = DatabaseKind(
+    package="hushlist.extensions.dashboard",
     anew="without a good copy, the record of what was done is lost; sign in, and make tokens of programs anew",
     restored="the record of {made} is there; sign in, and make tokens of programs anew",
     copied_for="SELECT count(*), max(id), max(at), count(undone) FROM record",
     not_given_back=("sessions", "bearers"),
     tables=frozenset({"sessions", "bearers", "record"}),
-    application=APPLICATION,
 )
 
 
@@ -97,7 +97,7 @@ class AdminStore:
 
     def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch."""
-        self._store, self._clock = open_store(place, "admin", "hushlist.extensions.dashboard"), clock
+        self._store, self._clock = open_store(place, ADMINISTRATION, "admin"), clock
 
     def __enter__(self) -> AdminStore:
         return self

@@ -1,6 +1,6 @@
-"""What stores in SQLite and in PostgreSQL are asked alike, for the extensions that keep something.
+"""Stores in SQLite and in PostgreSQL, which extensions open, write and ask alike; damaged files and their good copies.
 
-In: the address of a database, and questions. Out: rows. Open first: ``postgres``.
+In: the path of a file or the address of a database, and SQL. Out: rows. Open first: ``store``.
 """
 
 from hushlist.core.extension import Extension

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import count
 from math import inf
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hushlist.core.errors import HushlistError
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import APPLICATION, BadRowError, SqlConnection, SqlResult, StoreError
 
 if TYPE_CHECKING:
     import psycopg
@@ -40,37 +40,9 @@ _PAUSE, _STEP = 1.0, 0.1
 _HEARTBEAT, _SLICE = 5.0, 0.25
 #: characters of a reason; of several servers, each has its own
 _LONGEST = 300
-#: the application ID of our locks, "Hush"
-_APPLICATION = 0x48757368
-
-
-class DatabaseError(HushlistError):
-    """PostgreSQL cannot be asked, or refuses; ``str`` is the reason, without any password."""
-
-    def __init__(self, reason: str, code: str = "") -> None:
-        #: SQLSTATE, if the server refused
-        self.code = code
-        super().__init__(reason)
 
 
 # -- connections -------------------------------------------------------------------------------------------------------
-
-
-class SqlResult(Protocol):
-    """What a query found."""
-
-    @property
-    def rowcount(self) -> int: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-class SqlConnection(Protocol):
-    """What SQLite's connections and those to PostgreSQL have in common."""
-
-    def execute(self, query: str, values: Sequence[Any] = (), /) -> SqlResult: ...
-    def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> object: ...
 
 
 @lru_cache
@@ -112,10 +84,7 @@ def _limited(steps: Generator[Any, Any, _T], end: float, is_left: Callable[[], b
 
 @cache
 def _connection_class() -> type[psycopg.Connection[Any]]:
-    try:
-        import psycopg
-    except ImportError as error:  # also if it does not find libpq
-        raise DatabaseError(f"PostgreSQL needs the extra 'fleet': pip install 'hushlist[fleet]' ({error})") from error
+    import psycopg
 
     class Connection(psycopg.Connection[Any]):
         #: whether nobody waits for its answers any more
@@ -137,16 +106,21 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _said() -> Iterator[None]:
+def _said(address: PostgresAddress) -> Iterator[None]:
     """Turn the driver's errors into ours."""
-    import psycopg
-
+    try:
+        import psycopg
+    except ImportError as error:  # also if it does not find libpq
+        why = f"PostgreSQL needs the extra 'fleet': pip install 'hushlist[fleet]' ({error})"
+        raise StoreError(address, why) from error
     try:
         yield
     except psycopg.Error as error:
-        raise DatabaseError(_reason(error), error.sqlstate or "") from error
+        raise StoreError(address, _reason(error), error.sqlstate or "") from error
     except UnicodeEncodeError as error:
-        raise DatabaseError("a text cannot be encoded") from error
+        raise StoreError(address, "a text cannot be encoded") from error
+    except BadRowError as error:
+        raise StoreError(address, str(error)) from error
 
 
 def _opened(address: PostgresAddress, channel: str = "") -> psycopg.Connection[Any]:
@@ -162,7 +136,7 @@ def _opened(address: PostgresAddress, channel: str = "") -> psycopg.Connection[A
             address.url, autocommit=True, prepare_threshold=None, fallback_application_name="hushlist", **more
         )
     except psycopg.ProgrammingError as error:  # it may quote a part of the password
-        raise DatabaseError("PostgreSQL cannot read this address") from error.with_traceback(None)
+        raise StoreError(address, "PostgreSQL cannot read this address") from error.with_traceback(None)
     with _closed_after_error(raw):
         raw.execute(
             f"SET search_path = hushlist_{channel}, hushlist; SET standard_conforming_strings = on;"
@@ -183,31 +157,34 @@ def _closed_after_error(raw: psycopg.Connection[Any]) -> Iterator[None]:
         raise
 
 
-def _checked(raw: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+def _checked(raw: psycopg.Connection[Any], address: PostgresAddress) -> psycopg.Connection[Any]:
     """The connection, if its database has the schema that this Hushlist knows."""
     with _closed_after_error(raw):
         number = _version(raw)
         if number == 0:
-            raise DatabaseError("it has no tables of Hushlist: 'hushlist store migrate' makes them")
+            raise StoreError(address, "it has no tables of Hushlist: 'hushlist store migrate' makes them")
         if number < SCHEMA_VERSION:
             why = f"its schema has version {number}, and this Hushlist needs {SCHEMA_VERSION}"
-            raise DatabaseError(f"{why}: 'hushlist store migrate' changes it")
+            raise StoreError(address, f"{why}: 'hushlist store migrate' changes it")
         if number > SCHEMA_VERSION:
             why = f"its schema has version {number}, and this Hushlist knows {SCHEMA_VERSION} at most"
-            raise DatabaseError(f"{why}: use a newer Hushlist")
+            raise StoreError(address, f"{why}: use a newer Hushlist")
     return raw
 
 
-class PostgresDatabase:
+class PostgresStore:
     """A connection that several threads use in turn, opened again when it is lost: for five seconds, it is tried until
-    a server that restarts is back, and nobody notices.
+    a server that restarts is back, and nobody notices. And a thread that hears of changes.
 
-    All methods wait for the server, and raise ``DatabaseError`` if it cannot be asked.
+
+    All methods wait for the server, and raise ``StoreError`` if it cannot be asked; nothing is opened before it is
+    needed.
     """
 
     def __init__(self, address: PostgresAddress, channel: str) -> None:
-        """Nothing is opened yet; ``channel``, a word, is whom a write transaction excludes and tells of its end."""
-        self.address, self._channel = address, channel
+        """``channel``, a word, is whom a write transaction excludes and tells of its end."""
+        self.path, self._channel = address, channel
+        self._listener = ChangeListener(address, channel)
         self._lock = Lock()
         self._raw: psycopg.Connection[Any] | None = None
         self._changes = 0
@@ -215,37 +192,48 @@ class PostgresDatabase:
         self._why = ""
 
     @contextmanager
-    def transaction(self, *, writes: bool) -> Iterator[SqlConnection]:
-        """One that reads a single state, or one that writes; undone after an exception.
+    def reading(self) -> Iterator[SqlConnection]:
+        """A transaction that reads a single state, the last one."""
+        with self._held("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "COMMIT", ANSWER) as database:
+            yield database
+
+    @contextmanager
+    def writing(self) -> Iterator[SqlConnection]:
+        """A transaction that excludes all others; undone after an exception. At its end, what is followed is new.
 
         It has to be done as soon as a single answer: on a slow line, a writer would keep out all others of its channel.
         """
-        begin, end = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "COMMIT"
-        if writes:
-            # each query sees what was written before the lock was free, whatever the server's default is
-            lock = f"SELECT pg_advisory_xact_lock({_APPLICATION}, hashtext('{self._channel}'))"
-            begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {lock}"
-            # what has changed nothing has no number
-            told = f"SELECT pg_notify('hushlist_{self._channel}', '')"
-            end = f"{told} WHERE pg_current_xact_id_if_assigned() IS NOT NULL; COMMIT"
-        with self._held(begin, ANSWER) as raw:
-            yield _Translating(raw)
-            raw.execute(end.encode())
+        # each query sees what was written before the lock was free, whatever the server's default is
+        lock = f"SELECT pg_advisory_xact_lock({APPLICATION}, hashtext('{self._channel}'))"
+        # what has changed nothing has no number
+        told = f"SELECT pg_notify('hushlist_{self._channel}', '') WHERE pg_current_xact_id_if_assigned() IS NOT NULL"
+        with self._held(f"BEGIN ISOLATION LEVEL READ COMMITTED; {lock}", f"{told}; COMMIT", ANSWER) as database:
+            yield database
+        if self._listener.followed:
+            with suppress(StoreError), self.asking() as database:  # it is written; who listens tries again
+                self._listener.read(database)
 
-    @contextmanager
-    def asking(self) -> Iterator[SqlConnection]:
+    def asking(self) -> AbstractContextManager[SqlConnection]:
         """Without a transaction: each query finds the last state."""
-        with self._held("SELECT") as raw:
-            yield _Translating(raw)
+        return self._held("SELECT")
 
-    def changes(self) -> object:
+    def version(self) -> object:
         """A value that differs after another connection wrote."""
-        with self._held("SELECT") as raw:
-            return id(raw), self._changes
+        with self.asking():
+            return id(self._raw), self._changes
+
+    def follow(self, ask: Callable[[SqlConnection], _T], nothing: _T) -> FollowedAnswer[_T]:
+        """A question whose answer can be looked at without waiting; until it is first answered, it is ``nothing``."""
+        return self._listener.follow(ask, nothing)
+
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long until what is followed is first known, or the database cannot be asked."""
+        self._listener.wait(seconds)
 
     def close(self) -> None:
         """Close the connection; a thread that waits for an answer gives it up. Who uses it then opens another."""
         self._lost = -inf
+        self._listener.close()
         if self._lock.acquire(timeout=_PAUSE):
             try:
                 self._let_go()
@@ -255,30 +243,30 @@ class PostgresDatabase:
             raw.is_left = True  # type: ignore[attr-defined]  # a subclass, which is made when there is an address
 
     @contextmanager
-    def _held(self, begin: str, seconds: float = inf) -> Iterator[psycopg.Connection[Any]]:
-        with self._lock:
+    def _held(self, begin: str, end: str = "", seconds: float = inf) -> Iterator[SqlConnection]:
+        with self._lock, _said(self.path):
             if self._raw is None and monotonic() - self._failed < _PAUSE:
-                raise DatabaseError(self._why)
+                raise StoreError(self.path, self._why)
             if self._raw is None:
                 self._open()
-            with _said():
-                raw = self._begun(begin.encode(), seconds)
-                try:
-                    yield raw
-                finally:
-                    self._undo(raw)
+            raw = self._begun(begin.encode(), seconds)
+            try:
+                yield _Translating(raw)
+                if end:
+                    raw.execute(end.encode())
+            finally:
+                self._undo(raw)
 
     def _open(self) -> None:
         while True:
             try:
-                _connection_class()
-                with _said():
-                    self._raw = _checked(_opened(self.address, self._channel))
-            except DatabaseError as error:
+                with _said(self.path):
+                    self._raw = _checked(_opened(self.path, self._channel), self.path)
+            except StoreError as error:
                 if monotonic() - self._lost < CONNECT:
                     sleep(_STEP)
                     continue
-                self._failed, self._why = monotonic(), str(error)
+                self._failed, self._why = monotonic(), error.reason
                 raise
             self._raw.add_notify_handler(self._note)
             self._changes += 1
@@ -337,8 +325,13 @@ class PostgresDatabase:
 class FollowedAnswer(Generic[_T]):
     """The last answer to a question."""
 
-    def __init__(self, ask: Callable[[SqlConnection], _T], nothing: _T) -> None:
-        self.ask, self.answer = ask, nothing
+    def __init__(self, listener: ChangeListener, ask: Callable[[SqlConnection], _T], nothing: _T) -> None:
+        self._listener, self.ask, self.answer = listener, ask, nothing
+
+    def look(self) -> tuple[_T, str | None]:
+        """The answer, and why it may be old, if the database is away."""
+        self._listener.start()
+        return self.answer, self._listener.fault
 
 
 class ChangeListener:
@@ -349,7 +342,7 @@ class ChangeListener:
 
     def __init__(self, address: PostgresAddress, channel: str) -> None:
         self._address, self._channel = address, channel
-        self._followed: list[FollowedAnswer[Any]] = []
+        self.followed: list[FollowedAnswer[Any]] = []
         self._lock, self._starting = Lock(), Lock()
         #: the readings that have begun, and the last one that was used
         self._readings, self._used = count(1), 0
@@ -360,8 +353,8 @@ class ChangeListener:
 
     def follow(self, ask: Callable[[SqlConnection], _T], nothing: _T) -> FollowedAnswer[_T]:
         """Add a question; until it is first answered, its answer is ``nothing``."""
-        self._followed.append(FollowedAnswer(ask, nothing))
-        return self._followed[-1]
+        self.followed.append(FollowedAnswer(self, ask, nothing))
+        return self.followed[-1]
 
     def start(self) -> None:
         """Begin, if it has not begun."""
@@ -384,22 +377,21 @@ class ChangeListener:
     def read(self, database: SqlConnection) -> None:
         """Ask all questions; what a later call has found stays, so that nobody waits for a connection that is dead."""
         number = next(self._readings)
-        answers = [one.ask(database) for one in self._followed]
+        answers = [one.ask(database) for one in self.followed]
         with self._lock:
             if number > self._used:
                 self._used, self.fault = number, None
-                for one, answer in zip(self._followed, answers, strict=True):
+                for one, answer in zip(self.followed, answers, strict=True):
                     one.answer = answer
         self._has_tried.set()
 
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
-                _connection_class()
-                with _said(), _checked(_opened(self._address, self._channel)) as raw:
+                with _said(self._address), _checked(_opened(self._address, self._channel), self._address) as raw:
                     self._listen(raw)
             except Exception as error:  # whatever it is, the thread goes on
-                self.fault = f"{self._address}: {_reason(error)}"
+                self.fault = str(error) if isinstance(error, StoreError) else f"{self._address}: {_reason(error)}"
                 self._has_tried.set()
             self._stopped.wait(_PAUSE)
 
@@ -431,14 +423,13 @@ def migrate(address: PostgresAddress) -> tuple[int, int]:
     """Bring the schema to the version that this Hushlist knows, all or nothing; the versions before and after.
 
     Raises:
-        DatabaseError: the server cannot be asked, or refuses; the schema is newer.
+        StoreError: the server cannot be asked, or refuses; the schema is newer.
     """
-    _connection_class()
-    with _said(), _opened(address) as raw:
-        raw.execute(f"BEGIN; SELECT pg_advisory_xact_lock({_APPLICATION}, 0)".encode())
+    with _said(address), _opened(address) as raw:
+        raw.execute(f"BEGIN; SELECT pg_advisory_xact_lock({APPLICATION}, 0)".encode())
         before = _version(raw)
         if before > SCHEMA_VERSION:
-            _checked(raw)
+            _checked(raw, address)
         raw.execute(
             "CREATE SCHEMA IF NOT EXISTS hushlist;"
             " CREATE TABLE IF NOT EXISTS hushlist.versions (number BIGINT PRIMARY KEY, at TIMESTAMPTZ DEFAULT now())"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hushlist.cli.command_options import add_store, policy_of, store_of
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
-from hushlist.extensions.databases.postgres import DatabaseError, migrate
+from hushlist.extensions.databases.postgres import migrate
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
 
 
@@ -73,8 +74,8 @@ def migrate_stores(arguments: argparse.Namespace) -> int:
     for address in addresses:
         try:
             before, after = migrate(address)
-        except DatabaseError as error:
-            return complain(f"{address}: {error}")
+        except StoreError as error:
+            return complain(error)
         change = "as before" if before == after else f"it was {before or 'none'}"
         print_line(f"{address}: version {after}; {change}")
     return GOOD

@@ -21,8 +21,8 @@ from hushlist.core.errors import logger_of
 from hushlist.core.system.memory import resident_octets
 from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.fleet.proxy_records import BEAT, ProxyRecord, ProxyRecords, default_path
-from hushlist.extensions.unblock.store import StoreError
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import why_unready
 

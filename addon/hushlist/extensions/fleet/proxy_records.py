@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushlist.core.system.files import state_folder
-from hushlist.core.system.kept_databases import DatabaseKind
+from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.unblock.store import APPLICATION, open_store
+from hushlist.extensions.databases.store import open_store
 
 #: seconds between two signs of life
 BEAT = 30.0
@@ -67,7 +67,7 @@ class ProxyRecord(NamedTuple):
 
 
 #: what becomes of a damaged file
-FLEET = DatabaseKind(anew="each proxy writes anew what it is", tables=frozenset({"proxies"}), application=APPLICATION)
+FLEET = DatabaseKind("hushlist.extensions.fleet", "each proxy writes anew what it is", tables=frozenset({"proxies"}))
 
 
 def default_path() -> Path:
@@ -80,7 +80,7 @@ class ProxyRecords:
 
     def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch."""
-        self._store, self._clock = open_store(place, "fleet", "hushlist.extensions.fleet"), clock
+        self._store, self._clock = open_store(place, FLEET, "fleet"), clock
 
     def beat(self, record: ProxyRecord) -> None:
         """Write a proxy's row, and remove those that are old or too many."""

@@ -1,8 +1,8 @@
 """The log in SQLite: written in batches, limited in rows and days; and questions to the log.
 
-SQLite answers a question if it can, otherwise the lines do, in the same way. A filter is a test of one record, and also
-a condition in SQL; both mean the same. A missing filter fits everything. Filters use the rule that decided, not tags.
-A log in PostgreSQL is asked the same questions. Every question raises ``OSError`` if the log cannot be read.
+A question is SQL, whatever it is put to: the SQLite file, PostgreSQL, or each of the lines where there is no such file
+or it cannot be read. Filters use the rule that decided, not tags. Every question raises ``OSError`` if the log cannot
+be read.
 
 Spec: https://www.sqlite.org/wal.html
 """
@@ -23,65 +23,57 @@ from typing import BinaryIO
 
 from hushlist.core.errors import logger_of
 from hushlist.core.policy.proxy_settings import LogSettings
-from hushlist.core.system.files import PRIVATE_FILE, SAFELY, make_private, open_regular
-from hushlist.core.system.kept_databases import BESIDE, DatabaseKind, remove_aside, rescue
+from hushlist.core.system.files import open_regular
 from hushlist.core.url.hrn import Hrn
-from hushlist.extensions.databases.postgres import DatabaseError, PostgresDatabase, SqlResult
+from hushlist.extensions.databases.kept_files import BESIDE, DatabaseKind, is_of_damage, opened, remove_aside, rescue
+from hushlist.extensions.databases.postgres import PostgresStore
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import SqlResult, StoreError
+from hushlist.extensions.databases.store import SqliteFile, identity_of, schema_of
 from hushlist.extensions.journal.log_figures import LogFigures, figures_of
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.extensions.journal.log_record import LogEntry, LogFields, Privacy, host_of_record, logged_name, time_text
 
 logger = logger_of(__name__)
 
-_VERSION = 1
 #: seconds to wait for a lock
-_PATIENCE = 0.3
+PATIENCE = 0.3
 _SECONDS_A_DAY = 24 * 60 * 60
 #: rows that are written between two removals, rows that are removed at once, and pages that are given back then
 _SLICE, MOST_REMOVED, _MOST_PAGES = 1000, 5000, 20_000
 #: lines that are read where there is no SQLite
 _MOST_LINES = 1 << 19
-_NAMED = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule")
-_COLUMNS = (*_NAMED, "host", "record")
-_SCHEMA = f"""
-    CREATE TABLE IF NOT EXISTS decisions (number INTEGER PRIMARY KEY, {", ".join(f"{name} TEXT" for name in _COLUMNS)});
-    CREATE INDEX IF NOT EXISTS by_reference ON decisions (reference);
-    CREATE INDEX IF NOT EXISTS by_time ON decisions (time);
-    PRAGMA user_version = {_VERSION};
-"""
-# Auto-vacuum: removing rows makes the file smaller. Write-ahead: readers do not delay writers; a power cut may
-# cost the last batch, but damages nothing.
-_FIRST = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"
-_ALWAYS = "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = FAST;"
+#: of the table, besides the number of a record; all but the last two are fields of it
+COLUMNS = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule", "host", "record")
 _TOO_OLD = "DELETE FROM decisions WHERE number IN (SELECT number FROM decisions WHERE time < ? ORDER BY time LIMIT ?)"
 _FIRST_NUMBER, _LAST_NUMBER = "(SELECT min(number) FROM decisions)", "(SELECT max(number) FROM decisions)"
 _TOO_MANY = f"DELETE FROM decisions WHERE number <= min({_LAST_NUMBER} - ?, {_FIRST_NUMBER} + ? - 1)"  # noqa: S608
 _IS_LEFT = f"SELECT coalesce({_FIRST_NUMBER} <= {_LAST_NUMBER} - ?, 0)"
 #: what becomes of a damaged file
-LOG = DatabaseKind(anew="a new one is begun, and the files of lines beside it have what is newest")
+LOG = DatabaseKind(
+    package="hushlist.extensions.journal",
+    anew="a new one is begun, and the files of lines beside it have what is newest",
+    is_harmless=True,
+    first="PRAGMA auto_vacuum = INCREMENTAL",  # removing rows makes the file smaller
+    always="PRAGMA synchronous = NORMAL; PRAGMA secure_delete = FAST",  # a power cut may cost the last batch
+)
 
 
-def insert_into(*more: str) -> str:
-    """The query that inserts what ``row_of`` gives, with more columns before; what is there stays as it is."""
-    names = (*more, *(f'"{name}"' for name in _COLUMNS))
+def insert_into(more: str = "", columns: Sequence[str] = COLUMNS) -> str:
+    """The query that inserts what ``row_of`` gives, with a column before it; what is there stays as it is."""
+    names = [f'"{name}"' for name in (*filter(None, [more]), *columns)]
     marks = ", ".join("?" * len(names))
     return f"INSERT INTO decisions ({', '.join(names)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608
 
 
 class Database:
-    """Writes records; for one thread, which opens and closes the connection.
-
-    If SQLite or the disk fails, methods raise ``sqlite3.Error`` or ``OSError``.
-    """
+    """Writes records; for one thread. If SQLite or the disk fails, methods raise ``StoreError`` or ``OSError``."""
 
     def __init__(self, folder: Path, settings: LogSettings) -> None:
         self._path = folder / DATABASE
         self.name = str(self._path)
         self._settings = settings
-        self._connection: sqlite3.Connection | None = None
-        #: identity of the file that it is connected to
-        self._inode = 0
+        self._file = SqliteFile(self._path, LOG, PATIENCE)
         #: whether its pages have been looked at
         self._is_checked = False
         #: rows since the last check of their number
@@ -128,27 +120,23 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; the next batch opens another."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
+        self._file.close()
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         """A connection to the current file; a failure closes it, and sets a damaged file aside."""
+        if not self._is_checked:
+            self._set_aside()
+            self._is_checked = True
         try:
-            if self._connection is None or self._inode != _inode(self._path):  # the old file may have been removed
-                self.close()
-                self._connect()
-            assert self._connection is not None
-            yield self._connection
-        except sqlite3.Error as error:
-            self.close()
-            # only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have exactly this class; others have subclasses. Another process
-            # may have set it aside since, and begun a new one.
-            if type(error) is sqlite3.DatabaseError and self._inode == _inode(self._path):
+            with self._file.held() as connection:
+                yield connection
+        except StoreError as error:
+            self._file.close()
+            # another process may have set it aside since, and begun a new one
+            if is_of_damage(error.__cause__) and self._file.identity == identity_of(self._path):
                 with suppress(OSError):
-                    self._set_aside(str(error))
+                    self._set_aside(error.reason)
             raise
 
     def _set_aside(self, why: str | None = None) -> None:
@@ -158,55 +146,44 @@ class Database:
             logger.warning("hushlist: %s", told)
             remove_aside(self._path, inf, kept=1)
 
-    def _connect(self) -> None:
-        make_private(self._path.parent)
-        if not self._is_checked:
-            self._set_aside()
-            self._is_checked = True
-        # SQLite would use the umask, which may let others read it; the files beside it get its permissions
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE))
-        self._connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
-        self._inode = _inode(self._path)
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            self._connection.executescript(_FIRST + _SCHEMA)
-        elif version != _VERSION:
-            raise sqlite3.NotSupportedError(f"its version is {version}, not {_VERSION}")
-        self._connection.executescript(_ALWAYS)
 
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
-
-
-def row_of(fields: LogFields, line: bytes) -> list[str | None]:
-    """The columns of a record and its line."""
-    return [*(_text(fields.get(name)) for name in _NAMED), _text(host_of_record(fields)), line.decode("ascii")]
+def row_of(fields: LogFields, line: bytes, columns: Sequence[str] = COLUMNS) -> list[str | None]:
+    """The columns of a record, of which one is its line."""
+    special = {"host": host_of_record, "record": lambda _: line.decode("ascii")}
+    return [_text(special[name](fields) if name in special else fields.get(name)) for name in columns]
 
 
 def _text(value: object) -> str | None:
     """Text that databases accept: without surrogates and NUL."""
-    return None if value is None else str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+    if value is None or (isinstance(value, str) and value.isascii() and "\0" not in value):
+        return value
+    return str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 #: the fields that ``top_values`` can count by
 COUNTED = ("list", "category", "client", "rule", "host", "action")
-
-
-def counted_value(fields: LogFields, by: str) -> str | None:
-    """The value that ``top_values`` counts a record under."""
-    value = host_of_record(fields) if by == "host" else fields.get(by)
-    return None if value is None else str(value)
+#: a filter -> what it asks of a record; each question mark is its value, or all of its values
+_CONDITIONS = {
+    "reference": "reference = ?",
+    "action": "action = ?",
+    "clients": "client IN (?)",
+    "users": '"user" IN (?)',
+    "category": "category = ? OR substr(category, 1, 1 + length(?)) = ? || '/'",
+    "list_name": "list = ? OR title = ?",
+    # not from the end, which PostgreSQL does not count from
+    "host": "host = ? OR substr(host, length(host) - length(?)) = '.' || ?",
+    "since": "time >= ?",
+    "until": "time < ?",
+}
+#: records that are looked at together
+_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilters:
-    """A record has to fit every given filter."""
+    """A record has to fit every filter that is not empty."""
 
     action: str | None = None
     #: any of these: an address and its pseudonym
@@ -221,64 +198,48 @@ class LogFilters:
     #: as ``time_text`` writes them; from the first on, and before the second
     since: str | None = None
     until: str | None = None
+    reference: str | None = None
 
-    def fits(self, fields: LogFields) -> bool:
-        host, time = host_of_record(fields) or "", str(fields.get("time", ""))
-        category = str(fields.get("category", ""))
-        return all(
-            (
-                self.action is None or fields.get("action") == self.action,
-                not self.clients or fields.get("client") in self.clients,
-                not self.users or fields.get("user") in self.users,
-                self.category is None or category == str(self.category) or category.startswith(f"{self.category}/"),
-                self.list_name is None or self.list_name in (fields.get("list"), fields.get("title")),
-                self.host is None or host == self.host or host.endswith(f".{self.host}"),
-                self.since is None or time >= self.since,
-                self.until is None or time < self.until,
-            )
-        )
+    def condition(self) -> tuple[str, list[str | None]]:
+        """An SQL condition for the columns of the log's table, with the values of its question marks."""
+        parts, values = ["TRUE"], list[str | None]()
+        for name, part in _CONDITIONS.items():
+            value = getattr(self, name)
+            if isinstance(value, Sequence) and not isinstance(value, str):
+                if value:
+                    parts.append(part.replace("?", ", ".join("?" * len(value))))
+                    values += map(_text, value)
+            elif value is not None:
+                parts.append(part)
+                values += [_text(value)] * part.count("?")
+        return " AND ".join(f"({part})" for part in parts), values
 
-    def condition(self) -> tuple[str, list[str]]:
-        """The same as an SQL condition for the columns of SQLite's table, with the values of its question marks."""
-        parts = list(self._parts())
-        text = " AND ".join(f"({part})" for part, _ in parts) or "TRUE"
-        return text, [value for _, values in parts for value in values]
-
-    def _parts(self) -> Iterator[tuple[str, Sequence[str]]]:
-        if self.action is not None:
-            yield "action = ?", [self.action]
-        for column, names in (("client", self.clients), ('"user"', self.users)):
-            if names:
-                yield f"{column} IN ({', '.join('?' * len(names))})", names
-        if self.category is not None:
-            name = str(self.category)
-            yield "category = ? OR substr(category, 1, length(?)) = ?", [name, f"{name}/", f"{name}/"]
-        if self.list_name is not None:
-            yield "list = ? OR title = ?", [self.list_name, self.list_name]
-        if self.host is not None:
-            # not from the end, which PostgreSQL does not count from
-            below = "host = ? OR substr(host, 1 + length(host) - length(?)) = ?"
-            yield below, [self.host, f".{self.host}", f".{self.host}"]
-        if self.since is not None:
-            yield "time >= ?", [self.since]
-        if self.until is not None:
-            yield "time < ?", [self.until]
+    def fitting(self, records: Iterable[LogFields], what: str = "0") -> Iterator[tuple[LogFields, str | None]]:
+        """The records that fit, and of each what SQL finds in its columns."""
+        condition, values = self.condition()
+        question = f"SELECT number, {what} FROM decisions WHERE {condition} ORDER BY number"  # noqa: S608
+        columns, rest = [name for name in COLUMNS if name in question], iter(records)
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.execute(schema_of(LOG.package)["decisions"])
+            while batch := list(islice(rest, _BATCH)):
+                database.execute("DELETE FROM decisions")
+                rows = ((place, *row_of(fields, b"", columns)) for place, fields in enumerate(batch))
+                database.executemany(insert_into("number", columns), rows)
+                for place, found in database.execute(question, values).fetchall():
+                    yield batch[place], found
 
 
 #: where a log is: its folder, or a database
 LogPlace = Path | PostgresAddress
 
 
-def _ask(folder: LogPlace, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
+def _ask(folder: LogPlace, question: str, values: Sequence[str | int | None]) -> list[tuple[str, int]] | None:
     """Rows of text and number, and no others; ``None`` if there is no file, or none that can be read."""
     if isinstance(folder, PostgresAddress):
         return _ask_server(folder, question, values)
-    if not (folder / DATABASE).exists():
-        return None
-    address = (folder / DATABASE).absolute().as_uri() + "?mode=rw"
-    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+    with suppress(sqlite3.Error), closing(opened(folder / DATABASE, PATIENCE)) as connection:
         connection.execute("PRAGMA query_only = 1")
-        if connection.execute("PRAGMA user_version").fetchone() == (_VERSION,):
+        if connection.execute("PRAGMA user_version").fetchone() == (1,):
             return _textual(connection.execute(question, values))
     return None
 
@@ -288,12 +249,12 @@ def _textual(rows: SqlResult) -> list[tuple[str, int]]:
     return [row for row in rows if isinstance(row[0], str)]
 
 
-def _ask_server(address: PostgresAddress, question: str, values: Sequence[str | int]) -> list[tuple[str, int]]:
+def _ask_server(address: PostgresAddress, question: str, values: Sequence[str | int | None]) -> list[tuple[str, int]]:
     try:
-        with closing(PostgresDatabase(address, "log")) as database, database.asking() as connection:
+        with closing(PostgresStore(address, "log")) as database, database.asking() as connection:
             return _textual(connection.execute(question, values))
-    except DatabaseError as error:
-        raise OSError(f"{address}: {error}") from error
+    except StoreError as error:
+        raise OSError(str(error)) from error
 
 
 def has_log(folder: LogPlace) -> bool:
@@ -309,8 +270,7 @@ def newest_records(folder: LogPlace, filters: LogFilters, number: int, *, only_l
     rows = None if only_lines and isinstance(folder, Path) else _ask(folder, question, [*values, number])
     if rows is not None:
         return _of_rows(reversed(rows))
-    found = (fields for fields in _newest_first(folder) if filters.fits(fields))
-    return list(islice(found, number))[::-1]
+    return [fields for fields, _ in islice(filters.fitting(_newest_first(folder)), number)][::-1]
 
 
 def top_values(folder: LogPlace, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
@@ -323,8 +283,7 @@ def top_values(folder: LogPlace, by: str, filters: LogFilters, number: int) -> l
     rows = _ask(folder, question, [*values, number])
     if rows is not None:
         return rows
-    names = (counted_value(fields, by) for fields in _newest_first(folder) if filters.fits(fields))
-    counts = Counter(name for name in names if name is not None)
+    counts = Counter(name for _, name in filters.fitting(_newest_first(folder), by) if name is not None)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
@@ -370,12 +329,12 @@ def counts_over_time(folder: LogPlace, since: str) -> list[tuple[str, int]] | No
 
 def find_records(folder: LogPlace, reference: str) -> list[LogFields]:
     """The records with a reference: nearly always one."""
-    question = "SELECT record, number FROM decisions WHERE reference = ? ORDER BY number"
-    rows = _ask(folder, question, [reference])
-    if rows or isinstance(folder, PostgresAddress):
-        return _of_rows(rows or ())
+    filters = LogFilters(reference=reference)
+    found = newest_records(folder, filters, _MOST_LINES)
+    if found or isinstance(folder, PostgresAddress):
+        return found
     # SQLite may not have it yet, or not any more
-    return [fields for fields in _newest_first(folder) if fields.get("reference") == reference]
+    return newest_records(folder, filters, _MOST_LINES, only_lines=True)
 
 
 def _of_rows(rows: Iterable[tuple[str, int]]) -> list[LogFields]:

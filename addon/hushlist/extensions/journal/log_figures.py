@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hushlist.core.errors import number_of
 from hushlist.core.policy.proxy_settings import LogSettings
-from hushlist.core.system.kept_databases import BESIDE
+from hushlist.extensions.databases.kept_files import BESIDE, opened
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files
 from hushlist.extensions.journal.log_record import time_text
 
@@ -73,8 +73,7 @@ def read_figures(folder: Path, settings: LogSettings, moment: float) -> LogFigur
     """Those of a log that another process may write; ``None``: there is none, or its SQLite file cannot be read now."""
     if not (folder / DATABASE).exists():
         return figures_of(folder, settings, moment, None) if (folder / CURRENT).exists() else None
-    address = (folder / DATABASE).absolute().as_uri() + "?mode=rw"
-    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+    with suppress(sqlite3.Error), closing(opened(folder / DATABASE, _PATIENCE)) as connection:
         connection.execute("PRAGMA query_only = 1")
         return figures_of(folder, settings, moment, connection)
     return None

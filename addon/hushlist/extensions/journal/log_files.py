@@ -12,43 +12,23 @@ import gzip
 import os
 import re
 import shutil
-import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hushlist.core.policy.proxy_settings import LogSettings
-from hushlist.core.system.files import PRIVATE_FILE, SAFELY, lock_file, make_private, open_regular
+from hushlist.core.system.files import PRIVATE_FILE, SAFELY, locked, make_private, open_regular
 from hushlist.extensions.journal.log_record import LogEntry, time_text
 
 #: the current file of lines, the older ones, and the same records for questions
 CURRENT = "decisions.jsonl"
 OLDER = "decisions-*.jsonl*"
 DATABASE = "decisions.sqlite"
-_LOCK = "decisions.lock"
-#: seconds to wait for the lock, and between two tries
+LOCK = "decisions.lock"
+#: seconds to wait for the lock
 PATIENCE = 0.5
-_PAUSE = 0.01
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Exclude all other processes that write into the folder; a process that dies gives the lock back.
-
-    Raises:
-        OSError: the folder cannot be locked, or another process has the lock for too long.
-    """
-    end = time.monotonic() + PATIENCE
-    while (descriptor := lock_file(folder / _LOCK)) is None:
-        if time.monotonic() > end:
-            raise TimeoutError(f"{folder / _LOCK}: another process does not let go of it")
-        time.sleep(_PAUSE)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 COMPRESSED = ".gz"
@@ -72,7 +52,7 @@ class LineFiles:
         """Append lines, all or none; ``moment`` is in seconds since 1970."""
         octets = b"".join(line for _, line in entries)
         make_private(self._folder)
-        with locked(self._folder):
+        with locked(self._folder / LOCK, PATIENCE):
             if self._is_due(len(octets), moment):
                 self._set_aside(moment)
             append_octets(self._path, octets)
@@ -80,7 +60,7 @@ class LineFiles:
     def tidy(self, moment: float) -> bool:
         """Set an old file aside, and remove files that are too old or too many; whether none is left to remove."""
         if self._folder.is_dir():
-            with locked(self._folder):
+            with locked(self._folder / LOCK, PATIENCE):
                 if self._is_due(0, moment):
                     self._set_aside(moment)
                 self._remove(moment)

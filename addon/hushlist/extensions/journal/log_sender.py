@@ -22,8 +22,9 @@ from uuid import uuid4
 from hushlist.core.errors import logger_of
 from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.core.system.files import lock_file, make_private
-from hushlist.extensions.databases.postgres import DatabaseError, PostgresDatabase, SqlConnection
+from hushlist.extensions.databases.postgres import PostgresStore
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import SqlConnection, StoreError
 from hushlist.extensions.journal.log_database import insert_into, row_of
 from hushlist.extensions.journal.log_files import append_octets
 from hushlist.extensions.journal.log_record import LogEntry
@@ -133,7 +134,7 @@ class DatabaseSender:
     def __init__(
         self, address: PostgresAddress, folder: Path, settings: LogSettings, clock: Callable[[], float]
     ) -> None:
-        self._database = PostgresDatabase(address, "log")
+        self._database = PostgresStore(address, "log")
         self._settings, self._clock = settings, clock
         self._wake, self._stopped = threading.Event(), threading.Event()
         self.spool = Spool(folder, settings, self._wake.set)
@@ -185,7 +186,7 @@ class DatabaseSender:
             else:
                 pause = _FIRST_PAUSE
                 if self.fault is not None:
-                    logger.warning("hushlist: the log is sent again: %s", self._database.address)
+                    logger.warning("hushlist: the log is sent again: %s", self._database.path)
                 self.fault = None
             finally:
                 self._is_sending = False
@@ -194,9 +195,8 @@ class DatabaseSender:
 
     def _say(self, error: Exception) -> None:
         if self.fault is None:
-            where = self._database.address
-            logger.error("hushlist: the log cannot be sent, and waits in %s: %s: %s", self.spool.name, where, error)
-        self.fault = f"{self._database.address}: {error}"
+            logger.error("hushlist: the log cannot be sent, and waits in %s: %s", self.spool.name, error)
+        self.fault = str(error)
 
     def _send(self, path: Path) -> None:
         lines = path.read_bytes().splitlines() if path.exists() else []  # somebody may have removed it
@@ -209,7 +209,7 @@ class DatabaseSender:
                     self._days.add(day)
             try:
                 self._insert(batch)
-            except DatabaseError as error:
+            except StoreError as error:
                 if not error.code.startswith(_BAD_VALUE):
                     raise
                 self._insert_each(batch)
@@ -223,7 +223,7 @@ class DatabaseSender:
         for row in rows:
             try:
                 self._insert([row])
-            except DatabaseError as error:
+            except StoreError as error:
                 if not error.code.startswith(_BAD_VALUE):
                     raise
                 logger.error("hushlist: a record cannot be in the database: %s: %s", row[1], error)  # noqa: TRY400

@@ -110,7 +110,7 @@ class _Outlet:
     def _fail(self, error: Exception, now: float) -> None:
         if not self._pause:
             logger.error("hushlist: the log cannot be written, and is tried again: %s: %r", self._sink.name, error)
-        self.fault = f"{self._sink.name}: {error}"
+        self.fault = f"{self._sink.name}: {str(error).removeprefix(f'{self._sink.name}: ')}"
         self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         self._retry_at = now + self._pause
         self._tidy_at = max(self._tidy_at, self._retry_at)

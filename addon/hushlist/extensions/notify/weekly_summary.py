@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from hushlist.core.errors import logger_of, printable
 from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, label_text
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.notify.notifier import Notice
-from hushlist.extensions.unblock.store import StoreError
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import element
 from hushlist.proxy.runtime import Runtime

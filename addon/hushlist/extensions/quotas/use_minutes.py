@@ -27,10 +27,11 @@ from time import monotonic
 
 from hushlist.core.errors import logger_of
 from hushlist.core.url.hrn import category_levels
-from hushlist.extensions.databases.postgres import SqlConnection
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import SAME_CLIENT, SqlConnection, StoreError, keep_newest
+from hushlist.extensions.databases.store import Store, open_store
 from hushlist.extensions.unblock.grant_events import GrantEvent, record_event
-from hushlist.extensions.unblock.store import SAME_CLIENT, Store, StoreError, keep_newest, open_store
+from hushlist.extensions.unblock.overrides import UNBLOCKS
 
 logger = logger_of(__name__)
 
@@ -251,7 +252,7 @@ class UseMinutes:
         if self.place is None:
             raise StoreError(Path("overrides.sqlite"), "there is no folder for it")
         if self._store is None:
-            self._store = open_store(self.place, "minutes")
+            self._store = open_store(self.place, UNBLOCKS, "minutes")
         return self._store
 
     def _run(self) -> None:

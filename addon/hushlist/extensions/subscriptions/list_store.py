@@ -29,7 +29,7 @@ from hushlist.core.system.files import (
     PRIVATE_FILE,
     cache_folder,
     check_private,
-    lock_file,
+    locked,
     make_private,
     open_regular,
     read_regular,
@@ -49,8 +49,6 @@ _POLICY, _UNNEEDED = "policy", "unneeded"
 #: seconds of Unix time, in the year 2286; what is later was not written here
 _LATEST = 10**10 - 1
 _DIGEST = re.compile("[0-9a-f]{64}")
-#: seconds between two looks at a lock of somebody else's
-_LOOK = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +163,8 @@ class ListStore:
         """
         check_private(self._trusted)
         make_private(self.folder)
-        latest = time.monotonic() + patience
-        while (handle := lock_file(self.folder / "lock")) is None:
-            if time.monotonic() >= latest:
-                raise BlockingIOError("another process is at it")
-            time.sleep(_LOOK)
-        try:
+        with locked(self.folder / "lock", patience):
             yield
-        finally:
-            os.close(handle)
 
     @contextmanager
     def draft(self) -> Iterator[BufferedWriter]:

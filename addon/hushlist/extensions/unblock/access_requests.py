@@ -13,8 +13,7 @@ from typing import Any
 
 from hushlist.core.errors import HushlistError
 from hushlist.core.routes import MissingError
-from hushlist.extensions.databases.postgres import SqlConnection
-from hushlist.extensions.unblock.store import read_text, write_text
+from hushlist.extensions.databases.sql import SqlConnection, read_text, write_text
 
 #: requests of one client that may wait, and that it may make within a day
 MOST_WAITING_OF_CLIENT = 5

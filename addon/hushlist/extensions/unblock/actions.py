@@ -37,13 +37,13 @@ from hushlist.core.routes import (
     whom_of,
 )
 from hushlist.core.url.parts import as_typed
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_record import Privacy, who, without_query
 from hushlist.extensions.unblock import EVERYTHING
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.admin_blocks import AdminBlock
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, narrowness_of_grant
 from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import StoreError
 
 #: how grants of an administrator are told of
 HOW = "administrator"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hushlist.extensions.databases.postgres import SqlConnection
-from hushlist.extensions.unblock.store import keep_newest
+from hushlist.extensions.databases.sql import SqlConnection, keep_newest
 
 #: events that are kept; fewer of one client, so that it cannot push out those of others
 MOST_EVENTS = 10_000

@@ -20,8 +20,10 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from hushlist.core.errors import one_line
-from hushlist.extensions.databases.postgres import SqlConnection
+from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import SAME_CLIENT, SqlConnection, StoreError, read_text, rows_of, write_text
+from hushlist.extensions.databases.store import open_store
 from hushlist.extensions.unblock import EVERYTHING, SCOPES
 from hushlist.extensions.unblock.access_requests import (
     PATIENCE,
@@ -47,9 +49,17 @@ from hushlist.extensions.unblock.credentials import (
 )
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
-from hushlist.extensions.unblock.store import SAME_CLIENT, StoreError, open_store, read_text, rows_of, write_text
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
+#: what becomes of a damaged file: what was unblocked or used since is in no copy, so grants and codes do not come back
+UNBLOCKS = DatabaseKind(
+    package="hushlist.extensions.unblock",
+    anew="it has no good copy, and all blocks of administrators are lost",
+    restored="the blocks of {made} hold, but no grant and no code",
+    copied_for="SELECT * FROM admin_blocks ORDER BY id",
+    not_given_back=("grants", "codes"),
+    tables=frozenset({"grants", "admin_blocks", "codes"}),
+)
 #: seconds after which ``covering`` checks for changes by another process
 FRESHNESS = 0.25
 #: seconds; a longer unblock should be a rule
@@ -99,7 +109,7 @@ class Overrides:
     def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch; ``StoreError`` if a file cannot be used."""
         self.place = place
-        self._store, self._clock = open_store(place), clock
+        self._store, self._clock = open_store(place, UNBLOCKS, "unblock"), clock
         self._grants = self._store.follow(lambda database: GrantTable(_active(database, self._clock())), GrantTable(()))
         none: tuple[AdminBlock, ...] = ()
         self._blocked = self._store.follow(lambda database: _blocks(database, self._clock()), none)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hushlist.core.errors import HushlistError
-from hushlist.extensions.databases.postgres import SqlConnection
+from hushlist.extensions.databases.sql import SqlConnection
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from hushlist.core.errors import logger_of
 from hushlist.core.system.authority_file import OTHER_AUTHORITY
-from hushlist.core.system.kept_databases import SET_ASIDE
 from hushlist.core.system.package_code import OTHER_CODE, OTHER_MITMPROXY
 from hushlist.extensions.bounds.bounded_input import not_taken
+from hushlist.extensions.databases.kept_files import SET_ASIDE
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)

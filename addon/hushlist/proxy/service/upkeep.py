@@ -24,8 +24,8 @@ from mitmproxy.net import tls
 from hushlist.core.errors import logger_of
 from hushlist.core.system.authority_file import is_other_authority, known_authority
 from hushlist.core.system.files import state_folder
-from hushlist.core.system.kept_databases import keep_copy
 from hushlist.core.system.memory import give_back
+from hushlist.extensions.databases.kept_files import keep_copy
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts, moment_text
 from hushlist.proxy.runtime import Runtime, kept_files

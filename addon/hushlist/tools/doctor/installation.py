@@ -22,7 +22,7 @@ from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.system.authority_file import NAME, fault_of_authority
 from hushlist.core.system.files import cache_folder, check_private, read_private, reason_of, state_folder
-from hushlist.core.system.kept_databases import SET_ASIDE, databases, set_aside, why_damaged
+from hushlist.extensions.databases.kept_files import SET_ASIDE, databases, set_aside, why_damaged
 from hushlist.extensions.journal.log_figures import read_figures
 from hushlist.extensions.journal.log_identifiers import read_key
 from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis

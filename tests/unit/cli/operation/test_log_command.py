@@ -16,7 +16,6 @@ import pytest
 from hushlist import cli
 from hushlist.cli import log_command
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
-from hushlist.extensions.journal.log_database import LogFilters
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE
 from hushlist.extensions.journal.log_identifiers import base32
 from hushlist.extensions.journal.log_writer import LogWriter
@@ -254,10 +253,6 @@ def test_the_commands_of_the_reference_are_commands() -> None:
     assert {shlex.split(command)[1] for command in commands} == {"tail", "top", "show"}
     for command in commands:
         assert callable(cli.make_parser().parse_args(shlex.split(command)).command)
-
-
-def test_what_a_filter_is_not_given_fits_everything() -> None:
-    assert LogFilters().fits({})
 
 
 def test_a_key_that_is_damaged_hides_no_record(run: Run, folder: Path) -> None:

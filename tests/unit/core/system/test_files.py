@@ -13,6 +13,7 @@ from hushlist.core.system.files import (
     LONGEST_WHOLE,
     edit_file,
     lock_file,
+    locked,
     open_regular,
     read_regular,
     reason_of,
@@ -142,3 +143,19 @@ def test_nobody_waits_for_ever_to_edit_a_file(tmp_path: Path, monkeypatch: pytes
         edit_file(path, 99, lambda octets: octets + b"ours\n")
     os.close(other)
     assert path.read_bytes() == b"a\n"
+
+
+def test_a_lock_is_waited_for_and_given_back_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, moments = tmp_path / "lock", iter(range(99))
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    with locked(path, 0), pytest.raises(BlockingIOError, match="another process is at it"), locked(path, 5):
+        pass
+    assert next(moments) == 7  # it looked until the time was over
+    with pytest.raises(RuntimeError), locked(path, 0):
+        raise RuntimeError
+    other = lock_file(path)
+    assert other is not None
+    monkeypatch.setattr(module.time, "sleep", lambda _: os.close(other))
+    with locked(path, 5):
+        assert [*tmp_path.iterdir()] == [path]

@@ -10,9 +10,9 @@ import pytest
 from hushlist.core.routes import Account, ActionError, Role
 from hushlist.extensions.dashboard import admin_store
 from hushlist.extensions.dashboard.admin_keys import AdminPerson
-from hushlist.extensions.dashboard.admin_store import MOST_SESSIONS, SESSION, AdminStore
+from hushlist.extensions.dashboard.admin_store import ADMINISTRATION, MOST_SESSIONS, SESSION, AdminStore
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.unblock.store import open_store
+from hushlist.extensions.databases.store import open_store
 from postgres import IN_FILE
 from support.clock import Clock
 
@@ -117,7 +117,7 @@ def test_a_row_of_another_version_hides_no_other(store: AdminStore, place: Path 
     store.record(ACCOUNT, "granted", {"target": "a.example"}, Role.APPROVE, {"kind": "grant", "id": 1})
     number = store.record(ACCOUNT, "something new", {}, Role.APPROVE, {"kind": "new"})
     token = store.make_bearer("tools", Role.VIEW, 60.0, by="anna")
-    other = open_store(place, "admin", "hushlist.extensions.dashboard")
+    other = open_store(place, ADMINISTRATION, "admin")
     with other.writing() as database:
         query = "UPDATE record SET detail = ?, undo = ?, role = 'owner' WHERE id = ?"
         database.execute(query, (text, text, number))

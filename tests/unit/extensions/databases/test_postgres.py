@@ -21,23 +21,19 @@ import hushlist
 from e2e.proxy import CHECKOUT
 from hushlist.core.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.core.routes import Role
-from hushlist.extensions.dashboard.admin_store import AdminStore
+from hushlist.extensions.dashboard.admin_store import ADMINISTRATION, AdminStore
 from hushlist.extensions.databases import postgres as module
-from hushlist.extensions.databases.postgres import (
-    ChangeListener,
-    DatabaseError,
-    PostgresDatabase,
-    SqlConnection,
-    migrate,
-)
+from hushlist.extensions.databases.kept_files import DatabaseKind
+from hushlist.extensions.databases.postgres import ChangeListener, PostgresStore, migrate
 from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
-from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords
+from hushlist.extensions.databases.sql import SqlConnection, StoreError
+from hushlist.extensions.databases.store import SqliteStore
+from hushlist.extensions.fleet.proxy_records import FLEET, ProxyRecord, ProxyRecords
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.credentials import CodeError, CodeFault
-from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import SqliteStore, StoreError, open_store
+from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from postgres import GROUP, PASSWORD, Server
 from unit.extensions.journal.samples import record
@@ -103,7 +99,7 @@ def test_without_the_driver_the_error_names_the_extra(tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from hushlist.extensions.databases.postgres_address import parse_postgres_address\n"
-        "from hushlist.extensions.unblock.overrides import Overrides\n"
+        "from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides\n"
         "try:\n Overrides(parse_postgres_address('postgresql://jo:secret@127.0.0.1:1/x'), lambda: 0.0).active(0.0)\n"
         "except Exception as error: print(error)"
     )
@@ -194,23 +190,23 @@ def silent() -> Iterator[int]:
 def test_a_server_that_says_nothing_is_given_up() -> None:
     with (
         silent() as port,
-        pytest.raises(DatabaseError),
+        pytest.raises(StoreError),
         closing(
-            PostgresDatabase(parse_postgres_address(f"postgresql://127.0.0.1:{port}/x?connect_timeout=2"), "unblock")
+            PostgresStore(parse_postgres_address(f"postgresql://127.0.0.1:{port}/x?connect_timeout=2"), "unblock")
         ) as opened,
     ):
-        opened.changes()
+        opened.version()
 
 
 @GROUP
 def test_an_answer_that_does_not_come_is_given_up(database: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(PostgresDatabase(database, "unblock")) as opened:
-        opened.changes()
+    with closing(PostgresStore(database, "unblock")) as opened:
+        opened.version()
         monkeypatch.setattr(module, "ANSWER", 0.2)
-        with pytest.raises(DatabaseError, match=r"not done after 0\.2 seconds"), opened.asking() as connection:
+        with pytest.raises(StoreError, match=r"not done after 0\.2 seconds"), opened.asking() as connection:
             connection.execute("SELECT pg_sleep(600)")
         monkeypatch.undo()
-        opened.changes()
+        opened.version()
 
 
 @GROUP
@@ -218,24 +214,24 @@ def test_who_writes_on_a_slow_line_keeps_others_out_for_so_long_only(
     database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
-        closing(PostgresDatabase(database, "unblock")) as opened,
-        closing(PostgresDatabase(database, "unblock")) as other,
+        closing(PostgresStore(database, "unblock")) as opened,
+        closing(PostgresStore(database, "unblock")) as other,
     ):
-        other.changes()
-        opened.changes()
+        other.version()
+        opened.version()
         monkeypatch.setattr(module, "ANSWER", 1.0)
         begun = time.monotonic()
 
         def write() -> None:
-            with opened.transaction(writes=True) as writing:
+            with opened.writing() as writing:
                 for _ in range(20):  # none of which takes long
                     writing.execute("SELECT pg_sleep(0.2)")
 
-        with pytest.raises(DatabaseError, match="it was not done after 1 seconds"):
+        with pytest.raises(StoreError, match="it was not done after 1 seconds"):
             write()
         assert time.monotonic() - begun < 3
         monkeypatch.undo()
-        with other.transaction(writes=True) as connection:
+        with other.writing() as connection:
             connection.execute("SELECT 1")
         with opened.asking() as connection:
             connection.execute("SELECT pg_sleep(1.1)")
@@ -243,28 +239,28 @@ def test_who_writes_on_a_slow_line_keeps_others_out_for_so_long_only(
 
 @GROUP
 def test_who_waits_for_an_answer_is_let_go_at_the_end(database: PostgresAddress) -> None:
-    opened = PostgresDatabase(database, "unblock")
+    opened = PostgresStore(database, "unblock")
 
     def ask() -> None:
         with opened.asking() as connection:
             connection.execute("SELECT pg_sleep(600)")
 
     with ThreadPoolExecutor(1) as threads:
-        opened.changes()
+        opened.version()
         waiting = threads.submit(ask)
         wait_for(opened._lock.locked)
         start = time.monotonic()
         opened.close()
-        with pytest.raises(DatabaseError, match="it gave no answer"):
+        with pytest.raises(StoreError, match="it gave no answer"):
             waiting.result()
         assert time.monotonic() - start < module.ANSWER / 2
-    opened.changes()
+    opened.version()
     opened.close()
 
 
 @GROUP
 def test_writers_exclude_each_other_and_a_failed_one_leaves_nothing(database: PostgresAddress) -> None:
-    stores = [open_store(database) for _ in range(4)]
+    stores = [PostgresStore(database, "unblock") for _ in range(4)]
     assert not any(isinstance(store, SqliteStore) for store in stores)
 
     def add(number: int) -> None:
@@ -291,12 +287,12 @@ def test_who_waited_for_a_writer_sees_what_it_wrote_whatever_the_server_s_isolat
     postgres.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
 
     def number() -> object:
-        with closing(PostgresDatabase(database, "unblock")) as other, other.transaction(writes=True) as connection:
+        with closing(PostgresStore(database, "unblock")) as other, other.writing() as connection:
             return connection.execute("SELECT count(*) FROM tries").fetchone()
 
     waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-    with closing(PostgresDatabase(database, "unblock")) as one, ThreadPoolExecutor(1) as threads:
-        with one.transaction(writes=True) as connection:
+    with closing(PostgresStore(database, "unblock")) as one, ThreadPoolExecutor(1) as threads:
+        with one.writing() as connection:
             connection.execute("INSERT INTO tries (at, client) VALUES (1, 'x')")
             found = threads.submit(number)
             wait_for(lambda: postgres.execute(waiting))
@@ -466,7 +462,7 @@ def test_a_schema_of_another_version_is_left_alone(postgres: Server, database: P
         with pytest.raises(StoreError, match=why), Overrides(database, time.time) as overrides:
             overrides.active(0.0)
         if "2" in change:
-            with pytest.raises(DatabaseError, match=why):
+            with pytest.raises(StoreError, match=why):
                 migrate(database)
     assert migrate(database) == (0, 1)
 
@@ -494,13 +490,11 @@ def test_the_last_file_is_the_version_that_is_known(postgres: Server) -> None:
 
 
 @GROUP
-@pytest.mark.parametrize(
-    "package", ["hushlist.extensions.unblock", "hushlist.extensions.dashboard", "hushlist.extensions.fleet"]
-)
+@pytest.mark.parametrize("kind", [UNBLOCKS, ADMINISTRATION, FLEET])
 def test_tables_have_the_columns_of_sqlite_s(
-    tmp_path: Path, postgres: Server, database: PostgresAddress, package: str
+    tmp_path: Path, postgres: Server, database: PostgresAddress, kind: DatabaseKind
 ) -> None:
-    with closing(SqliteStore(tmp_path / "x.sqlite", package)) as store, store.reading() as connection:
+    with closing(SqliteStore(tmp_path / "x.sqlite", kind)) as store, store.reading() as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         in_sqlite = {
             table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
@@ -513,11 +507,7 @@ def test_tables_have_the_columns_of_sqlite_s(
     )
     name = database.url.rpartition("/")[2]
     for table, columns in in_sqlite.items():
-        schema = (
-            "hushlist_admin"
-            if package == "hushlist.extensions.dashboard" and table in ("tries", "locks")
-            else "hushlist"
-        )
+        schema = "hushlist_admin" if kind is ADMINISTRATION and table in ("tries", "locks") else "hushlist"
         found = [row[0] for row in postgres.execute(query.format(schema, table), name=name)]
         assert [column for column in found if column != "rowid"] == columns
 
@@ -560,7 +550,7 @@ def test_the_documented_rights_are_enough_for_all_that_proxies_do(postgres: Serv
         try:
             postgres.execute(*_GRANTS, name=name)
             _use_all(place, tmp_path)
-            with closing(PostgresDatabase(owner, "unblock")) as opened, opened.asking() as connection:
+            with closing(PostgresStore(owner, "unblock")) as opened, opened.asking() as connection:
                 (number,) = connection.execute("SELECT count(*) FROM decisions").fetchone()
                 assert number == 1
         finally:

@@ -19,10 +19,10 @@ from mitmproxy.test import taddons
 
 from hushlist import __version__
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.fleet import heartbeat
 from hushlist.extensions.fleet.heartbeat import Heartbeat
 from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords, default_path
-from hushlist.extensions.unblock.store import StoreError
 from hushlist.proxy.runtime import Runtime
 
 START = 1_800_000_000.0

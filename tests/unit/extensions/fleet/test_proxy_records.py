@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.databases.store import open_store
 from hushlist.extensions.fleet import proxy_records
-from hushlist.extensions.fleet.proxy_records import GONE, KEPT, STALE, ProxyRecord, ProxyRecords, age, troubles
-from hushlist.extensions.unblock.store import StoreError, open_store
+from hushlist.extensions.fleet.proxy_records import FLEET, GONE, KEPT, STALE, ProxyRecord, ProxyRecords, age, troubles
 from support.clock import Clock
 from unit.rows import each_row
 
@@ -55,7 +56,7 @@ def test_rows_go_after_a_day_and_are_so_many(
 def test_what_another_version_wrote_is_read_as_far_as_it_can_be(
     records: ProxyRecords, place: Path | PostgresAddress, text: str
 ) -> None:
-    store = open_store(place, "fleet", "hushlist.extensions.fleet")
+    store = open_store(place, FLEET, "fleet")
     with store.writing() as database:
         database.execute("INSERT INTO proxies VALUES ('gate:9', 5, ?)", (text,))
     store.close()
@@ -63,7 +64,7 @@ def test_what_another_version_wrote_is_read_as_far_as_it_can_be(
 
 
 def test_what_a_newer_version_knows_besides_is_left_out(records: ProxyRecords, place: Path | PostgresAddress) -> None:
-    store = open_store(place, "fleet", "hushlist.extensions.fleet")
+    store = open_store(place, FLEET, "fleet")
     text = json.dumps({"name": "other", "at": 1, "version": "9", "rules": 7, "news": [1]})
     with store.writing() as database:
         database.execute("INSERT INTO proxies VALUES ('gate:9', 5, ?)", (text,))
@@ -77,7 +78,7 @@ def test_no_number_in_a_row_stops_what_shows_all_proxies(
 ) -> None:
     fields = ("started", "rules", "read", "checked", "requests", "rate", "memory")
     text = "{" + ", ".join(f'"{field}": {number}' for field in fields) + "}"
-    store = open_store(place, "fleet", "hushlist.extensions.fleet")
+    store = open_store(place, FLEET, "fleet")
     with store.writing() as database:
         database.execute("INSERT INTO proxies VALUES ('gate:9', ?, ?)", (-float("inf"), text))
     store.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import sqlite3
+import sys
 from contextlib import closing
 from io import BufferedReader
 from pathlib import Path
@@ -13,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.core.policy.proxy_settings import LogSettings
-from hushlist.core.system.kept_databases import set_aside
 from hushlist.core.url.hrn import parse_hrn
+from hushlist.extensions.databases.kept_files import set_aside
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal import log_files
 from hushlist.extensions.journal.log_database import (
     COUNTED,
@@ -87,16 +90,34 @@ def test_sqlite_and_the_lines_answer_alike(
     by_sqlite = answers()
     (folder / DATABASE).unlink()
     assert answers() == by_sqlite
-    assert by_sqlite[0] == [fields for fields in records if filters.fits(fields)][-number:]
 
 
-def test_a_category_includes_what_is_subordinate() -> None:
-    filters = LogFilters(category=parse_hrn("hrn://c.example/a"))
-    assert [name for name in _CATEGORIES if filters.fits({"category": name})] == _CATEGORIES[1:3]
-
-
-def test_a_host_includes_those_below() -> None:
-    assert [host for host in _HOSTS if LogFilters(host="h.example").fits({"url": f"http://{host}/"})] == _HOSTS[:2]
+@each_row(
+    ("filters", "name", "values", "fit"),
+    [
+        (LogFilters(), "action", ["", None, "lost"], ["", None, "lost"]),
+        (LogFilters(reference="ab"), "reference", ["ab", "a", "abc", "AB", None], ["ab"]),
+        (LogFilters("block"), "action", ["block", "blocks", "BLOCK", None], ["block"]),
+        (LogFilters(clients=["a", "\ud800"]), "client", ["a", "\ud800", "A", "ab", None], ["a", "\ud800"]),
+        (LogFilters(users=["%"]), "user", ["%", "x", None], ["%"]),
+        (LogFilters(category=parse_hrn("hrn://c.example/a")), "category", _CATEGORIES, _CATEGORIES[1:3]),
+        (LogFilters(list_name="l"), "list", ["l", "list", None], ["l"]),
+        (LogFilters(list_name="l"), "title", ["l", "list", None], ["l"]),
+        (
+            LogFilters(host="h.example"),
+            "url",
+            [f"http://{host}/" for host in _HOSTS],
+            ["http://h.example/", "http://www.h.example/"],
+        ),
+        (LogFilters(host="h.example"), "url", ["http://.h.example:1/", "x"], ["http://.h.example:1/"]),
+        (LogFilters(since=_TIMES[1]), "time", [*_TIMES, None], _TIMES[1:]),
+        (LogFilters(until=_TIMES[1]), "time", [*_TIMES, None], _TIMES[:1]),
+        (LogFilters("block", until="3"), "time", ["1", "3"], []),
+    ],
+)
+def test_what_fits_a_filter(filters: LogFilters, name: str, values: list[str | None], fit: list[str | None]) -> None:
+    records: list[LogFields] = [{} if value is None else {name: value} for value in values]
+    assert [fields.get(name) for fields, _ in filters.fitting(records)] == fit
 
 
 @each_row(("url", "host"), [("http://h:80/", "h"), ("http://[::1]:8/", "[::1]"), ("x", None), ("http:///x", None)])
@@ -197,6 +218,18 @@ def test_following_waits_for_a_file_and_for_the_end_of_a_line(tmp_path: Path) ->
         assert next(follower) == [{"reference": "1"}]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are listed in /proc")
+def test_nothing_stays_open(tmp_path: Path) -> None:
+    (tmp_path / CURRENT).touch()
+    gc.collect()  # what earlier tests left
+    before = set(Path("/proc/self/fd").iterdir())
+    LineFiles(tmp_path, LogSettings()).tidy(EVE)
+    follower = follow(tmp_path)
+    assert next(follower) == next(follower) == []
+    follower.close()
+    assert set(Path("/proc/self/fd").iterdir()) <= before
+
+
 def test_following_waits_for_a_folder_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / CURRENT).write_bytes(b'{"reference": "before"}\n')
     follower = follow(tmp_path)
@@ -238,7 +271,7 @@ def test_a_file_that_another_process_has_begun_in_place_of_a_broken_one_stays(tm
         other.append([(fields, to_line(fields))], EVE)
         raise sqlite3.DatabaseError("malformed")
 
-    with pytest.raises(sqlite3.DatabaseError), one._connected():
+    with pytest.raises(StoreError, match="malformed"), one._connected():
         set_aside()
     assert [path.name for path in tmp_path.glob(f"{DATABASE}.damaged-*")] == []
     other.close()

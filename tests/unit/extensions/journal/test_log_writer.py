@@ -22,11 +22,12 @@ import pytest
 
 import hushlist
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
-from hushlist.core.system.kept_databases import set_aside
+from hushlist.core.system.files import locked
+from hushlist.extensions.databases.kept_files import set_aside
 from hushlist.extensions.journal import log_files as folder_module
 from hushlist.extensions.journal import log_writer as module
 from hushlist.extensions.journal.log_database import Database, find_records
-from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LineFiles, locked, older_files, read_newest_first
+from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LOCK, LineFiles, older_files, read_newest_first
 from hushlist.extensions.journal.log_identifiers import keep_key
 from hushlist.extensions.journal.log_record import Privacy, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
@@ -241,7 +242,7 @@ def test_a_database_of_another_version_is_left_alone(folder: Path, journal: LogW
 
 def test_a_lock_that_somebody_keeps_is_waited_out(folder: Path, journal: LogWriter) -> None:
     fill(journal, record())
-    with locked(folder):
+    with locked(folder / LOCK, 1):
         journal.write(record(number=1))
         assert not journal.flush(0.2)
     assert journal.flush(30)
@@ -253,7 +254,7 @@ def test_what_does_not_fit_into_memory_is_counted_in_the_log(
 ) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 10)
     fill(journal, record())
-    with locked(folder):
+    with locked(folder / LOCK, 1):
         for number in range(1, 200):
             journal.write(record(number=number))
         journal.flush(0.2)
@@ -296,7 +297,7 @@ def test_close_writes_what_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_close_takes_no_longer_than_it_may(folder: Path) -> None:
     journal = LogWriter(LogSettings(), state=folder)
     fill(journal, record())
-    with locked(folder):
+    with locked(folder / LOCK, 1):
         journal.write(record())
         start = time.perf_counter()
         assert not journal.close(0.1)

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.extensions.databases.postgres import SqlConnection
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import SqlConnection, StoreError
 from hushlist.extensions.quotas import use_minutes
 from hushlist.extensions.quotas.use_minutes import KEPT, LONGEST_EXTENSION, UseMinutes
 from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import StoreError
 from postgres import GROUP, IN_FILE, Server
 
 GAMES = "hrn://c.example/fun/games"

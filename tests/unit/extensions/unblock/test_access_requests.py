@@ -11,6 +11,8 @@ import pytest
 
 from hushlist.core.errors import one_line
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.databases.store import open_store
 from hushlist.extensions.unblock import access_requests
 from hushlist.extensions.unblock.access_requests import (
     KEPT,
@@ -26,8 +28,7 @@ from hushlist.extensions.unblock.access_requests import (
     RequestState,
     UnansweredError,
 )
-from hushlist.extensions.unblock.overrides import MOST_GRANTS, Overrides
-from hushlist.extensions.unblock.store import StoreError, open_store
+from hushlist.extensions.unblock.overrides import MOST_GRANTS, UNBLOCKS, Overrides
 from postgres import IN_FILE
 from support.clock import Clock
 from unit.rows import each_row
@@ -49,7 +50,7 @@ def wanted(host: str = "games.example", client: str = PUPIL, **more: str | None)
 def test_a_state_of_another_version_hides_no_other_request(overrides: Overrides, place: Path | PostgresAddress) -> None:
     for host in ("a.example", "b.example"):
         overrides.ask(wanted(host))
-    store = open_store(place)
+    store = open_store(place, UNBLOCKS, "unblock")
     with store.writing() as database:
         database.execute("UPDATE access_requests SET state = 'forwarded' WHERE host = 'a.example'")
     store.close()

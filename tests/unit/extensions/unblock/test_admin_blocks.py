@@ -13,10 +13,10 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.request import Request, request_of
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.unblock import overrides as module
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS
 from hushlist.extensions.unblock.overrides import FRESHNESS, Overrides
-from hushlist.extensions.unblock.store import StoreError
 from support.clock import Clock
 
 WEB, GAMES = "hrn://c.example/web", "hrn://c.example/web/games"

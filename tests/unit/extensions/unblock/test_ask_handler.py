@@ -16,6 +16,7 @@ from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.extensions.unblock import default_path, unblock_handler
@@ -24,7 +25,6 @@ from hushlist.extensions.unblock.actions import waiting
 from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of
 from hushlist.extensions.unblock.credentials import LIFETIME
 from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import StoreError
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import HIDDEN
 from support.clock import Clock, addon_clock

@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.patterns import canonical_target
 from hushlist.core.match.public_suffixes import public_suffixes
+from hushlist.extensions.databases import store
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.unblock import overrides as module
-from hushlist.extensions.unblock import store
 from hushlist.extensions.unblock.credentials import CodeError, CodeFault
 from hushlist.extensions.unblock.grant_events import MOST_EVENTS, MOST_EVENTS_OF_CLIENT
 from hushlist.extensions.unblock.grants import LONGEST_TARGET, WARNING, Grant, GrantTable
 from hushlist.extensions.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MOST_GRANTS_OF_CLIENT, Overrides
-from hushlist.extensions.unblock.store import StoreError
 from hushlist.extensions.unblock.wrong_tries import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError, locks
 from postgres import IN_FILE
 from support.clock import Clock
@@ -62,7 +62,7 @@ def catch_up(overrides: Overrides) -> None:
     """Do what the thread does when it hears of a change, so that no test waits for it."""
     own = overrides._store
     if isinstance(own, store.PostgresStore):
-        with own._database.asking() as database:
+        with own.asking() as database:
             own._listener.read(database)
 
 

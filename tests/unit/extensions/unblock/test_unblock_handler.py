@@ -16,11 +16,11 @@ from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
-from hushlist.core.system.kept_databases import keep_copy
+from hushlist.extensions.databases.kept_files import keep_copy
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.unblock import credentials, default_path, unblock_handler
 from hushlist.extensions.unblock.credentials import LIFETIME
-from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import UNBLOCKS, StoreError
+from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.unblock_handler import PATH
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import KEY
@@ -679,7 +679,7 @@ def test_a_store_that_cannot_be_written_is_told_and_opens_nothing(
         raise StoreError(Path("state"), "disk full")
 
     page = pupil.page("http://games.example/")
-    monkeypatch.setattr("hushlist.extensions.unblock.store.SqliteStore.writing", fail)
+    monkeypatch.setattr("hushlist.extensions.databases.store.SqliteStore.writing", fail)
     answer = page.unlock()
     assert alert_of(answer)
     assert "disk full" not in (answer.text or "")

@@ -15,19 +15,18 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.routes import Account, Role
-from hushlist.core.system import kept_databases
-from hushlist.core.system.kept_databases import copy_of, remove_aside, set_aside, why_damaged
 from hushlist.extensions.dashboard.admin_store import ADMINISTRATION, AdminStore
-from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.store import UNBLOCKS
+from hushlist.extensions.databases import kept_files
+from hushlist.extensions.databases.kept_files import copy_of, remove_aside, set_aside, why_damaged
+from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 
 
 def rescue(path: Path) -> str | None:
-    return kept_databases.rescue(path, UNBLOCKS)
+    return kept_files.rescue(path, UNBLOCKS)
 
 
 def keep_copy(path: Path) -> bool:
-    return kept_databases.keep_copy(path, UNBLOCKS)
+    return kept_files.keep_copy(path, UNBLOCKS)
 
 
 @pytest.fixture
@@ -148,7 +147,7 @@ def test_what_was_set_aside_is_removed_by_age_but_the_newest(path: Path) -> None
 
 
 def test_what_sqlite_has_refused_is_set_aside_though_its_pages_look_whole(path: Path) -> None:
-    assert "so it was said" in str(kept_databases.rescue(path, UNBLOCKS, why="so it was said"))
+    assert "so it was said" in str(kept_files.rescue(path, UNBLOCKS, why="so it was said"))
     with Overrides(path, time.time) as overrides:
         assert [block.target for block in overrides.blocks()] == ["games.example"]
 
@@ -158,12 +157,12 @@ def test_of_the_administrators_store_the_record_comes_back_and_nobody_is_signed_
     with AdminStore(path, time.time) as store:
         store.record(Account("max", Role.MANAGE, "127.0.0.1"), "blocked", {"target": "games.example"})
         bearer = store.make_bearer("program", Role.VIEW, 600, by="max")
-        assert kept_databases.keep_copy(path, ADMINISTRATION)
-        assert not kept_databases.keep_copy(path, ADMINISTRATION)
+        assert kept_files.keep_copy(path, ADMINISTRATION)
+        assert not kept_files.keep_copy(path, ADMINISTRATION)
         store.mark_undone(1, "max")
-        assert kept_databases.keep_copy(path, ADMINISTRATION)
+        assert kept_files.keep_copy(path, ADMINISTRATION)
     no_database(path)
-    assert "is there; sign in" in str(kept_databases.rescue(path, ADMINISTRATION))
+    assert "is there; sign in" in str(kept_files.rescue(path, ADMINISTRATION))
     with AdminStore(path, time.time) as store:
         assert [(own.what, own.undone_by) for own in store.recorded()] == [("blocked", "max")]
         assert store.bearer(bearer, "127.0.0.1") is None

@@ -10,13 +10,14 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.core.system.files import PRIVATE_FILE, SAFELY, lock_file
+from hushlist.core.system.files import PRIVATE_FILE, SAFELY, locked
+from hushlist.extensions.databases.sql import APPLICATION
 
 #: how that is told
 SET_ASIDE = "a damaged file was set aside"
@@ -32,6 +33,8 @@ _ASIDE = re.compile(r".+\.damaged-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z")
 class DatabaseKind(NamedTuple):
     """What a file is for, and what of it a copy gives back."""
 
+    #: the package that has its tables, in ``store_schema.sql``
+    package: str
     #: how it goes on after a new file has taken its place, and after the copy has; ``{made}`` is when that was made
     anew: str
     restored: str = ""
@@ -39,9 +42,18 @@ class DatabaseKind(NamedTuple):
     copied_for: str = ""
     #: tables of which nothing is given back
     not_given_back: tuple[str, ...] = ()
-    #: tables that it has from its first version on, and the application ID that it has with them
+    #: tables that it has from its first version on
     tables: frozenset[str] = frozenset()
-    application: int = 0
+    #: whether it lets nobody pass or in: then anybody may write to its folder, and it has no application ID
+    is_harmless: bool = False
+    #: what SQLite does before the tables are made, and each time the file is opened
+    first: str = ""
+    always: str = ""
+
+    @property
+    def application(self) -> int:
+        """The application ID in the header."""
+        return 0 if self.is_harmless else APPLICATION
 
 
 def copy_of(path: Path) -> Path:
@@ -67,7 +79,7 @@ def why_damaged(path: Path, kind: DatabaseKind | None = None) -> str | None:
     """What is wrong with the pages or the header of a file; ``None``: nothing, or that cannot be told now."""
     end = time.monotonic() + _LONGEST_LOOK
     try:
-        with closing(_opened(path)) as database:
+        with closing(opened(path)) as database:
             database.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
             ((told, *_), *_) = database.execute("PRAGMA quick_check(1)").fetchall()
             if told != "ok":
@@ -79,8 +91,12 @@ def why_damaged(path: Path, kind: DatabaseKind | None = None) -> str | None:
             is_other = tables >= kind.tables and application != kind.application
             return "its header is not Hushlist's" if is_other else None
     except sqlite3.Error as error:
-        # only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have exactly this class
-        return str(error) if type(error) is sqlite3.DatabaseError else None
+        return str(error) if is_of_damage(error) else None
+
+
+def is_of_damage(error: BaseException | None) -> bool:
+    """Whether an error says that a file is damaged: only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have just this class."""
+    return type(error) is sqlite3.DatabaseError
 
 
 def rescue(path: Path, kind: DatabaseKind, *, why: str | None = None) -> str | None:
@@ -94,7 +110,7 @@ def rescue(path: Path, kind: DatabaseKind, *, why: str | None = None) -> str | N
     if not path.is_file() or path.is_symlink() or (why is None and why_damaged(path, kind) is None):
         return None
     before = path.stat()
-    with _alone(path):
+    with locked(path.with_name(f"{path.name}.lock"), _PATIENCE):
         if why is None:
             why = why_damaged(path, kind)  # another process may have been faster
         if why is None or not os.path.samestat(before, path.stat()):
@@ -102,7 +118,7 @@ def rescue(path: Path, kind: DatabaseKind, *, why: str | None = None) -> str | N
         aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
         draft = _draft(copy_of(path), path, kind)
         if draft is not None:
-            with closing(_opened(draft)) as database:
+            with closing(opened(draft)) as database:
                 for table in kind.not_given_back:
                     database.execute(f"DELETE FROM {table}")  # noqa: S608 - a name of a table
         os.link(path, aside)  # so that a file is there at each moment: else another process would make one
@@ -142,7 +158,7 @@ def keep_copy(path: Path, kind: DatabaseKind) -> bool:
     with suppress(OSError, sqlite3.Error):
         if 0 <= time.time() - copy.stat().st_mtime < _A_DAY and _watched(path, kind) == _watched(copy, kind):
             return False
-    with _alone(path):
+    with locked(path.with_name(f"{path.name}.lock"), _PATIENCE):
         draft = _draft(path, path, kind)
         if draft is not None:
             draft.replace(copy)
@@ -154,7 +170,7 @@ def _draft(source: Path, path: Path, kind: DatabaseKind) -> Path | None:
     if not source.is_file() or why_damaged(source, kind) is not None:
         return None
     draft = _new_file(_draft_of(path))
-    with closing(_opened(source)) as database, closing(_opened(draft)) as target:
+    with closing(opened(source)) as database, closing(opened(draft)) as target:
         database.backup(target)
     with draft.open("r+b") as file:
         os.fsync(file.fileno())
@@ -174,23 +190,10 @@ def _new_file(path: Path) -> Path:
 
 
 def _watched(path: Path, kind: DatabaseKind) -> list[tuple[object, ...]]:
-    with closing(_opened(path)) as database:
+    with closing(opened(path)) as database:
         return database.execute(kind.copied_for).fetchall()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Exclude other processes and threads that set aside or copy; ``OSError`` if one takes too long."""
-    end = time.monotonic() + _PATIENCE
-    while (lock := lock_file(path.with_name(f"{path.name}.lock"))) is None:
-        if time.monotonic() > end:
-            raise TimeoutError(f"another process copies {path}")
-        time.sleep(0.02)
-    try:
-        yield
-    finally:
-        os.close(lock)
+def opened(path: Path, patience: float = _PATIENCE) -> sqlite3.Connection:
+    """A connection to a file that is there, whatever it has."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=patience, isolation_level=None)
