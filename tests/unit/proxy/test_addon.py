@@ -15,7 +15,6 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.core.decide.decision import Decision
 from hushlist.core.decide.engine import Engine
-from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import POLICY_KEYS
@@ -26,7 +25,6 @@ from hushlist.proxy.addon import Hushlist, LastLook
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, TAKEN_OUT, WOULD_BLOCK
-from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.upkeep import Upkeep
 from support.flows import flow_of
@@ -257,25 +255,6 @@ def test_bodies_are_streamed_unless_somebody_needs_them_whole(
 
 
 @pytest.mark.usefixtures("active")
-def test_what_decides_about_a_body_itself_keeps_its_word(hushlist: Hushlist) -> None:
-    flow, replayed, without = (flow_of("http://other.example/", method) for method in ("POST", "POST", "GET"))
-    flow.request.stream = changes = bytes.upper
-    replayed.is_replay = "request"
-    for own in (flow, replayed, without):
-        hushlist.requestheaders(own)
-        own.response = http.Response.make(200)
-        own.response.stream = changes if own is flow else False
-        hushlist.responseheaders(own)
-    assert flow.request.stream is changes
-    assert flow.response is not None
-    assert flow.response.stream is changes
-    assert replayed.response is not None
-    assert not replayed.request.stream
-    assert not replayed.response.stream
-    assert not without.request.stream
-
-
-@pytest.mark.usefixtures("active")
 def test_every_name_of_a_request_is_looked_at(hushlist: Hushlist) -> None:
     by_header = flow_of("http://other.example/", host="blocked.example:80")
     by_server_name = flow_of("https://other.example/")
@@ -315,17 +294,6 @@ def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
     assert [request.hosts for request in asked[2:]] == [(b"other.example",)]
     assert flows[0].response is None
     assert hushlist.runtime.statistics.total == 2
-
-
-def test_a_request_that_was_changed_to_one_that_passes_is_noted_as_such(
-    active: taddons.context, hushlist: Hushlist
-) -> None:
-    active.configure(hushlist, hushlist_mode="tag")
-    flow = flow_of("http://blocked.example/")
-    hushlist.requestheaders(flow)
-    flow.request.host = "other.example"
-    hushlist.request(flow)
-    assert (flow.metadata.get(KEY), flow.marked, flow.comment) == (None, "", "")
 
 
 @pytest.mark.usefixtures("active")
@@ -504,14 +472,6 @@ def test_a_policy_that_cannot_be_used_is_refused_with_file_and_line(
     assert not run(hushlist, flow_of("http://other.example/")).response
 
 
-def test_without_an_option_the_shipped_policy_is_in_force(
-    context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, policy_watch.__name__):
-        context.configure(hushlist, hushlist_mode="block")
-    assert f"by {shipped_policy()}" in caplog.text
-
-
 # -- learning ----------------------------------------------------------------------------------------------------------
 
 
@@ -546,13 +506,6 @@ def test_a_permanent_redirect_of_the_origin_is_learned(hushlist: Hushlist, statu
     assert not is_blocked(hushlist)
     redirected(hushlist, status)
     assert is_blocked(hushlist)
-
-
-@pytest.mark.parametrize("state", [{"live": False}, {"from_origin": False}])
-@pytest.mark.usefixtures("learning")
-def test_only_an_origin_that_answers_now_is_believed(hushlist: Hushlist, state: dict[str, object]) -> None:
-    redirected(hushlist, **state)
-    assert not is_blocked(hushlist)
 
 
 def test_learning_can_be_turned_off_and_then_all_is_forgotten(learning: taddons.context, hushlist: Hushlist) -> None:

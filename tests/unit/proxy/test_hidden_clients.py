@@ -208,17 +208,6 @@ def test_no_command_names_anybody(world: World, capsys: pytest.CaptureFixture[st
     assert ("client-" in shown["log top --by client"]) is (world.clients == "pseudonym")
 
 
-def test_without_the_key_of_the_pseudonyms_nobody_has_a_name(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for key in tmp_path.rglob("pseudonyms.key"):
-        key.unlink()
-    for command in (["override", "list"], ["override", "requests"], ["override", "history"], ["log", "tail"]):
-        assert cli.main(command) == 0
-        text = capsys.readouterr().out
-        assert (named(text), "client-" in text) == ([], False)
-
-
 # -- the interface and pages -------------------------------------------------------------------------------------------
 
 BODIES: dict[str, dict[str, object]] = {

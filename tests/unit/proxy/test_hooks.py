@@ -118,16 +118,6 @@ def test_what_was_led_to_its_name_is_not_decided_again(context: taddons.context,
     assert (flow.marked, flow.request.data.host) == ("", "tagged.example")
 
 
-def test_another_proxy_is_asked_for_a_tunnel_to_where_a_search_is_safe(hushlist: Hushlist) -> None:
-    search = flow_of("https://search.brave.com/?q=x")
-    hushlist.requestheaders(search)
-    for host, expected in (("search.brave.com", "safe.search.brave.com"), ("other.example", "other.example")):
-        tunnel = connect_to(f"{host}:443")
-        tunnel.client_conn = search.client_conn
-        hushlist.http_connect_upstream(tunnel)
-        assert tunnel.request.host == expected
-
-
 def test_a_connection_to_a_search_is_led_before_anything_is_asked_and_used_again(hushlist: Hushlist) -> None:
     search = flow_of("https://www.google.com/maps")
     client, ended = search.client_conn, list[object]()

@@ -14,7 +14,6 @@ from hushlist.core.compile import background_compiler as module
 from hushlist.core.compile.background_compiler import BackgroundCompiler
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.match.index import Index
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.core.system.files import fingerprint
@@ -82,16 +81,6 @@ def test_problems_come_back_as_they_are(policy: Path) -> None:
     assert error.files == {policy: fingerprint(policy), bad: fingerprint(bad), policy.with_name("none.yaml"): None}
 
 
-@pytest.mark.parametrize("name", ["policy é.yaml", "-c.yaml", os.fsdecode(b"policy\xff.yaml"), "a\nb.yaml"])
-def test_any_file_s_name_will_do(policy: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    try:
-        policy.rename(policy.with_name(name))
-    except OSError:
-        pytest.skip("there can be no such file here")
-    monkeypatch.chdir(policy.parent)
-    assert len(BackgroundCompiler().compile(Path(name))[1]) == 1
-
-
 @pytest.mark.parametrize(
     ("code", "end"),
     [
@@ -133,16 +122,6 @@ def test_a_module_that_is_not_there_is_no_mistake_of_the_policy(
     assert error.may_pass
 
 
-@pytest.mark.parametrize("executable", ["/no/such/python", "", None])
-def test_an_interpreter_that_cannot_be_started_is_an_error(
-    policy: Path, monkeypatch: pytest.MonkeyPatch, executable: str | None
-) -> None:
-    monkeypatch.setattr(sys, "executable", executable)
-    (problem,) = error_of(policy).problems
-    assert problem.what == "compile"
-    assert problem.why.startswith("no other process can be started: ")
-
-
 def test_a_policy_that_changes_between_the_two_readings_is_read_again(
     policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,20 +140,6 @@ def test_a_policy_that_changes_between_the_two_readings_is_read_again(
     assert index.directory.rules == {"other": 1}
 
 
-def test_an_index_that_is_tidied_up_meanwhile_is_compiled_again(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, open_index = [], Index.open
-
-    def tidying(path: Path) -> Index:
-        opened.append(path)
-        if len(opened) == 1:
-            path.unlink()
-        return open_index(path)
-
-    monkeypatch.setattr(Index, "open", tidying)
-    assert len(BackgroundCompiler().compile(policy)[1]) == 1
-    assert len(opened) == 2
-
-
 def test_a_policy_that_never_stands_still_is_an_error(policy: Path, asking: Callable[[str], None]) -> None:
     asking('import json; print(json.dumps({"index": "none", "files": [], "temporary": None}))')
     assert str(error_of(policy)) == f"{policy}: it changes again and again while it is read"
@@ -187,15 +152,6 @@ def test_what_lies_in_the_working_folder_is_no_code_of_ours(
     policy.with_name(name).write_text("raise SystemExit('not ours')")
     monkeypatch.chdir(policy.parent)
     assert len(BackgroundCompiler().compile(policy)[1]) == 1
-
-
-def test_it_has_the_lowest_priority(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lowered = list[int]()
-    monkeypatch.setattr(module.os, "nice", lowered.append)
-    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["", "update", str(policy)])
-    module.main()
-    assert lowered == [19]
 
 
 # -- lists that are fetched --------------------------------------------------------------------------------------------
@@ -276,13 +232,3 @@ def test_stop_ends_a_compile_that_waits(policy: Path, asking: Callable[[str], No
     asking("import time; time.sleep(60)")
     message = stopped(policy, lambda background: background._process is not None)
     assert message == f"{policy}: compile: the process that compiles ended with code -9"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
-def test_what_was_stopped_does_not_begin_again(policy: Path, asking: Callable[[str], None]) -> None:
-    asking("import time; time.sleep(60)")
-    background = BackgroundCompiler()
-    background.stop()
-    start = time.monotonic()
-    assert "ended with code -9" in str(error_of(policy, background))
-    assert time.monotonic() - start < PROMPTLY

@@ -28,14 +28,3 @@ def test_an_index_gives_the_report_that_it_holds(report: CompileReport, monkeypa
     index = index_of([])
     monkeypatch.setattr(type(index), "section", lambda _, name: {"report": report.to_json()}[name])
     assert CompileReport.of(index) == report
-
-
-def test_commands_that_use_an_index_repeat_no_warnings_of_lists() -> None:
-    own, *of_lists = [Problem("cache", 0, "cache", "why"), *(Problem(f"f{n % 2}", n, "x", "y") for n in range(1, 1500))]
-    report = CompileReport([ListReport("f0"), ListReport("f1"), ListReport("f2")], [own, *of_lists])
-    told = list(report.brief_warnings("hushlist compile"))
-    assert told == [own, "compiling gave 1,499 warnings of 2 lists; 'hushlist compile' prints them"]
-    report.warnings[:] = [own, of_lists[0]]
-    assert list(report.brief_warnings("hushlist compile")) == [own, of_lists[0]]
-    report.warnings.clear()
-    assert list(report.brief_warnings("hushlist compile")) == []

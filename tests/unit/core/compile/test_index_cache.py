@@ -5,7 +5,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import BinaryIO
 
@@ -128,20 +127,6 @@ def test_a_cache_that_cannot_be_used_is_done_without_and_that_is_a_warning(
     compiled.index.verify()
 
 
-def test_where_there_is_no_place_at_all_it_is_an_error_that_may_pass_and_nothing_is_left(
-    policy: Path, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(compiling, "assemble", fail)
-    with pytest.raises(PolicyError, match="No space left on device") as caught:
-        compile_policy(policy)
-    assert caught.value.may_pass
-    assert [*temporary.iterdir()] == []
-
-
 @pytest.mark.skipif(os.name != "posix", reason="users as POSIX has them")
 def test_another_user_s_folder_is_not_believed(cache: IndexCache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.make()
@@ -152,20 +137,6 @@ def test_another_user_s_folder_is_not_believed(cache: IndexCache, monkeypatch: p
         os.chown(cache.folder, 12345, -1)
     with pytest.raises(PermissionError, match="another user"):
         cache.check()
-
-
-@pytest.mark.parametrize("place", ["cache", "."])
-def test_a_folder_that_cannot_be_made_is_an_error_with_its_name(policy: Path, tmp_path: Path, place: str) -> None:
-    file = tmp_path / "cache"
-    file.write_text("a file")
-    folder = file / place / "hushlist" if place == "." else file
-    with pytest.raises(PolicyError) as caught:
-        compile_policy(policy, cache=IndexCache(folder))
-    (problem,) = caught.value.problems
-    assert problem.source.startswith(str(file))
-    assert (problem.what, problem.line) == ("cache", 0)
-    assert problem.why in ("it cannot be used: File exists", "it cannot be used: Not a directory")
-    assert file.read_text() == "a file"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
@@ -254,15 +225,6 @@ def test_what_makes_another_index_is_compiled(
     assert len(builds) == 2
 
 
-def test_a_change_of_the_popular_domains_is_compiled(policy: Path, cache: IndexCache, tmp_path: Path) -> None:
-    popular = tmp_path / "popular.csv"
-    keys = {index_of(policy, cache)}
-    for text in ("a.example", "b.example", "a.example\nb.example", "b.example\na.example", "1,a b\na.example"):
-        popular.write_text(text)
-        keys.add(index_of(policy, cache, popular))
-    assert len(keys) == 6
-
-
 def test_another_version_of_the_code_compiles_anew(
     policy: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch, builds: list[Path]
 ) -> None:
@@ -270,22 +232,6 @@ def test_another_version_of_the_code_compiles_anew(
     monkeypatch.setattr(compiling, "_code", lambda: "other code")
     assert index_of(policy, cache) != first
     assert len(builds) == 2
-
-
-@pytest.mark.parametrize("package", ["idna", "PyYAML", "publicsuffixlist"])
-def test_the_code_s_digest_knows_the_versions_of_what_decides_with_it(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digest_of, version = compiling._code.__wrapped__, metadata.version
-    before = digest_of()
-    monkeypatch.setattr(metadata, "version", lambda name: "0.0" if name == package else version(name))
-    other = digest_of()
-
-    def missing(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", missing)
-    assert len({before, other, digest_of()}) == 3
 
 
 # -- what cannot be used -----------------------------------------------------------------------------------------------
@@ -476,24 +422,3 @@ def test_another_user_s_files_are_neither_removed_nor_believed(
     assert index_of(policy, cache) == index
     assert index.stat().st_uid == 0
     assert len(builds) == 2
-
-
-def test_what_another_process_removes_meanwhile_is_no_error(
-    cache: IndexCache, monkeypatch: pytest.MonkeyPatch, policy: Path
-) -> None:
-    cache.make()
-    aged(cache.path(key(0)), 2)
-    unlink = os.unlink
-
-    def removed_before(path: Path, *, dir_fd: int | None = None) -> None:
-        unlink(path, dir_fd=dir_fd)
-        unlink(path, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "unlink", removed_before)
-    monkeypatch.setattr(os, "supports_dir_fd", {*os.supports_dir_fd, removed_before})
-    for number in range(6):
-        aged(cache.path(key(number)), 2 + number)
-    cache.tidy()
-    monkeypatch.undo()
-    assert len([*cache.folder.iterdir()]) == 4
-    cache.touch("gone")

@@ -157,13 +157,6 @@ def test_filters_that_cost_too_much_on_every_request_are_left_out_with_their_lin
     assert (warnings[-1].line, warnings[-1].why) == (0, "30 in all are left out for what they cost")
 
 
-@pytest.mark.parametrize("text", ["\n", "# none yet\n", "a.example\na b\n"])
-def test_a_list_that_has_no_entry_yet_or_is_used_in_part_raises_no_doubt(
-    text: str, compiled: Callable[..., Compiled]
-) -> None:
-    assert "list" not in {problem.what for problem in compiled({"domains.list": text}).report.warnings}
-
-
 @each_row("form", FORMATS)
 def test_every_entry_is_kept_or_a_duplicate_or_refused(form: str, compiled: Callable[..., Compiled]) -> None:
     text, expected = TEXTS[form]
@@ -200,13 +193,6 @@ def test_a_duplicate_is_not_counted_as_covered(
         monkeypatch.setattr(list_chunks, "PIECE", piece)
         found = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {piece}"))
         assert [(own.kept, own.duplicates, own.covered) for own in found.report.lists] == [(3, 3, 2)] * 2
-
-
-def test_a_rule_of_another_category_is_not_covered(compiled: Callable[..., Compiled]) -> None:
-    category = "category: 'hrn://c.example/education'"
-    rules = ("x.a.example", f"{{expression: x.a.example, {category}}}", f"{{expression: y.a.example, {category}}}")
-    found = compiled({"a.yaml": f"rules: [a.example, {', '.join(rules)}]"})
-    assert (found.report.total.kept, found.report.total.covered) == (4, 1)
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
@@ -258,14 +244,6 @@ def test_nothing_is_left_of_what_cannot_be_compiled(tmp_path: Path, cache: Index
     with pytest.raises(PolicyError):
         compile_policy(policy, cache=cache)
     assert not cache.folder.exists() or not [*cache.folder.iterdir()]
-
-
-def test_nothing_but_the_index_and_copies_of_lists_is_left_of_what_was_compiled(
-    compiled: Callable[..., Compiled], cache: IndexCache
-) -> None:
-    found = compiled({f"{form}.list": text for form, (text, _) in TEXTS.items()})
-    assert {*cache.folder.iterdir()} == {Path(found.index.source), cache.folder / "lists"}
-    found.index.verify()
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(
@@ -341,20 +319,6 @@ def test_a_list_that_is_cut_at_any_line_gives_the_same(
     assert max(pieces) >= text.count("\n")
 
 
-def test_errors_are_the_same_whether_a_list_is_cut_or_not(
-    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = f"x\nhashed:sha1={'0' * 40}\n\xff\n\n{'y' * 70_000}\nhashed:sha1=0".encode("latin-1")
-    errors = []
-    for size in (1 << 20, 1):
-        monkeypatch.setattr(list_chunks, "PIECE", size)
-        with pytest.raises(PolicyError) as caught:
-            compiled({"hashed-uris.list": text})
-        errors.append(caught.value.problems)
-    assert errors[0] == errors[1]
-    assert [problem.line for problem in errors[0]] == [1, 3, 5, 6]
-
-
 def python(code: str, policy: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs code as a script, for which a warning is an error, on a policy and what else is given."""
     script = policy.with_name("script.py")
@@ -407,34 +371,6 @@ def test_several_processes_give_the_same_index_as_one(
     assert index.read_bytes() == Path(one.index.source).read_bytes()
 
 
-_DYING = """
-import os, sys
-from pathlib import Path
-from hushlist.core.compile import policy_compiler as module
-from hushlist.core.compile import list_chunks
-from hushlist.core.policy.policy_file import PolicyError
-
-def die(*_, **__):
-    os._exit(1)
-
-list_chunks.FEW, module._collect = 0, die
-try:
-    module.compile_policy(Path(sys.argv[1]), jobs=2)
-except PolicyError as error:
-    print(error)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="what is set here goes to processes that are copies")
-def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n")
-    policy = write_policy(tmp_path, "a.hosts")
-    done = python(_DYING, policy, XDG_CACHE_HOME=str(tmp_path))
-    assert done.stdout == f"{policy}: compile: a process ended before it had done its part\n"
-    assert [*(tmp_path / "hushlist").iterdir()] == []
-
-
 # -- as live traffic is ------------------------------------------------------------------------------------------------
 
 
@@ -454,28 +390,6 @@ def test_a_badfilter_takes_back_rules_for_hosts_of_the_adblock_lists_of_its_laye
     assert (blocked, index.on_host(b"sub.a.example").matches != ()) == (["b", "d", "e"], True)
     assert (own.read, own.kept, own.duplicates) == (6, 3, 3)
     assert len(index) == sum(line.kept for line in found.report.lists)
-
-
-def test_exceptions_that_were_left_out_are_told_apart_with_what_is_too_broad(compiled: Callable[..., Compiled]) -> None:
-    text = (
-        "||a.example^\n||b.example/x/\n||tag.example^\n@@||www.a.example/y.js$script,app=z.example\n"
-        "@@||tag.example/x/z^$cookie\n@@||b.example/w$cookie\n@@/(a+)\\1b/\n@@||a.example^$generichide\n"
-        "@@||a.example/ok^\n||c.example^$script\n@@||...^$cookie\n"
-    )
-    found = compiled({"a.adblock": text, "b.hosts": "0.0.0.0 d.example\n"})
-    own, other = found.report.lists
-    assert (own.exceptions, other.exceptions, other.too_broad) == (5, 0, [])
-    assert own.too_broad == [
-        f"a.example/ ({own.source}:1) stops what line 4 excepts: @@||www.a.example/y.js$script,app=z.example",
-        f"tag.example/ ({own.source}:3) stops what line 5 excepts: @@||tag.example/x/z^$cookie",
-    ]
-    told = [line for line in found.report.table() if line.startswith(("exceptions", "  a.ex"))]
-    assert told == [
-        f"exceptions left out of {own.source}: 5; of filters that this makes too broad, 2 are named below",
-        f"  {own.too_broad[0]}",
-    ]
-    again = compiled({"a.adblock": text, "b.hosts": "0.0.0.0 d.example\n"})
-    assert again.report == found.report
 
 
 def test_what_a_list_covers_is_said_in_the_policy_and_checked_where_it_is_in_the_clear(

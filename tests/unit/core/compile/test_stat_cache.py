@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from hushlist.cli import main
 from hushlist.core.compile import policy_compiler, stat_cache
-from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.stat_cache import SETTLED, load_policy
 from hushlist.core.match.index import Index
@@ -192,20 +190,6 @@ def test_a_policy_file_that_changed_just_now_is_read_and_its_lists_are_not(
     changed, index = load_policy(policy)
     assert (changed.unparsable, names(index)) == (Action.PASS, {"a.example", "b.example"})
     assert compiled == [policy]
-
-
-def test_what_the_command_compiles_is_recorded_unless_it_has_warnings_of_its_own(
-    policy: Path, compiled: list[object], tmp_path: Path
-) -> None:
-    popular = tmp_path / "popular"
-    popular.write_text("b.example\n")
-    assert main(["compile", "--policy", str(policy), "--popular", str(popular)]) == 0
-    index = load_policy(policy)[1]
-    assert (compiled, CompileReport.of(index).warnings) == ([policy, policy], [])
-    policy.with_name("a.domains").write_text("c.example\n")
-    assert main(["compile", "--policy", str(policy)]) == 0
-    assert names(load_policy(policy)[1]) == {"b.example", "c.example"}
-    assert compiled == [policy] * 3
 
 
 def test_records_are_private_and_tidied_up(policy: Path, cache: IndexCache) -> None:

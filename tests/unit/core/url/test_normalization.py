@@ -90,11 +90,3 @@ def test_exactly_the_unsafe_octets_are_escaped_in_upper_case() -> None:
 )
 def test_only_unreserved_characters_are_decoded_and_only_once(data: bytes, expected: bytes) -> None:
     assert normalize_percent_encoding(data) == expected
-
-
-def test_an_escape_is_normal_or_made_so() -> None:
-    for octet in range(256):
-        character = bytes((octet,))
-        normal = character if re.fullmatch(rb"[A-Za-z0-9._~-]", character) else b"%%%02X" % octet
-        for escaped in (b"%%%02X" % octet, b"%%%02x" % octet):
-            assert normalize_percent_encoding(b"/" + escaped + b"/") == b"/" + normal + b"/"

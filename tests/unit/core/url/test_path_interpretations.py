@@ -58,23 +58,6 @@ def test_a_path_is_read_in_every_way_that_a_server_may(path: bytes, expected: se
     assert not found.is_cut
 
 
-@each_row(
-    "path",
-    [
-        b"/a%252fb//..%2fsecret/x",
-        b"/a%252Fb/%2f../secret/x",
-        b"//a/secret/x",
-        b"/\\a/secret/x",
-        b"/a%2Fb/%2e%2e/secret/x",
-        b"/a%5cb\\../secret/x",
-        b"/a%252Fb/..;x/secret/x",
-        b"/a%2Fb/..;x/secret/x",
-    ],
-)
-def test_what_servers_were_seen_to_read_as_the_secret_is_read_so(path: bytes) -> None:
-    assert b"/secret/x" in {reading for reading, _ in path_interpretations(path, None).found}
-
-
 def test_a_query_begins_at_an_escaped_question_mark_for_one_server_and_not_for_another() -> None:
     assert path_interpretations(b"/a%3fb", b"c#d").found == (
         (b"/a", b"b?c%23d"),

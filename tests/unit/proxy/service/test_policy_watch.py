@@ -27,7 +27,6 @@ from hushlist.core.system import package_code
 from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.request import Request
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.addon import Hushlist
@@ -356,45 +355,6 @@ def test_a_store_is_used_with_its_policy_and_not_before(policy: Path) -> None:
     assert runtime.overrides is updates[1].overrides
     assert runtime.use_minutes is not minutes
     runtime.close()
-
-
-@pytest.mark.slow
-def test_of_a_policy_that_cannot_be_taken_nothing_is_in_use(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else its rules would hold without its quotas, and the log would say that the rules before do."""
-    runtime = Runtime()
-    watch = policy_watch.PolicyWatch(runtime)
-    write(policy, f"quotas: {{hrn://c.example/games: 60}}\n{policy.read_text()}")
-    watch.load(policy)
-    before = runtime.engine, runtime.overrides, runtime.quotas, runtime.policies
-    write(policy, f"store: 'postgresql://jo@127.0.0.1:1/x'\n{policy.read_text()}")
-    update = watch._read(BackgroundCompiler(), policy)
-    with monkeypatch.context() as patch:
-        patch.setattr(UseMinutes, "start", without_thread)
-        with pytest.raises(RuntimeError):
-            watch._use(update)
-    assert (runtime.engine, runtime.overrides, runtime.quotas, runtime.policies) == before
-    watch._use(update)
-    assert runtime.engine is update.engine
-    runtime.close()
-
-
-def without_thread(_: UseMinutes) -> None:
-    raise RuntimeError("can't start new thread")
-
-
-def test_while_there_is_no_policy_that_is_said_again_and_again(
-    policy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
-    policy.write_text("on-failure: {start: open}\nlayers:\n- {name: lists, lists: [missing.yaml]}\n")
-    hushlist = Hushlist()
-
-    async def steps() -> None:
-        while caplog.text.count("missing.yaml") < 4:
-            await asyncio.sleep(0.01)
-
-    asyncio.run(running(hushlist, policy, steps))
-    assert hushlist.runtime.engine is None
 
 
 class Fetching:

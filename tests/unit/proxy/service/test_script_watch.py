@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mitmproxy import addonmanager, exceptions, http
+from mitmproxy import addonmanager, http
 from mitmproxy.addons.script import Script
 from mitmproxy.options import Options
 from mitmproxy.proxy.layers.http import HttpRequestHeadersHook, HttpResponseHook
@@ -235,29 +235,6 @@ def test_new_code_is_in_force_and_the_filter_goes_on(
     run(tmp_path, check)
 
 
-def test_what_is_replaced_is_done_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async def check(lab: Lab) -> None:
-        await lab.write(larger("b"))
-        assert capsys.readouterr().out.split("\n")[:-1] == ["a is done"]
-
-    run(tmp_path, check, larger("a"))
-    assert capsys.readouterr().out == "b is done\n"
-
-
-@pytest.mark.parametrize("scripts", [[], ["other.py"]])
-def test_the_script_stays_among_the_scripts(tmp_path: Path, scripts: list[str]) -> None:
-    async def check(lab: Lab) -> None:
-        (lab.path.parent / "other.py").write_text("")
-        with pytest.raises(exceptions.OptionsError, match="hushlist_mode=off"):
-            lab.master.options.update(scripts=[str(lab.path.parent / name) for name in scripts])
-        assert lab.master.options.scripts == [str(lab.path)]
-        assert await lab.decides()
-        lab.master.options.update(scripts=[str(lab.path.parent / "other.py"), str(lab.path)])
-        assert await lab.decides()
-
-    run(tmp_path, check)
-
-
 def test_a_filter_that_is_taken_out_by_another_program_leaves_nothing_that_passes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -267,17 +244,5 @@ def test_a_filter_that_is_taken_out_by_another_program_leaves_nothing_that_passe
         lab.master.addons.remove(script)
         assert [await lab.status(host) for host in ("ads.test", "good.test")] == [503, 503]
         assert caplog.text.count("everything is refused") == 1
-
-    run(tmp_path, check)
-
-
-def test_other_code_on_the_disk_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def check(lab: Lab) -> None:
-        watch = lab.now()._script
-        for is_loaded in (True, False, False, True):
-            watch._note_code(is_loaded)
-            warnings = is_ready(lab.now().runtime).warnings
-            assert any("start the proxy again" in warning for warning in warnings) is not is_loaded
-        assert caplog.text.count("is another than the one that runs") == 1
 
     run(tmp_path, check)
