@@ -5,7 +5,6 @@ from datetime import date
 
 import pytest
 import yaml
-from hypothesis import strategies as st
 
 from hushlist.core.lists import yaml_nodes
 from hushlist.core.lists.list_source import LONGEST_LINE, ProblemReport
@@ -105,13 +104,6 @@ def test_what_no_rule_file_needs_is_refused_where_it_stands(text: str, error: st
 
 
 @pytest.mark.usefixtures("_with_and_without_libyaml")
-@pytest.mark.parametrize("text", ["a:\n\t- b", "a:\n  - b: c\n\td: e"])
-def test_a_tab_that_is_an_indent_is_called_one(text: str) -> None:
-    _, (error,) = read(text)
-    assert error.endswith(": indent with spaces, not with tabs")
-
-
-@pytest.mark.usefixtures("_with_and_without_libyaml")
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -191,27 +183,6 @@ def test_usual_mistakes_are_told_with_what_to_do(text: str, line: int, hint: str
 )
 def test_nothing_is_read_of_a_file_that_is_not_wholly_text(octets: bytes, errors: list[str]) -> None:
     assert read(octets) == (None, errors)
-
-
-def yaml_octets() -> st.SearchStrategy[bytes]:
-    words = [
-        *"[]{},:-?|>&*!%@`'\"#~ \n\t",
-        "a",
-        "rules",
-        "- ",
-        ": ",
-        "\r\n",
-        "---",
-        "...",
-        "\ufeff",
-        "\u2028",
-        "\x00",
-        "<<",
-    ]
-    text = st.lists(st.sampled_from(words), max_size=30).map("".join)
-    return (
-        text.map(str.encode) | st.binary(max_size=60) | st.text(max_size=40).map(lambda x: x.encode("utf-8", "replace"))
-    )
 
 
 @pytest.mark.parametrize(

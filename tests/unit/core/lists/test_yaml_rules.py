@@ -67,14 +67,6 @@ def test_a_rule_says_where_it_stands_and_what_it_asks_for() -> None:
     assert rule.terms.expires == date(2026, 12, 31)
 
 
-def test_rules_that_ask_for_the_same_have_their_terms_in_common() -> None:
-    rules, _, _ = read("rules: [a.example, {expression: b.example, reason: x}, {address: '::1', reason: x}, c.example]")
-    first, second, third, fourth = (rule.terms for rule in rules)
-    assert first is fourth
-    assert second is third
-    assert first != second
-
-
 def test_the_policy_s_defaults_come_before_the_list_s() -> None:
     head = "name: hrn://l.example/own\nreason: own\naction: tag\nvariant: p\n"
     text = f"{head}rules: [ads.example, {{expression: a.example, action: allow}}]"
@@ -104,10 +96,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
         ("rules: {a: b}", ["f.yaml:1: rules: expected a list, not a mapping"]),
         ("rule: []\nrules: []", [f"f.yaml:1: rule: unknown key; did you mean 'rules'? (known: {LIST_KEYS})"]),
         ("rules: []\nrules: []", ["f.yaml:2: rules: the key is given twice (first in line 1)"]),
-        ("description: [x]\nrules: []", ["f.yaml:1: description: expected text, not a list"]),
-        ("name: {}\nrules: []", ["f.yaml:1: name: expected text, not a mapping"]),
         ("name:\nrules: []", ["f.yaml:1: name: expected text, not nothing"]),
-        ("category: [x]\nrules: []", ["f.yaml:1: category: expected text, not a list"]),
         ("reason: ''\nrules: []", ["f.yaml:1: reason: expected text, not nothing"]),
         (f"title: {'t' * 201}\nrules: []", ["f.yaml:1: title: it has 201 characters, and 200 are the most"]),
         (
@@ -115,7 +104,6 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
             ["f.yaml:2: reason: it has 501 characters, and 500 are the most"],
         ),
         ("action: pass\nrules: []", ["f.yaml:1: action: pass: expected one of allow, block, warn, tag"]),
-        ("action: [tag]\nrules: []", ["f.yaml:1: action: expected text, not a list"]),
         ("variant: x\nrules: []", ["f.yaml:1: variant: x: expected one of n, p"]),
         # a rule
         ("rules: [[]]", ["f.yaml:1: rule: expected an expression, a hashed URI or a mapping, not a list"]),
@@ -136,10 +124,6 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
             ["f.yaml:3: expression: the key is given twice (first in line 2)"],
         ),
         ("rules: [{expression: [a]}]", ["f.yaml:1: expression: expected text, not a list"]),
-        ("rules: [{expression: ''}]", ["f.yaml:1: expression: expected text, not nothing"]),
-        ("rules: [{sha256: }]", ["f.yaml:1: sha256: expected text, not nothing"]),
-        ("rules: [{address: {}}]", ["f.yaml:1: address: expected text, not a mapping"]),
-        ("rules: [{uri: []}]", ["f.yaml:1: uri: expected text, not a list"]),
         ("rules:\n- com..\n- '..'", ["f.yaml:3: ..: it names no host"]),
         (
             "rules: ['*.ads.example']",
@@ -177,14 +161,10 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
             "rules: [{expression: a.example, action: drop}]",
             ["f.yaml:1: action: drop: expected one of allow, block, warn, tag"],
         ),
-        ("rules: [{expression: a.example, action: {}}]", ["f.yaml:1: action: expected text, not a mapping"]),
-        ("rules: [{expression: a.example, category: []}]", ["f.yaml:1: category: expected text, not a list"]),
-        ("rules: [{expression: a.example, reason: []}]", ["f.yaml:1: reason: expected text, not a list"]),
         (
             "rules: [{expression: a.example, expires: tomorrow}]",
             ["f.yaml:1: expires: tomorrow: expected a day such as 2026-12-31"],
         ),
-        ("rules: [{expression: a.example, expires: }]", ["f.yaml:1: expires: expected text, not nothing"]),
     ],
 )
 def test_every_error_names_file_line_what_and_why(text: str, errors: list[str]) -> None:
@@ -219,11 +199,6 @@ def test_a_prefix_never_allows(length: int, head: str) -> None:
         ),
         (
             "HTTP://ads.example/",
-            "simple",
-            "with 'match: simple' it fits no request: write 'http://ads.example/', or a higher rung",
-        ),
-        (
-            "http://ads.example:80/",
             "simple",
             "with 'match: simple' it fits no request: write 'http://ads.example/', or a higher rung",
         ),

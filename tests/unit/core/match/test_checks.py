@@ -247,11 +247,6 @@ def test_a_layer_above_the_checks_beats_them(tmp_path: Path) -> None:
     assert filled.decide(request_of("http://allowed.example:25/")).action is Action.ALLOW
 
 
-def test_every_host_of_a_request_is_checked(tmp_path: Path) -> None:
-    request = Request(b"http", (b"h.example", b"0x7f.1"), 80, b"/")
-    assert engine(tmp_path, "    rare-ipv4: block\n").decide(request).action is Action.BLOCK
-
-
 @each_row(
     ("checks", "problem"),
     [

@@ -1,13 +1,8 @@
 """What is broad about a rule."""
 
 from ipaddress import ip_network
-from pathlib import Path
 
-import publicsuffixlist
-from hypothesis import given
-from hypothesis import strategies as st
-
-from hushlist.core.match.expressions import full_hash, host_suffixes
+from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.overbroad import BreadthTest
 from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.core.match.seal import SealKey
@@ -121,54 +116,6 @@ def test_a_hash_is_broad_if_it_is_that_of_a_broad_rule(
 ) -> None:
     found = BREADTH.of_hash(pattern, key)
     assert (found and found[: len(why or "")]) == why
-
-
-_NAMES = ("com", "uk", "co", "jp", "kobe", "city", "ck", "www", "github", "io", "amazonaws", "compute", "x")
-_HOSTS = st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4).map(".".join)
-
-
-def list_rules() -> list[list[str]]:
-    """The labels of the list's rules, the last one first; only of top-level domains that the tests ask for."""
-    lines = Path(publicsuffixlist.PSLFILE).read_text(encoding="utf-8").splitlines()
-    rules = [line.split()[0].split(".")[::-1] for line in lines if line.strip() and not line.startswith("//")]
-    return [rule for rule in rules if rule[0] in _NAMES]
-
-
-#: read here, since what a property does has a deadline
-RULES = list_rules()
-
-
-def public_suffix(host: str) -> str:
-    """The list's own words, step by step; slow."""
-    labels = host.split(".")[::-1]
-    # "If no rules match, the prevailing rule is "*"."
-    found = [["*"]]
-    for rule in RULES:
-        # "When the domain and rule are split into corresponding labels, that the domain contains as many or more
-        # labels than the rule", and all are identical, "or the label from the rule is "*"".
-        if len(labels) >= len(rule) and all(a in ("*", b, f"!{b}") for a, b in zip(rule, labels, strict=False)):
-            found.append(rule)
-    # "If more than one rule matches, the prevailing rule is the one which is an exception rule." Otherwise it "is
-    # the one with the most labels". From an exception, the "leftmost label" is removed.
-    exceptions = [rule[:-1] for rule in found if rule[-1].startswith("!")]
-    length = len((exceptions or sorted(found, key=len))[-1])
-    return ".".join(labels[:length][::-1])
-
-
-@given(_HOSTS)
-def test_public_suffixes_are_those_of_the_list_s_algorithm(host: str) -> None:
-    why = BREADTH.of_expression(f"{host}/".encode()) or ""
-    assert why.startswith(("it is a public suffix", "it is a top", "it is a single")) is (public_suffix(host) == host)
-
-
-@given(st.lists(_HOSTS.map(str.encode), max_size=6), _HOSTS.map(str.encode))
-def test_a_popular_domain_is_covered_by_whatever_fits_it(popular: list[bytes], host: bytes) -> None:
-    ranks = [rank for rank, name in enumerate(popular, 1) if host in host_suffixes(name, deepest=9)]
-    why = BreadthTest(popular).of_expression(host + b"/") or ""
-    if b"." in host:
-        assert (f"number {ranks[0]} of the popular" in why) if ranks else ("popular" not in why)
-    else:
-        assert why.endswith(BELOW)
 
 
 @each_row(

@@ -217,23 +217,6 @@ def test_one_list_that_cannot_be_used_is_asked_for_again_alone(
     assert [own.outcome for own in updates(policy)] == [Outcome.UNCHANGED, Outcome.UPDATED]
 
 
-@VERSIONS
-@pytest.mark.parametrize("is_down", [False, True])
-def test_the_server_s_wait_holds_for_a_list_that_cannot_be_used(
-    tmp_path: Path, server: PrefixServer, version: int, *, is_down: bool
-) -> None:
-    server.wait = 7200.0
-    policy = policy_of_a_lie(tmp_path, server, version)
-    if is_down:
-        server.bend = lambda _method, octets: (200 if len(server.requests) == 1 else 503, octets)
-    updates(policy)
-    for own in subscribed_lists(policy):
-        assert own.store.state().next_try - time.time() > 7100
-    server.requests.clear()
-    assert list(update_lists(policy, subscribed_lists(policy), only_due=True)) == []
-    assert server.requests == []
-
-
 @pytest.mark.slow
 def test_at_the_start_lists_with_a_copy_wait_for_up_to_a_minute(tmp_path: Path, server: PrefixServer) -> None:
     policy = policy_of(tmp_path, server, 5)

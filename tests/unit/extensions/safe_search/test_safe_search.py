@@ -259,12 +259,6 @@ def test_after_it_a_server_reads_the_parameter_once_and_right(target: bytes) -> 
     assert b"#" not in asked
 
 
-def test_off_and_unnamed_services_are_left_alone() -> None:
-    assert rewrite_for_safe_search(b"www.google.com", b"/search?q=x", {"google": "off", "bing": "strict"}) is None
-    assert rewrite_for_safe_search(b"www.google.com", b"/search?q=x", {"bing": "strict"}) is None
-    assert rewrite_for_safe_search(b"www.youtube.com", b"/", {}) is None
-
-
 def test_a_rewrite_says_what_it_changes_and_by_which_document_but_not_what_was_asked() -> None:
     secret = b"/search?q=secret"
     for service in services().values():
