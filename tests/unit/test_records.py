@@ -37,8 +37,8 @@ MODULES = """
     hushlist.extensions.subscriptions.subscription hushlist.extensions.unblock.access_requests
     hushlist.extensions.unblock.actions hushlist.extensions.unblock.credentials hushlist.extensions.unblock.grant_events
     hushlist.extensions.unblock.wrong_tries hushlist.proxy.page.access_form hushlist.proxy.page.pages
-    hushlist.proxy.service.health hushlist.tools.audit.diff.diff_job hushlist.tools.audit.leak.guesses
-    hushlist.tools.audit.leak.leak_job hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor
+    hushlist.proxy.service.health hushlist.tools.audit.diff_job hushlist.tools.audit.guesses
+    hushlist.tools.audit.leak_job hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor
     hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally
     hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
     hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy

@@ -16,9 +16,9 @@ from hushlist.core.policy.groups import NOBODY, Client
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.core.url.request import Request
-from hushlist.tools.audit.diff.diff_job import DiffOptions, diff, is_policy, side_of_list, side_of_policy
-from hushlist.tools.audit.leak.guesses import Block, Targets, blocks_of, entries_of, try_block
-from hushlist.tools.audit.lint.lint_job import lint
+from hushlist.tools.audit.diff_job import DiffOptions, diff, is_policy, side_of_list, side_of_policy
+from hushlist.tools.audit.guesses import Block, Targets, blocks_of, entries_of, try_block
+from hushlist.tools.audit.lint_job import lint
 from hushlist.tools.audit.replay.audit_report import (
     FileDigest,
     PolicyDigest,

@@ -21,7 +21,7 @@ from hushlist.cli.common import (
 from hushlist.core.errors import number_of, printable, right_aligned
 from hushlist.core.match.false_positives import figure
 from hushlist.core.system.files import source_errors, write_private
-from hushlist.tools.audit.leak.leak_job import (
+from hushlist.tools.audit.leak_job import (
     Leak,
     LeakRow,
     Recovered,

@@ -48,7 +48,7 @@ from hushlist.core.errors import number_of
 from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
-from hushlist.tools.audit.diff.diff_job import (
+from hushlist.tools.audit.diff_job import (
     Diff,
     DiffOptions,
     DiffSide,
@@ -58,9 +58,9 @@ from hushlist.tools.audit.diff.diff_job import (
     side_of_list,
     side_of_policy,
 )
-from hushlist.tools.audit.diff.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
-from hushlist.tools.audit.lint.findings import Finding, FindingKind
-from hushlist.tools.audit.lint.lint_job import Linted, lint
+from hushlist.tools.audit.findings import Finding, FindingKind
+from hushlist.tools.audit.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
+from hushlist.tools.audit.lint_job import Linted, lint
 from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.replay_job import ReplayWork, count_in_processes
 from hushlist.tools.audit.report_codec import encode

@@ -28,8 +28,8 @@ from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
 from hushlist.core.system.files import LONGEST_DOCUMENT, replace_file, source_errors
 from hushlist.core.url.hrn import parse_hrn
-from hushlist.tools.audit.leak.guesses import Targets
-from hushlist.tools.audit.leak.leak_job import search_dictionary, verdict
+from hushlist.tools.audit.guesses import Targets
+from hushlist.tools.audit.leak_job import search_dictionary, verdict
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, hide
 from hushlist.tools.publish.key_table import write_key_table
 from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules

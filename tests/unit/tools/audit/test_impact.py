@@ -14,8 +14,8 @@ from hushlist.core.decide.decision import STOPPING
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.policy.groups import NOBODY, Client
-from hushlist.tools.audit.diff.diff_job import side_of_list
-from hushlist.tools.audit.diff.impact import (
+from hushlist.tools.audit.diff_job import side_of_list
+from hushlist.tools.audit.impact import (
     CauseImpact,
     EffectImpact,
     Impact,

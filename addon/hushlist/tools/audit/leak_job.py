@@ -30,7 +30,7 @@ from hushlist.core.match.seal import SealKey
 from hushlist.core.match.sorted_runs import spill
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.system.files import reason_of
-from hushlist.tools.audit.leak.guesses import (
+from hushlist.tools.audit.guesses import (
     Block,
     TargetKind,
     Targets,

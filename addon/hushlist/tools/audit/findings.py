@@ -35,7 +35,7 @@ from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri
 from hushlist.core.url.host import parse_ipv4
 from hushlist.core.url.iri import DIRECTION_MARKS
 from hushlist.extensions.adblock.network_filter import NetworkFilter
-from hushlist.tools.audit.lint.filter_findings import why_never
+from hushlist.tools.audit.filter_findings import why_never
 
 
 class FindingKind(StrEnum):

@@ -43,8 +43,8 @@ from hushlist.core.match.seal import SealKey
 from hushlist.core.match.shadowed import find_shadowed
 from hushlist.core.match.sorted_runs import Stored, unspill
 from hushlist.core.policy.policy_file import ListFile
-from hushlist.tools.audit.lint.filter_findings import covered_filters
-from hushlist.tools.audit.lint.findings import Finding, FindingKind, lint_chunk
+from hushlist.tools.audit.filter_findings import covered_filters
+from hushlist.tools.audit.findings import Finding, FindingKind, lint_chunk
 
 #: most characters of a line that are shown
 _LONGEST = 120

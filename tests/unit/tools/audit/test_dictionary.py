@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.tools.audit.leak import guesses
-from hushlist.tools.audit.leak.guesses import blocks_of, dictionaries, entries_of
+from hushlist.tools.audit import guesses
+from hushlist.tools.audit.guesses import blocks_of, dictionaries, entries_of
 from unit.rows import each_row
 
 

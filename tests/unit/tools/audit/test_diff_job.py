@@ -17,7 +17,7 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import ListFile, Policy
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
-from hushlist.tools.audit.diff.diff_job import (
+from hushlist.tools.audit.diff_job import (
     Diff,
     DiffOptions,
     DiffSide,

@@ -11,7 +11,7 @@ from hushlist.core.match.expressions import expressions, full_hash
 from hushlist.core.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
 from hushlist.core.url.parts import split_web
 from hushlist.core.url.request import canonical_url
-from hushlist.tools.audit.leak.guesses import Block, TargetKind, try_block
+from hushlist.tools.audit.guesses import Block, TargetKind, try_block
 from unit.rows import each_row
 
 

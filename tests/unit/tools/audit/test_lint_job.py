@@ -13,8 +13,8 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.policy.policy_file import ListFile, list_files
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
-from hushlist.tools.audit.lint.findings import Finding, FindingKind
-from hushlist.tools.audit.lint.lint_job import Linted, lint
+from hushlist.tools.audit.findings import Finding, FindingKind
+from hushlist.tools.audit.lint_job import Linted, lint
 from shared import SHARED
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

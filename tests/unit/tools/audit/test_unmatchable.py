@@ -12,7 +12,7 @@ from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.rule import Expression, ExpressionHash, WholeUrl
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 from hushlist.core.url.request import canonical_host
-from hushlist.tools.audit.lint.findings import why_unmatchable
+from hushlist.tools.audit.findings import why_unmatchable
 from unit.rows import each_row
 
 

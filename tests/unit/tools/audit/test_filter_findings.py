@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hushlist.core.match.context import Context
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.network_filter import Asked
-from hushlist.tools.audit.lint.filter_findings import covers, why_never
+from hushlist.tools.audit.filter_findings import covers, why_never
 from unit.rows import each_row
 
 FILTERS = st.builds(

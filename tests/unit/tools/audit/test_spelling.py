@@ -1,6 +1,6 @@
 """Entries that are read as another rule than they look like."""
 
-from hushlist.tools.audit.lint.findings import odd_lines, oddities
+from hushlist.tools.audit.findings import odd_lines, oddities
 from unit.rows import each_row
 
 

@@ -14,9 +14,9 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.policy.policy_file import list_files
 from hushlist.core.url.hashed_uri import HashKey, hash_uri
-from hushlist.tools.audit.leak import guesses
-from hushlist.tools.audit.leak.guesses import TargetKind
-from hushlist.tools.audit.leak.leak_job import (
+from hushlist.tools.audit import guesses
+from hushlist.tools.audit.guesses import TargetKind
+from hushlist.tools.audit.leak_job import (
     Leak,
     LeakRow,
     Recovered,
