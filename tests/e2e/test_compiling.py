@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
 import time
@@ -151,32 +150,6 @@ def test_a_broken_change_of_a_long_list_keeps_its_last_good_rules(start: Start, 
 
 
 class TestCache:
-    def test_an_index_that_is_deleted_goes_on_deciding(self, start: Start, tmp_path: Path, cache: Path) -> None:
-        proxy = start(policy=simple_policy(tmp_path / "policy", "ads.test/", "ads.test/page/"))
-        (index,) = indexes(cache)
-        index.unlink()
-        assert blocks(proxy, "ads.test")
-        assert proxy.get("http://ads.test/page/x").status_code == 403
-        assert not blocks(proxy, "good.test")
-        write_list(tmp_path / "policy" / "rules.yaml", "other.test/")
-        assert eventually(lambda: blocks(proxy, "other.test"))
-        assert "Traceback" not in proxy.log.text()
-
-    def test_one_that_another_has_spoiled_under_its_name_is_written_anew(
-        self, start: Start, tmp_path: Path, cache: Path
-    ) -> None:
-        policy = simple_policy(tmp_path / "policy", "ads.test/")
-        proxy = start(policy=policy)
-        (index,) = indexes(cache)
-        whole = index.read_bytes()
-        replace(index, "spoiled")  # by another name: what is mapped stays
-        assert blocks(proxy, "ads.test")
-        start_of_change = len(proxy.log)
-        policy.touch()
-        proxy.log.wait_for("hushlist: 1 rule of 2 files", start_of_change)
-        assert index.read_bytes() == whole
-        assert blocks(proxy, "ads.test")
-
     def test_a_second_start_and_a_second_proxy_use_what_is_there(
         self, tmp_path: Path, origin: Origin, cache: Path
     ) -> None:
@@ -200,16 +173,6 @@ class TestCache:
         assert seen[0] == seen[1]
         assert len(indexes(cache)) == 2
         assert {*cache.iterdir()} == {*indexes(cache), cache / "lists"}
-
-    def test_one_that_cannot_be_written_is_done_without_and_that_is_a_warning(
-        self, start: Start, tmp_path: Path, cache: Path
-    ) -> None:
-        cache.parent.mkdir()
-        cache.write_text("a file")
-        proxy = start(policy=simple_policy(tmp_path / "policy", "ads.test/"))
-        proxy.log.wait_for(f"it cannot be used, and every start compiles anew: {re.escape(str(cache))}: File exists")
-        assert proxy.get("http://ads.test/").status_code == 403
-        assert "Traceback" not in proxy.log.text()
 
 
 class TestOptionAtRunTime:

@@ -13,44 +13,20 @@ from e2e.policies import simple_policy
 from e2e.proxy import Proxy, request_head, run_mitmdump
 
 
-class TestBrokenPolicyAtTheStart:
-    @pytest.mark.parametrize(
-        ("text", "complaints"),
-        [
-            pytest.param(
-                "rules:\n  - 'mailto:x'\n  - fine.test/\n  - expression: red.test/\n    colour: red\n",
-                [":2: ", ":5: "],
-                id="bad rules",
-            ),
-            pytest.param("rules:\n  - fine.test/\nrules: []\n", [":3: "], id="a key twice"),
-            pytest.param("rules:\n  - sha256: abc\n", [":2: "], id="half a byte of a hash"),
-        ],
-    )
-    def test_it_ends_mitmdump_with_a_message_for_every_bad_place(
-        self, tmp_path: Path, text: str, complaints: list[str]
-    ) -> None:
-        policy = simple_policy(tmp_path)
-        (tmp_path / "rules.yaml").write_text(text)
-        ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=policy)
-        assert ended.returncode != 0
-        for complaint in complaints:
-            assert f"rules.yaml{complaint}" in ended.stdout
-        assert "Traceback" not in ended.stdout
+def test_a_broken_policy_ends_mitmdump_with_a_message_for_every_bad_place(tmp_path: Path) -> None:
+    policy = simple_policy(tmp_path, "mailto:x", "fine.test/", {"expression": "red.test/", "colour": "red"})
+    ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=policy)
+    assert ended.returncode != 0
+    assert all(f"rules.yaml:{line}: " in ended.stdout for line in (2, 5))
+    assert "Traceback" not in ended.stdout
 
-    def test_it_ends_mitmdump_if_there_is_no_such_file(self, tmp_path: Path) -> None:
-        missing = tmp_path / "missing.yaml"
-        ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=missing)
-        assert ended.returncode != 0
-        assert str(missing) in ended.stdout
-        assert "Traceback" not in ended.stdout
 
-    def test_an_unknown_mode_ends_mitmdump_with_the_modes_that_there_are(self, tmp_path: Path) -> None:
-        policy = simple_policy(tmp_path, "ads.test/")
-        ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=policy, mode="blok")
-        assert ended.returncode != 0
-        for word in ("blok", "block", "tag", "off"):
-            assert word in ended.stdout
-        assert "Traceback" not in ended.stdout
+def test_an_unknown_mode_ends_mitmdump_with_the_modes_that_there_are(tmp_path: Path) -> None:
+    policy = simple_policy(tmp_path, "ads.test/")
+    ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=policy, mode="blok")
+    assert ended.returncode != 0
+    assert all(word in ended.stdout for word in ("blok", "block", "tag", "off"))
+    assert "Traceback" not in ended.stdout
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -113,25 +89,15 @@ def provoke(proxy: Proxy, request: bytes) -> bytes:
             return b""
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-class TestHostileRequests:
-    def test_one_for_an_allowed_host_is_answered_or_cut_off(self, proxy: Proxy, name: str) -> None:
-        start = len(proxy.log)
-        reply = provoke(proxy, HOSTILE[name] % b"good.test")
-        assert reply == b"" or reply.startswith(b"HTTP/1.")
-        assert proxy.get("http://good.test/").status_code == 200
-        assert "Traceback" not in proxy.log.text(start)
-
-    def test_one_for_a_blocked_host_does_not_get_through(self, proxy: Proxy, origin: Origin, name: str) -> None:
-        start = len(proxy.log)
-        with origin.watch() as arrived:
-            provoke(proxy, HOSTILE[name] % b"ads.test")
-        assert arrived.connections == 0
-        assert proxy.get("http://ads.test/").status_code == 403
-        assert "Traceback" not in proxy.log.text(start)
+def test_no_hostile_request_for_a_blocked_host_gets_through(proxy: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrived:
+        for request in HOSTILE.values():
+            provoke(proxy, request % b"ads.test")
+    assert arrived.connections == 0
 
 
 def test_a_flood_of_hostile_requests_leaves_the_proxy_serving(proxy: Proxy) -> None:
+    start = len(proxy.log)
     requests = [request % host for request in HOSTILE.values() for host in (b"good.test", b"ads.test")] * 3
     with ThreadPoolExecutor(16) as threads:
         replies = threads.map(lambda request: provoke(proxy, request), requests)
@@ -140,4 +106,5 @@ def test_a_flood_of_hostile_requests_leaves_the_proxy_serving(proxy: Proxy) -> N
             assert proxy.get("https://ads.test/").status_code == 403
         assert all(reply == b"" or reply.startswith(b"HTTP/1.") for reply in replies)
     assert proxy.process.poll() is None
+    assert "Traceback" not in proxy.log.text(start)
     assert proxy.send(request_head(b"http://ads.test/", b"ads.test")).status == 403
