@@ -19,17 +19,26 @@ Serve = Callable[[socket.socket], object]
 class PlainOrigin:
     """Hands each connection to ``serve``, in a thread of its own.
 
-    With a ``folder`` for a certificate, ``https_port`` is another port, where it is handed on decrypted, and where
-    ``protocols`` are offered. Use as a context manager.
+    With a ``folder`` for a certificate, or the settings of ``tls``, ``https_port`` is another port, where it is handed
+    on decrypted, and where ``protocols`` are offered. Use as a context manager.
     """
 
-    def __init__(self, serve: Serve, folder: Path | None = None, protocols: Sequence[str] = ()) -> None:
-        self._serve, self._tls = serve, None
+    def __init__(
+        self,
+        serve: Serve,
+        folder: Path | None = None,
+        protocols: Sequence[str] = (),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._serve, self._tls = serve, tls
+        #: how many were ever made
+        self.connections = 0
         self._listeners = [socket.create_server((LOOPBACK, 0), backlog=128)]
         if folder is not None:
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._tls.load_cert_chain(*write_certificate(folder))
             self._tls.set_alpn_protocols(list(protocols))
+        if self._tls is not None:
             self._listeners.append(socket.create_server((LOOPBACK, 0), backlog=128))
         self.http_port: int = self._listeners[0].getsockname()[1]
         self.https_port: int = self._listeners[-1].getsockname()[1]
@@ -46,7 +55,9 @@ class PlainOrigin:
     def _listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
         with suppress(OSError):
             while True:
-                threading.Thread(target=self._handle, args=(listener.accept()[0], tls), daemon=True).start()
+                connection = listener.accept()[0]
+                self.connections += 1
+                threading.Thread(target=self._handle, args=(connection, tls), daemon=True).start()
 
     def _handle(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
         connection.settimeout(PATIENCE)

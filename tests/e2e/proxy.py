@@ -147,6 +147,24 @@ class Proxy:
         assert answer.status == 200, answer
         return connection
 
+    def ask_by_socks(self, host: str, port: int) -> tuple[socket.socket, int]:
+        """A connection by SOCKS5, and what was answered: 0 where it leads somewhere."""
+        connection = self.connect()
+        connection.sendall(b"\x05\x01\x00")
+        assert connection.recv(2) == b"\x05\x00"
+        target = b"\x03" + bytes([len(host)]) + host.encode()
+        for kind, family in ((b"\x01", socket.AF_INET), (b"\x04", socket.AF_INET6)):
+            with suppress(OSError):
+                target = kind + socket.inet_pton(family, host)
+        connection.sendall(b"\x05\x01\x00" + target + port.to_bytes(2, "big"))
+        return connection, connection.recv(10)[1]
+
+    def by_socks(self, host: str, port: int) -> socket.socket:
+        """A connection by SOCKS5."""
+        connection, answer = self.ask_by_socks(host, port)
+        assert answer == 0
+        return connection
+
     def send(self, head: bytes, method: str = "GET") -> Answer:
         """Send exactly these bytes, read one answer.
 

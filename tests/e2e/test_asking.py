@@ -6,7 +6,6 @@ import html
 import json
 import re
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -23,9 +22,10 @@ from e2e import test_chromium
 from e2e.browser import wait_for_words, wait_until
 from e2e.origin import Origin
 from e2e.policies import replace
-from e2e.proxy import PATIENCE, Proxy, mitmdump
+from e2e.proxy import Proxy, mitmdump
 from hushlist.cli import main
 from hushlist.extensions.dashboard.dashboard_server import HOST
+from support.waiting import wait_until as until
 
 RULES = "rules:\n  - {expression: games.test/, reason: Not in the lesson}\n  - other.test/\n  - last.test/\n"
 POLICY = "unblock: {ask: on, codes: off}\nlayers:\n  - {name: lists, lists: [rules.yaml]}\n"
@@ -45,14 +45,6 @@ def prepared(folder: Path) -> Iterator[Path]:
 def folder(tmp_path: Path) -> Iterator[Path]:
     with prepared(tmp_path) as folder:
         yield folder
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    """Wait for what a proxy comes to see."""
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def override(*arguments: str) -> str:
@@ -103,14 +95,14 @@ def test_two_proxies_share_what_was_asked_and_a_page_waits_through_a_restart(
         with mitmdump(folder / "one", origin, policy=folder / "policy.yaml") as first, origin.watch() as arrived:
             assert Asker(first).ask(url, reason="maths").status_code == 303
             waiting = Asker(first).page(url)
-            wait_for(lambda: Asker(second).answer(url, waiting)["state"] == "waiting")
+            until(lambda: Asker(second).answer(url, waiting)["state"] == "waiting")
             assert "Your request is waiting" in Asker(second).page(url)
         assert arrived.connections == 0
         with mitmdump(folder / "one", origin, policy=folder / "policy.yaml") as again:
-            wait_for(lambda: Asker(again).answer(url, waiting)["state"] == "waiting")
+            until(lambda: Asker(again).answer(url, waiting)["state"] == "waiting")
             override("approve", override("requests").split()[0], "--scope", "url")
-            wait_for(lambda: Asker(again).answer(url, waiting)["state"] == "open")
-            wait_for(lambda: Asker(second).answer(url, waiting)["state"] == "open")
+            until(lambda: Asker(again).answer(url, waiting)["state"] == "open")
+            until(lambda: Asker(second).answer(url, waiting)["state"] == "open")
             assert again.get(url).text == second.get(url).text == "from the origin"
             assert again.get(f"{scheme}://games.test/other").status_code == 403
 
@@ -124,7 +116,7 @@ def test_who_looks_after_the_filter_is_told_by_a_command_and_the_live_page(
     replace(folder / "policy.yaml", f"{POLICY}notify: [{{command: {json.dumps([sys.executable, '-c', script])}}}]\n")
     proxy = start(policy=folder / "policy.yaml")
     Asker(proxy).ask("http://games.test/chess?q", reason="<b>maths")
-    wait_for(told.exists)
+    until(told.exists)
     notice = json.loads(told.read_text())
     assert (notice["title"], notice["request"]["reason"]) == ("127.0.0.1 asks for games.test", "<b>maths")
     data = proxy.get(f"http://{HOST}/data", headers={"X-Hushlist": "live"}).json()

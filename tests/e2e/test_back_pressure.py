@@ -14,11 +14,9 @@ from h2.events import DataReceived, RequestReceived, ResponseReceived, StreamEnd
 
 from e2e.h2_peer import H2Peer
 from e2e.origin import LOOPBACK, PATIENCE, write_certificate
-from e2e.plain_origin import PlainOrigin
+from e2e.plain_origin import PlainOrigin, Serve
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, eventually, mitmdump
-from e2e.test_early_relay import Handler
-from e2e.test_early_relay import serving as relayed_to
 from e2e.test_streaming import h2_client, read_head, serving
 from e2e.test_tunnels import HAS_TUNNELS
 
@@ -200,13 +198,13 @@ def _wait_for_silence(measure: Callable[[], int]) -> None:
 
 
 @contextmanager
-def h2_tunnel(tmp_path: Path, handle: Handler) -> Iterator[tuple[H2Peer, int]]:
+def h2_tunnel(tmp_path: Path, serve: Serve) -> Iterator[tuple[H2Peer, int]]:
     """A tunnel that is relayed to a server of a protocol that nobody knows, as a stream of HTTP/2."""
     folder = tmp_path / "passing"
     folder.mkdir()
     write_list(folder / "rules.yaml", "ads.test")
-    with relayed_to(handle) as server, ExitStack() as running:
-        policy = write_policy(folder, ["rules.yaml"], **{"pass-through": [f"bank.test:{server.port}"]})
+    with PlainOrigin(serve) as server, ExitStack() as running:
+        policy = write_policy(folder, ["rules.yaml"], **{"pass-through": [f"bank.test:{server.http_port}"]})
         origin = running.enter_context(PlainOrigin(lambda _: None))
         options = {"upstream_others": "true"}
         proxy = running.enter_context(mitmdump(tmp_path, origin, policy=policy, options=options))
@@ -215,7 +213,7 @@ def h2_tunnel(tmp_path: Path, handle: Handler) -> Iterator[tuple[H2Peer, int]]:
         peer = H2Peer(context.wrap_socket(proxy.connect(), server_hostname=LOOPBACK))
         running.enter_context(closing(peer))
         number = int(peer.h2.get_next_available_stream_id())
-        target = f"bank.test:{server.port}"
+        target = f"bank.test:{server.http_port}"
         # the h2 package asks for what a CONNECT does not have
         fields = [(":method", "CONNECT"), (":scheme", "https"), (":authority", target), (":path", "/")]
         peer.h2.send_headers(number, fields)

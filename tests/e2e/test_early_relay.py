@@ -6,46 +6,21 @@ import hashlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from e2e.origin import LOOPBACK, Origin
+from e2e.plain_origin import PlainOrigin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, read_answer
 from e2e.test_tunnels import ask, is_the_origin_s, records, tls_over
+from support.waiting import wait_until
 
 GREETING = b"220 mail.test ESMTP\r\n"
 OTHERS = {"upstream_others": "true"}
-Handler = Callable[[socket.socket], None]
-
-
-class Server:
-    """Serves one protocol on a port of loopback."""
-
-    def __init__(self, handle: Handler) -> None:
-        self._handle = handle
-        self._socket = socket.create_server((LOOPBACK, 0))
-        self.port: int = self._socket.getsockname()[1]
-        self.connections = 0
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                accepted, _ = self._socket.accept()
-                self.connections += 1
-                threading.Thread(target=self._one, args=(accepted,), daemon=True).start()
-
-    def _one(self, accepted: socket.socket) -> None:
-        with accepted, suppress(OSError):
-            accepted.settimeout(PATIENCE)
-            self._handle(accepted)
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 def greet(accepted: socket.socket) -> None:
@@ -68,37 +43,8 @@ def hash_all(accepted: socket.socket) -> None:
     accepted.sendall(found.hexdigest().encode())
 
 
-@contextmanager
-def serving(handle: Handler) -> Iterator[Server]:
-    server = Server(handle)
-    try:
-        yield server
-    finally:
-        server.close()
-
-
-def socks(proxy: Proxy, host: str, port: int) -> tuple[socket.socket, int]:
-    """A connection by SOCKS5, and what was answered."""
-    connection = proxy.connect()
-    connection.sendall(b"\x05\x01\x00")
-    assert connection.recv(2) == b"\x05\x00"
-    kinds = ((b"\x01", socket.AF_INET), (b"\x04", socket.AF_INET6))
-    target = b"\x03" + bytes([len(host)]) + host.encode()
-    for kind, family in kinds:
-        with suppress(OSError):
-            target = kind + socket.inet_pton(family, host)
-    connection.sendall(b"\x05\x01\x00" + target + port.to_bytes(2, "big"))
-    return connection, connection.recv(10)[1]
-
-
-def by_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
-    connection, answer = socks(proxy, host, port)
-    assert answer == 0
-    return connection
-
-
 Connect = Callable[[Proxy, str, int], socket.socket]
-HOW = {"regular": Proxy.tunnel, "socks5": by_socks}
+HOW = {"regular": Proxy.tunnel, "socks5": Proxy.by_socks}
 
 
 @pytest.fixture(params=HOW, ids=str)
@@ -141,11 +87,11 @@ def test_a_server_may_speak_first_and_nobody_reads_what_follows(
 ) -> None:
     policy = policy_of(tmp_path / "own", "mail.test", "blocked.test", "198.51.100.0/24", "2001:db8::/32")
     proxy, connect = start(policy=policy, proxy_mode=how, options=OTHERS), HOW[how]
-    with serving(greet) as server:
+    with PlainOrigin(greet) as server:
         hosts = ["mail.test", "a.mail.test", "198.51.100.7"]
         hosts += ["2001:db8::7"] if how == "socks5" else ["[2001:db8::7]"]
         for host in hosts:
-            with connect(proxy, host, server.port) as connection:
+            with connect(proxy, host, server.http_port) as connection:
                 assert connection.recv(100) == GREETING
                 for line in (b"EHLO x", b"\x16\x03\x01", b"GET / HTTP/1.1\r\nHost: blocked.test\r\n\r\n"):
                     connection.sendall(line)
@@ -156,8 +102,8 @@ def test_a_server_may_speak_first_and_nobody_reads_what_follows(
     assert [one["action"] for one in passed] == ["pass"] * len(hosts)
 
 
-def test_a_client_may_speak_first(start: Callable[..., Proxy], tmp_path: Path, how: str) -> None:
-    proxy = start(policy=policy_of(tmp_path / "own", "chat.test"), proxy_mode=how, options=OTHERS)
+def test_a_client_may_speak_first(start: Callable[..., Proxy], tmp_path: Path) -> None:
+    proxy = start(policy=policy_of(tmp_path / "own", "chat.test"), options=OTHERS)
     beginnings = {
         "SSH": b"SSH-2.0-x\r\n",
         "XMPP": b"<?xml version='1.0'?><stream:stream to='chat.test'>",
@@ -170,25 +116,23 @@ def test_a_client_may_speak_first(start: Callable[..., Proxy], tmp_path: Path, h
         "RTSP": b"OPTIONS rtsp://chat.test/ RTSP/1.0\r\nCSeq: 1\r\n\r\n",
         "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     }
-    with serving(echo) as server:
+    with PlainOrigin(echo) as server:
         for name, octets in beginnings.items():
-            with HOW[how](proxy, "chat.test", server.port) as connection:
+            with proxy.tunnel("chat.test", server.http_port) as connection:
                 connection.sendall(octets)
                 assert connection.recv(200) == octets, name
         assert server.connections == len(beginnings)
 
 
-def test_either_side_may_end_first_and_much_flows_both_ways(
-    start: Callable[..., Proxy], tmp_path: Path, how: str
-) -> None:
-    proxy = start(policy=policy_of(tmp_path / "own", "chat.test"), proxy_mode=how, options=OTHERS)
+def test_either_side_may_end_first_and_much_flows_both_ways(start: Callable[..., Proxy], tmp_path: Path) -> None:
+    proxy = start(policy=policy_of(tmp_path / "own", "chat.test"), options=OTHERS)
     sent = bytes(range(256)) * (1 << 16)  # 16 MiB
-    with serving(hash_all) as server, HOW[how](proxy, "chat.test", server.port) as connection:
+    with PlainOrigin(hash_all) as server, proxy.tunnel("chat.test", server.http_port) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         assert read_all(connection) == hashlib.sha256(sent).hexdigest().encode()
     for octets in (b"hello", b"GET /a"):  # the latter may become a request until the client has ended
-        with serving(hash_all) as server, HOW[how](proxy, "chat.test", server.port) as connection:
+        with PlainOrigin(hash_all) as server, proxy.tunnel("chat.test", server.http_port) as connection:
             connection.sendall(octets)
             connection.shutdown(socket.SHUT_WR)
             assert read_all(connection) == hashlib.sha256(octets).hexdigest().encode()
@@ -199,13 +143,13 @@ def test_either_side_may_end_first_and_much_flows_both_ways(
         accepted.shutdown(socket.SHUT_WR)
         answers.append(accepted.recv(100))
 
-    with serving(say_all) as server, HOW[how](proxy, "chat.test", server.port) as connection:
+    with PlainOrigin(say_all) as server, proxy.tunnel("chat.test", server.http_port) as connection:
         received = 0
         while chunk := connection.recv(1 << 16):
             received += len(chunk)
         assert received == len(sent)
         connection.sendall(b"thanks")
-        until(lambda: answers == [b"thanks"])
+        wait_until(lambda: answers == [b"thanks"])
 
 
 def lead_on(accepted: socket.socket) -> None:
@@ -235,44 +179,38 @@ def greet_and_hash(accepted: socket.socket) -> None:
 
 def test_each_side_may_end_first_behind_another_proxy(start: Callable[..., Proxy], tmp_path: Path) -> None:
     sent = bytes(range(256)) * (1 << 12)
-    with serving(lead_on) as other, serving(hash_all) as server, serving(greet_and_hash) as greeting:
+    with PlainOrigin(lead_on) as other, PlainOrigin(hash_all) as server, PlainOrigin(greet_and_hash) as greeting:
         proxy = start(
             policy=policy_of(tmp_path / "own", "chat.test"),
-            proxy_mode=f"upstream:http://{LOOPBACK}:{other.port}",
-            options={**OTHERS, "upstream_proxy": other.port},
+            proxy_mode=f"upstream:http://{LOOPBACK}:{other.http_port}",
+            options={**OTHERS, "upstream_proxy": other.http_port},
         )
         for octets in (sent, b"hello"):
-            with proxy.tunnel("chat.test", server.port) as connection:
+            with proxy.tunnel("chat.test", server.http_port) as connection:
                 connection.sendall(octets)
                 connection.shutdown(socket.SHUT_WR)
                 assert read_all(connection) == hashlib.sha256(octets).hexdigest().encode()
-        with proxy.tunnel("chat.test", greeting.port) as connection:
+        with proxy.tunnel("chat.test", greeting.http_port) as connection:
             assert connection.recv(100) == GREETING  # after a second
             connection.sendall(sent)
             connection.shutdown(socket.SHUT_WR)
             assert read_all(connection) == hashlib.sha256(sent).hexdigest().encode()
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def test_an_entry_with_a_port_passes_that_port_alone(start: Callable[..., Proxy], tmp_path: Path, how: str) -> None:
-    with serving(greet) as server, serving(greet) as other:
-        policy = policy_of(tmp_path / "own", f"mail.test:{server.port}")
-        proxy = start(policy=policy, proxy_mode=how, options=OTHERS)
-        with HOW[how](proxy, "mail.test", server.port) as connection:
+def test_an_entry_with_a_port_passes_that_port_alone(start: Callable[..., Proxy], tmp_path: Path) -> None:
+    with PlainOrigin(greet) as server, PlainOrigin(greet) as other:
+        policy = policy_of(tmp_path / "own", f"mail.test:{server.http_port}")
+        proxy = start(policy=policy, options=OTHERS)
+        with proxy.tunnel("mail.test", server.http_port) as connection:
             assert connection.recv(100) == GREETING
-        with HOW[how](proxy, "mail.test", other.port) as connection:
+        with proxy.tunnel("mail.test", other.http_port) as connection:
             connection.sendall(b"EHLO x\r\n")
             assert read_all(connection) == b""
         assert other.connections == 0
         proxy.log.wait_for(
-            rf"ended a connection of a client to mail\.test:{other.port}: it is neither HTTP nor TLS, and nobody "
-            rf"passes it through; to do so, add to pass-through in .*policy\.yaml:\d+:  - 'mail\.test:{other.port}'"
+            rf"ended a connection of a client to mail\.test:{other.http_port}: it is neither HTTP nor TLS, and "
+            r"nobody passes it through; to do so, add to pass-through in .*policy\.yaml:\d+:  "
+            rf"- 'mail\.test:{other.http_port}'"
         )
 
 
@@ -289,10 +227,10 @@ def test_what_nobody_passes_through_or_is_blocked_ends_at_once_and_is_told_once(
         b"\0",
         b"\x16\x04\0\0",
     )
-    with serving(echo) as server:
+    with PlainOrigin(echo) as server:
         for host in ("other.test", "blocked.test", "203.0.113.7"):
             for octets in beginnings:
-                assert said(proxy, how, host, server.port, octets) == b"", (host, octets)
+                assert said(proxy, how, host, server.http_port, octets) == b"", (host, octets)
         assert server.connections == 0
     proxy.stop()
     blocked = [one for one in records(policy) if one["action"] == "block"]
@@ -322,7 +260,7 @@ def test_socks_refuses_what_is_decided_before_anything_is_sent(start: Callable[.
         ("mail.test", 22, 4),
         ("198.51.100.1", 22, 4),
     ):
-        connection, told = socks(proxy, host, port)
+        connection, told = proxy.ask_by_socks(host, port)
         connection.close()
         assert told == answer, (host, port)
 
@@ -330,13 +268,13 @@ def test_socks_refuses_what_is_decided_before_anything_is_sent(start: Callable[.
 def test_in_transparent_mode_addresses_are_passed_and_what_is_refused_ends_before_anything_is_sent(
     start: Callable[..., Proxy], tmp_path: Path
 ) -> None:
-    with serving(greet) as server:
-        for own, passed in (("a", "198.51.100.0/24"), ("b", f"198.51.100.7:{server.port}")):
+    with PlainOrigin(greet) as server:
+        for own, passed in (("a", "198.51.100.0/24"), ("b", f"198.51.100.7:{server.http_port}")):
             proxy = start(
                 policy=policy_of(tmp_path / own, passed),
                 proxy_mode="transparent",
                 scripts=["transparent.py"],
-                options={**OTHERS, "original_port": server.port},
+                options={**OTHERS, "original_port": server.http_port},
             )
             with proxy.connect() as connection:
                 assert connection.recv(100) == GREETING
@@ -358,14 +296,14 @@ def test_in_transparent_mode_addresses_are_passed_and_what_is_refused_ends_befor
 def test_where_the_client_waits_for_a_server_it_is_told_within_seconds(
     start: Callable[..., Proxy], tmp_path: Path, mode: str
 ) -> None:
-    with serving(greet) as server:
+    with PlainOrigin(greet) as server:
         proxy = start(
             policy=policy_of(tmp_path / "own"),
             proxy_mode=mode,
             scripts=["transparent.py"],
-            options={**OTHERS, "original_port": server.port},
+            options={**OTHERS, "original_port": server.http_port},
         )
-        with proxy.connect() if mode == "transparent" else proxy.tunnel("mail.test", server.port) as connection:
+        with proxy.connect() if mode == "transparent" else proxy.tunnel("mail.test", server.http_port) as connection:
             began = time.monotonic()
             assert read_all(connection) == b""
             assert 2 < time.monotonic() - began < 10
@@ -388,9 +326,8 @@ def test_in_decrypted_tls_the_same_holds(start: Callable[..., Proxy], tmp_path: 
         assert b"from the origin" in ask(tls, "mail.test")
 
 
-@pytest.mark.parametrize("port", [80, 8080])
 def test_http_is_read_also_where_everything_is_passed_through(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, port: int, how: str
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, how: str
 ) -> None:
     policy = policy_of(tmp_path / "own", "path.test", "192.0.2.0/24")
     proxy, connect = start(policy=policy, proxy_mode=how), HOW[how]
@@ -400,17 +337,17 @@ def test_http_is_read_also_where_everything_is_passed_through(
             [b"G", b"ET /sec", b"ret/x HTTP/1.1\r\n"],
             [b"\r\nGET /secret/x HTTP/1.1\r\n"],
         ):
-            with connect(proxy, "path.test", port) as connection:
+            with connect(proxy, "path.test", 8080) as connection:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for piece in pieces:
                     connection.sendall(piece)
                     time.sleep(0.3)  # longer than the server waits to be connected
                 connection.sendall(b"Host: path.test\r\n\r\n")
                 assert read_answer(connection).status == 403, pieces
-        with connect(proxy, "192.0.2.7", port) as connection:
+        with connect(proxy, "192.0.2.7", 80) as connection:
             assert b" 403 " in ask(connection, "blocked.test")
     assert not arrived.requests
-    with connect(proxy, "path.test", port) as connection:
+    with connect(proxy, "path.test", 8080) as connection:
         assert b"from the origin" in ask(connection, "path.test")
 
 
@@ -431,14 +368,12 @@ def test_tls_for_another_name_is_decrypted_on_every_port(
                     assert b" 403 " in ask(tls, name)
 
 
-def test_a_relay_ends_when_a_rule_comes_or_its_entry_goes(
-    start: Callable[..., Proxy], tmp_path: Path, how: str
-) -> None:
+def test_a_relay_ends_when_a_rule_comes_or_its_entry_goes(start: Callable[..., Proxy], tmp_path: Path) -> None:
     folder = tmp_path / "own"
     policy = policy_of(folder, "mail.test", "chat.test", "kept.test")
-    proxy, connect = start(policy=policy, proxy_mode=how, options=OTHERS), HOW[how]
-    with serving(greet) as server:
-        mail, chat, kept = (connect(proxy, host, server.port) for host in ("mail.test", "chat.test", "kept.test"))
+    proxy = start(policy=policy, options=OTHERS)
+    with PlainOrigin(greet) as server:
+        mail, chat, kept = (proxy.tunnel(host, server.http_port) for host in ("mail.test", "chat.test", "kept.test"))
         for connection in (mail, chat, kept):
             assert connection.recv(100) == GREETING
         policy_of(folder, "mail.test", "kept.test")
@@ -458,31 +393,31 @@ def test_a_relay_ends_when_a_rule_comes_or_its_entry_goes(
     ids=lambda options: next(iter(options)),
 )
 def test_mitmproxy_s_own_options_pass_what_they_name(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, how: str, options: dict[str, str]
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, options: dict[str, str]
 ) -> None:
-    proxy = start(policy=policy_of(tmp_path / "own"), proxy_mode=how, options={**OTHERS, **options})
-    with serving(greet) as server:
-        with HOW[how](proxy, "mail.test", server.port) as connection:
+    proxy = start(policy=policy_of(tmp_path / "own"), options={**OTHERS, **options})
+    with PlainOrigin(greet) as server:
+        with proxy.tunnel("mail.test", server.http_port) as connection:
             assert connection.recv(100) == GREETING
             connection.sendall(b"EHLO x\r\n")
             assert connection.recv(100) == b"250 EHLO x\r\n"
         assert server.connections == 1
-        assert said(proxy, how, "blocked.test", server.port, b"EHLO x\r\n") == b""
+        assert said(proxy, "regular", "blocked.test", server.http_port, b"EHLO x\r\n") == b""
         assert server.connections == 1
-    with HOW[how](proxy, "mail.test", 443) as tunnel, tls_over(tunnel, "mail.test") as tls:
+    with proxy.tunnel("mail.test", 443) as tunnel, tls_over(tunnel, "mail.test") as tls:
         assert is_the_origin_s(tls) is ("tcp_hosts" not in options)
 
 
 @pytest.mark.parametrize("settings", [{"mode": "tag"}, {"unparsable": "pass"}], ids=["tag", "unparsable: pass"])
 def test_where_nothing_is_refused_it_flows_and_is_recorded(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, how: str, settings: dict[str, str]
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     mode = settings.get("mode")
     policy = policy_of(tmp_path / "own", **({} if mode else settings))
-    proxy = start(policy=policy, mode=mode, proxy_mode=how, options=OTHERS)
-    with serving(greet) as server, HOW[how](proxy, "mail.test", server.port) as connection:
+    proxy = start(policy=policy, mode=mode, options=OTHERS)
+    with PlainOrigin(greet) as server, proxy.tunnel("mail.test", server.http_port) as connection:
         assert connection.recv(100) == GREETING
-    with HOW[how](proxy, "path.test", 80) as connection:
+    with proxy.tunnel("path.test", 80) as connection:
         assert (b"from the origin" in ask(connection, "path.test", "/secret/x")) is (mode == "tag")
     proxy.stop()
     (record,) = (one for one in records(policy) if one["method"] == "CONNECT")

@@ -8,10 +8,9 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from e2e.origin import LOOPBACK, Origin
+from e2e.plain_origin import PlainOrigin
 from e2e.proxy import PATIENCE, Proxy, mitmdump
+from e2e.test_streaming import read_head
 
 DAY = datetime.timedelta(days=1)
 
@@ -59,29 +60,17 @@ class Authority:
         return certificate, private
 
 
+def answer(tls: socket.socket) -> None:
+    """Answer one request."""
+    if read_head(tls):
+        tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+
 @contextmanager
 def serving(context: ssl.SSLContext) -> Iterator[int]:
     """A server over TLS on a port of loopback, which answers each connection once."""
-    with socket.create_server((LOOPBACK, 0)) as listening:
-
-        def one(accepted: socket.socket) -> None:
-            with accepted, suppress(OSError):
-                accepted.settimeout(PATIENCE)
-                with context.wrap_socket(accepted, server_side=True) as tls:
-                    received = b""
-                    while b"\r\n\r\n" not in received:
-                        if not (chunk := tls.recv(4096)):
-                            return
-                        received += chunk
-                    tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    threading.Thread(target=one, args=(listening.accept()[0],), daemon=True).start()
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield listening.getsockname()[1]
+    with PlainOrigin(answer, tls=context) as server:
+        yield server.https_port
 
 
 def trusting(certificate: Path, key: Path) -> ssl.SSLContext:

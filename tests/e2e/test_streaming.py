@@ -38,9 +38,10 @@ def serving(
 
 
 def read_head(connection: socket.socket) -> bytes:
+    """All up to an empty line, or to the end."""
     received = b""
-    while not received.endswith(b"\r\n\r\n"):
-        received += connection.recv(1)
+    while not received.endswith(b"\r\n\r\n") and (octet := connection.recv(1)):
+        received += octet
     return received
 
 

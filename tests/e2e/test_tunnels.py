@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-import socketserver
 import ssl
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,9 +21,12 @@ import pytest
 from cryptography import x509
 
 from e2e.origin import LOOPBACK, Origin
+from e2e.plain_origin import PlainOrigin
 from e2e.policies import replace, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, mitmdump, read_answer
+from e2e.test_streaming import read_head
 from evasion.hellos import CUT, ODD
+from support.waiting import wait_until
 
 # -- what is not decrypted ---------------------------------------------------------------------------------------------
 
@@ -390,45 +391,23 @@ def passes(proxy: Proxy, host: str) -> bool:
         return is_the_origin_s(tls)
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 # -- other ways in -----------------------------------------------------------------------------------------------------
-
-
-def socks(proxy: Proxy, host: str, port: int) -> socket.socket:
-    """A connection by SOCKS5, to a name or an IPv4 address."""
-    connection = proxy.connect()
-    connection.sendall(b"\x05\x01\x00")
-    assert connection.recv(2) == b"\x05\x00"
-    try:
-        target = b"\x01" + socket.inet_aton(host) if host[0].isdigit() else None
-    except OSError:
-        target = None
-    target = target or b"\x03" + bytes([len(host)]) + host.encode()
-    connection.sendall(b"\x05\x01\x00" + target + port.to_bytes(2, "big"))
-    assert connection.recv(10)[:2] == b"\x05\x00"
-    return connection
 
 
 def test_socks_is_decided_by_name_and_by_address(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:
     proxy = start(policy=passing, proxy_mode="socks5")
     with origin.watch() as arrived:
-        assert b" 403 " in ask(socks(proxy, "ads.test", 80), "good.test")
-        assert b" 403 " in ask(socks(proxy, "10.1.2.3", 80), "good.test")
-        assert b" 403 " in ask(socks(proxy, "192.0.2.7", 80), "ads.test")
+        assert b" 403 " in ask(proxy.by_socks("ads.test", 80), "good.test")
+        assert b" 403 " in ask(proxy.by_socks("10.1.2.3", 80), "good.test")
+        assert b" 403 " in ask(proxy.by_socks("192.0.2.7", 80), "ads.test")
         for name in ("good.test:x.ads.test", "good.test%3ax.ads.test", "[::1]:x.ads.test", "ads.test:80"):
-            assert b" 403 " in ask(socks(proxy, name, 80), "good.test")
-            with tls_over(socks(proxy, name, 443), "good.test") as tls:
+            assert b" 403 " in ask(proxy.by_socks(name, 80), "good.test")
+            with tls_over(proxy.by_socks(name, 443), "good.test") as tls:
                 assert b" 403 " in ask(tls, "good.test")
-        with tls_over(socks(proxy, "192.0.2.7", 443), "ads.test") as tls:
+        with tls_over(proxy.by_socks("192.0.2.7", 443), "ads.test") as tls:
             assert b" 403 " in ask(tls, "good.test")
     assert arrived.connections == 0
-    assert b"from the origin" in ask(socks(proxy, "good.test", 80), "good.test")
+    assert b"from the origin" in ask(proxy.by_socks("good.test", 80), "good.test")
     for host, name, is_passed in (
         ("bank.test", "bank.test", True),
         ("evil.test", "bank.test", False),
@@ -437,7 +416,7 @@ def test_socks_is_decided_by_name_and_by_address(start: Callable[..., Proxy], or
         ("192.0.2.7", None, True),
         ("198.51.100.1", None, False),
     ):
-        with tls_over(socks(proxy, host, 443), name) as tls:
+        with tls_over(proxy.by_socks(host, 443), name) as tls:
             assert is_the_origin_s(tls) is is_passed, (host, name)
 
 
@@ -538,61 +517,46 @@ def test_an_upstream_proxy_is_asked_for_nothing_that_is_blocked(
             assert is_the_origin_s(tls)
 
 
-class Asked(socketserver.ThreadingTCPServer):
-    """Another proxy, which notes the head of all that it is asked, and opens tunnels for nobody."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__((LOOPBACK, 0), _AskedHandler)
-        self.heads: list[bytes] = []
-
-    def take(self) -> bytes:
-        """What it was asked since, all in one."""
-        heads, self.heads = self.heads, []
-        return b"".join(heads)
-
-
-class _AskedHandler(socketserver.StreamRequestHandler):
-    server: Asked
-
-    def handle(self) -> None:
-        head = b""
-        while not head.endswith(b"\r\n\r\n") and (line := self.rfile.readline()):
-            head += line
-        self.server.heads.append(head)
-        status = b"502 No" if head.startswith(b"CONNECT") else b"200 OK"
-        self.wfile.write(b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
-
-
 def test_an_upstream_proxy_is_asked_for_the_host_that_searches_safely(
     tmp_path: Path, start: Callable[..., Proxy]
 ) -> None:
     policy = write_policy(tmp_path, **{"safe-search": "strict"})
-    with Asked() as asked:
-        threading.Thread(target=asked.serve_forever, args=(0.02,), daemon=True).start()
-        port = asked.server_address[1]
+    heads: list[bytes] = []
+
+    def note(connection: socket.socket) -> None:
+        """As another proxy that opens tunnels for nobody."""
+        heads.append(head := read_head(connection))
+        status = b"502 No" if head.startswith(b"CONNECT") else b"200 OK"
+        connection.sendall(b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
+
+    def asked() -> bytes:
+        """What it was asked since, all in one."""
+        found = b"".join(heads)
+        heads.clear()
+        return found
+
+    with PlainOrigin(note) as other:
+        port = other.http_port
         proxy = start(policy=policy, proxy_mode=f"upstream:http://{LOOPBACK}:{port}", options={"upstream_proxy": port})
         name = b"search.brave.com"
         with tls_over(proxy.tunnel("search.brave.com", 443), "search.brave.com") as tls:
             ask(tls, "search.brave.com")
-        assert asked.take().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
+        assert asked().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
         proxy.send(b"GET https://search.brave.com/ HTTP/1.1\r\nHost: search.brave.com\r\n\r\n")
-        assert asked.take().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
+        assert asked().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
         with proxy.tunnel("search.brave.com", 80) as tunnel:
             ask(tunnel, "search.brave.com")
-        assert asked.take().startswith(b"CONNECT safe.search.brave.com:80 HTTP/1.1\r\n")
+        assert asked().startswith(b"CONNECT safe.search.brave.com:80 HTTP/1.1\r\n")
         for target, host in ((b"http://" + name + b"/x", name), (b"/x", name), (b"http://" + name + b":80/x", name)):
             proxy.send(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, host))
-            head = asked.take()
+            head = asked()
             assert b"safe.search.brave.com" in head
             assert name not in head.replace(b"safe.search.brave.com", b"")
         with proxy.client(http2=True) as client:
             client.get("https://www.ecosia.org/")
-        assert asked.take().startswith(b"CONNECT strict-safe-search.ecosia.org:443 HTTP/1.1\r\n")
+        assert asked().startswith(b"CONNECT strict-safe-search.ecosia.org:443 HTTP/1.1\r\n")
         proxy.get("http://good.test/")
-        assert asked.take().startswith(b"GET http://good.test/ HTTP/1.1\r\n")
-        asked.shutdown()
+        assert asked().startswith(b"GET http://good.test/ HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize("strategy", ["eager", "lazy"])
