@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line, print_lines
 from hushlist.core.errors import SourceError
+from hushlist.core.policy import shipped_policy
 from hushlist.core.system.files import source_errors
 from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
 
@@ -138,7 +139,10 @@ def _is_wanted(question: str, *, is_default: bool) -> bool:
 
 def _lines(place: _Place, subjects: list[str]) -> Iterator[str]:
     catalogue = read_catalogue(shipped_catalogue())
-    yield "# The first layer that has a rule decides. Every key: rules/README.md; a whole example: examples/."
+    pages = shipped_policy().parent  # a package is installed with them, and without the examples
+    example = pages.parent / "examples" / "README.md"
+    more = f"; whole examples: {example}" if example.is_file() else ""
+    yield f"# The first layer that has a rule decides. Every key: {pages / 'README.md'}{more}"
     yield from ("layers:", "  - name: overrides    # your own rules", "    lists: [overrides.yaml]")
     yield from ("  - name: checks", "    checks: {rare-ipv4: block, misleading-user: block}", "  - name: lists")
     yield "    lists:" if subjects else "    lists: []"
@@ -148,7 +152,7 @@ def _lines(place: _Place, subjects: list[str]) -> Iterator[str]:
     if place.is_safe:
         yield "safe-search: strict"
     mark = "" if place.is_household else "# "
-    yield f"{mark}pass-through: household    # time, push, calls and such of devices, as rules/network.md names them"
+    yield f"{mark}pass-through: household    # time, push, calls and such: see {pages / 'network.md'}"
     yield "unblock: {codes: on}    # a code from 'hushlist override code' opens one page or site for a time"
 
 

@@ -134,15 +134,16 @@ def _make_printable(record: logging.LogRecord) -> bool:
 _IS_PRINTABLE = "is_printable"
 
 
-def escape_message(record: logging.LogRecord) -> None:
+def escape_message(record: logging.LogRecord, *, has_lines: bool = False) -> None:
     r"""Make a record printable that anybody has logged: its message is one line, and an exception's lines are indented.
 
-    Messages of ``logger_of`` stay as they are. Raises what the message raises where it cannot be made.
+    ``has_lines``: the line ends of its message are meant. Messages of ``logger_of`` stay as they are. Raises what the
+    message raises where it cannot be made.
     """
     if not hasattr(record, _IS_PRINTABLE):
         message = record.getMessage()
         if not message.isprintable():
-            record.msg, record.args = printable(message), ()
+            record.msg, record.args = str(Lines(message)) if has_lines else printable(message), ()
         _tell_exception(record)
         vars(record)[_IS_PRINTABLE] = True
 

@@ -135,6 +135,7 @@ class Hushlist:
         self._connection_lines = ConnectionLines(self.runtime)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
+        self._start_error = ""
         #: the host of mitmproxy's own page
         self._onboarding: str | None = None
         self._is_running = False
@@ -254,8 +255,10 @@ class Hushlist:
         except exceptions.OptionsError as error:
             if self._is_running:
                 raise
-            # the problems have file and line; a traceback would add nothing
-            logger.error("hushlist: %s", Lines(error), extra=ENDS_THE_START)  # noqa: TRY400
+            if str(error) != self._start_error:  # mitmproxy calls twice for an option that waited for the script
+                # the problems have file and line; a traceback would add nothing
+                logger.error("hushlist: %s", Lines(error), extra=ENDS_THE_START)  # noqa: TRY400
+            self._start_error = str(error)
         finally:
             # After the error, mitmproxy restores the options, and calls again.
             self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn

@@ -83,7 +83,7 @@ def test_audit_writes_a_page_besides_what_it_prints(run: Run, urls: Path) -> Non
 
 def test_audit_says_that_a_page_cannot_be_written(run: Run, urls: Path) -> None:
     code, out, err = run("audit", "--policy", "policy.yaml", "--html", "missing/page.html", urls)
-    assert (code, out, err) == (2, "", "missing/page.html: html: No such file or directory\n")
+    assert (code, out, err) == (2, "", "missing/page.html: html: there is no folder missing\n")
 
 
 def test_audit_names_lists_where_some_paths_are_relative_and_some_absolute(run: Run, urls: Path) -> None:

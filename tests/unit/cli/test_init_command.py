@@ -1,14 +1,19 @@
 """``hushlist init``: what it writes can be used, and it writes over nothing."""
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 import hushlist
+from hushlist.cli import init_command
 from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
 from unit.cli.running import Run
+from unit.rows import each_row
 
 CATALOGUE = read_catalogue(shipped_catalogue())
 SCRIPT = Path(hushlist.__file__).parent.parent / "filter.py"
@@ -51,6 +56,8 @@ def test_what_is_written_is_a_policy_that_blocks(run: Run, arguments: list[str],
         "",
     )
     assert SCRIPT.is_file()
+    pages = re.findall(r"/\S+\.md", Path("policy.yaml").read_text())
+    assert [Path(page).is_file() for page in pages] == [True] * 3
     assert subjects_of(Path("policy.yaml")) == subjects
     code, out, _ = run("compile", "--policy", "policy.yaml")
     assert (code, len(subjects) + 1) == (0, out.count(" 0        0  ") - 1)
@@ -72,7 +79,7 @@ def test_a_place_that_cannot_be_written_is_named(run: Run) -> None:
     assert run("init", "family", "-o", "none/policy.yaml") == (
         2,
         "",
-        "none/policy.yaml: output: No such file or directory\n",
+        "none/policy.yaml: output: there is no folder none\n",
     )
     assert "give the policy another name" in run("init", "family", "-o", "overrides.yaml")[2]
 
@@ -154,3 +161,20 @@ def test_the_catalogue_is_shown(run: Run) -> None:
         assert f"{entry.name}  " in out
         assert f"{entry.publisher}, {entry.licence}: {entry.url}\n" in out
     assert run("lists", "--catalogue", "--json")[1].count("\n") == len(CATALOGUE)
+
+
+def test_a_package_that_is_installed_alone_names_no_page_that_is_not_there(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = folder / "site" / "hushlist" / "rules"
+    shutil.copytree(shipped_policy().parent, rules)
+    monkeypatch.setattr(init_command, "shipped_policy", lambda: rules / "policy.yaml")
+    assert run("init", "family")[0] == 0
+    pages = re.findall(r"/\S+\.md", Path("policy.yaml").read_text())
+    assert {Path(page) for page in pages} == {rules / "README.md", rules / "network.md"}
+
+
+@each_row(("path", "why"), [("MISSING/p.yaml", "there is no folder MISSING"), ("file/a/p.yaml", "file is no folder")])
+def test_a_folder_that_is_none_is_named(run: Run, path: str, why: str) -> None:
+    Path("file").touch()
+    assert run("init", "family", "-o", path) == (2, "", f"{path}: output: {why}\n")

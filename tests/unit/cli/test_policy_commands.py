@@ -291,7 +291,7 @@ def spoiled_cache(policy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_compile_has_nothing_to_do_without_a_cache(run: Run, policy: Path, spoiled_cache: Path) -> None:
-    message = f"{spoiled_cache}: cache: it cannot be used: File exists\n"
+    message = f"{spoiled_cache}: cache: it cannot be used: {spoiled_cache} is no folder\n"
     assert run("compile", "--policy", policy) == (2, "", message)
 
 
@@ -299,7 +299,7 @@ def test_compile_has_nothing_to_do_without_a_cache(run: Run, policy: Path, spoil
 def test_decisions_need_no_cache_and_warn(run: Run, policy: Path, spoiled_cache: Path, command: str) -> None:
     code, out, err = run(command, "--policy", policy, "a.example")
     assert (code, bool(out)) == (0, True)
-    why = f"it cannot be used, and every start compiles anew: {spoiled_cache}: File exists"
+    why = f"it cannot be used, and every start compiles anew: {spoiled_cache}: {spoiled_cache} is no folder"
     assert f"warning: {policy}: cache: {why}\n" in err
 
 

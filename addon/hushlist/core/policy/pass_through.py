@@ -223,7 +223,11 @@ def _entries(
     """Each entry, its line, and the report of its source; adds the files that it reads to ``files``."""
     for item in fields.items("hosts"):
         if isinstance(item.value, str):
-            yield item.value, item.line, fields.report
+            if has_needs and item.value in needs():
+                how = f"write {{{_NEEDS}: {item.value}}} for what is needed, or ={item.value} for a host of that name"
+                fields.report.error(item.line, item.value, f"it is no host: {how}")
+            else:
+                yield item.value, item.line, fields.report
             continue
         own = MappingReader(item, ("file", _NEEDS) if has_needs else ("file",), fields.report)
         if has_needs and _NEEDS in own:

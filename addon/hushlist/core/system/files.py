@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from errno import EAGAIN, EFBIG, EINVAL, EISDIR, ELOOP, EPERM
+from errno import EAGAIN, EFBIG, EINVAL, EISDIR, ELOOP, ENOTDIR, EPERM
 from io import BufferedReader
 from pathlib import Path
 from stat import S_IMODE, S_IRWXO, S_ISDIR, S_ISLNK, S_ISREG, S_IWGRP, S_IWOTH
@@ -40,6 +40,9 @@ SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os
 def reason_of(error: Exception) -> str:
     """Why a file cannot be used, for people; where a permission is missing, also who needs it."""
     why = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and isinstance(error.filename, str):
+        path = Path(error.filename)
+        return fault_of_folder(path if isinstance(error, NotADirectoryError) else path.parent) or why
     if not isinstance(error, PermissionError):
         return why
     from getpass import getuser
@@ -49,6 +52,14 @@ def reason_of(error: Exception) -> str:
     except (KeyError, OSError, ImportError):  # in a container the user may have no name
         user = "the user of this process"
     return f"{why}: {user} has to be able to use it, and to enter the folders above it"
+
+
+def fault_of_folder(folder: Path) -> str:
+    """Why nothing can be in a folder: the first of those above it, or itself, that is not there; else nothing."""
+    for own in (*reversed(folder.parents), folder):
+        if not own.is_dir():
+            return f"{own} is no folder" if os.path.lexists(own) else f"there is no folder {own}"
+    return ""
 
 
 @contextmanager
@@ -83,7 +94,10 @@ def make_private(folder: Path) -> None:
         if not missing.is_dir():
             with suppress(FileExistsError):  # another process made it; if it is not a folder, the next step fails
                 missing.mkdir(mode=0o700)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(folder)) from None
 
 
 def check_private(folder: Path) -> None:

@@ -30,6 +30,11 @@ def _log_in_short(
     log(handler, message, *arguments, **named)
 
 
+#: loggers of mitmproxy that tell of its options alone, in several lines, such as a WireGuard client's configuration
+_OF_LINES = {f"mitmproxy.{own}" for own in ("addons.dns_resolver", "addons.proxyserver", "addons.tlsconfig")}
+_OF_LINES |= {"mitmproxy.proxy.mode_servers"}
+
+
 def _filter_printably(
     passes: Callable[[MitmLogHandler, logging.LogRecord], bool], handler: MitmLogHandler, record: logging.LogRecord
 ) -> bool:
@@ -37,7 +42,7 @@ def _filter_printably(
     if not passes(handler, record):
         return False
     try:
-        escape_message(record)
+        escape_message(record, has_lines=record.name in _OF_LINES)
     except Exception:
         record.msg, record.args, record.exc_info = f"a message of {record.name} that cannot be told", (), None
     return True

@@ -15,7 +15,7 @@ from itertools import islice
 from logging import INFO, WARNING
 from pathlib import Path
 
-from hushlist.core.errors import logger_of
+from hushlist.core.errors import logger_of, number_of
 from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.journal.log_copies import CopySink
@@ -58,6 +58,11 @@ class _Outlet:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def unwritten(self) -> int:
+        """How many records it has not written, with those that are lost and not yet told of."""
+        return len(self._waiting) + self._lost
 
     @property
     def is_done(self) -> bool:
@@ -239,7 +244,7 @@ class LogWriter:
         return self._is_done()
 
     def close(self, seconds: float = 2.0) -> bool:
-        """Write what can be written in this time, and end; whether all is written."""
+        """Write what can be written in this time, and end; whether all is written; else it says how much is lost."""
         self._closing.set()
         self._hurry.set()
         self._wake.set()
@@ -251,6 +256,12 @@ class LogWriter:
             copy.join(end - time.monotonic())
         if self._sender is not None:
             self._sender.close(max(0.0, end - time.monotonic()))
+        lost = self._in - self._out + self._refused - self._refusals_told
+        if lost := lost + max(outlet.unwritten for outlet in self._outlets):
+            told = number_of(lost, "record", "records")
+            logger.error(
+                "hushlist: the log could not be written until the end: %s lost (%s)", told, self.fault or "busy"
+            )
         return self._is_done()
 
     def _is_done(self) -> bool:

@@ -112,6 +112,7 @@ def test_an_entry_with_a_port_is_about_that_port_alone() -> None:
     assert not found.covers(b"mail.example")
 
 
+NAMED = "for a host of that name"
 EXPECTED = "expected a list of hosts, or a mapping with hosts, failed-handshakes, or household"
 HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
 ANY_PORT = "expected a host or an address, with the number of a port or without it"
@@ -126,6 +127,13 @@ ANY_PORT = "expected a host or an address, with the number of a port or without 
         ("[[]]", ["p:1: a list: expected a mapping with file, needs"]),
         ("[{}]", ["p:1: pass-through: it names no file"]),
         ("[{file: g}]", ["p:1: g: there is no such file"]),
+        *(
+            (
+                f"[{word}]",
+                [f"p:1: {word}: it is no host: write {{needs: {word}}} for what is needed, or ={word} {NAMED}"],
+            )
+            for word in ("household", "push")
+        ),
         ("[bank.example/login]", [f"p:1: bank.example/login: {HOST}"]),
         ("['https://bank.example']", [f"p:1: https://bank.example: {HOST}"]),
         ("['*.bank.example']", ["p:1: *.bank.example: a host covers those below it by itself: write 'bank.example'"]),

@@ -19,6 +19,7 @@ from unit.proxy.test_printable import FORGED, assert_printable
 
 OURS = logger_of("hushlist.test_printable_log")
 OTHERS = logging.getLogger("others.test_printable_log")
+MODES = logging.getLogger("mitmproxy.proxy.mode_servers")
 
 
 @pytest.fixture
@@ -29,11 +30,11 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     with monkeypatch.context() as own:
         own.delenv("PYTEST_CURRENT_TEST", raising=False)  # else it would take nothing once the test has begun
         handler = TermLogHandler(out)
-    for logger in (OURS, OTHERS):
+    for logger in (OURS, OTHERS, MODES):
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
     yield out
-    for logger in (OURS, OTHERS):
+    for logger in (OURS, OTHERS, MODES):
         logger.removeHandler(handler)
 
 
@@ -53,11 +54,12 @@ def test_what_others_log_is_one_line(written: io.StringIO) -> None:
 def test_lines_that_are_meant_stay(written: io.StringIO) -> None:
     OURS.error("hushlist: the change is not used:\n%s", Lines("a:1: x\x1b[2J\x07\nb:2: c"))
     OURS.error("hushlist: %s", FORGED)
+    MODES.info("---\n[Interface]\nPrivateKey = x\x1b\n---")  # of a WireGuard client, as mitmproxy tells it
     texts = written.getvalue().split("\n")
     assert_printable(*texts)
     assert texts[0].endswith("hushlist: the change is not used:")
     assert "b:2: c" in texts
-    assert texts[-1] == ""
+    assert texts[-4:] == ["[Interface]", r"PrivateKey = x\x1b", "---", ""]
 
 
 @pytest.mark.parametrize("logger", [OURS, OTHERS], ids=["ours", "others"])

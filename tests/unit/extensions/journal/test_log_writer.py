@@ -294,7 +294,9 @@ def test_close_writes_what_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     journal.write(record())  # too late, and no error
 
 
-def test_close_takes_no_longer_than_it_may(folder: Path) -> None:
+def test_close_takes_no_longer_than_it_may_and_says_what_is_lost(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     journal = LogWriter(LogSettings(), state=folder)
     fill(journal, record())
     with locked(folder / LOCK, 1):
@@ -302,6 +304,7 @@ def test_close_takes_no_longer_than_it_may(folder: Path) -> None:
         start = time.perf_counter()
         assert not journal.close(0.1)
     assert time.perf_counter() - start < 1.9  # without a word, it is 2 s
+    assert "the log could not be written until the end: 1 record lost" in caplog.text
 
 
 # -- rotation ----------------------------------------------------------------------------------------------------------
