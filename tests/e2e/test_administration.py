@@ -103,6 +103,9 @@ def test_who_is_not_signed_in_sees_nothing_and_who_may_only_look_does_nothing(br
     wait_for_words(browser, "The name or the passphrase is wrong.")
     sign_in(browser, "vera")
     wait_for_words(browser, "http://ads.test/secret")
+    Asker(page).ask("http://www.ads.test/page", reason="homework")
+    wait_for_words(browser, "homework")
+    assert "Answer" not in browser.find_element(By.ID, "waiting").text
     shown = "return [...document.querySelectorAll('#act, #pause-group, .act')].filter((one) => one.offsetParent).length"
     assert browser.execute_script(shown) == 0
     status = browser.execute_async_script(
@@ -233,12 +236,23 @@ def test_a_code_is_shown_once_and_what_holds_is_told(browser: Chrome) -> None:
     wait_until(browser, lambda one: "block: ads.test/" in one.find_element(By.ID, "holding").text)
 
 
-def test_the_page_fits_a_phone_and_every_field_and_button_has_a_name(browser: Chrome) -> None:
+def test_the_page_fits_a_phone_and_every_field_and_button_has_a_name(browser: Chrome, page: Proxy) -> None:
+    page.get("http://ads.test/")
     sign_in(browser, "max")
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     for width in (390, 1400):
         browser.set_window_size(width, 800)
         assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    browser.set_window_size(390, 800)
+    browser.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": "de"}})
+    browser.refresh()
+    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "#top-categories .act"))
+    tops = (
+        "return [...document.querySelectorAll('#counts .actions')].filter((one) => one.offsetParent).map((one) => "
+        "new Set([...one.children].filter((button) => button.offsetParent).map((button) => button.offsetTop)).size)"
+    )
+    assert set(browser.execute_script(tops)) == {1}  # the buttons of a row stand side by side
+    browser.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {}})
     nameless = browser.execute_script(
         "return [...document.querySelectorAll('input, select, button')].filter((one) => "
         "!(one.labels?.length || one.ariaLabel || one.textContent.trim())).map((one) => one.id)"

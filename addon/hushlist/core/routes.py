@@ -330,6 +330,16 @@ class Action:
         return get_args(kind)[0] if get_origin(kind) is Done else kind
 
 
+class Page(NamedTuple):
+    """A path of the live page that is read."""
+
+    path: str
+    #: who may, where people sign in; ``None``: whoever may see the page
+    role: Role | None
+    #: from a request to its answer, at once or later
+    answer: Callable[..., Any]
+
+
 @cache
 def parts_of(function: Callable[..., Any]) -> Mapping[str, tuple[Any, bool]]:
     """The parameters of a function that are parts of the proxy: their types, and whether it cannot do without."""

@@ -58,6 +58,7 @@ from hushlist.extensions.dashboard.admin_store import (
     AdminStore,
     default_path,
 )
+from hushlist.extensions.dashboard.answers import as_json
 from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
@@ -161,19 +162,19 @@ class AdminApi:
     async def answer(self, request: http.Request, client: Client) -> http.Response:
         """The answer, always as JSON."""
         try:
-            plain, cookies = await self._answer(request, client)
+            result, cookies = await self._answer(request, client)
         except (RefusedError, StoreError) as error:
             return _refusal(error)
-        response = _json(HTTPStatus.OK, plain)
+        response = as_json(HTTPStatus.OK, result)
         for line in cookies:
             response.headers.add("Set-Cookie", line)
         return response
 
-    async def refusal(self, request: http.Request, client: Client) -> http.Response | None:
-        """What is answered to somebody who may not see what the page shows."""
+    async def refusal(self, request: http.Request, client: Client, needed: Role | None) -> http.Response | None:
+        """What is answered to somebody who may not see a page."""
         try:
-            if self._people:
-                await self._account(request, client, Role.VIEW)
+            if self._people and needed is not None:
+                await self._account(request, client, needed)
         except (RefusedError, StoreError) as error:
             return _refusal(error)
         return None
@@ -438,13 +439,7 @@ def _refusal(error: RefusedError | StoreError) -> http.Response:
     if isinstance(error, StoreError):
         logger.warning("hushlist: the live page: %s", error)
         error = RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "its file cannot be used: see the messages of the proxy")
-    response = _json(error.status, {"error": error.why})
-    response.headers.update({name.replace("_", "-"): text for name, text in error.headers.items()})
-    return response
-
-
-def _json(status: int, plain: Mapping[str, object]) -> http.Response:
-    return http.Response.make(status, json.dumps(plain).encode(), {"Content-Type": "application/json"})
+    return as_json(error.status, {"error": error.why}, **error.headers)
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
@@ -27,16 +27,24 @@ from hushlist.core.errors import UrlError, logger_of
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.policy.recurrence import parse_moment
-from hushlist.core.routes import plain
+from hushlist.core.routes import Page, Role, plain
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
 from hushlist.core.url.parts import as_typed
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.bounds.flowing_bodies import await_form
 from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
+from hushlist.extensions.dashboard.answers import answer, as_json, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_data import live_data, name_of, with_decisions
-from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
+from hushlist.extensions.dashboard.history_page import (
+    WHY_NONE,
+    History,
+    history,
+    history_csv,
+    history_page,
+    missing_page,
+)
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
@@ -62,25 +70,11 @@ _LONGEST_URL = 1 << 13
 #: Over http, where browsers do not send Sec-Fetch-Site, it shows that a request is not from another site.
 _OWN_HEADER = "x-hushlist"
 
-#: what only people see who are signed in, where the policy names some
-_FOR_VIEWERS = ("/data", "/explain", "/history", "/history.csv")
 _FILES = {
     "/live.css": ("live.css", "text/css; charset=utf-8"),
     "/admin.js": ("admin.js", "text/javascript; charset=utf-8"),
     "/live.js": ("live.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
-#: Spec: Content Security Policy Level 3; Fetch, 3.8 (Cross-Origin-Resource-Policy); HTML, 7.1.3 (opener policy)
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
-    ),
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
 }
 
 
@@ -143,16 +137,16 @@ class DashboardServer:
         folder = files("hushlist.extensions.dashboard").joinpath("live_page")
         self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
         self._page = Template(folder.joinpath("index.html").read_text(encoding="utf-8"))
-        #: functions that answer at once, or later
-        self._paths: Mapping[str, Callable[[http.Request], Awaitable[http.Response] | http.Response]] = {
-            "/": self._live,
-            "/data": self._data,
-            "/explain": self._explain,
-            "/metrics": self._metrics,
-            "/history": self._history,
-            "/history.csv": self._history,
-            **dict.fromkeys(HEALTH_PATHS, self._health),
-        }
+        pages = (
+            Page("/", None, self._live),
+            Page("/data", Role.VIEW, self._data),
+            Page("/explain", Role.VIEW, self._explain),
+            Page("/metrics", None, self._metrics),
+            Page("/history", Role.VIEW, self._history),
+            Page("/history.csv", Role.VIEW, self._history),
+            *(Page(path, None, self._health) for path in HEALTH_PATHS),
+        )
+        self._pages = {page.path: page for page in pages}
         self._api = AdminApi(runtime)
         #: flows whose body has still to arrive
         self._waiting: WeakSet[http.HTTPFlow] = WeakSet()
@@ -171,11 +165,11 @@ class DashboardServer:
         flow.metadata[HIDDEN] = True
         is_call = flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/")
         if _is_long(flow.request) and self._may_see(client_of_flow(flow)):
-            response = _plain(
+            response = words(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "its body is too long, or does not say how long it is"
             )
         elif is_call and not _is_long(flow.request) and not self._own.has(flow.client_conn, flow.server_conn):
-            response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
+            response = words(HTTPStatus.BAD_REQUEST, "its body has not arrived")
             self._waiting.add(flow)
             await_form(flow)
         else:
@@ -199,7 +193,7 @@ class DashboardServer:
             response = await self._respond(flow)
         except Exception:
             logger.exception("hushlist: the live page failed")
-            response = _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed: see the messages of the proxy")
+            response = words(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed: see the messages of the proxy")
         if flow.request.scheme == "https":  # browsers ignore it over http, with a warning
             response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
         return response
@@ -213,39 +207,28 @@ class DashboardServer:
         path = _path(request)
         if path.startswith(f"{BASE}/"):
             return await self._call(flow)
-        if path not in self._files and path not in self._paths:
-            return _plain(HTTPStatus.NOT_FOUND, "there is no such page")
+        if path not in self._files and path not in self._pages:
+            return html(missing_page(_language(request)), _language(request), HTTPStatus.NOT_FOUND)
         if request.method != "GET":
-            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", Allow="GET")
+            return words(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", Allow="GET")
         if path in self._files:
-            octets, kind = self._files[path]
-            return _response(HTTPStatus.OK, octets, kind)
-        refusal = await self._refusal(flow)
+            return answer(*self._files[path])
+        page, client = self._pages[path], client_of_flow(flow)
+        refusal = await self._api.refusal(request, client, page.role)
         if refusal is None:
-            found = self._paths[path](request)
+            found = page.answer(request)
             if isinstance(found, http.Response):
                 return found
-            response = await found
-            refusal = await self._refusal(flow)  # it may have waited, while a session ended
+            response: http.Response = await found
+            refusal = await self._api.refusal(request, client, page.role)  # a session may have ended meanwhile
         return response if refusal is None else refusal
-
-    async def _refusal(self, flow: http.HTTPFlow) -> http.Response | None:
-        """What is answered to somebody who may not see what a path shows."""
-        if _path(flow.request) not in _FOR_VIEWERS:
-            return None
-        refusal = await self._api.refusal(flow.request, client_of_flow(flow))
-        if refusal is not None:
-            refusal.headers.update(_HEADERS)
-        return refusal
 
     async def _call(self, flow: http.HTTPFlow) -> http.Response:
         request = flow.request
         is_public = _path(request) == f"{BASE}/openapi.json"
         if not is_public and _OWN_HEADER not in request.headers and "authorization" not in request.headers:
-            return _json(HTTPStatus.FORBIDDEN, {"error": f"the header {_OWN_HEADER} is missing"})
-        response = await self._api.answer(request, client_of_flow(flow))
-        response.headers.update(_HEADERS)
-        return response
+            return error(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+        return await self._api.answer(request, client_of_flow(flow))
 
     def _may_see(self, client: Client) -> bool:
         engine = self._runtime.engine
@@ -264,12 +247,12 @@ class DashboardServer:
                 for key, text in {**texts, "lang": language, "texts": json.dumps(texts, ensure_ascii=False)}.items()
             }
         )
-        return _html(page.encode(), language)
+        return html(page.encode(), language)
 
     async def _data(self, request: http.Request) -> http.Response:
         """The decisions after one, as soon as there are any, and all numbers."""
         if _OWN_HEADER not in request.headers:
-            return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+            return words(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
         statistics, number = self._runtime.statistics, _number(_query(request, "since"))
         if _query(request, "of") != name_of(statistics):
             number = 0  # the number is of another session
@@ -280,44 +263,44 @@ class DashboardServer:
         data = live_data(self._runtime, privacy)
         noted = statistics.since(number)  # at once: the next answer begins after the last of these
         whole = await self._api.aside(with_decisions, data, self._runtime, noted, privacy)
-        return _json(HTTPStatus.OK, plain(whole))
+        return as_json(HTTPStatus.OK, plain(whole))
 
     def _explain(self, request: http.Request) -> http.Response:
         """Explain each step from a URL to its decision."""
         if _OWN_HEADER not in request.headers:
-            return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+            return words(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
         engine = self._runtime.engine
         if engine is None:
-            return _wrong("the filter has no policy that it can use")
+            return error(HTTPStatus.BAD_REQUEST, "the filter has no policy that it can use")
         try:
             url = as_typed(_query(request, "url").strip())
-        except UrlError as error:
-            return _wrong(f"it cannot be read: {error.reason}")
+        except UrlError as fault:
+            return error(HTTPStatus.BAD_REQUEST, f"it cannot be read: {fault.reason}")
         if not url or len(url) > _LONGEST_URL:
-            return _wrong(f"a URL has 1 to {_LONGEST_URL:,} octets")
+            return error(HTTPStatus.BAD_REQUEST, f"a URL has 1 to {_LONGEST_URL:,} octets")
         try:
             at = _query(request, "at")
             moment = parse_moment(at) if at else datetime.now(UTC)
         except ValueError:
-            return _wrong("a time is written as 2026-12-24T22:30")
+            return error(HTTPStatus.BAD_REQUEST, "a time is written as 2026-12-24T22:30")
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=engine.policy.zone)
         client = Client(_query(request, "client").strip(), _query(request, "user").strip() or None)
         if client.address and not _is_address(client.address.encode("utf-8", "replace")):
-            return _wrong("a client is an address such as 192.168.1.7")
+            return error(HTTPStatus.BAD_REQUEST, "a client is an address such as 192.168.1.7")
         try:
             found = trace(engine, url, moment, client).as_dict()
             quotas = [use.as_dict() for use in self._runtime.quota_uses(client)]
-            return _json(HTTPStatus.OK, {**found, "option": self._runtime.mode, "quotas": quotas})
-        except UrlError as error:
-            return _wrong(f"it cannot be read: {error.reason}")
+            return as_json(HTTPStatus.OK, {**found, "option": self._runtime.mode, "quotas": quotas})
+        except UrlError as fault:
+            return error(HTTPStatus.BAD_REQUEST, f"it cannot be read: {fault.reason}")
 
     def _metrics(self, request: http.Request) -> http.Response:
-        return _response(HTTPStatus.OK, metrics(self._runtime).encode(), CONTENT_TYPE)
+        return answer(metrics(self._runtime).encode(), CONTENT_TYPE)
 
     def _health(self, request: http.Request) -> http.Response:
         health = HEALTH_PATHS[_path(request)](self._runtime)
-        return _response(health.status, health.body, "application/json")
+        return answer(health.body, "application/json", health.status)
 
     async def _history(self, request: http.Request) -> http.Response:
         """What the log has of a day, a week or a month, as a page or as CSV."""
@@ -325,12 +308,12 @@ class DashboardServer:
             found = await self._api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
         if _path(request) == "/history.csv":
             if not isinstance(found, History):
-                return _plain(HTTPStatus.NOT_FOUND, WHY_NONE[found])
-            saved = {"Content-Disposition": f"attachment; filename=hushlist-{found.span}.csv"}
-            return _response(HTTPStatus.OK, history_csv(found), "text/csv; charset=utf-8", **saved)
+                return words(HTTPStatus.NOT_FOUND, WHY_NONE[found])
+            saved = f"attachment; filename=hushlist-{found.span}.csv"
+            return answer(history_csv(found), "text/csv; charset=utf-8", Content_Disposition=saved)
         language = _language(request)
         status = HTTPStatus.OK if isinstance(found, History) else HTTPStatus.NOT_FOUND
-        return _html(history_page(found, language), language, status)
+        return html(history_page(found, language), language, status)
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
@@ -393,24 +376,3 @@ def _query(request: http.Request, key: str) -> str:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(1 << 63)) else 0
-
-
-def _response(status: int, octets: bytes, kind: str, **more: str) -> http.Response:
-    return http.Response.make(status, octets, {"Content-Type": kind, **_HEADERS, **more})
-
-
-def _html(octets: bytes, language: str, status: int = HTTPStatus.OK) -> http.Response:
-    more = {"Content-Language": language, "Vary": "Accept-Language"}
-    return _response(status, octets, "text/html; charset=utf-8", **more)
-
-
-def _plain(status: int, words: str, **more: str) -> http.Response:
-    return _response(status, f"{words}\n".encode(), "text/plain; charset=utf-8", **more)
-
-
-def _json(status: int, answer: Mapping[str, object]) -> http.Response:
-    return _response(status, json.dumps(answer).encode(), "application/json")
-
-
-def _wrong(words: str) -> http.Response:
-    return _json(HTTPStatus.BAD_REQUEST, {"error": words})

@@ -20,7 +20,7 @@ from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, shown_values, top_values
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
-from hushlist.proxy.page.elements import element
+from hushlist.proxy.page.elements import document, element
 from hushlist.proxy.runtime import Runtime
 
 #: span -> how many bars it has, and how the moment of each begins
@@ -132,31 +132,34 @@ def history_page(found: History | str, language: str) -> bytes:
     return _page(title, found.span, content, texts, language)
 
 
+_STYLE = Markup('<link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/live.css">')
+
+
+def framed(title: str, content: Markup, language: str, *links: Markup) -> bytes:
+    """A page with links to the others."""
+    texts = live_texts()[language]
+    every = [*links, element("a", texts["live_page"], href="/")]
+    nav = element("nav", *(part for link in every for part in (link, Markup(" "))), aria_label=texts["history"])
+    header = element("header", element("div", element("h1", title), nav))
+    body = element("body", header, element("main", content))
+    return document(f"Hushlist: {title}", body, language, texts["dir"], _STYLE).encode("utf-8", "backslashreplace")
+
+
+def missing_page(language: str) -> bytes:
+    texts = live_texts()[language]
+    links = [element("a", texts["history"], href="/history")]
+    return framed(texts["no_such_page"], element("p", texts["no_such_page_said"], class_="soft"), language, *links)
+
+
 def _page(title: str, shown: str, content: Markup, texts: Texts, language: str) -> bytes:
-    """A page with links to the others, and to its own CSV if it shows a span."""
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", f"Hushlist: {title}"),
-        Markup('<link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/live.css">'),
-    )
-    links = (
+    """A page with links to the other spans, and to its CSV if it shows one."""
+    links = [
         element("a", texts[f"last_{span}"], href=f"/history?of={span}", aria_current="page" if span == shown else False)
         for span in _SPANS
+    ]
+    return framed(
+        title, content, language, *links, *([element("a", "CSV", href=f"/history.csv?of={shown}")] if shown else [])
     )
-    own_csv = [element("a", "CSV", href=f"/history.csv?of={shown}")] if shown else []
-    nav = element(
-        "nav", *_spaced([*links, *own_csv, element("a", texts["live_page"], href="/")]), aria_label=texts["history"]
-    )
-    header = element("header", element("div", element("h1", title), nav))
-    page = element("html", head, element("body", header, element("main", content)), lang=language, dir=texts["dir"])
-    return f"<!doctype html>{page}".encode("utf-8", "backslashreplace")
-
-
-def _spaced(links: Sequence[Markup]) -> Iterator[Markup]:
-    for link in links:
-        yield link
-        yield Markup(" ")
 
 
 def _chart(times: Sequence[tuple[str, int, int]], texts: Texts) -> Markup:

@@ -25,9 +25,9 @@ from markupsafe import Markup
 from mitmproxy import connection, ctx, http
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 
+from hushlist.extensions.dashboard.answers import answer, html, words
 from hushlist.proxy.languages import TEXTS, load_texts, negotiate
-from hushlist.proxy.page.elements import element
-from hushlist.proxy.page.pages import HEADERS
+from hushlist.proxy.page.elements import document, element
 
 _TEST = "/setup/trusted"
 _WPAD, _WPAD_TARGET = "/wpad.dat", b"/wpad.dat"
@@ -35,7 +35,7 @@ _CERTIFICATES = ("/ca.cer", "/ca.mobileconfig", "/ca.p12", "/ca.pem")
 #: what somebody types who knows the proxy's address only
 _ROOT = "/"
 _PATHS = frozenset({"/setup", "/setup.css", "/setup.js", _TEST, "/proxy.pac", _WPAD, *_CERTIFICATES})
-_HEADERS = {**HEADERS, "Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY"}
+_STYLE, _SCRIPT = Markup('<link rel="stylesheet" href="/setup.css">'), Markup('<script src="/setup.js" defer></script>')
 
 #: devices, with what their browsers' User-Agent has, in the order in which it is asked, and the certificate's form
 _DEVICES: Mapping[str, tuple[str, str]] = {
@@ -149,10 +149,10 @@ class SetupPage:
         self._css, self._js = (folder.joinpath(name).read_bytes() for name in ("setup.css", "setup.js"))
         self.texts = load_texts("hushlist.extensions.dashboard", "setup")
         self._paths: Mapping[str, Callable[[http.HTTPFlow], http.Response]] = {
-            _ROOT: lambda _: _plain(HTTPStatus.FOUND, "the setup page is /setup", {"Location": "/setup"}),
+            _ROOT: lambda _: words(HTTPStatus.FOUND, "the setup page is /setup", Location="/setup"),
             "/setup": self._page,
-            "/setup.css": lambda _: _response(self._css, "text/css; charset=utf-8"),
-            "/setup.js": lambda _: _response(self._js, "text/javascript; charset=utf-8"),
+            "/setup.css": lambda _: answer(self._css, "text/css; charset=utf-8"),
+            "/setup.js": lambda _: answer(self._js, "text/javascript; charset=utf-8"),
             "/proxy.pac": _pac,
             _WPAD: _pac,
             _TEST: self._test,
@@ -161,12 +161,12 @@ class SetupPage:
 
     def respond(self, flow: http.HTTPFlow) -> http.Response:
         if flow.request.method != "GET":
-            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", {"Allow": "GET"})
+            return words(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", Allow="GET")
         return self._paths[flow.request.path.partition("?")[0]](flow)
 
     def _test(self, flow: http.HTTPFlow) -> http.Response:
         """What the page's script asks for over https: a page that came over http may read it, too."""
-        return _plain(HTTPStatus.OK, "trusted", {"Access-Control-Allow-Origin": f"http://{self._host}"})
+        return words(HTTPStatus.OK, "trusted", Access_Control_Allow_Origin=f"http://{self._host}")
 
     def _page(self, flow: http.HTTPFlow) -> http.Response:
         headers, query = flow.request.headers, parse_qs(flow.request.path.partition("?")[2])
@@ -185,20 +185,13 @@ class SetupPage:
             self._test_part(texts, is_here=not is_direct(flow)),
             *([] if place is None or place.kind != "PROXY" else [_next_part(place, texts)]),
         )
-        head = element(
-            "head",
-            Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-            element("title", title),
-            Markup('<link rel="stylesheet" href="/setup.css">'),
-            *([] if is_direct(flow) else [Markup('<script src="/setup.js" defer></script>')]),
-        )
-        page = element("html", head, element("body", main), lang=language, dir=TEXTS[language]["dir"])
+        head = (_STYLE,) if is_direct(flow) else (_STYLE, _SCRIPT)
+        page = document(title, element("body", main), language, TEXTS[language]["dir"], *head)
         policy = (
             f"default-src 'none'; style-src 'self'; script-src 'self'; connect-src https://{self._host}; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
         )
-        more = {"Content-Language": language, "Vary": "Accept-Language, User-Agent", "Content-Security-Policy": policy}
-        return _response(f"<!doctype html>{page}".encode(), "text/html; charset=utf-8", more)
+        return html(page.encode(), language, Vary="Accept-Language, User-Agent", Content_Security_Policy=policy)
 
     def _test_part(self, texts: Mapping[str, str], *, is_here: bool) -> Markup:
         """The test; at the proxy's own address, a link to it, which leads there once the proxy is in use."""
@@ -286,8 +279,8 @@ def _code(url: str, texts: Mapping[str, str]) -> list[Markup]:
 def _pac(flow: http.HTTPFlow) -> http.Response:
     place = proxy_address(flow.client_conn)
     if place is None:
-        return _plain(HTTPStatus.NOT_FOUND, "no proxy setting is needed here")
-    return _response(place.pac().encode(), "application/x-ns-proxy-autoconfig")
+        return words(HTTPStatus.NOT_FOUND, "no proxy setting is needed here")
+    return answer(place.pac().encode(), "application/x-ns-proxy-autoconfig")
 
 
 def _authority() -> x509.Certificate:
@@ -298,15 +291,15 @@ def _authority() -> x509.Certificate:
 
 def _certificate(flow: http.HTTPFlow) -> http.Response:
     authority, name = _authority(), flow.request.path.partition("?")[0].removeprefix("/")
-    saved = {"Content-Disposition": f"attachment; filename=hushlist-{name}"}
+    saved = f"attachment; filename=hushlist-{name}"
     match name:
         case "ca.p12":
             packed = serialize_key_and_certificates(b"hushlist", None, None, [authority], NoEncryption())
-            return _response(packed, "application/x-pkcs12", saved)
+            return answer(packed, "application/x-pkcs12", Content_Disposition=saved)
         case "ca.mobileconfig":
-            return _response(_profile(authority), "application/x-apple-aspen-config")
+            return answer(_profile(authority), "application/x-apple-aspen-config")
     encoding = Encoding.PEM if name == "ca.pem" else Encoding.DER
-    return _response(authority.public_bytes(encoding), "application/x-x509-ca-cert", saved)
+    return answer(authority.public_bytes(encoding), "application/x-x509-ca-cert", Content_Disposition=saved)
 
 
 def _profile(authority: x509.Certificate) -> bytes:
@@ -328,14 +321,3 @@ def _profile(authority: x509.Certificate) -> bytes:
         "PayloadContent": [root],
     }
     return plistlib.dumps(profile)
-
-
-def _response(
-    octets: bytes, kind: str, more: Mapping[str, str] | None = None, status: int = HTTPStatus.OK
-) -> http.Response:
-    policy = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
-    return http.Response.make(status, octets, {"Content-Type": kind, **_HEADERS, **policy, **(more or {})})
-
-
-def _plain(status: int, words: str, more: Mapping[str, str] | None = None) -> http.Response:
-    return _response(f"{words}\n".encode(), "text/plain; charset=utf-8", more, status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated
 
 from hushlist.core.decide.decision import Decision, decide_unread
@@ -29,8 +29,9 @@ class LayerUse:
 class ScheduleStatus:
     name: str
     is_on: bool
-    #: when that changes, in seconds since 1970
+    #: when that changes: in seconds since 1970, and by the clock of the policy
     until: float | None
+    changes: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def what_holds(
         group.settings.mode,
         None if default is None else _action_at(default, now),
         [LayerUse(use.name, use.during is None or use.during.is_on(now)) for use in group.layers],
-        [_status_of(one, now) for one in group.schedules.values()],
+        [_status_of(one, now, engine.policy.zone) for one in group.schedules.values()],
         [CategoryAction(name, _action_at(timed, now)) for name, timed in sorted(group.settings.categories.items())],
         [use.as_dict() for use in runtime.quota_uses(asker)],
         [one for one in parts.call(grants).grants if one.client in names],
@@ -93,9 +94,12 @@ def _action_at(timed: ScheduledAction, now: datetime) -> str | None:
     return next((action.value for action in actions if action is not None), None)
 
 
-def _status_of(schedule: Schedule, now: datetime) -> ScheduleStatus:
+def _status_of(schedule: Schedule, now: datetime, zone: tzinfo) -> ScheduleStatus:
     change = schedule.next_change(now)
-    return ScheduleStatus(schedule.name, schedule.is_on(now), None if change is None else change.timestamp())
+    if change is None:
+        return ScheduleStatus(schedule.name, schedule.is_on(now), None, None)
+    told = change.astimezone(zone).isoformat(timespec="seconds")
+    return ScheduleStatus(schedule.name, schedule.is_on(now), change.timestamp(), told)
 
 
 ACTIONS = (Action("GET", "/client", Role.VIEW, what_holds),)

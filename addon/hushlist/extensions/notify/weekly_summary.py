@@ -12,7 +12,7 @@ from hushlist.extensions.dashboard.history_page import WHY_NONE, History, histor
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
-from hushlist.proxy.page.elements import element
+from hushlist.proxy.page.elements import document, element
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -63,11 +63,9 @@ def summary_of(found: History, monday: date, language: str) -> Notice:
         lines += ["", f"{heading}:", *([f"{printable(value)}: {count}" for value, count in rows] or [texts["nothing"]])]
         table = _table((texts["name"], texts["stopped"]), rows, texts) if rows else element("p", texts["nothing"])
         parts += [element("h2", heading, style="font-size:16px"), table]
-    head = element("head", Markup('<meta charset="utf-8">'), element("title", title))
-    body = element("body", *parts, style="font-family:sans-serif")
-    page = element("html", head, body, lang=language, dir=texts["dir"])
+    page = document(title, element("body", *parts, style="font-family:sans-serif"), language, texts["dir"])
     details: dict[str, object] = {"week": {"days": [list(bar) for bar in found.times], "stopped": found.stopped}}
-    return Notice(title, "\n".join(lines), details, html=f"<!doctype html>{page}")
+    return Notice(title, "\n".join(lines), details, html=page)
 
 
 def _bar(number: int, part: int, found: History) -> Markup:

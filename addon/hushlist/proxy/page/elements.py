@@ -1,4 +1,4 @@
-"""Elements of a page, whose content and values cannot become markup."""
+"""Pages and their elements, whose content and values cannot become markup."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def element(name: str, /, *content: str, **attributes: str | bool) -> Markup:
             written += f" {attribute}" if value is True else f' {attribute}="{escape(value)}"'
     rest = "" if name in _VOID else f"{''.join(map(escape, content))}</{name}>"
     return Markup(f"<{name}{written}>{rest}")  # noqa: S704 - whatever is data has been escaped
+
+
+_METAS = Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
+
+
+def document(title: str, body: Markup, lang: str, dir: str, *head: Markup) -> str:  # noqa: A002 - the attribute
+    """A page with some more elements in its head."""
+    whole = element("html", element("head", _METAS, element("title", title), *head), body, lang=lang, dir=dir)
+    return f"<!doctype html>{whole}"

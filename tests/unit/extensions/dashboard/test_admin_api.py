@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Any
@@ -1282,7 +1283,7 @@ def test_what_is_refused_leaves_no_trace_in_the_record_and_pushes_nothing_out_of
 
 def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
     use(
-        "schedules: {night: {times: 22:00-06:00}}\n"
+        "timezone: Asia/Tokyo\nschedules: {night: {times: 22:00-06:00}}\n"
         "groups: [{name: kids, clients: [10.0.1.0/24], default: {action: block, during: night}, "
         "categories: {'hrn://c.example/ads': {action: pass, during: night, otherwise: warn}}, "
         "quotas: {'hrn://c.example/ads': {minutes: 30, per: day}}}]"
@@ -1292,7 +1293,8 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
     assert (told["group"], told["mode"]) == ("kids", "block")
     (night,) = told["schedules"]
     assert night["name"] == "night"
-    assert night["until"] is not None
+    changes = datetime.fromisoformat(night["changes"])  # by the clock of the policy
+    assert (changes.timestamp(), f"{changes:%H:%M%z}" in ("22:00+0900", "06:00+0900")) == (night["until"], True)
     assert told["categories"] == [{"category": "hrn://c.example/ads", "action": "pass" if night["is_on"] else "warn"}]
     assert told["decision"]["action"] in ("warn", "pass", "block")
     assert [(one["left"], one["per"]) for one in told["quotas"]] == [(30, "day")]

@@ -239,8 +239,10 @@ def test_it_can_only_be_read(hushlist: Hushlist, use: Callable[..., None], metho
 @pytest.mark.parametrize("path", ["/nothing", "/live.js/", "/metrics/x"])
 def test_there_is_no_other_page(hushlist: Hushlist, use: Callable[..., None], path: str) -> None:
     use()
-    answer = get(hushlist, path)
-    assert (answer.status_code, answer.text) == (404, "there is no such page\n")
+    answer = get(hushlist, path, Accept_Language="de")
+    assert (answer.status_code, answer.headers["content-language"]) == (404, "de")
+    for part in ('<html lang="de" dir="ltr">', 'href="/live.css"', "Diese Seite gibt es nicht", 'href="/"'):
+        assert part in (answer.text or "")
 
 
 def test_a_recording_and_what_is_answered_already_are_left_alone(hushlist: Hushlist, use: Callable[..., None]) -> None:

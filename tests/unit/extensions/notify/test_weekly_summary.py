@@ -129,6 +129,7 @@ PAGE = """\
 html lang=en dir=$dir
   head
     meta charset=utf-8
+    meta name=viewport content=width=device-width, initial-scale=1
     title | Hushlist: the week to 28 December 2026
   body style=font-family:sans-serif
     h1 style=font-size:20px | Hushlist: the week to 28 December 2026

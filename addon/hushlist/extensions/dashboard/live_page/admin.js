@@ -342,7 +342,7 @@ async function submitHolds(event) {
   const found = await ask(`/client?${query}`);
   if (!found) return;
   const {decision} = found;
-  const changes = (one) => [pair(one.name, t(one.is_on ? "on" : "off")), one.until && pair(t("until_when"), moment(one.until))].filter(Boolean).join(" · ");
+  const changes = (one) => [pair(one.name, t(one.is_on ? "on" : "off")), one.changes && pair(t("until_when"), until(one.changes))].filter(Boolean).join(" · ");
   const action = (name, none) => (name ? t(`action_${name}`) : t(none));
   const list = make("dl", {class: "facts"});
   facts(list, [

@@ -153,7 +153,7 @@ function row(decision, isFresh) {
     make("td", {role: "cell"}, time),
     make("td", {role: "cell"}, ...(decision.who ? [decision.who] : []), ...(decision.group && decision.group !== "default" ? [make("small", {}, decision.group)] : [])),
     make("td", {role: "cell"}, chip(decision.shown), ...(decision.grant ? [make("small", {}, t("unblocked"))] : []), " ",
-      ...oneClick({...decision, scope: "host", isStopped: ["block", "warn"].includes(decision.action)}, decision.url)),
+      ...oneClick({...decision, scope: "host", isStopped: ["block", "warn"].includes(decision.action)}, decision.url).flatMap((one) => [one, " "])),
     make("td", {role: "cell"}, url, ...(decision.original ? [make("small", {}, `${t("original")}: `, bdi(decision.original))] : []), ...(why ? [make("small", {dir: "auto"}, why)] : [])),
     make("td", {role: "cell"}, ...(decision.expression ? [bdi(decision.expression), make("small", {}, bdi(decision.rule))] : [])),
     make("td", {role: "cell"}, bdi(decision.label)),
@@ -171,7 +171,7 @@ function choose(detail, isDone = false) {
 function oneClick(detail, name) {
   const button = (text, own, onclick) => make("button", {type: "button", class: `small act ${own}`, "aria-label": `${text}: ${name}`, title: text === t("act") ? null : `${text}: ${span(30, "minute")}`, onclick}, text);
   const [text, own] = detail.isStopped ? [t("allow"), "of-approve"] : [t("block"), "of-manage"];
-  return [...(detail.scope ? [button(text, own, () => choose(detail, true)), " "] : []), button(t("act"), "of-approve", () => choose(detail))];
+  return [...(detail.scope ? [button(text, own, () => choose(detail, true))] : []), button(t("act"), "of-approve", () => choose(detail))];
 }
 
 /** A button that shows the decisions with some words. */
@@ -266,12 +266,12 @@ function counter(id, title, columns) {
     if (kind === "list") return make("td", {}, bdi(one[key]), " ", showing(one[key]));
     if (kind === "rule") {
       const act = /^[a-z0-9.-]+\//.test(one[key]) ? oneClick({url: one[key]}, one[key]) : []; // not of hashes and filters
-      return make("td", {}, bdi(one[key]), make("small", {}, bdi(one.rule)), showing(one.rule), " ", ...act);
+      return make("td", {}, bdi(one[key]), make("small", {}, bdi(one.rule)), make("span", {class: "actions"}, showing(one.rule), ...act));
     }
     const scope = {host: "host", category: "category"}[key];
     const name = one[key] ?? one.user;
     const act = kind === "chosen" && name ? oneClick({...one, scope, isOfAll: key !== "client", isStopped: key === "host" || ["block", "warn"].includes(one.action)}, name) : [];
-    return make("td", {}, kind === "action" ? chip(one[key]) : bdi(one[key]), ...(act.length ? [" ", ...act] : []));
+    return make("td", {}, kind === "action" ? chip(one[key]) : bdi(one[key]), ...(act.length ? [make("span", {class: "actions"}, ...act)] : []));
   };
   const draw = () => {
     const sorted = [...rows].sort(compare(sort.key, sort.direction));
@@ -480,9 +480,11 @@ function showRequests({requests}) {
   if (text === requestsText) return;
   requestsText = text;
   byId("requests").hidden = !requests.length;
-  refill(byId("waiting"), table(t("waiting"), ["request", "asked", "who", "address", "reason", "answer"].map((key) => t(key)), requests.map((one) => make("tr", {}, ...cells(
-    String(one.id) + (one.times > 1 ? ` (×${whole.format(one.times)})` : ""), moment(one.asked),
-    one.user ?? one.client, code(one.url), make("span", {dir: "auto"}, one.reason), make("span", {class: "actions"}, ...answers(one)))))));
+  const isAnswering = requests.some((one) => answers(one).length);
+  const heads = ["request", "asked", "who", "address", "reason", ...(isAnswering ? ["answer"] : [])];
+  refill(byId("waiting"), table(t("waiting"), heads.map((key) => t(key)), requests.map((one) => make("tr", {}, ...cells(
+    String(one.id) + (one.times > 1 ? ` (×${whole.format(one.times)})` : ""), moment(one.asked), one.user ?? one.client, code(one.url),
+    make("span", {dir: "auto"}, one.reason), ...(isAnswering ? [make("span", {class: "actions"}, ...answers(one))] : []))))));
 }
 
 // -- asking -------------------------------------------------------------------------------------------------------------
