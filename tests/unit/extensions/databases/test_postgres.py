@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Event
 from typing import cast
 
 import pytest
@@ -32,7 +32,7 @@ from hushlist.extensions.fleet.proxy_records import FLEET, ProxyRecord, ProxyRec
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock.access_requests import AccessRequest
-from hushlist.extensions.unblock.credentials import CodeError, CodeFault
+from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from postgres import GROUP, PASSWORD, Server
@@ -308,25 +308,6 @@ def fail(connection: SqlConnection) -> None:
 
 
 @GROUP
-def test_a_code_that_is_entered_at_two_proxies_at_the_same_instant_is_taken_once(database: PostgresAddress) -> None:
-    with Overrides(database, time.time) as one, Overrides(database, time.time) as two:
-        for number in range(20):
-            code, gate = one.make_code("host", 60), Barrier(2)
-
-            def redeem(overrides: Overrides, code: str = code, gate: Barrier = gate, number: int = number) -> object:
-                gate.wait(60)
-                try:
-                    return overrides.redeem(code, f"192.0.2.{number}", {"host": "h.example"}).scope
-                except CodeError as error:
-                    return error.fault
-
-            with ThreadPoolExecutor(2) as threads:
-                results = [*threads.map(redeem, (one, two))]
-            assert sorted(results, key=str) == sorted(["host", CodeFault.USED], key=str)
-        assert len(one.active(0.0)) == 20
-
-
-@GROUP
 def test_a_change_is_known_elsewhere_within_a_second(database: PostgresAddress) -> None:
     """Of many, the median: one may be late on a machine that is busy with others."""
     with Overrides(database, time.time) as one, Overrides(database, time.time) as other:
@@ -510,27 +491,6 @@ def test_tables_have_the_columns_of_sqlite_s(
         schema = "hushlist_admin" if kind is ADMINISTRATION and table in ("tries", "locks") else "hushlist"
         found = [row[0] for row in postgres.execute(query.format(schema, table), name=name)]
         assert [column for column in found if column != "rowid"] == columns
-
-
-@GROUP
-def test_a_user_that_owns_no_table_will_do(postgres: Server, database: PostgresAddress) -> None:
-    """With what the reference says that it needs."""
-    from documentation import blocks
-    from hushlist.extensions.journal.log_database import LogFilters, newest_records
-    from unit.extensions.journal.test_log_sender import records, send
-
-    name = database.url.rpartition("/")[2]
-    (grants,) = blocks("rules/fleet.md", "sql")
-    postgres.execute("DROP ROLE IF EXISTS proxies", "CREATE ROLE proxies LOGIN PASSWORD 'x'")
-    postgres.execute(*grants.strip().split(";")[:-1], name=name)
-    address = parse_postgres_address(f"postgresql://proxies:x@127.0.0.1:{postgres.port}/{name}")
-    with Overrides(address, time.time) as overrides:
-        code = overrides.make_code("host", 60)
-        assert overrides.redeem(code, PUPIL, {"host": "h.example"})
-    send(address, postgres.folder / "own", records(3))
-    assert len(newest_records(address, LogFilters(), 10)) == 3
-    postgres.execute("DROP OWNED BY proxies", name=name)
-    postgres.execute("DROP ROLE proxies")
 
 
 # -- a user of the proxies' own ----------------------------------------------------------------------------------------

@@ -189,11 +189,6 @@ def test_a_damaged_key_is_no_key(tmp_path: Path) -> None:
         keep_key(tmp_path)
 
 
-def test_a_long_text_is_cut() -> None:
-    fields = record("http://ads.example/" + "x" * 60_000).fields(KEPT)
-    assert len(str(fields["url"])) == MOST_SHOWN + 3
-
-
 PASSES, TAGS, BLOCKS = "http://pass.example/", "http://tagged.example/", "http://ads.example/"
 
 
@@ -240,10 +235,6 @@ def test_a_clock_that_was_far_ahead_spoils_no_later_reference() -> None:
     assert [references.make(moment)[:6] for moment in (EVE, EVE + 1)] == [
         References().make(moment)[:6] for moment in (EVE, EVE + 1)
     ]
-
-
-def test_references_of_processes_are_different() -> None:
-    assert References().make(EVE) != References().make(EVE)
 
 
 @given(st.integers(0, (1 << 50) - 1))

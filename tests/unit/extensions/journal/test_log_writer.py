@@ -184,18 +184,6 @@ def test_a_folder_that_is_gone_is_made_again(folder: Path, journal: LogWriter, w
     assert references_of(folder) == rows_of(folder) == [record(number=1).reference]
 
 
-def test_a_read_only_folder_is_waited_out(folder: Path, journal: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, flags: int, mode: int) -> int:
-        raise PermissionError(errno.EROFS, "Read-only file system", str(path))
-
-    with monkeypatch.context() as patch:  # not by permissions, which root does not have to mind
-        patch.setattr(os, "open", refuse)
-        journal.write(record())
-        assert not journal.flush(0.1)
-    assert journal.flush(30)
-    assert references_of(folder) == [record().reference]
-
-
 @pytest.mark.slow
 def test_a_locked_database_keeps_nobody_waiting(
     folder: Path, journal: LogWriter, caplog: pytest.LogCaptureFixture

@@ -1,6 +1,5 @@
 """Requests for access: merged, bounded, answered once, and seen by every process that shares the store."""
 
-import re
 import sqlite3
 import time
 from contextlib import closing
@@ -252,9 +251,3 @@ def test_asking_what_became_of_it_neither_waits_nor_raises(overrides: Overrides,
     path.with_name("first").touch()  # else the new file might be the same by its number
     path.write_bytes(b"no database" * 1000)
     assert overrides.asked(PUPIL, "games.example") is None
-
-
-def test_a_name_that_is_too_long_is_replaced_by_its_hash(overrides: Overrides) -> None:
-    filed = overrides.ask(wanted(client=f"user:{'x' * 1000}"))
-    assert re.fullmatch("sha256:[0-9a-f]{64}", filed.client)
-    assert overrides.asked(f"user:{'x' * 1000}", "games.example") == filed

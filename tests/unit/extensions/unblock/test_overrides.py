@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sqlite3
 import stat
 import sys
@@ -19,16 +18,14 @@ from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.patterns import canonical_target
-from hushlist.core.match.public_suffixes import public_suffixes
 from hushlist.extensions.databases import store
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.unblock import overrides as module
 from hushlist.extensions.unblock.credentials import CodeError, CodeFault
-from hushlist.extensions.unblock.grant_events import MOST_EVENTS, MOST_EVENTS_OF_CLIENT
 from hushlist.extensions.unblock.grants import LONGEST_TARGET, WARNING, Grant, GrantTable
-from hushlist.extensions.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MOST_GRANTS_OF_CLIENT, Overrides
-from hushlist.extensions.unblock.wrong_tries import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError, locks
+from hushlist.extensions.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, Overrides
+from hushlist.extensions.unblock.wrong_tries import DAY, FIRST_LOCK, HOUR, MINUTE, LockedError, locks
 from postgres import IN_FILE
 from support.clock import Clock
 from unit.hostile import seconds
@@ -193,47 +190,6 @@ def test_a_client_with_a_long_or_odd_name_has_what_it_was_granted(overrides: Ove
         assert covering(overrides, clock.now, name) == made
 
 
-_HOSTS = ["a.example", "b.a.example", "c.b.a.example", "example", "192.0.2.1", "1.192.0.2.1", "[::1]"]
-_URLS = [f"http://{host}/{path}" for host in _HOSTS[:3] for path in ("", "x", "x?q")]
-_CATEGORIES = ["hrn://a.example", "hrn://a.example/b", "hrn://a.example/b/c", "hrn://a.example/bc", "hrn://b.example/b"]
-_CLIENTS = [PUPIL, OTHER, "user:jo"]
-
-
-def grants() -> st.SearchStrategy[list[Grant]]:
-    targets = (
-        st.tuples(st.just("host"), st.sampled_from(_HOSTS))
-        | st.tuples(st.just("url"), st.sampled_from(_URLS))
-        | st.tuples(st.just("category"), st.sampled_from(_CATEGORIES))
-    )
-    clients = st.none() | st.sampled_from(_CLIENTS)
-    made = st.lists(st.tuples(targets, clients, st.integers(0, 5), st.sampled_from(["code", "warning"])), max_size=12)
-    return made.map(
-        lambda rows: [
-            Grant(number, *target, client, float(until), how, "", 0.0)
-            for number, (target, client, until, how) in enumerate(rows)
-        ]
-    )
-
-
-def covers(made: Grant, names: list[str], host: str, url: str, category: str, now: float, is_warning: bool) -> bool:
-    """The same said naively."""
-    fits = {
-        "host": made.target == host
-        or (made.target[-1] not in "]1" and "." in made.target and host.endswith("." + made.target)),
-        "url": made.target == url,
-        "category": category == made.target or category.startswith(made.target + "/"),
-    }
-    counts = made.how != "warning" or is_warning
-    return fits[made.scope] and (made.client is None or made.client in names) and made.until > now and counts
-
-
-def test_a_click_on_a_warning_never_lifts_a_block(overrides: Overrides, clock: Clock) -> None:
-    click = grant(overrides, "www.games.example", 3600, client=PUPIL, how="warning")
-    asked = ([PUPIL], b"www.games.example", b"http://www.games.example/", [], clock.now)
-    assert overrides.covering(*asked) is None
-    assert overrides.covering(*asked, is_warning=True) == click
-
-
 @pytest.mark.parametrize("first", ["warning", "passphrase"])
 def test_a_click_on_a_warning_neither_hides_nor_ends_an_unblock_that_is_shorter(
     overrides: Overrides, clock: Clock, first: str
@@ -244,34 +200,6 @@ def test_a_click_on_a_warning_neither_hides_nor_ends_an_unblock_that_is_shorter(
     asked = ([PUPIL], b"www.games.example", b"http://www.games.example/", [], clock.now)
     assert overrides.covering(*asked) == made["passphrase"]
     assert overrides.covering(*asked, is_warning=True) == made["warning"]
-
-
-@given(
-    grants(),
-    st.lists(st.sampled_from(_CLIENTS), max_size=2),
-    st.sampled_from(_HOSTS),
-    st.sampled_from(_URLS),
-    st.sampled_from(_CATEGORIES),
-    st.integers(0, 5),
-    st.booleans(),
-)
-def test_covering_is_what_a_loop_over_all_grants_finds(
-    made: list[Grant], names: list[str], host: str, url: str, category: str, now: int, is_warning: bool
-) -> None:
-    fitting = [found for found in made if covers(found, names, host, url, category, now, is_warning)]
-    expected = max(fitting, key=lambda found: (found.until, -found.id), default=None)
-    found = GrantTable(made).find(names, host.encode(), url.encode(), [category], now, is_warning=is_warning)
-    assert found == expected
-
-
-_SUFFIXES = sorted({*public_suffixes().suffixes, *public_suffixes().wildcards})
-
-
-@given(st.sampled_from(_SUFFIXES), st.sampled_from([b"", b"a.", b"www.a."]), st.booleans())
-def test_no_grant_at_a_public_suffix_covers_a_host_below_it(expression: bytes, below: bytes, is_wild: bool) -> None:
-    suffix = (b"wild." if is_wild and expression in public_suffixes().wildcards else b"") + expression[:-1]
-    made = Grant(1, "host", suffix.decode(), None, 9.0, "code", "", 0.0)
-    assert GrantTable([made]).find([PUPIL], below + suffix, b"", [], 1.0) == (None if below else made)
 
 
 @pytest.mark.parametrize("suffix", ["co.uk", "pages.dev", "vercel.app", "netlify.app"])
@@ -401,16 +329,6 @@ def test_a_longer_grant_of_the_same_takes_the_shorter_one_s_place_and_its_number
     assert grant(overrides).id > two.id > one.id
 
 
-def test_grants_and_locks_survive_a_restart(place: Path | PostgresAddress, clock: Clock) -> None:
-    with Overrides(place, clock) as before:
-        made = grant(before)
-        for _ in range(5):
-            guess(before)
-    with Overrides(place, clock) as after:
-        assert covering(after, clock.now) == made
-        assert locked_until(after, PUPIL, clock.now) == clock.now + FIRST_LOCK
-
-
 def test_another_process_s_changes_are_seen_within_a_quarter_of_a_second(
     overrides: Overrides, other: Overrides, clock: Clock
 ) -> None:
@@ -525,24 +443,6 @@ def test_a_place_where_no_file_can_be_is_named_with_the_reason(tmp_path: Path, c
             Overrides(tmp_path / name, clock)
 
 
-def spoil_pages(path: Path) -> None:
-    """Keep the header, and write over everything behind it."""
-    _execute(path, "PRAGMA wal_checkpoint(TRUNCATE)")
-    with path.open("r+b") as file:
-        file.seek(100)
-        file.write(b"\xa5" * (path.stat().st_size - 100))
-
-
-@IN_FILE
-def test_a_database_with_broken_pages_is_named(path: Path, clock: Clock) -> None:
-    with Overrides(path, clock) as before:
-        grant(before)
-    spoil_pages(path)
-    with pytest.raises(StoreError) as raised:
-        Overrides(path, clock)
-    assert raised.value.path == path
-
-
 @IN_FILE
 def test_a_file_that_is_replaced_by_a_broken_one_covers_nothing_and_says_so(
     overrides: Overrides, path: Path, clock: Clock
@@ -584,18 +484,6 @@ def test_rows_that_no_hushlist_writes_fail_no_decision_and_are_told(
     assert (covering(overrides, clock.now + 1) is None) == (table == "grants")
     assert overrides.blocks_at(clock.now + 1).blocks == (block,)
     assert str(overrides.fault).startswith(f"{path}: ")
-
-
-@IN_FILE
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_file_that_may_only_be_read_still_covers(path: Path, clock: Clock) -> None:
-    with Overrides(path, clock) as before:
-        made = grant(before)
-        path.chmod(0o400)
-        with Overrides(path, clock) as after:
-            assert covering(after, clock.now) == made
-            with pytest.raises(StoreError, match="readonly"):
-                grant(after)
 
 
 @IN_FILE
@@ -801,14 +689,6 @@ def test_five_wrong_tries_lock_a_client_and_each_lock_is_twice_as_long(overrides
     assert overrides.redeem(right, PUPIL, WANTED)
 
 
-def test_the_bounds_are_those_of_the_reference() -> None:
-    assert (FIRST_LOCK, HOUR, DAY, MOST_TRIES_OF_ALL) == (15 * MINUTE, 60 * MINUTE, 24 * HOUR, 100)
-    assert (MINUTE, FRESHNESS, LONGEST_UNBLOCK) == (60.0, 0.25, 366 * DAY)
-    assert (MOST_GRANTS_OF_CLIENT, module.MOST_GRANTS, module.MOST_BLOCKS) == (100, 2000, 1000)
-    assert (module.MOST_NONCES_OF_CLIENT, module.MOST_NONCES, LONGEST_TARGET) == (1000, 100_000, 8192)
-    assert (MOST_EVENTS_OF_CLIENT, MOST_EVENTS, module.CODE_VALID) == (1000, 10_000, DAY)
-
-
 def test_tries_that_are_long_ago_do_not_count(overrides: Overrides, clock: Clock) -> None:
     for _ in range(20):
         guess(overrides)
@@ -907,14 +787,6 @@ def test_tries_at_once_are_not_looked_at_beyond_the_limit(overrides: Overrides) 
     assert sorted(results) == ["False"] * 5 + ["locked"] * 15
     assert len(looked) == 5
     assert [event.what for event in overrides.history(100)].count("locked") == 1
-
-
-def test_a_try_that_locks_and_is_right_unlocks(overrides: Overrides, clock: Clock) -> None:
-    for _ in range(4):
-        guess(overrides)
-    assert overrides.attempt(PUPIL, "passphrase", lambda: True, WANTED)
-    assert locked_until(overrides, PUPIL, clock.now) is None
-    assert "locked" not in [event.what for event in overrides.history(100)]
 
 
 def test_a_verification_that_fails_counts_as_wrong(overrides: Overrides, clock: Clock) -> None:
