@@ -20,21 +20,8 @@ from unit.rows import each_row
 
 KEYS = ", ".join(POLICY_KEYS)
 LAYER_KEYS = "name, during, checks, lists"
-LIST_KEYS = ", ".join(
-    [
-        *(
-            "file",
-            "catalogue",
-            "safe-browsing",
-            "url",
-            *SUBSCRIPTION_KEYS,
-            "format",
-            "prefix-length",
-            "fragments",
-            "seal",
-        ),
-        *("fragments", "seal", "gate", *DEFAULTS_KEYS),
-    ]
+LIST_KEYS = "file, catalogue, safe-browsing, url, {}, format, prefix-length, fragments, seal, gate, {}".format(
+    *(", ".join(keys) for keys in (SUBSCRIPTION_KEYS, DEFAULTS_KEYS))
 )
 NAMES = ", ".join(FORMATS)
 KEY = SealKey(bytes(range(32)))
