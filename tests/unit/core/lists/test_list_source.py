@@ -244,3 +244,15 @@ def test_what_is_skipped_is_a_warning_each_and_counts_as_refused() -> None:
         *("f:25: x: skipped: why", "f:30: y: skipped: why", "f:31: z: left out: why not")
     ]
     assert len(report.warnings) == 27
+
+
+def test_the_longest_line_is_read() -> None:
+    assert read(b"a" * LONGEST_LINE) == ([(1, "a" * LONGEST_LINE)], [])
+
+
+@each_row("length", [LONGEST_LINE // 2 - 1, LONGEST_LINE // 2, LONGEST_LINE - 1, LONGEST_LINE])
+def test_long_lines_are_read_wherever_they_stand(length: int) -> None:
+    texts = ["x" * length, "a", "y" * length, "", "z" * (length - 1) + "\r", "b"]
+    octets = "\n".join(texts).encode()
+    assert read(octets) == (list(enumerate((text.removesuffix("\r") for text in texts), 1)), [])
+    assert [number for number, _ in read(b"\xff\n" + octets)[0]] == [2, 3, 4, 5, 6, 7]

@@ -195,3 +195,10 @@ def test_one_look_tells_whether_there_are_rules_below_a_host(given: Given) -> No
         assert index.on_host(parts.host or b"").has_rules_below is has_rules_below
     layers = {rule.terms.layer for rule in given.rules if isinstance(rule.pattern, HashedUri | ExpressionHash)}
     assert set(index.directory.opaque) == layers
+
+
+def test_lists_are_known_by_their_titles() -> None:
+    named = Terms(Action.BLOCK, "list", "named.yaml", title="Games")
+    rules = [Rule(Expression(b"a.example/"), named, 1), Rule(Expression(b"b.example/"), TERMS, 1)]
+    assert index_of(rules).titles() == {"named.yaml": "Games"}
+    assert index_of([]).titles() == {}

@@ -320,3 +320,8 @@ def test_what_is_not_there_any_more_is_an_error_and_no_rule_that_is_not_found(op
         opened.verify()
     with pytest.raises(IndexFileError):
         opened._read(128, 8)
+
+
+def test_a_file_with_no_directory_at_all_is_refused() -> None:
+    header = HEADER.pack(MAGIC, VERSION, 1, SECTIONS_AT, 0, zlib.crc32(b""))
+    assert "directory cannot be read" in refused(header + CRC.pack(zlib.crc32(header)))

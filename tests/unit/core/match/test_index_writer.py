@@ -254,3 +254,11 @@ def test_a_section_can_be_added_to_a_whole_file(octets: bytes) -> None:
     assert (index.section("report"), index.section("more")) == (octets, b"more")
     assert index.find(canonical("a/x")) == before.find(canonical("a/x"))
     assert len(octets_of(index)) > len(octets_of(before))
+
+
+def test_hashes_that_begin_alike_are_no_duplicates() -> None:
+    hashes = [ExpressionHash(full_hash(b"a/")[:4] + rest) for rest in (b"1", b"2", b"2", b"")]
+    index = index_of([Rule(pattern, TERMS, line) for line, pattern in enumerate(hashes, 1)])
+    assert sorted((key, line) for _, line, key in index.places()) == sorted(
+        (hashes[line - 1].value, line) for line in (1, 2, 4)
+    )
