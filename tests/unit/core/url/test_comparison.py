@@ -131,13 +131,6 @@ def test_each_side_tells_what_each_step_changed() -> None:
     assert comparison.a.normal == comparison.b.normal == b"http://xn--9ca.example/~"
 
 
-def test_what_is_different_is_explained_by_the_highest_rung() -> None:
-    comparison = compare("http://h", "http://i:80/")
-    assert comparison.rung is None
-    assert [change.step for change in comparison.a.changes] == ["complete_path"]
-    assert [change.step for change in comparison.b.changes] == ["remove_port"]
-
-
 def test_relative_references_are_resolved_before() -> None:
     """RFC 3986, 6.1: "the references should be converted to their respective target URIs before comparison"."""
     comparison = compare("../g", "http://a/b/g", base="http://a/b/c/d;p?q")

@@ -8,10 +8,8 @@ from hushlist.core.url.parts import (
     Parts,
     as_typed,
     rooted,
-    split_authority,
     split_generic,
     split_web,
-    split_web_authority,
     to_bytes,
 )
 from unit.hostile import octets, urls
@@ -84,69 +82,10 @@ def test_web_split_presumes_a_host(url: bytes, host: bytes, rest: tuple[bytes | 
     assert parts.fragment is None
 
 
-@each_row(
-    "url",
-    [
-        *(b"", b"/", b"/blah", b"?q", b":", b":80", b"http://", b"http:///x", b"http://:80/", b"http://me@/", b"//"),
-        *(b"http:", b"https:/", b"http:\\\\", b"http:\\\\\\h", b"http:/\\/h", b"http://\\h", b"http:?h"),
-        *(b"mailto:me@h.example", b"javascript:alert(1)", b"data:,x", b"about:blank", b"h:80x", b"\\h"),
-    ],
-)
-def test_what_names_no_host_is_refused(url: bytes) -> None:
-    with pytest.raises(UrlError, match="it names no host") as caught:
-        split_web(url)
-    assert caught.value.value == url
-
-
 @pytest.mark.parametrize("url", [b"wss:/h/", b"WS:/h", b"ftp:/"])
 def test_one_slash_behind_a_scheme_does_not_make_the_scheme_a_host(url: bytes) -> None:
     with pytest.raises(UrlError, match="expected '//' behind the scheme"):
         split_web(url)
-
-
-@given(octets() | urls())
-def test_web_split_raises_nothing_else_and_gives_a_rooted_path(url: bytes) -> None:
-    try:
-        parts = split_web(url)
-    except UrlError:
-        return
-    assert parts.host
-    assert parts.path.startswith(b"/")
-
-
-@each_row(
-    ("authority", "expected"),
-    [
-        (b"h", (None, b"h", None)),
-        (b"h:", (None, b"h", b"")),
-        (b"u@h:1", (b"u", b"h", b"1")),
-        (b"u:p@[::1]:1", (b"u:p", b"[::1]", b"1")),
-        (b"::1", (None, b"", b":1")),
-        (b"[::1", (None, b"[", b":1")),
-        (b"", (None, b"", None)),
-    ],
-)
-def test_an_authority_is_user_host_and_port(authority: bytes, expected: object) -> None:
-    assert split_authority(authority) == expected
-
-
-@each_row(
-    ("authority", "expected"),
-    [
-        (b"::1", (None, b"[::1]", None)),
-        (b"fe80::1%eth0", (None, b"[fe80::1%eth0]", None)),
-        (b"[::1]:80", (None, b"[::1]", b"80")),
-        (b"u@h:1", (b"u", b"h", b"1")),
-        (b"a:b:c", (None, b"a", b"b:c")),
-    ],
-)
-def test_on_the_web_an_address_without_brackets_gets_them(authority: bytes, expected: object) -> None:
-    assert split_web_authority(authority) == expected
-
-
-@pytest.mark.parametrize("authority", [b"[::1]blocked.example", b"[x]blocked.example:80", b"[::1].blocked.example"])
-def test_nothing_behind_a_closing_bracket_is_lost(authority: bytes) -> None:
-    assert Parts(None, *split_authority(authority), b"").join() == b"//" + authority
 
 
 @each_row(
