@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hushlist.core.match.expressions import expressions, host_suffixes, suffixes_with_top_level
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
-from hushlist.core.match.index_table import IndexTable
 from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms, WholeUrl
 from hushlist.core.match.rule_match import Match
@@ -82,16 +81,6 @@ def test_sealed_hashes_need_their_key_and_stand_apart_from_others() -> None:
     assert (str(match.rule.pattern), match.rule.line, match.text) == (f"sealed:{value.hex()}", 1, "h.example/")
     assert SEAL.octets not in octets_of(index)
     assert SEAL.octets.hex().encode() not in octets_of(index)
-
-
-def test_a_filter_lets_few_absent_keys_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = index_of(Rule(Expression(b"h%d.example/" % number), TERMS, 1) for number in range(1000))
-    passing: list[bytes] = []
-    monkeypatch.setattr(IndexTable, "mapped", lambda _, digest: passing.append(digest) or [])
-    assert index.clear_rules([b"h%d.example/" % number for number in range(1000)]) == ({}, set())
-    assert len(passing) == 1000
-    assert index.clear_rules([b"no%d.example/" % number for number in range(10_000)]) == ({}, set())
-    assert len(passing) - 1000 < 1000
 
 
 def test_folders_that_were_forgotten_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,27 +49,6 @@ def table_of(rows: Sequence[TableRow], key: int, bits: int) -> tuple[IndexTable,
     return IndexTable(read.octets, read, shape, offsets), read
 
 
-@pytest.mark.parametrize("count", [3, 1000, (1 << 32) - 1])
-def test_nothing_is_read_behind_the_rows_whatever_the_fan_out_says(count: int) -> None:
-    rows = [TableRow(bytes((number,)) * 4, 0, number, 0) for number in (1, 200)]
-    table, read = table_of(rows, 4, 1)
-    behind = len(read.octets) - 4
-    places: list[int] = []
-
-    def noted(offset: int, length: int) -> bytes:
-        places.append(offset + length)
-        return read(offset, length)
-
-    fan = array("I", (0, count, len(rows))).tobytes()
-    octets = read.octets[:4] + fan + read.octets[4 + len(fan) :]
-    tails_at = 4 + len(fan) + 4
-    table = IndexTable(octets, noted, Shape(2, 4, 1), (4, tails_at, tails_at + 8 + 4))
-    assert table.is_consistent
-    assert table.find(rows[0].key) == rows[:1]
-    assert table.find(rows[1].key) == []
-    assert max(places) <= behind
-
-
 def plainly(rows: Sequence[TableRow], digest: bytes) -> list[TableRow]:
     return [row for row in sorted(rows) if digest.startswith(row.key)]
 
@@ -133,15 +112,6 @@ def test_all_rows_of_one_key_are_found_in_the_order_of_their_rules(alike: int) -
     table, _ = table_of([*own, *others], 32, 4)
     assert table.find(key) == sorted(own)
     assert len(table.find(before)) == len(table.find(behind)) == 100
-
-
-@each_row("bits", [0, 8, 16])
-@each_row("key", [4, 32])
-def test_an_empty_table_has_nothing(key: int, bits: int) -> None:
-    table, read = table_of([], key, bits)
-    assert len(table) == 0
-    assert table.find(b"\xff" * 32) == table.find(bytes(32)) == []
-    assert read.lengths == []
 
 
 @each_row(("bits", "key"), [(-1, 32), (MOST_BITS + 1, 32), (1 << 40, 32), (24, 3), (0, 0)])

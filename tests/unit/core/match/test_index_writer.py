@@ -63,17 +63,6 @@ def many_rules(count: int) -> list[Rule]:
 # -- in files as in memory, in pieces as in one ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cuts", [1, 2, 7])
-def test_files_give_the_same_index_as_memory_does(cuts: int, tmp_path: Path) -> None:
-    rules = many_rules(500)
-    lists = [rules[start::cuts] for start in range(cuts)]
-    in_memory, _ = compiled(parts_of(*lists))
-    in_files, _ = compiled(parts_of(*lists, folder=tmp_path), tmp_path)
-    assert in_files == in_memory
-    assert any(tmp_path.iterdir())
-    Index(in_files).verify()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("few", [8, 9, 16, 100])
 @pytest.mark.parametrize("count", [10, 100, 600])
@@ -145,12 +134,6 @@ def test_of_duplicates_the_first_is_kept_and_the_others_are_counted_by_part() ->
 def test_rules_whose_terms_differ_are_no_duplicates(other: Terms) -> None:
     index = index_of([*clear(b"a/"), *clear(b"a/", terms=other)])
     assert [match.rule.terms for match in index.find(canonical("a"))] == [TERMS, other]
-
-
-def test_a_rule_in_the_clear_and_its_full_hash_are_no_duplicates() -> None:
-    index = index_of([Rule(ExpressionHash(full_hash(b"a/")), TERMS, 1), *clear(b"a/")])
-    found = [match.rule.pattern for match in index.find(canonical("a"))]
-    assert found == [ExpressionHash(full_hash(b"a/")), Expression(b"a/")]
 
 
 def test_rules_are_counted_by_layer_without_duplicates() -> None:
@@ -227,12 +210,6 @@ def test_layers_that_both_allow_and_block_are_told(actions: Sequence[Action], mi
     lists = [clear(b"a/", terms=TERMS), *(clear(b"a/", terms=Terms(action, "list", "file")) for action in actions)]
     layers = ("first", *("second" for _ in actions))
     assert Index(compiled(parts_of(*lists, layers=layers))[0]).directory.mixed == mixed
-
-
-def test_rules_with_the_same_pattern_keep_their_order_across_parts() -> None:
-    lists = [[Rule(Expression(b"a/"), Terms(Action.BLOCK, str(n), "file"), 100 - n)] for n in range(20)]
-    found = Index(compiled(parts_of(*lists))[0]).find(canonical("a"))
-    assert [match.rule.terms.list for match in found] == [str(number) for number in range(20)]
 
 
 # -- adding ------------------------------------------------------------------------------------------------------------

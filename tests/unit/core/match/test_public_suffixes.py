@@ -43,15 +43,6 @@ def test_a_wildcard_is_for_one_label_and_not_for_its_exceptions() -> None:
         assert found.section_of(expression) is None
 
 
-def test_the_list_of_the_package_is_whole_and_read_once() -> None:
-    found = public_suffixes()
-    assert found is public_suffixes()
-    assert len(found.suffixes) > 8000
-    assert len(found.wildcards) > 60
-    assert all(name.isascii() and name == name.lower() for name in (*found.suffixes, *found.wildcards))
-    assert {*found.suffixes.values(), *found.wildcards.values()} == {SuffixSection.ICANN, SuffixSection.PRIVATE}
-
-
 @each_row(
     ("host", "domain"),
     [

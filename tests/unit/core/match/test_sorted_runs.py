@@ -6,17 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.match.sorted_runs import FEW_ROWS, key_ranges, load, rows_in_range, sorted_run, store
+from hushlist.core.match.sorted_runs import FEW_ROWS, key_ranges, rows_in_range, sorted_run
 from unit.rows import each_row
-
-
-@pytest.mark.parametrize("stored", [b"", b"octets"])
-def test_what_is_stored_is_loaded(stored: bytes, tmp_path: Path) -> None:
-    for place in (store(stored, None), store(stored, tmp_path)):
-        assert load(place) == stored
-        assert load(place, 2) == stored[2:]
-        assert load(place, 1, 3) == stored[1:3]
-        assert load(place, 3, 3) == b""
 
 
 @pytest.mark.parametrize("in_files", [False, True])
