@@ -136,3 +136,10 @@ def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
 def test_a_top_level_name_is_a_rule(name: str, text: str) -> None:
     rules, warnings = read_rules(FORMATS[name].read, text)
     assert ({rule.partition(":")[2] for rule in rules}, warnings) == ({"zip/"}, [])
+
+
+def test_many_reasons_are_told_apart_only_up_to_a_number() -> None:
+    text = "".join(f"directive-{number}=x\n" for number in range(5000))
+    _, warnings = read_rules(READERS["dnsmasq"], text)
+    assert len(warnings) == 101
+    assert warnings[-1] == "101: directive-100=x: left out: other reasons (the first of 4,900)"
