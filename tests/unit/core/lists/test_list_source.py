@@ -192,13 +192,6 @@ def test_a_web_page_is_no_list_of_any_format(form: str, page: bytes) -> None:
     assert report.errors == [error]
 
 
-@pytest.mark.parametrize("text", [b"a.example\n<html>\n", b"# <html>\na.example\n", b"a.example <b>\nb.example"])
-def test_what_only_has_some_markup_is_a_list_with_lines_left_out(text: bytes) -> None:
-    report = ProblemReport("f")
-    assert len(list(FORMATS["domains"].read(text, ListDefaults(), report))) == 1
-    assert report.errors == []
-
-
 def test_of_many_errors_and_warnings_the_first_are_kept_and_the_rest_is_counted() -> None:
     report, behind = ProblemReport("f"), ProblemReport("f", first_line=MOST_KEPT)
     for line in range(1, MOST_KEPT):

@@ -61,12 +61,6 @@ def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[
     assert read(reader, text) == (rules, [], [])
 
 
-def test_a_url_is_one_whatever_it_is_like() -> None:
-    urls = "http://192.0.2.0/24\n192.0.2.16/28\nhttp://me@a.example/\nhttp://[::1]/x\nhttp://a_b.example/%00"
-    rules = ["192.0.2.0/24", "192.0.2.16/28", "a.example/", "[::1]/x", "a_b.example/%00"]
-    assert read(read_urls, urls) == (list(enumerate(rules, 1)), [], [])
-
-
 def test_a_block_of_hosts_at_an_address_that_leads_somewhere_is_left_out() -> None:
     rules, _, warnings = read(read_hosts, "192.0.2.7 a.example\n192.0.2.7 b.example\n")
     what = "an address that is given to names: it blocks nothing (the first of 2)"

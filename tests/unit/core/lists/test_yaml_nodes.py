@@ -246,19 +246,6 @@ def test_text_is_text_that_is_not_empty(text: str, value: object, errors: list[s
 @each_row(
     ("text", "value", "errors"),
     [
-        ("a: y", "y", []),
-        ("b: y", None, []),
-        ("a: Y", None, ["f:1: a: Y: expected one of x, y"]),
-        ("a: [y]", None, ["f:1: a: expected text, not a list"]),
-    ],
-)
-def test_a_choice_is_one_of_its_words(text: str, value: object, errors: list[str]) -> None:
-    assert of(text, lambda fields: fields.choice("a", ("x", "y"))) == (value, errors)
-
-
-@each_row(
-    ("text", "value", "errors"),
-    [
         ("a: 2026-12-31", date(2026, 12, 31), []),
         ("a: '2026-12-31'", date(2026, 12, 31), []),
         ("b: x", None, []),

@@ -258,29 +258,6 @@ def test_what_can_be_used_but_not_as_written_is_a_warning(rule: str, warning: st
     assert warnings == [f"f.yaml:3: {rule}: {warning}"]
 
 
-@each_row(
-    "text",
-    [
-        "\ufeffrules: [a.example]",
-        "rules:\r\n- a.example\r\n",
-        "rules:\n- a.example # why\n",
-        "---\nrules: [a.example]\n...\n",
-    ],
-)
-def test_files_of_every_editor_are_read(text: str) -> None:
-    rules, errors, _ = read(text)
-    assert [str(rule.pattern) for rule in rules] == ["a.example/"]
-    assert errors == []
-
-
-@each_row("separator", ["\u2028", "\u2029", "\x85", "\r"])
-def test_a_line_is_counted_as_an_editor_counts_it(separator: str) -> None:
-    # Between quotes, YAML takes these for the ends of lines; LF alone ends one in a list.
-    rules, errors, _ = read(f"reason: 'x{separator}y'\nrules:\n- a.example")
-    assert errors == []
-    assert [rule.line for rule in rules] == [3]
-
-
 def test_a_list_that_covers_hosts_has_no_rule_for_less_and_its_hashes_say_so() -> None:
     uri = "hashed:md5=aa1102d3fca83fdbb93b86cf9acc4068"
     text = (
