@@ -19,6 +19,9 @@ class Condition(StrEnum):
     UNKNOWN = "cannot tell"
 
 
+GOOD, WARNING, WRONG, UNKNOWN = Condition
+
+
 class Diagnosis(NamedTuple):
     """One thing that was looked at."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushlist.core.system.files import read_regular
-from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
+from hushlist.tools.doctor.diagnosis import GOOD, UNKNOWN, WARNING, About, Diagnosis
 
 #: what goes past the proxy -> its protocol and port
 _WAYS = {
@@ -39,11 +39,11 @@ _Key = tuple[str, str, str]
 def examine_router(*, is_router: bool = False) -> Iterator[Diagnosis]:
     """Look at the rules of this machine, if it forwards packets of others; ``is_router``: as if it did."""
     if not is_router and not any(map(_is_on, FORWARDING)):
-        yield Diagnosis(About.ROUTER, Condition.GOOD, "this machine forwards nothing of others: it is no router")
+        yield Diagnosis(About.ROUTER, GOOD, "this machine forwards nothing of others: it is no router")
         return
     nft = shutil.which("nft", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")))
     if nft is None:
-        yield Diagnosis(About.ROUTER, Condition.UNKNOWN, "what it closes: there is no nft", "see examples/router")
+        yield Diagnosis(About.ROUTER, UNKNOWN, "what it closes: there is no nft", "see examples/router")
         return
     try:
         command = [nft, "-j", "list", "ruleset"]
@@ -53,7 +53,7 @@ def examine_router(*, is_router: bool = False) -> Iterator[Diagnosis]:
         objects = None
     if not isinstance(objects, list):
         told = "what it closes: nftables do not show this user their rules"
-        yield Diagnosis(About.ROUTER, Condition.UNKNOWN, told, "ask as root: sudo hushlist doctor --router")
+        yield Diagnosis(About.ROUTER, UNKNOWN, told, "ask as root: sudo hushlist doctor --router")
         return
     yield from examine_rules(objects)
 
@@ -72,9 +72,9 @@ def examine_rules(objects: Sequence[_Object]) -> Iterator[Diagnosis]:
         if left:
             told = f"{name} goes past the proxy: no rule is seen that closes {' and '.join(left)}"
             advice = "examples/router/hushlist.nft closes it"
-            yield Diagnosis(About.ROUTER, Condition.WARNING, told, advice)
+            yield Diagnosis(About.ROUTER, WARNING, told, advice)
         else:
-            yield Diagnosis(About.ROUTER, Condition.GOOD, f"{name} is closed, for what the rules' other conditions say")
+            yield Diagnosis(About.ROUTER, GOOD, f"{name} is closed, for what the rules' other conditions say")
 
 
 def _closes(objects: Sequence[_Object], protocol: str, port: int) -> bool:

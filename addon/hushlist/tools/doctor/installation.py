@@ -25,7 +25,7 @@ from hushlist.core.system.files import cache_folder, check_private, read_private
 from hushlist.extensions.databases.kept_files import SET_ASIDE, databases, set_aside, why_damaged
 from hushlist.extensions.journal.log_figures import read_figures
 from hushlist.extensions.journal.log_identifiers import read_key
-from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
+from hushlist.tools.doctor.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis
 
 _LONGEST = 1 << 16
 _DAY = 86400.0
@@ -43,13 +43,13 @@ def examine_versions() -> Iterator[Diagnosis]:
     try:
         mitmproxy = version("mitmproxy")
     except PackageNotFoundError:
-        yield Diagnosis(About.VERSIONS, Condition.WRONG, f"Python {python} has no mitmproxy", advice)
+        yield Diagnosis(About.VERSIONS, WRONG, f"Python {python} has no mitmproxy", advice)
         return
     is_tested = mitmproxy.split(".")[0] == expected
     told = f"Hushlist {__version__}, mitmproxy {mitmproxy}, Python {python}"
     yield Diagnosis(
         About.VERSIONS,
-        Condition.GOOD if is_tested else Condition.WARNING,
+        GOOD if is_tested else WARNING,
         told if is_tested else f"{told}: with this Python, mitmproxy {expected} is tested",
         "" if is_tested else advice,
     )
@@ -61,7 +61,7 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
         engine = load_engine(path)
     except SourceError as error:
         advice = "correct it: a proxy that runs keeps its last good rules, and none starts"
-        return None, [Diagnosis(About.POLICY, Condition.WRONG, str(problem), advice) for problem in error.problems]
+        return None, [Diagnosis(About.POLICY, WRONG, str(problem), advice) for problem in error.problems]
     policy, index = engine.policy, engine.index
     files = number_of(policy.number_of_files, "file", "files")
     good = f"{path}: {number_of(len(index), 'rule', 'rules')} of {files}"
@@ -70,8 +70,8 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
         *CompileReport.of(index).brief_warnings(f"hushlist compile --policy {path}"),
     )
     return engine, [
-        Diagnosis(About.POLICY, Condition.GOOD, good),
-        *(Diagnosis(About.POLICY, Condition.WARNING, str(one), "correct it, or accept it") for one in warnings),
+        Diagnosis(About.POLICY, GOOD, good),
+        *(Diagnosis(About.POLICY, WARNING, str(one), "correct it, or accept it") for one in warnings),
     ]
 
 
@@ -79,27 +79,25 @@ def examine_lists(policy: Policy, path: Path, now: float) -> Iterator[Diagnosis]
     """Lists that are held back, failing, too old or not there; ``now`` in seconds of Unix time."""
     command = f"hushlist update --policy {path}"
     for problem in policy.held_back:
-        yield Diagnosis(
-            About.LISTS, Condition.WARNING, str(problem), "mend the file; until then, its last good copy is used"
-        )
+        yield Diagnosis(About.LISTS, WARNING, str(problem), "mend the file; until then, its last good copy is used")
     for own in policy.subscribed:
         subscription, state, current = own.subscription, own.store.state(), own.store.current()
         url = subscription.url
         if current is None:
-            condition = Condition.WARNING if subscription.is_optional else Condition.WRONG
+            condition = WARNING if subscription.is_optional else WRONG
             yield Diagnosis(About.LISTS, condition, f"{url}: there is no copy of it yet", f"fetch it: {command}")
             continue
         for trouble in state.troubles(url):
-            yield Diagnosis(About.LISTS, Condition.WARNING, trouble, f"see {command} --help: --accept, --rollback")
+            yield Diagnosis(About.LISTS, WARNING, trouble, f"see {command} --help: --accept, --rollback")
         age, most = now - state.checked, subscription.max_age
         told = f"{url}: asked with success {_days(age)} ago" if state.checked else f"{url}: never asked with success"
         if most is not None and age > most:
-            yield Diagnosis(About.LISTS, Condition.WRONG, f"{told}, more than its max-age of {_days(most)}", command)
+            yield Diagnosis(About.LISTS, WRONG, f"{told}, more than its max-age of {_days(most)}", command)
         elif state.next_try and now > state.next_try + _DAY:
             advice = "have the proxy run as this user, or the timer of examples/service"
-            yield Diagnosis(About.LISTS, Condition.WARNING, f"{told}; nobody has fetched it since it was due", advice)
+            yield Diagnosis(About.LISTS, WARNING, f"{told}; nobody has fetched it since it was due", advice)
         else:
-            yield Diagnosis(About.LISTS, Condition.GOOD, told)
+            yield Diagnosis(About.LISTS, GOOD, told)
 
 
 def _days(seconds: float) -> str:
@@ -117,13 +115,11 @@ def _days(seconds: float) -> str:
 def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
     """Who can change what the filter goes by, and whether it can write where it has to; ``now`` as above."""
     if os.name != "posix":
-        yield Diagnosis(About.FILES, Condition.UNKNOWN, "permissions are looked at on POSIX systems only")
+        yield Diagnosis(About.FILES, UNKNOWN, "permissions are looked at on POSIX systems only")
         return
     if os.geteuid() == 0:
         advice = "ask as the user who runs the filter: sudo -u hushlist hushlist doctor"
-        yield Diagnosis(
-            About.FILES, Condition.WARNING, "root asks: caches and stores are root's, not the filter's", advice
-        )
+        yield Diagnosis(About.FILES, WARNING, "root asks: caches and stores are root's, not the filter's", advice)
     open_ones, late = [], []
     for path in {file for own in policy.files for file in (own, own.absolute().parent)}:
         with suppress(OSError):
@@ -134,17 +130,17 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
                 late.append(path)
     for path in sorted(open_ones):
         why = f"{path}: every user of this machine can change it, and so what is blocked"
-        yield Diagnosis(About.FILES, Condition.WRONG, why, f"chmod o-w {path}")
+        yield Diagnosis(About.FILES, WRONG, why, f"chmod o-w {path}")
     for path in sorted(late):
         why = f"{path}: it is of a later time than it is now"
-        yield Diagnosis(About.CLOCK, Condition.WARNING, why, "set the clock, or touch the file")
+        yield Diagnosis(About.CLOCK, WARNING, why, "set the clock, or touch the file")
     yield _examine_folder("cache", cache_folder)
     yield _examine_folder("state", state_folder)
     if policy.log is not None and policy.log.folder is not None:
         yield _examine_writing("the log's folder", policy.log.folder)
     if not open_ones:
         told = f"no other user can change {number_of(policy.number_of_files, 'file', 'files')} of the policy"
-        yield Diagnosis(About.FILES, Condition.GOOD, told)
+        yield Diagnosis(About.FILES, GOOD, told)
 
 
 def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
@@ -161,18 +157,18 @@ def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
             good.append(path.name)
         else:
             advice = "start the proxy anew: it sets the file aside, and takes its last good copy where there is one"
-            yield Diagnosis(About.FILES, Condition.WRONG, f"{path} is damaged: {why}", advice)
+            yield Diagnosis(About.FILES, WRONG, f"{path} is damaged: {why}", advice)
     for path in set_aside(folders):
         advice = "look through what holds (administrators' blocks, tokens), and then remove it, with -wal and -shm"
-        yield Diagnosis(About.FILES, Condition.WARNING, f"{SET_ASIDE}: {path}", advice)
+        yield Diagnosis(About.FILES, WARNING, f"{SET_ASIDE}: {path}", advice)
     if policy.log is not None and policy.log.clients is LoggedClients.PSEUDONYM:
         try:
             read_key(state)
         except (OSError, ValueError) as error:
             advice = "put it back from a copy, or remove it: then clients get new names from the next start on"
-            yield Diagnosis(About.FILES, Condition.WRONG, f"the key of pseudonyms: {error}", advice)
+            yield Diagnosis(About.FILES, WRONG, f"the key of pseudonyms: {error}", advice)
     if good:
-        yield Diagnosis(About.FILES, Condition.GOOD, f"whole: {', '.join(good)}")
+        yield Diagnosis(About.FILES, GOOD, f"whole: {', '.join(good)}")
 
 
 def examine_log(policy: Policy, now: float) -> Iterator[Diagnosis]:
@@ -183,7 +179,7 @@ def examine_log(policy: Policy, now: float) -> Iterator[Diagnosis]:
     with suppress(RuntimeError, OSError):  # the folder for state is a finding already
         figures = read_figures(settings.folder or state_folder(), settings, now)
         if figures is not None:
-            condition = Condition.WARNING if figures.ends_early else Condition.GOOD
+            condition = WARNING if figures.ends_early else GOOD
             advice = f"raise '{figures.ends}' of log, or lower 'days' to what is kept" if figures.ends_early else ""
             yield Diagnosis(About.FILES, condition, f"the log: {figures}", advice)
 
@@ -195,16 +191,16 @@ def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
     except (OSError, RuntimeError) as error:
         where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
         advice = "make it the filter's own: chown and chmod go-w; or set HOME, XDG_CACHE_HOME and XDG_STATE_HOME"
-        return Diagnosis(About.FILES, Condition.WRONG, f"the {name} folder: {where}{reason_of(error)}", advice)
+        return Diagnosis(About.FILES, WRONG, f"the {name} folder: {where}{reason_of(error)}", advice)
     return _examine_writing(f"the {name} folder", folder)
 
 
 def _examine_writing(name: str, folder: Path) -> Diagnosis:
     there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
     if os.access(there, os.W_OK | os.X_OK):
-        return Diagnosis(About.FILES, Condition.GOOD, f"{name} can be written: {folder}")
+        return Diagnosis(About.FILES, GOOD, f"{name} can be written: {folder}")
     advice = f"give {there} to the user who runs the filter"
-    return Diagnosis(About.FILES, Condition.WRONG, f"{name} cannot be written: {folder}", advice)
+    return Diagnosis(About.FILES, WRONG, f"{name} cannot be written: {folder}", advice)
 
 
 def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
@@ -215,33 +211,31 @@ def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
     damage = fault_of_authority(folder)
     if damage is not None and (not path.exists() or os.access(path, os.R_OK)):
         what, _, advice = damage.partition(". ")
-        yield Diagnosis(About.AUTHORITY, Condition.WRONG, what, advice)
+        yield Diagnosis(About.AUTHORITY, WRONG, what, advice)
         return
     if not path.exists():
         advice = "start the proxy once; if it has run, name its folder: --confdir"
-        yield Diagnosis(About.AUTHORITY, Condition.WARNING, f"{path}: there is none yet", advice)
+        yield Diagnosis(About.AUTHORITY, WARNING, f"{path}: there is none yet", advice)
         return
     try:
         octets = read_private(path, _LONGEST)
         authority = x509.load_pem_x509_certificate(octets)
     except (OSError, ValueError) as error:
-        condition = Condition.UNKNOWN if isinstance(error, PermissionError) else Condition.WRONG
+        condition = UNKNOWN if isinstance(error, PermissionError) else WRONG
         yield Diagnosis(About.AUTHORITY, condition, f"{path}: {reason_of(error)}", f"chmod 600 {path}, for its owner")
         return
     end, days = authority.not_valid_after_utc, (authority.not_valid_after_utc - now).days
     renew = f"move {folder}/mitmproxy-ca* away, start the proxy, and install the new certificate on every device"
     if authority.not_valid_before_utc > now:
-        yield Diagnosis(
-            About.AUTHORITY, Condition.WRONG, f"{path}: it is not valid yet", "set the clock of this machine"
-        )
+        yield Diagnosis(About.AUTHORITY, WRONG, f"{path}: it is not valid yet", "set the clock of this machine")
     elif end <= now:
-        yield Diagnosis(About.AUTHORITY, Condition.WRONG, f"{path}: it has ended on {end:%Y-%m-%d}", renew)
+        yield Diagnosis(About.AUTHORITY, WRONG, f"{path}: it has ended on {end:%Y-%m-%d}", renew)
     elif days < _NOTICE:
-        yield Diagnosis(About.AUTHORITY, Condition.WARNING, f"{path}: it ends on {end:%Y-%m-%d}, in {days} days", renew)
+        yield Diagnosis(About.AUTHORITY, WARNING, f"{path}: it ends on {end:%Y-%m-%d}, in {days} days", renew)
     else:
-        yield Diagnosis(About.AUTHORITY, Condition.GOOD, f"{path}: valid until {end:%Y-%m-%d}")
+        yield Diagnosis(About.AUTHORITY, GOOD, f"{path}: valid until {end:%Y-%m-%d}")
     if os.name == "posix" and path.stat().st_mode & S_IWGRP:
-        yield Diagnosis(About.AUTHORITY, Condition.WRONG, f"{path}: its group can change it", f"chmod 600 {path}")
+        yield Diagnosis(About.AUTHORITY, WRONG, f"{path}: its group can change it", f"chmod 600 {path}")
 
 
 def examine_clock(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
@@ -250,19 +244,17 @@ def examine_clock(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
     told = f"it is {own:%H:%M} in the policy's time zone {policy.zone}"
     if policy.zone is UTC and local.utcoffset() != own.utcoffset():
         advice = "write the time zone into the policy, such as timezone: Europe/Berlin"
-        yield Diagnosis(About.CLOCK, Condition.WARNING, f"{told}, and {local:%H:%M} on this machine", advice)
+        yield Diagnosis(About.CLOCK, WARNING, f"{told}, and {local:%H:%M} on this machine", advice)
     else:
-        yield Diagnosis(About.CLOCK, Condition.GOOD, told)
+        yield Diagnosis(About.CLOCK, GOOD, told)
     state = clock_state()
     if state == _UNSYNCHRONIZED:
         advice = "have chrony or systemd-timesyncd run, if this machine's host does not keep it right"
-        yield Diagnosis(
-            About.CLOCK, Condition.UNKNOWN, "the kernel knows of nothing that keeps the clock right", advice
-        )
+        yield Diagnosis(About.CLOCK, UNKNOWN, "the kernel knows of nothing that keeps the clock right", advice)
     elif state is None:
-        yield Diagnosis(About.CLOCK, Condition.UNKNOWN, "whether something keeps it right, only Linux says")
+        yield Diagnosis(About.CLOCK, UNKNOWN, "whether something keeps it right, only Linux says")
     else:
-        yield Diagnosis(About.CLOCK, Condition.GOOD, "something keeps it right")
+        yield Diagnosis(About.CLOCK, GOOD, "something keeps it right")
 
 
 def examine_schedules(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
@@ -274,9 +266,7 @@ def examine_schedules(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
         last = max((turn - 1 for entry in schedule.entries for turn in entry.turns()), default=today)
         if last < today:
             why = f"the schedule {name}: the last of its dates was {date.fromordinal(last)}"
-            yield Diagnosis(
-                About.POLICY, Condition.WARNING, why, "write the next ones into the policy, or take these out"
-            )
+            yield Diagnosis(About.POLICY, WARNING, why, "write the next ones into the policy, or take these out")
 
 
 def clock_state() -> int | None:

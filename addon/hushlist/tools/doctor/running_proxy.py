@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hushlist.core.system.files import read_regular, reason_of
 from hushlist.core.system.package_code import OTHER_CODE, OTHER_MITMPROXY
-from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
+from hushlist.tools.doctor.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis
 
 #: the host of the live page, which the proxy answers itself
 HOST = "hushlist.internal"
@@ -34,17 +34,17 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
         answer = _ask(HTTPConnection(host, port, timeout=_PATIENCE), f"http://{HOST}/readyz")
     except (OSError, HTTPException) as error:
         advice = "start it, or name where it listens: --proxy; systemctl status hushlist, journalctl -u hushlist"
-        yield Diagnosis(About.PROXY, Condition.WRONG, f"nothing answers at {place}: {reason_of(error)}", advice)
+        yield Diagnosis(About.PROXY, WRONG, f"nothing answers at {place}: {reason_of(error)}", advice)
         return
     yield from _examine_listening(port)
     if answer.status == 407:
         told = f"the proxy at {place} asks for a name and a password: nothing more was asked"
-        yield Diagnosis(About.PROXY, Condition.UNKNOWN, told)
+        yield Diagnosis(About.PROXY, UNKNOWN, told)
         return
     health = _health(answer)
     if health is not None:
         is_ready, reason, warnings = health
-        condition = Condition.GOOD if is_ready else Condition.WRONG
+        condition = GOOD if is_ready else WRONG
         advice = "" if is_ready else "see what the proxy has logged: journalctl -u hushlist"
         yield Diagnosis(About.PROXY, condition, f"at {place}: {reason}", advice)
         for warning in warnings:
@@ -53,15 +53,13 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
                 advice = ""  # it says itself what to do
             elif warning.startswith(OTHER_MITMPROXY):
                 advice = "install the mitmproxy that is tested with this Python, and load no script that changes it"
-            yield Diagnosis(About.PROXY, Condition.WARNING, f"at {place}: {warning}", advice)
+            yield Diagnosis(About.PROXY, WARNING, f"at {place}: {warning}", advice)
     elif _is_ours(host, port):
         told = f"Hushlist answers at {place}, but does not show this machine its live page"
-        yield Diagnosis(About.PROXY, Condition.UNKNOWN, told, "ask on the machine itself, or by the policy's live")
+        yield Diagnosis(About.PROXY, UNKNOWN, told, "ask on the machine itself, or by the policy's live")
     else:
         told = f"what answers at {place} is not Hushlist: status {answer.status} for its own page"
-        yield Diagnosis(
-            About.PROXY, Condition.WRONG, told, "start mitmdump with -s addon/filter.py, or name another --proxy"
-        )
+        yield Diagnosis(About.PROXY, WRONG, told, "start mitmdump with -s addon/filter.py, or name another --proxy")
         return
     yield _examine_decryption(host, port, authority)
 
@@ -95,9 +93,7 @@ def _is_ours(host: str, port: int) -> bool:
 def _examine_decryption(host: str, port: int, authority: Path) -> Diagnosis:
     """Go through the proxy over https, as a browser that trusts the authority."""
     if not authority.exists():
-        return Diagnosis(
-            About.PROXY, Condition.UNKNOWN, f"whether https works: there is no {authority}", "name --confdir"
-        )
+        return Diagnosis(About.PROXY, UNKNOWN, f"whether https works: there is no {authority}", "name --confdir")
     try:
         context = ssl.create_default_context(cafile=authority)
         connection = HTTPSConnection(host, port, timeout=_PATIENCE, context=context)
@@ -106,11 +102,11 @@ def _examine_decryption(host: str, port: int, authority: Path) -> Diagnosis:
     except ssl.SSLCertVerificationError as error:
         told = f"https goes through, but not by the authority {authority}: {error.verify_message}"
         advice = "name the folder that the proxy has: --confdir; devices need the certificate of that one"
-        return Diagnosis(About.PROXY, Condition.WRONG, told, advice)
+        return Diagnosis(About.PROXY, WRONG, told, advice)
     except (OSError, HTTPException) as error:
         advice = "see what the proxy has logged: journalctl -u hushlist"
-        return Diagnosis(About.PROXY, Condition.WRONG, f"https does not go through: {reason_of(error)}", advice)
-    return Diagnosis(About.PROXY, Condition.GOOD, f"https goes through, by the authority {authority}")
+        return Diagnosis(About.PROXY, WRONG, f"https does not go through: {reason_of(error)}", advice)
+    return Diagnosis(About.PROXY, GOOD, f"https goes through, by the authority {authority}")
 
 
 def _examine_listening(port: int) -> Iterator[Diagnosis]:
@@ -120,7 +116,7 @@ def _examine_listening(port: int) -> Iterator[Diagnosis]:
     told = f"port {port} is open at {', '.join(addresses)}"
     if all(ip_address(address).is_loopback for address in addresses):
         told += ": for this machine alone"
-    yield Diagnosis(About.PORTS, Condition.GOOD, told)
+    yield Diagnosis(About.PORTS, GOOD, told)
 
 
 def _listening(port: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 
 from hushlist.core.system.files import reason_of
 from hushlist.core.system.trust_store import trust_store
-from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
+from hushlist.tools.doctor.diagnosis import GOOD, WRONG, About, Diagnosis
 
 _PATIENCE = 10.0
 #: seconds in which a server that wants a certificate refuses whoever has none: TLS 1.3 does so behind the handshake
@@ -29,9 +29,9 @@ def examine_server(host: str, port: int) -> Iterator[Diagnosis]:
         yield _refused(host, port, error, entry)
     except OSError as error:
         told = f"no connection to {place}: {reason_of(error)}"
-        yield Diagnosis(About.SERVER, Condition.WRONG, told, "see whether this machine reaches it")
+        yield Diagnosis(About.SERVER, WRONG, told, "see whether this machine reaches it")
     else:
-        yield Diagnosis(About.SERVER, Condition.GOOD, f"mitmproxy begins TLS with {place}")
+        yield Diagnosis(About.SERVER, GOOD, f"mitmproxy begins TLS with {place}")
 
 
 def _of_mitmproxy() -> ssl.SSLContext:
@@ -61,13 +61,13 @@ def _unverified(host: str, port: int, error: ssl.SSLCertVerificationError, entry
             "if its authority is your own, start mitmproxy with ssl_verify_upstream_trusted_ca=FILE, a file with that "
             f"and all others; or leave it to the browsers: {entry}"
         )
-        return Diagnosis(About.SERVER, Condition.WRONG, told, advice)
+        return Diagnosis(About.SERVER, WRONG, told, advice)
     except (ssl.SSLError, OSError) as other:
         return _refused(host, port, other, entry)
     option = store.option
     told = f"this machine trusts the certificate of {place}, and mitmproxy does not: {why}"
     advice = f"start mitmproxy with --set {option}" if option else f"pass it through: {entry}"
-    return Diagnosis(About.SERVER, Condition.WRONG, told, advice)
+    return Diagnosis(About.SERVER, WRONG, told, advice)
 
 
 def _refused(host: str, port: int, error: OSError, entry: str) -> Diagnosis:
@@ -75,16 +75,16 @@ def _refused(host: str, port: int, error: OSError, entry: str) -> Diagnosis:
     if "certificate required" in why or "bad certificate" in why:
         told = f"{place} wants a certificate of the client: {why}"
         advice = f"start mitmproxy with client_certs=FOLDER that has {host}.pem, or leave it to the browsers: {entry}"
-        return Diagnosis(About.SERVER, Condition.WRONG, told, advice)
+        return Diagnosis(About.SERVER, WRONG, told, advice)
     try:
         version = _handshake(host, port, _of_old())
     except OSError:
         told = f"{place} refuses TLS: {why}"
         advice = f"it may want a certificate of the client, or speak another protocol; leave it to programs: {entry}"
-        return Diagnosis(About.SERVER, Condition.WRONG, told, advice)
+        return Diagnosis(About.SERVER, WRONG, told, advice)
     told = f"{place} speaks {version}, which mitmproxy does not: {why}"
     advice = f"start mitmproxy with --set tls_version_server_min=TLS1, or leave it to the browsers: {entry}"
-    return Diagnosis(About.SERVER, Condition.WRONG, told, advice)
+    return Diagnosis(About.SERVER, WRONG, told, advice)
 
 
 def _of_old() -> ssl.SSLContext:

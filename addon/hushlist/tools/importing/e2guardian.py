@@ -1,4 +1,4 @@
-"""e2guardian: ``e2guardian.conf`` with its ``e2guardianfN.conf`` and lists, of version 3 to 5.
+"""e2guardian: ``e2guardian.conf`` with its ``e2guardianfN.conf`` and lists, of version 5.
 
 Spec: the comments in e2guardian's own configuration and lists, and the order of ``common.story``. Lists of sites and of
 URLs are taken over, whatever looks into pages is not.
@@ -42,16 +42,11 @@ _ORDER = {
 }
 #: kind of list -> its format here
 _FORMATS = {"sitelist": "domains", "urllist": "squidguard-urls", "siteiplist": "addresses", "ipsitelist": "addresses"}
-_OLD_LIST = re.compile(rf"({'|'.join(_ORDER)})({'|'.join(_FORMATS)})")
 #: list of clients -> what holds for them
 _CLIENTS: dict[str, dict[str, object]] = {"exceptionclient": {"mode": "off"}, "bannedclient": {"default": "block"}}
 #: what a group says where it says nothing itself, lest that of the first group holds
 _FREE: dict[str, object] = {"default": "pass", "mode": "block"}
-_OLD_CLIENTS = {"exceptioniplist": "exceptionclient", "bannediplist": "bannedclient"}
-_MAPS = {"filtergroupslist": "users", "defaultusermap": "users", "ipgroups": "clients", "ipmap": "clients"}
-_MAPS |= {"portgroups": "ports", "portmap": "ports"}
-#: what a line of an old bannedsitelist blocks besides sites
-_BLANKETS = {"**": "everything", "*ip": "addresses"}
+_MAPS = {"defaultusermap": "users", "ipmap": "clients", "portmap": "ports"}
 
 
 @dataclass(slots=True)
@@ -89,14 +84,14 @@ class _Reader:
         clients: dict[str, list[str]] = {}
         number = _MOST_GROUPS
         for line, key, value in self._settings(main):
-            name, kind, file = _list_named(key, value)
+            name, file = _list_named(value)
             if key == "filtergroups" and re.fullmatch("[1-9][0-9]?", value):
                 number = int(value)
-            elif (who := _OLD_CLIENTS.get(key, name)) in _CLIENTS and kind not in _FORMATS:
+            elif name in _CLIENTS and key not in _FORMATS:
                 found = [text for part in self._list(file, main, line) for text in self._networks(part)]
-                clients.setdefault(who, []).extend(found)
-            elif (mapped := key if key in _MAPS else name) in _MAPS:
-                self._maps[_MAPS[mapped]] = file
+                clients.setdefault(name, []).extend(found)
+            elif name in _MAPS:
+                self._maps[_MAPS[name]] = file
             else:
                 self._other(main, line, key, file)
         for who, networks in clients.items():
@@ -205,23 +200,23 @@ class _Reader:
         self._listdir = str(path.parent / "lists" / f"group{number}")
         group, layers = ImportedGroup(f"filter{number}"), {name: list[str]() for name in _ORDER}
         for line, key, value in self._settings(path):
-            name, kind, file = _list_named(key, value)
+            name, file = _list_named(value)
             if key == "groupname" and value.strip():
                 group.name = shown(value)
             elif key == "groupmode" and value in ("0", "2"):
                 group.settings |= {"0": {"default": "block"}, "2": {"mode": "off"}}[value]
             elif key == "storyboard":
                 self._storyboard(path.parent / value, group, layers)
-            elif name in layers and kind in _FORMATS:
+            elif name in layers and key in _FORMATS:
                 for part in self._list(file, path, line):
-                    self._blanket(part, group, layers, is_old=key != kind)
+                    self._leave_out_blankets(part)
                     if part.entries or part.is_long:
-                        layers[name].append(self._layer(name, kind, part))
+                        layers[name].append(self._layer(name, key, part))
                 if "grey" in name and layers[name]:
                     why = "what is grey passes here: nothing looks into pages"
                     self._report(path).tally(line, name, why)
             else:
-                self._other(path, line, key if kind == key else f"{key} {name}".strip(), file)
+                self._other(path, line, f"{key} {name}".strip(), file)
         group.layers = [layer for name in _ORDER for layer in layers[name]]
         return group
 
@@ -243,15 +238,12 @@ class _Reader:
         self._policy.layer(made, part.during).append(entry)
         return made
 
-    def _blanket(self, part: _ListText, group: ImportedGroup, layers: dict[str, list[str]], *, is_old: bool) -> None:
-        """Take lines such as "**" out of a list: they block what no list allows."""
-        blankets = [entry for entry in part.entries if entry[1].startswith("*")]
+    def _leave_out_blankets(self, part: _ListText) -> None:
+        """Take lines such as "**" out of a list: version 5 blocks what no list allows by a storyboard."""
+        for line, text in part.entries:
+            if text.startswith("*"):
+                self._report(part.path).leave_out(line, text, "a blanket block, which version 5 has in a storyboard")
         part.entries[:] = [entry for entry in part.entries if not entry[1].startswith("*")]
-        for line, text in blankets:
-            if is_old and text in _BLANKETS and part.during is None:
-                self._block_all(_BLANKETS[text], group, layers)
-            else:
-                self._report(part.path).leave_out(line, text, "a blanket block of another kind, or in another version")
 
     def _block_all(self, what: str, group: ImportedGroup, layers: dict[str, list[str]]) -> None:
         if what == "everything":
@@ -285,16 +277,13 @@ class _Reader:
                 self._report(path).leave_out(line, f"{key}: {file.name}", why)
 
 
-def _list_named(key: str, value: str) -> tuple[str, str, Path]:
-    """The name, the kind and the file of a list, as version 5 writes them or as those before did.
+def _list_named(value: str) -> tuple[str, Path]:
+    """The name and the file of a list; a setting that names none has a file alone.
 
-    >>> _list_named("sitelist", "name=banned,messageno=500,path=/l/bannedsitelist")
-    ('banned', 'sitelist', PosixPath('/l/bannedsitelist'))
-    >>> _list_named("bannedurllist", "/l/bannedurllist")
-    ('banned', 'urllist', PosixPath('/l/bannedurllist'))
+    >>> _list_named("name=banned,messageno=500,path=/l/bannedsitelist")
+    ('banned', PosixPath('/l/bannedsitelist'))
     """
-    if value.startswith("name="):
-        parts = dict(part.strip().partition("=")[::2] for part in value.split(","))
-        return parts["name"], key, Path(parts.get("path", ""))
-    old = _OLD_LIST.fullmatch(key)
-    return (old[1], old[2], Path(value)) if old else ("", key, Path(value))
+    if not value.startswith("name="):
+        return "", Path(value)
+    parts = dict(part.strip().partition("=")[::2] for part in value.split(","))
+    return parts["name"], Path(parts.get("path", ""))

@@ -1,4 +1,4 @@
-"""e2guardian: lists of versions 3 to 5, their includes and times, groups and clients, decided as it would."""
+"""e2guardian: lists of version 5, their includes and times, groups and clients, decided as it would."""
 
 from pathlib import Path
 
@@ -54,16 +54,15 @@ sitelist = 'name=localbanned,path=__LISTDIR__/localbannedsitelist'
     "lists/one/bannedregexpurllist": "(big|cyber)\n# none\nfoo\n",
     "lists/one/weightedphraselist": "<x><50>\n",
     "lists/one/empty": "# nothing\n",
-    # version 3: each list is a key, and "**" in it blocks the rest
     "e2guardianf2.conf": """\
 groupname = 'Staff'
-exceptionsitelist = 'FOLDER/lists/two/exceptionsitelist'
-bannedsitelist = 'FOLDER/lists/two/bannedsitelist'
+storyboard = 'FOLDER/two.story'
+sitelist = 'name=exception,path=FOLDER/lists/two/exceptionsitelist'
 bannedphraselist = 'FOLDER/lists/one/weightedphraselist'
-exceptionsitelist = 'FOLDER/lists/one/exceptionsitelist'
+sitelist = 'name=exception,path=FOLDER/lists/one/exceptionsitelist'
 """,
     "lists/two/exceptionsitelist": "work.example\n",
-    "lists/two/bannedsitelist": "**\n**s\n",
+    "two.story": "function(checkblanketblock)\nif(true,,502) return setblock\n",
     "e2guardianf3.conf": "groupname = 'Teachers'\ngroupmode = 2\n",
     "e2guardianf4.conf": "groupname = 'too many'\n",
 }
@@ -147,7 +146,6 @@ def test_who_is_not_filtered_is_not(written: Written) -> None:
         ("e2guardianf2.conf:4:", "bannedphraselist"),
         ("bannedsitelist:3:", "**", "left out"),
         ("bannedsitelist:5:", "/gone", "No such file"),
-        ("bannedsitelist:2:", "**s", "left out"),
         ("ipgroups:2:", "filter4"),
         ("games:1:", "timezone"),
     ],
@@ -174,16 +172,10 @@ def test_a_first_group_that_is_not_filtered_does_not_free_others(tmp_path: Path)
     assert (modes["Staff"], modes["bannedclient"]) == ("block", "block")
 
 
-def test_an_old_list_may_block_all_addresses(tmp_path: Path) -> None:
-    one = {"e2guardianf1.conf": "bannedsitelist = 'FOLDER/lists/old'\n", "lists/old": "*ip\n"}
-    written = Written(read_e2guardian(configured(tmp_path, {**FILES, **one})), tmp_path / "out")
-    assert (written("192.0.2.7"), written("other.example")) == ("block", "pass")
-
-
 def test_a_list_that_includes_itself_ends(tmp_path: Path) -> None:
     files = {
         "e2guardian.conf": "",
-        "e2guardianf1.conf": "bannedsitelist = 'FOLDER/a'\n",
+        "e2guardianf1.conf": "sitelist = 'name=banned,path=FOLDER/a'\n",
         "a": ".Include<FOLDER/a>\nx.example\n",
     }
     policy = read_e2guardian(configured(tmp_path, files))
@@ -206,7 +198,11 @@ def test_what_is_included_again_and_again_is_bounded(tmp_path: Path, monkeypatch
 
 def test_a_list_that_is_long_is_copied_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushlist.tools.importing.e2guardian.LONGEST_DOCUMENT", 100)
-    files = {"e2guardian.conf": "", "e2guardianf1.conf": "bannedsitelist = 'FOLDER/a'\n", "a": ".Include<FOLDER/b>\n"}
+    files = {
+        "e2guardian.conf": "",
+        "e2guardianf1.conf": "sitelist = 'name=banned,path=FOLDER/a'\n",
+        "a": ".Include<FOLDER/b>\n",
+    }
     path = configured(tmp_path, {**files, "b": "".join(f"host{number}.example\n" for number in range(99))})
     assert Written(read_e2guardian(path), tmp_path / "out")("host98.example") == "block"
 
