@@ -66,12 +66,6 @@ No page breaks: no document is stopped, nor a script or style of a page's own si
     )
 
 
-def test_audit_prints_json(run: Run, urls: Path) -> None:
-    plain = report_of(run, urls)
-    assert (plain["records"], plain["actions"]) == (4, {"allow": 1, "block": 1, "pass": 1, "tag": 1})
-    assert plain["sources"] == [{"source": "urls.txt", "format": "urls", "records": 4, "broken": 0, "skipped": 0}]
-
-
 def test_audit_writes_a_page_besides_what_it_prints(run: Run, urls: Path) -> None:
     Path("page.html").write_text("an older one")
     code, out, err = run("audit", "--policy", "policy.yaml", "--html", "page.html", urls)
@@ -157,13 +151,6 @@ def test_broken_records_are_named_and_the_rest_is_said(run: Run, urls: Path) -> 
     code, out, err = run("audit", "--policy", "policy.yaml", "--format", "squid", "access.log")
     assert (code, err) == (0, "")
     assert "1 record could not be read:\n  access.log:1: it is no line of Squid's access.log\n" in out
-
-
-def test_a_source_that_is_not_there_is_bad_input(run: Run, urls: Path) -> None:
-    code, out, _ = run("audit", "--policy", "policy.yaml", urls, "missing.har")
-    assert code == 2
-    assert "missing.har: No such file or directory" in out
-    assert "4 requests" in out
 
 
 @pytest.mark.parametrize(

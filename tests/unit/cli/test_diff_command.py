@@ -52,10 +52,6 @@ another rule decides: 1 (25.00%)
 """
 
 
-def test_changes_are_good_where_nothing_forbids_them(run: Run) -> None:
-    assert run("diff", "old.hosts", "fetched") == (0, CHANGES, "")
-
-
 def test_nothing_is_told_of_a_list_and_itself(run: Run) -> None:
     assert run("diff", "old.hosts", "old.hosts", "--against", "urls") == (
         0,
@@ -211,11 +207,3 @@ def test_what_is_no_number_and_no_share_is_wrong_usage(run: Run, most: str, caps
         run("diff", "old.hosts", "fetched", f"--max-removed={most}")
     assert ended.value.code == 2
     assert "is neither a number nor a share such as 0.5%" in capsys.readouterr().err
-
-
-def test_what_would_steer_a_terminal_is_shown_as_an_escape(run: Run) -> None:
-    Path("new.yaml").write_text('rules: [{expression: a.example, action: block, reason: "x"}]\n')
-    Path("newer.yaml").write_text('rules: [{expression: a.example, action: block, reason: "\\x1b[31m"}]\n')
-    _, out, _ = run("diff", "new.yaml", "newer.yaml")
-    assert "reason: x -> \\x1b[31m" in out
-    assert "\x1b" not in out

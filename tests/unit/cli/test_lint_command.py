@@ -26,21 +26,6 @@ def test_what_a_list_is_read_as_is_told_where_its_content_tells(run: Run) -> Non
     assert run("lint", "clean.txt") == (0, "1 rule in 1 file: nothing found\n", told)
 
 
-def test_entries_that_escapes_make_others_of_are_named(run: Run) -> None:
-    """A client that unescapes the whole URL first, as Safe Browsing's text says, reads other hosts than a browser."""
-    Path("bad.urls").write_text(
-        "http://evil.example%2Fbad.html\n%68ttp://evil.example/bad.html\nhttp://a.example/%2F\n"
-    )
-    code, out, _ = run("lint", "--format", "urls", "bad.urls")
-    encoded, refused, _ = out.splitlines()
-    assert code == 1
-    assert encoded.startswith(
-        "bad.urls:1: spelling: http://evil.example%2Fbad.html: there is an encoded delimiter in the"
-    )
-    assert "nothing they ask for fits" in encoded
-    assert refused.startswith("bad.urls:2: refused: %68ttp://evil.example/bad.html: left out: what stands in front of")
-
-
 def test_what_is_left_out_can_be_listed_whole(run: Run) -> None:
     lines = [f"##.ad{number}" for number in range(30)] + ["@@||a.example^$csp=x", "||a.example^", "some words"]
     Path("list.adblock").write_text("\n".join(lines))
@@ -99,12 +84,6 @@ def test_a_file_that_is_no_list_of_popular_domains_is_an_error(run: Run) -> None
     code, out, err = run("lint", "--popular", "popular.html", "clean.hosts")
     assert (code, out) == (2, "")
     assert err == "popular.html:1: <!doctype html>: the file begins as a web page does (HTML), and is no list\n"
-
-
-def test_what_would_steer_a_terminal_is_shown_as_an_escape(run: Run) -> None:
-    Path("ads.hosts").write_text("0.0.0.0 a\x1b[31m|\n")
-    _, out, _ = run("lint", "ads.hosts")
-    assert "\x1b" not in out
 
 
 def test_a_list_that_cannot_be_used_is_bad_input_and_the_rest_is_linted(run: Run) -> None:

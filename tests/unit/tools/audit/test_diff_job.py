@@ -123,11 +123,6 @@ def test_a_rule_of_another_action_covers_nothing(tmp_path: Path) -> None:
     assert [change.kind for change in changes] == [ChangeKind.REMOVED, ChangeKind.ADDED]
 
 
-def test_a_rule_that_is_there_twice_is_one(tmp_path: Path) -> None:
-    changes, found = compared(tmp_path, "a.example\na.example\n", "a.example\n")
-    assert (changes, found.old, found.new, found.counts[ChangeKind.UNCHANGED]) == ([], 1, 1, 1)
-
-
 def test_what_is_broad_is_called_out_however_few_are_shown(tmp_path: Path) -> None:
     new = "".join(f"{letter}.example\n" for letter in "abcde") + "co.uk\nwww.popular.example\n"
     wanted = DiffOptions(limit=1, popular=(b"www.popular.example",))
@@ -155,11 +150,6 @@ def test_what_no_rule_could_be_made_of_counts(tmp_path: Path) -> None:
     assert found.new_refused == 2
     _, found = compared(tmp_path, "a b\n", "a.example\n")
     assert (found.old_refused, found.new_refused) == (1, 0)
-
-
-def test_moved_rules_are_counted_and_not_told(tmp_path: Path) -> None:
-    changes, found = compared(tmp_path, "a.example\nb.example\n", "b.example\na.example\n", wanted=DiffOptions())
-    assert (changes, found.counts[ChangeKind.MOVED]) == ([], 2)
 
 
 def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:

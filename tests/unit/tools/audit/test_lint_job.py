@@ -51,12 +51,6 @@ def linted(files: list[ListFile], **options: object) -> tuple[list[str], Linted]
 Files = Callable[..., list[ListFile]]
 
 
-def test_a_clean_list_has_no_findings(files: Files) -> None:
-    found, summary = linted(files({"ads.hosts": "0.0.0.0 a.example\n0.0.0.0 b.example\n"}))
-    assert found == []
-    assert (summary.lists, summary.rules, summary.counts.total()) == (1, 2, 0)
-
-
 def test_duplicates_are_found_in_a_list_and_across_lists_with_the_first_place(files: Files) -> None:
     texts = {
         "ads.hosts": "0.0.0.0 a.example\n0.0.0.0 b.example\n0.0.0.0 A.example.  # again\n",

@@ -39,7 +39,7 @@ from hushlist.tools.doctor.installation import (
 )
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
-URL = "https://lists.example/ads.hosts"
+URL, DAY = "https://lists.example/ads.hosts", 86400
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 
 
@@ -131,27 +131,27 @@ class TestLists:
     def look(self, policy: Policy, tmp_path: Path) -> list[tuple[str, Condition, str]]:
         return wrong(examine_lists(policy, tmp_path / "policy.yaml", NOW.timestamp()))
 
-    def test_one_without_a_copy_is_to_be_fetched(self, policy: Policy, tmp_path: Path) -> None:
-        ((_, condition, what),) = self.look(policy, tmp_path)
-        assert (condition, what) == (Condition.WARNING, f"{URL}: there is no copy of it yet")
-
-    def test_a_fresh_one_is_good(self, policy: Policy, tmp_path: Path) -> None:
-        self.keep(policy, tried=NOW.timestamp() - 7200, checked=NOW.timestamp() - 7200, next_try=NOW.timestamp() + 60)
-        assert self.look(policy, tmp_path) == []
+    @pytest.mark.parametrize(
+        ("state", "condition", "words"),
+        [
+            (None, Condition.WARNING, "there is no copy of it yet"),
+            ({"checked": -7200, "next_try": 60}, Condition.GOOD, "asked with success 2 hours ago"),
+            ({"checked": -4 * DAY}, Condition.WRONG, "4 days ago, more than its max-age of 3 days"),
+            (
+                {"checked": -2.5 * DAY, "next_try": -1.5 * DAY},
+                Condition.WARNING,
+                "nobody has fetched it since it was due",
+            ),
+        ],
+    )
+    def test_a_list_is_fetched_and_fresh(
+        self, policy: Policy, tmp_path: Path, state: dict[str, float] | None, condition: Condition, words: str
+    ) -> None:
+        if state is not None:
+            self.keep(policy, **{key: NOW.timestamp() + own for key, own in state.items()})
         (one,) = examine_lists(policy, tmp_path / "policy.yaml", NOW.timestamp())
-        assert one.what == f"{URL}: asked with success 2 hours ago"
-
-    def test_one_that_is_too_old_is_wrong(self, policy: Policy, tmp_path: Path) -> None:
-        self.keep(policy, checked=NOW.timestamp() - 4 * 86400)
-        ((_, condition, what),) = self.look(policy, tmp_path)
-        assert condition is Condition.WRONG
-        assert what.endswith("4 days ago, more than its max-age of 3 days")
-
-    def test_one_that_nobody_fetches_is_a_warning(self, policy: Policy, tmp_path: Path) -> None:
-        self.keep(policy, checked=NOW.timestamp() - 2.5 * 86400, next_try=NOW.timestamp() - 1.5 * 86400)
-        ((_, condition, what),) = self.look(policy, tmp_path)
-        assert condition is Condition.WARNING
-        assert "nobody has fetched it" in what
+        assert (one.condition, one.what.startswith(f"{URL}: "), one.what.endswith(words)) == (condition, True, True)
+        assert bool(one.advice) is one.is_finding
 
     def test_faults_and_what_is_held_back_are_told(self, policy: Policy, tmp_path: Path) -> None:
         (own,) = policy.subscribed

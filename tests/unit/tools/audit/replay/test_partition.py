@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.compile.stat_cache import load_engine
-from hushlist.core.errors import SourceError
 from hushlist.tools.audit.replay.audit_report import AuditReport
 from hushlist.tools.audit.replay.partition import audit_partition, merge_reports
 from hushlist.tools.audit.replay.report_details import add_details
-from hushlist.tools.audit.report_codec import ReportError
-from unit.tools.audit.samples import AT_NOW, MORE, write_policy
+from unit.tools.audit.samples import AT_NOW, write_policy
 
 LOGS = (
     b"http://ads.example/1\nhttp://both.example/\n",
@@ -79,15 +77,3 @@ def test_what_is_merged_stays_as_it_is(policy: Path, logs: list[str]) -> None:
 def test_a_report_travels_between_processes(policy: Path, logs: list[str]) -> None:
     report = audit_partition(policy, logs, AT_NOW)
     assert pickle.loads(pickle.dumps(report)) == report
-
-
-def test_a_partition_by_other_lists_is_not_merged(policy: Path, logs: list[str]) -> None:
-    before = audit_partition(policy, logs, AT_NOW)
-    (policy.parent / "more.domains").write_text(f"{MORE}new.example\n")
-    with pytest.raises(ReportError, match="another policy, or other lists"):
-        merge_reports(before, audit_partition(policy, logs, AT_NOW))
-
-
-def test_popular_domains_that_cannot_be_read_are_an_error(policy: Path, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="No such file"):
-        audit_partition(policy, [], AT_NOW, tmp_path / "missing")

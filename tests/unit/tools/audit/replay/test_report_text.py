@@ -11,7 +11,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.tools.audit.replay.audit_report import AuditReport, PopularDomains, ReplayOptions
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.replay.report_details import add_details, digest_policy
-from hushlist.tools.audit.replay.report_text import MOST_ROWS, Title, report_text
+from hushlist.tools.audit.replay.report_text import MOST_ROWS, report_text
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest
 from unit.tools.audit.samples import AT_NOW, NOW, RECORDS, tally_of
 
@@ -48,15 +48,6 @@ def test_every_part_is_there(engine: Engine) -> None:
         "Slowest decisions",
     ):
         assert part in text
-
-
-def test_it_says_how_many_rules_of_a_list_never_fired(engine: Engine) -> None:
-    rows = [line.split() for line in report_text(report(engine, RECORDS)) if "never.example" in line]
-    assert [row[:3] for row in rows] == [["1", "6", "ads.yaml"]]
-
-
-def test_titles_are_told_from_other_lines(engine: Engine) -> None:
-    assert "Lists" in [line for line in report_text(report(engine, RECORDS)) if isinstance(line, Title)]
 
 
 def test_of_many_the_first_are_shown(engine: Engine) -> None:

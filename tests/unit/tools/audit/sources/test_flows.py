@@ -247,11 +247,3 @@ def test_a_number_in_place_of_octets_takes_no_memory(place: str, value: object) 
     (broken,) = read(tnetstring.dumps({"type": "http", "request": request}))  # type: ignore[arg-type]
     assert isinstance(broken, BrokenRecord)
     assert "Error(" in broken.why
-
-
-@pytest.mark.parametrize("started", [10**400, float("nan"), 1e300])
-def test_a_time_that_is_none_is_not_known(started: object) -> None:
-    request = {"host": "h", "port": 80, "method": b"GET", "scheme": b"http", "path": b"/", "headers": []}
-    (record,) = read(tnetstring.dumps({"request": {**request, "timestamp_start": started}}))  # type: ignore[arg-type]
-    assert isinstance(record, RecordedRequest)
-    assert record.time is None

@@ -110,15 +110,6 @@ def test_a_status_that_none_has_is_none(status: object) -> None:
     assert record.status == 0
 
 
-@pytest.mark.parametrize(
-    "octets", [b"", b"{}", b'{"log": {"entries": [{"request": {"url": "http://h.example/"}}, {"req']
-)
-def test_a_file_that_ends_too_early_is_broken_there(octets: bytes) -> None:
-    *records, last = read_har(BytesIO(octets), "f.har")
-    assert isinstance(last, BrokenRecord)
-    assert last.number == len(records) + bool(records)
-
-
 @pytest.mark.skipif(not HARS, reason="no ../shared/data/har; see HUSHLIST_SHARED")
 def test_real_files_have_the_requests_that_a_plain_reading_finds() -> None:
     for path in HARS:

@@ -12,7 +12,6 @@ import pytest
 
 from hushlist.tools.audit.sources.browser_files import read_history, read_takeout
 from hushlist.tools.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
-from unit.rows import each_row
 
 # chromium components/history/core/browser/url_database.cc, visit_database.cc
 CHROMIUM = """
@@ -174,14 +173,6 @@ def test_takeout_s_visits_are_read() -> None:
 
 def test_a_takeout_that_is_none_is_broken() -> None:
     assert [*read_takeout(BytesIO(b"{}"), "h.json")] == [BrokenRecord("h.json", 0, "there is no 'Browser History'")]
-
-
-@each_row("time", ["1" * 400, "1e300", "NaN", "-1e18"])
-def test_a_time_that_is_none_is_not_known(time: str) -> None:
-    document = f'{{"Browser History": [{{"url": "http://h.example/", "time_usec": {time}}}]}}'
-    assert [*read_takeout(BytesIO(document.encode()), "h")] == [
-        RecordedRequest(b"http://h.example/", "h", 1, ResourceType.DOCUMENT)
-    ]
 
 
 def test_a_history_with_something_else_for_numbers_is_read(database: Path) -> None:

@@ -55,13 +55,6 @@ def test_a_line_that_is_too_long_is_broken_and_the_rest_is_read(monkeypatch: pyt
     ]
 
 
-def test_only_so_many_octets_are_read() -> None:
-    assert [*read_lines(BytesIO(b"a\nb\nc\n"), "s", read_url, 1, 4)] == [
-        RecordedRequest(b"a", "s", 1),
-        RecordedRequest(b"b", "s", 2),
-    ]
-
-
 @each_row(
     ("line", "kind", "page"),
     [
