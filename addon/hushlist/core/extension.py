@@ -149,6 +149,11 @@ class Extension:
     #: formats of folders, by name: the names of the files in such a folder and their formats; any file may be missing
     folder_formats: Mapping[str, Mapping[str, ListFormat]] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()
+    #: a reference to the ``Matcher`` of its patterns (``core/match/matcher.py``)
+    matcher: str = ""
+    #: a reference to a function from a canonical host and a group's ``GroupSettings`` to why a connection to the host
+    #: has to be decrypted, in words that go before the host; ``None`` if it need not
+    why_decrypt: str = ""
     #: the extensions whose code it imports; each of them can still be left out of use
     uses: tuple[str, ...] = ()
 

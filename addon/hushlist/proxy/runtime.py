@@ -178,9 +178,8 @@ class Runtime:
             passes = self.failure_policy.passes(self._missing)
             decision = Decision(Action.PASS if passes else Action.BLOCK, request.url, fault=_NO_POLICY)
         else:
-            engine = engine.settled if is_settled else engine
             decide = engine.decide_host if is_connection else engine.decide
-            decision = decide(request, client=client, group=group)
+            decision = decide(request, client=client, group=group, is_settled=is_settled)
         judgement = Judgement(request, client, settings, decision, perf_counter_ns() - start)
         if settings.quotas and self.quotas is not None and not is_lookup:
             may_warn = not goes_on and (is_settled or not decision.unconfirmed)
@@ -435,8 +434,7 @@ class Runtime:
         status += "".join(f"; a damaged file was set aside: {path}" for path in self.set_aside)
         failures = self.failure_policy.status()
         status += f"; {failures}" if failures else ""
-        services = {own.service.key: own.service for own in policy.confirmers.values()}
-        faults = filter(None, map(self.confirmations.fault, services.values()))
+        faults = dict.fromkeys(filter(None, (own.fault(self.confirmations) for own in policy.confirmers.values())))
         status += "".join(f"; nothing is confirmed by {fault}" for fault in faults)
         status = "\n".join((printable(status), *map(str, policy.held_back)))
         return status if self.problem is None else f"{status}; the last change is not used:\n{Lines(self.problem)}"

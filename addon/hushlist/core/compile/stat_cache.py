@@ -37,7 +37,7 @@ from hushlist.core.url.comparison import RedirectMemory
 
 if TYPE_CHECKING:
     from hushlist.core.compile.policy_compiler import Compiled
-    from hushlist.extensions.unblock.overrides import Overrides
+    from hushlist.core.decide.verdict import Verdict
 
 #: nanoseconds for which no file may have changed. No file system's clock has longer ticks. A write to a file that is
 #: mapped into memory changes its times only when a clean page becomes dirty: Linux cleans all within about 35 s
@@ -76,18 +76,12 @@ def asking_engine(
     policy: Policy,
     index: Index,
     redirect_memory: RedirectMemory | None = None,
-    overrides: Overrides | None = None,
+    overrides: Verdict | None = None,
 ) -> Engine:
-    """An engine that asks servers, and waits for them, if its policy has lists of Safe Browsing."""
-    if not policy.confirmers:
-        return Engine(policy, index, redirect_memory, overrides)
-    from hushlist.extensions.safe_browsing.confirmations import Confirmations
-    from hushlist.extensions.safe_browsing.confirming import ConfirmingEngine
-    from hushlist.extensions.safe_browsing.prefix_service import (
-        search_hashes,  # most policies start faster without these
-    )
-
-    return ConfirmingEngine(policy, index, redirect_memory, overrides, Confirmations(search_hashes))
+    """An engine that asks what has to be confirmed, and waits for the answers."""
+    confirmer = next(iter(policy.confirmers.values()), None)
+    confirmations = None if confirmer is None else confirmer.confirmations()
+    return Engine(policy, index, redirect_memory, overrides, confirmations, waits=True)
 
 
 def compile_recorded(path: Path, compile_lists: Callable[[], Compiled]) -> Compiled:

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from hushlist.core.decide.verdict import NO_BLOCKS, Blocks, Grant, Question
 from hushlist.core.errors import Excess, UrlError, printable, without_user
 from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, FilterPattern, Rule, Terms
 from hushlist.core.match.rule_match import Match
@@ -30,11 +31,6 @@ from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import split_web, to_bytes
 from hushlist.core.url.request import Request, canonical_url
-from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
-
-if TYPE_CHECKING:
-    from hushlist.extensions.safe_browsing.confirmations import Question
-    from hushlist.extensions.unblock.grants import Grant
 
 #: actions that keep a request from its origin
 STOPPING = (Action.BLOCK, Action.WARN)
@@ -332,7 +328,7 @@ class _Moment(NamedTuple):
 class EffectivePolicy:
     """The policy for one group at one moment."""
 
-    def __init__(self, group: Group, now: datetime, blocks: BlockTable = NO_BLOCKS) -> None:
+    def __init__(self, group: Group, now: datetime, blocks: Blocks = NO_BLOCKS) -> None:
         """``now`` has a time zone; ``blocks`` are those of administrators, beside the rules."""
         self.group, self.blocks = group, blocks
         # In UTC: Python compares moments of one time zone by the clock's time, which repeats when summer time ends.

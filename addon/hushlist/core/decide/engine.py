@@ -2,20 +2,18 @@
 
     request -> names x path interpretations -> canonical URLs -> matches by layer -> the strictest decision
 
-What rules say about a whole host is kept (``known_hosts``). If no other rule can fit a request, one look-up decides it.
+What rules say about a whole host is kept (``known_hosts``). Two early exits are fast, and change nothing: a host that
+alone decides, and a plain target below it that no rule fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import chain, product
-from math import inf
 from time import time
-from typing import TYPE_CHECKING, Self
 
 from hushlist.core.decide.decision import (
     STOPPING,
@@ -23,17 +21,17 @@ from hushlist.core.decide.decision import (
     EffectivePolicy,
     decide_unread,
     is_strictest,
-    own_categories,
     strictest,
 )
 from hushlist.core.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, may_change, stops
+from hushlist.core.decide.verdict import Confirmations, Verdict
 from hushlist.core.errors import Excess, UrlError
 from hushlist.core.match.checks import Check, CheckedRequest, may_fail
 from hushlist.core.match.context import is_third_party
 from hushlist.core.match.index import Index, find_checks
 from hushlist.core.match.index_file import ALLOWING, CATEGORIZED
 from hushlist.core.match.matcher import RequestMatcher
-from hushlist.core.match.rule import Action, Anything, Ordered, Rule, Terms
+from hushlist.core.match.rule import Action, Anything
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client, Group
 from hushlist.core.policy.pass_through import WITHOUT_PAGES
@@ -49,7 +47,6 @@ from hushlist.core.url.request import (
     PLAIN_URL,
     WEB,
     WEBSOCKET,
-    Forms,
     Request,
     Told,
     canonical_forms,
@@ -61,15 +58,23 @@ from hushlist.core.url.request import (
     target_forms,
 )
 
-if TYPE_CHECKING:
-    from hushlist.extensions.safe_browsing.confirmations import Confirmations
-    from hushlist.extensions.safe_browsing.confirming import RequestOrUrl
-    from hushlist.extensions.unblock.admin_blocks import AdminBlock
-    from hushlist.extensions.unblock.grants import Grant
-    from hushlist.extensions.unblock.overrides import Overrides
 
-#: the layer of a decision by an administrator's block, and what its rules are called
-BLOCKS_LAYER = "blocks"
+@dataclass(slots=True)
+class _Case:
+    """What is decided, and what all its names and forms share."""
+
+    request: Request
+    hosts: GroupHosts
+    client: Client
+    now: datetime | None
+    #: whether only hosts and port are known
+    is_connection: bool
+    #: whether all was asked that it needs
+    is_settled: bool
+    budget: FormBudget
+    memo: StringMemo = field(default_factory=dict)
+    #: the request as the filters of each extension see it, once these are needed
+    filters: list[RequestMatcher] | None = None
 
 
 class Engine:
@@ -80,27 +85,25 @@ class Engine:
         policy: Policy,
         index: Index,
         redirect_memory: RedirectMemory | None = None,
-        overrides: Overrides | None = None,
+        overrides: Verdict | None = None,
         confirmations: Confirmations | None = None,
+        *,
+        waits: bool = False,
     ) -> None:
-        """``overrides``: temporary exceptions; the engine calls only ``covering`` and ``blocks_at``. Without
-        ``confirmations``, nobody confirms a prefix that fits."""
+        """``overrides``: temporary exceptions and blocks. Without ``confirmations``, nobody confirms what only
+        suspects. ``waits``: ask, and wait for answers; a proxy never does.
+        """
         self.policy = policy
         self.index = index
         index.unseal(policy.seals)
-        self._redirect_memory = redirect_memory
-        self._overrides = overrides
-        #: what confirms prefixes that fit
-        self.confirmations = confirmations
-        self._is_settled = False
+        self._redirect_memory, self._overrides = redirect_memory, overrides
+        self.confirmations, self._waits = confirmations, waits
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
         self._hosts = KnownHosts(policy, index, overrides)
-        #: whether no rule depends on more than checks do, and on the URL's canonical forms
-        self._is_simple = not index.has_urls and redirect_memory is None
-        #: whether host, path and query of a plain URL decide it
-        self._asks_little = self._is_simple and not (self._checks or index.has_uris or index.filters)
+        #: whether no rule depends on more than checks do, and on the canonical forms of a path
+        self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
         if index.filters:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
 
@@ -110,83 +113,60 @@ class Engine:
         now: datetime | None = None,
         client: Client = NOBODY,
         group: Group | None = None,
-        budget: FormBudget | None = None,
+        *,
+        is_settled: bool = False,
     ) -> Decision:
         """The decision for a request. ``now`` has a time zone; the default is the present. Never raises.
 
-        The engine decides each of the request's hosts, and the strictest decision holds. The policy's ``unparsable``
-        decides a request that cannot be read; one that is too long, or takes more than the ``budget``, is blocked.
-        ``group`` is the client's, if it is known.
+        The engine decides each form of the target on each of the request's hosts, and the strictest decision holds.
+        The policy's ``unparsable`` decides a request that cannot be read; one that is too long, or takes too much, is
+        blocked. ``group`` is the client's, if it is known. ``is_settled``: all was asked that it needs (``Confirmer``).
         """
-        if request.others:
-            return self._by_every_target(request, now, client, group)
-        group_hosts = self._hosts.of_group(client, now, group)
-        hosts = request.hosts
-        forms: Forms | None = None
-        filtered: list[RequestMatcher] = []
-        if len(hosts) == 1 and request.fault is None:
+        hosts = self._hosts.of_group(client, now, group)
+        if len(request.hosts) == 1 and request.fault is None and not request.others:
             try:
-                known = group_hosts.known[hosts[0]]
+                known = hosts.known[request.hosts[0]]
             except UrlError as error:
                 return self._unparsable(request, error.reason)
-            decision = known.decision
-            if (
-                decision is not None
-                and (self._overrides is None or decision.action not in STOPPING)
-                and (not self._checks or self._is_harmless(request, known))
-            ):
-                return decision.of(request)
-            form: Parts | None = None
-            budget = budget or FormBudget()
-            filtered = self._filtered(request, budget) if known.has_filters else []
-            if request.scheme in WEB and (plain := plain_target(request.target)):
-                if not filtered and self._is_simple and self._is_plain(request, known):
-                    decision = self._by_plain(request, known, plain, now).of(request)
-                    return decision if self._overrides is None else self._apply_grants(decision, known, client, now)
-                form = Parts(request.scheme, None, b"h", None, *plain)
-            else:
-                forms = target_forms(request.scheme, request.target, number_of_names(hosts), budget)
-                if len(forms.forms) == 1 and forms.fault is None:
-                    form = forms.forms[0]
-            if form is not None and known.tunnelled is None:
-                decision = self._by_form(request, hosts[0], known, form, now, filtered)
-                return self._apply_grants(decision.of(request), known, client, now)
-        budget = budget or FormBudget()
-        every = forms or target_forms(request.scheme, request.target, number_of_names(hosts), budget)
-        return self._by_every_form(
-            group_hosts, request, every, filtered or self._filtered(request, budget), now, client
-        )
-
-    def _by_every_target(self, request: Request, now: datetime | None, client: Client, group: Group | None) -> Decision:
-        """The strictest of the decisions for a request's target, and for what else it names, within one budget."""
-        alone, budget = replace(request, others=()), FormBudget()
-        faults = (own.fault for own in request.others if own.fault is not None)
-        fault = request.fault or next((fault for fault in faults if self._stops(fault)), None)
-        if fault is not None and self._stops(fault):
-            return self.decide(replace(alone, fault=fault), now, client, group, budget)
-        decisions = list[Decision]()
-        for one in (alone, *request.others):
-            decisions.append(self.decide(one, now, client, group, budget))
-            if is_strictest(decisions[-1]):
-                break
-        return strictest(decisions)
+            if not self._checks or self._is_harmless(request, known):
+                decision = self._alone(known, request.target)
+                if decision is not None:
+                    return decision.of(request)
+        return self._strictest(_Case(request, hosts, client, now, False, is_settled, FormBudget()))
 
     def decide_host(
-        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+        self,
+        request: Request,
+        now: datetime | None = None,
+        client: Client = NOBODY,
+        group: Group | None = None,
+        *,
+        is_settled: bool = False,
     ) -> Decision:
         """The decision for a connection, of which only the hosts and the port are known. Never raises.
 
         Rules for whole hosts and addresses decide, and checks do. Rules for paths and URIs do not.
         """
-        group_hosts = self._hosts.of_group(client, now, group)
-        port = None if request.port == DEFAULT_PORTS.get(request.scheme) else b"%d" % request.port
+        hosts = self._hosts.of_group(client, now, group)
+        return self._strictest(_Case(request, hosts, client, now, True, is_settled, FormBudget()))
 
-        def whole(host: bytes, known: KnownHost) -> Iterator[Decision]:
-            failed = list(find_checks(self._checks, _asked(request, host)))
-            url = Parts(request.scheme, None, known.canonical, port, b"/").join()
-            yield self._by_matches(known, failed, now)._replace(canonical=url)
+    def decide_url(
+        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
+    ) -> Decision:
+        """The decision for the request that a browser would make for a URL. Never raises.
 
-        return self._by_names(group_hosts, request, whole, now, client)
+        The policy's ``unparsable`` decides a URL that no browser can request. ``told``: who asks, and what for.
+        """
+        plain = PLAIN_URL.match(url) if not self._checks and len(url) <= LONGEST_TARGET else None
+        if plain is not None:
+            with suppress(UrlError):  # it is told below
+                decision = self._alone(self._hosts.of_group(client, now).known[plain[2]], url, plain.end())
+                if decision is not None:
+                    return decision.of(url)
+        try:
+            return self.decide(request_of(url, told), now, client)
+        except UrlError as error:
+            return decide_unread(self.policy.unparsable, cut(url), error.reason)
 
     def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
@@ -231,34 +211,6 @@ class Engine:
             return "it goes to an address: a request in it may name any host"
         return next((why for host in known if (why := host.why_decrypt) is not None), None)
 
-    def decide_url(
-        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
-    ) -> Decision:
-        """The decision for the request that a browser would make for a URL. Never raises.
-
-        The policy's ``unparsable`` decides a URL that no browser can request. ``told``: who asks, and what for.
-        """
-        # Where there are filters that name no host, no host decides alone.
-        plain = PLAIN_URL.match(url) if len(url) <= LONGEST_TARGET and not self.index.has_general_filters else None
-        if plain is not None:
-            group_hosts = self._hosts.of_group(client, now)
-            try:
-                known = group_hosts.known[plain[2]]
-                decision = known.decision if not self._checks else None
-                if decision is not None and (self._overrides is None or decision.action not in STOPPING):
-                    return decision.of(url)
-                target = plain_target(url, plain.end()) if self._asks_little else None
-                if target:
-                    below = self.index.find_paths(known.host, *target)
-                    decision = self._by_matches(known, below, now, (url, told))
-                    return self._apply_grants(decision.of(url), known, client, now)
-            except UrlError:
-                pass  # reported below
-        try:
-            return self.decide(request_of(url, told), now, client)
-        except UrlError as error:
-            return decide_unread(self.policy.unparsable, cut(url), error.reason)
-
     @property
     def is_timeless(self) -> bool:
         """Whether only the date can change a decision: a rule expires when a day of UTC ends."""
@@ -302,120 +254,187 @@ class Engine:
     def group(self, client: Client) -> Group:
         return self._hosts.group(client)
 
-    def _apply_grants(self, decision: Decision, known: KnownHost, client: Client, now: datetime | None) -> Decision:
-        """The decision for one form and one host; it becomes ``allow`` if grants cover every rule that would stop it.
+    # -- the way to a decision ----------------------------------------------------------------------------------------
 
-        A grant for a host or a URL covers every rule that stops it. A grant for a category covers only rules of that
-        category: a site that is also blocked for another reason stays blocked. A click on a warning covers only
-        warnings. A covered warning allows: rules behind it no longer count. Any grant also overrides the policy's
-        default action. Before that, an administrator's block stops; only a grant that was made later covers it.
+    def _alone(self, known: KnownHost, target: bytes, start: int = 0) -> Decision | None:
+        """The decision without a URL, if only rules for the whole host can fit; ``None``: all has to be looked at.
 
-        No grant covers a check or a request that cannot be read. These are about how a request is made, not where it
-        goes: a person who unblocks a site does not mean to open all its ports, or to let smuggled requests through.
+        The target begins at ``start``. No check can find anything in the request.
         """
-        if self._overrides is None:
+        decision = known.decision
+        has_more = known.has_filters or known.tunnelled is not None or known.view.blocks
+        if decision is None and known.alone is not None and self._is_simple and not has_more:
+            plain = plain_target(target, start)
+            if plain is not None and not self.index.find_paths(known.host, *plain):
+                decision = known.alone
+        if decision is None or self._overrides is None or decision.action not in STOPPING:
             return decision
-        moment, names = time() if now is None else now.timestamp(), (*client.names, f"group:{known.view.group.name}")
-        if known.view.blocks:
-            blocks, host = known.view.blocks, known.canonical
-            url = decision.url if blocks.has_pages(host) else b""  # what is not needed takes time
-            own = tuple(map(_match_of, blocks.find(names, host, url, own_categories(decision), moment)))
-            if own:
-                decision = decision._replace(action=Action.BLOCK, matches=(*own, *decision.matches), winner=own[0])
-        if decision.action not in STOPPING:
-            return decision
-        lifted: Grant | None = None
-        for match in decision.matches:
-            pattern, terms, _ = match.rule
-            if terms.action is Action.TAG:
-                continue
-            if terms.action is Action.ALLOW or (lifted is not None and isinstance(pattern, Anything)):
-                break
-            is_warning = terms.action is Action.WARN
-            categories = () if terms.category is None else (terms.category,)
-            since = pattern.made if isinstance(pattern, Ordered) else -inf
-            grant = None
-            if not isinstance(pattern, Check):
-                grant = self._overrides.covering(
-                    names, known.canonical, decision.url, categories, moment, is_warning=is_warning, since=since
-                )
-            if grant is None:
-                return decision._replace(action=terms.action, winner=match)
-            lifted = lifted or grant
-            if is_warning:
-                break
-        return decision if lifted is None else decision._replace(action=Action.ALLOW, grant=lifted)
+        return None
 
-    def _by_every_form(
-        self,
-        group_hosts: GroupHosts,
-        request: Request,
-        forms: Forms,
-        filtered: Sequence[RequestMatcher],
-        now: datetime | None,
-        client: Client,
-    ) -> Decision:
-        """The strictest of the decisions for each name of a request with each form of its target."""
-        memo: StringMemo = {}
+    def _strictest(self, case: _Case) -> Decision:
+        """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""
+        decisions = list[Decision]()
+        for decision in self._decisions(case):
+            decisions.append(decision)
+            if is_strictest(decision):
+                break  # no other could be stricter
+        found = strictest(decisions)
+        if found.unconfirmed and self._waits and self.confirmations is not None and not case.is_settled:
+            self.confirmations.ask(found.unconfirmed)
+            return self._strictest(replace(case, is_settled=True, budget=FormBudget(), memo={}, filters=None))
+        return found
 
-        def by_forms(host: bytes, known: KnownHost) -> Iterator[Decision]:
-            told: list[Decision] = []
-            for place, form in enumerate(forms.forms):
-                own = filtered if known.has_filters else ()
-                decision = self._by_form(request, host, known, form, now, own, memo, is_first=not place)
-                if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
-                    if any(decision is other for other in told):
-                        continue  # the rules for the whole host decide, as for an earlier form
-                    told.append(decision)
-                yield decision._replace(canonical=form._replace(host=known.canonical).join())
+    def _decisions(self, case: _Case) -> Iterator[Decision]:
+        """The decisions for a request's target, and for what else its header fields name, within one budget."""
+        request = case.request
+        if case.is_connection or not request.others:
+            yield from self._of_target(case)
+            return
+        faults = (own.fault for own in request.others if own.fault is not None)
+        fault = request.fault or next((fault for fault in faults if self._stops(fault)), None)
+        is_stopped = fault is not None and self._stops(fault)
+        alone = replace(request, others=(), fault=fault if is_stopped else request.fault)
+        for target in (alone,) if is_stopped else (alone, *request.others):
+            yield from self._of_target(replace(case, request=target, memo={}, filters=None))
 
-        return self._by_names(group_hosts, request, by_forms, now, client, forms.fault)
+    def _of_target(self, case: _Case) -> Iterator[Decision]:
+        """The decisions for each name of a request with each form of its target, and for each fault in it.
 
-    def _by_names(
-        self,
-        group_hosts: GroupHosts,
-        request: Request,
-        decide: Callable[[bytes, KnownHost], Iterable[Decision]],
-        now: datetime | None,
-        client: Client,
-        fault: str | None = None,
-    ) -> Decision:
-        """The strictest of the decisions for each name of a request and for each fault in it.
-
-        It ends with the first that no other could make stricter. A fault that stops it is enough: beside it, only one
-        name and one form are decided, as they would be without it, for the rule that the block page tells.
+        A fault that stops it is enough: beside it, only one name and one form are decided, as they would be without it,
+        for the rule that the block page tells.
         """
+        request, known_hosts = case.request, case.hosts
         hosts = tuple(dict.fromkeys(request.hosts))
-        faults = [wrong for wrong in (request.fault, fault) if wrong is not None]
+        faults = [] if request.fault is None else [request.fault]
+        forms: Sequence[Parts] = ()
+        if not case.is_connection:
+            forms, fault = target_forms(request.scheme, request.target, number_of_names(hosts), case.budget)
+            faults += [] if fault is None else [fault]
         if not hosts:
             faults.insert(0, "the request goes by no host")
         elif len(hosts) > MOST_HOSTS:
             faults.insert(0, Excess(f"the request goes by more than {MOST_HOSTS} hosts"))
         is_stopped = any(map(self._stops, faults))
-        decisions = list[Decision]()
         for host in hosts[: 1 if is_stopped else MOST_HOSTS]:
             try:
-                known = group_hosts.known[host]
+                known = known_hosts.known[host]
             except UrlError as error:
-                decisions.append(self._unparsable(request, error.reason))
-                if is_strictest(decisions[-1]):
-                    break
+                yield self._unparsable(request, error.reason)
                 continue
-            for decision in decide(host, known):
-                granted = self._apply_grants(decision, known, client, now)
-                decisions.append(granted if host != request.destination else _of_rules(granted))
-                if is_stopped or is_strictest(decisions[-1]):
+            for decision in self._of_host(case, host, known, forms):
+                yield decision if host != request.destination else _of_rules(decision)
+                if is_stopped:
                     break
-            if is_stopped or is_strictest(decisions[-1]):
-                break
-            if known.tunnelled is not None:
-                beneath = group_hosts.known[known.tunnelled]
-                for decision in decide(known.tunnelled, beneath):
-                    decisions.append(_of_rules(self._apply_grants(decision, beneath, client, now)))
-                    if is_strictest(decisions[-1]):
-                        return strictest(decisions)
-        decisions += [self._unparsable(request, wrong) for wrong in faults]
+            if known.tunnelled is not None and not is_stopped:
+                beneath = known_hosts.known[known.tunnelled]
+                yield from map(_of_rules, self._of_host(case, known.tunnelled, beneath, forms))
+        for fault in faults:
+            yield self._unparsable(request, fault)
+
+    def _of_host(self, case: _Case, host: bytes, known: KnownHost, forms: Sequence[Parts]) -> Iterator[Decision]:
+        """The decisions for each form of the target on one host, with what administrators and grants say."""
+        request = case.request
+        if case.is_connection:
+            port = None if request.port == DEFAULT_PORTS.get(request.scheme) else b"%d" % request.port
+            forms = (Parts(request.scheme, None, None, port, b"/"),)
+        is_only = len(request.hosts) == len(forms) == 1 and host is request.hosts[0] and not case.is_connection
+        seen: list[Decision] = []
+        for form in forms:
+            decision = self._of_form(case, host, known, form, is_first=form is forms[0])
+            if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
+                if any(decision is other for other in seen):
+                    continue  # the rules for the whole host decide, as for an earlier form
+                seen.append(decision)
+            if is_only:
+                decision = decision.of(request)
+            else:
+                decision = decision._replace(canonical=form._replace(host=known.canonical).join())
+            if self._overrides is not None:
+                names = (*case.client.names, f"group:{known.view.group.name}")
+                moment = time() if case.now is None else case.now.timestamp()
+                decision = self._overrides.after(decision, known.view.blocks, known.canonical, names, moment)
+            yield decision
+
+    def _of_form(self, case: _Case, host: bytes, known: KnownHost, form: Parts, *, is_first: bool) -> Decision:
+        """The decision for one form of the target on one host, by all rules that fit."""
+        request, index = case.request, self.index
+        if case.is_connection:
+            return self._by_matches(case, known, [*find_checks(self._checks, _asked(request, host))])
+        if known.decision is not None and not self._checks:
+            return known.decision
+        matches = index.find_paths(known.host, form.path, form.query)
+        if index.has_urls and is_first:
+            # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
+            matches += index.find_urls(known.host, request.url_by(host))
+        if index.has_uris:
+            matches += self._find_uris(case, host if is_first else None, known, form, is_first=is_first)
+        if is_first and self._checks and may_fail(request, host, known.canonical):
+            matches += find_checks(self._checks, _asked(request, host))
+        if self._redirect_memory is not None:
+            matches += self._by_redirect(self._redirect_memory, case, known, form, matches, is_first=is_first)
+        filters = self._filters(case) if known.has_filters else ()
+        if not filters:
+            return self._by_matches(case, known, matches)
+        is_stopped = known.is_stopped or len(filters) > 1 or (bool(matches) and stops(matches))
+        how = {"is_first": is_first, "is_named": known.is_named, "is_stopped": is_stopped}
+        # of the URLs that filters may be compared with, the strictest decision holds
+        decisions = [
+            self._by_matches(case, known, [*matches, *chain.from_iterable(found)])
+            for found in product(*(own.matches(known.canonical, form, **how) for own in filters))
+        ]
+        for name, layer in chain.from_iterable(own.spent for own in filters):
+            # where the filters of a list take too long, and no layer above it decides, the request is blocked
+            if not all(known.view.is_decided_before(layer, decision) for decision in decisions):
+                fault = f"too many filters of {name} would have to be compared with it, for its length"
+                decisions.append(self._unparsable(request, Excess(fault)))
         return strictest(decisions)
+
+    def _filters(self, case: _Case) -> Sequence[RequestMatcher]:
+        """The request as each extension's filters see it."""
+        if case.filters is None:
+            request, may_guess = case.request, self.policy.unknown_context is Action.BLOCK
+            every = self.index.filters.values() if request.scheme in WEB or request.scheme in WEBSOCKET else ()
+            case.filters = [filters.of_request(request, case.budget, may_guess=may_guess) for filters in every]
+        return case.filters
+
+    def _by_matches(self, case: _Case, known: KnownHost, below: Sequence[Match]) -> Decision:
+        """The decision by the rules for a whole host, and by other matches."""
+        if not below and known.alone is not None:
+            return known.alone
+        found: Sequence[Match] = (*known.host.matches, *below)
+        if not any(map(may_change, found)):
+            return known.view.decide(found)
+        moment = (case.now or datetime.now(UTC)).astimezone(UTC)
+        found = [match for match in found if match.rule.terms.holds_at(moment)]
+        if any(match.rule.terms.confirmer for match in found):
+            return self._by_confirmed(case, known.view, found)
+        return known.view.decide(found)
+
+    def _by_confirmed(self, case: _Case, view: EffectivePolicy, found: Iterable[Match]) -> Decision:
+        """The decision where some matches only suspect, by what is known of them.
+
+        Where what is not known could change nothing, nobody has to be asked.
+        """
+        sure, assumed, doubtful, questions = list[Match](), list[Match](), list[Match](), []
+        request = None if case.is_connection else case.request
+        for match in found:
+            confirmer = self.policy.confirmers.get(match.rule.terms.confirmer)
+            if confirmer is None:
+                sure.append(match)
+                continue
+            said = confirmer.confirmed(match, request, self.confirmations, is_settled=case.is_settled)
+            sure += said.sure
+            assumed += said.assumed
+            doubtful += said.possible
+            questions += [] if said.question is None else [said.question]
+        decision = view.decide([*sure, *assumed])
+        if doubtful and view.decide([*sure, *doubtful]).winner != view.decide(sure).winner:
+            return decision._replace(unconfirmed=tuple(questions))
+        return decision
+
+    def unconfirmed(self, decision: Decision) -> Iterator[str]:
+        """What of a decision nobody has confirmed or denied, and why, for people."""
+        return (question.why_open(self.confirmations) for question in decision.unconfirmed)
 
     def _unparsable(self, request: Request, fault: str) -> Decision:
         return decide_unread(self.policy.unparsable, request.url, fault)
@@ -428,148 +447,21 @@ class Engine:
         """Whether a request has only one form, and no check can find anything in it."""
         return is_plain_target(request.target) and not may_fail(request, request.hosts[0], known.canonical)
 
-    def _is_plain(self, request: Request, known: KnownHost) -> bool:
-        """Whether a request has a plain name and nothing beside it, and no check can find anything in it."""
-        is_bare = known.is_name and request.userinfo is None and request.fragment is None
-        return is_bare and not (self._checks and may_fail(request, known.canonical, known.canonical))
-
-    def _by_plain(self, request: Request, known: KnownHost, plain: Target, now: datetime | None) -> Decision:
-        """``_by_form``, faster, for the one form of most requests, without filters and rules for whole URLs."""
-        index = self.index
-        below = index.find_paths(known.host, *plain)
-        if index.has_uris:
-            query = request.target[len(plain[0]) + 1 :] if plain[1] else plain[1]
-            sent = plain if query == plain[1] else (plain[0], query)
-            targets = (plain,) if sent is plain else (plain, sent)
-            found = index.find_web_uris(request.scheme, known.canonical, request.port, targets, sent)
-            if found:
-                below += _without_allows(known, found, is_first=True)
-        return self._by_matches(known, below, now, request)
-
-    def _by_form(
-        self,
-        request: Request,
-        host: bytes,
-        known: KnownHost,
-        form: Parts,
-        now: datetime | None,
-        filtered: Sequence[RequestMatcher],
-        memo: StringMemo | None = None,
-        *,
-        is_first: bool = True,
-    ) -> Decision:
-        """The decision for one form of the target on one host."""
-        if known.decision is not None and not self._checks:
-            return known.decision
-        matches = self.index.find_paths(known.host, form.path, form.query)
-        if self.index.has_urls and is_first:
-            # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
-            matches += self.index.find_urls(known.host, request.url_by(host))
-        if self.index.has_uris:
-            matches += self._find_uris(request, host if is_first else None, known, form, memo, is_first=is_first)
-        if is_first and self._checks and may_fail(request, host, known.canonical):
-            matches += find_checks(self._checks, _asked(request, host))
-        if self._redirect_memory is not None:
-            matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
-        if filtered:
-            return self._by_filters(filtered, form, request, known, matches, now, is_first=is_first)
-        return self._by_matches(known, matches, now, request)
-
-    def _filtered(self, request: Request, budget: FormBudget) -> list[RequestMatcher]:
-        """The request as each extension's filters see it."""
-        if not self.index.filters or (request.scheme not in WEB and request.scheme not in WEBSOCKET):
-            return []
-        may_guess = self.policy.unknown_context is Action.BLOCK
-        return [filters.of_request(request, budget, may_guess=may_guess) for filters in self.index.filters.values()]
-
-    def _by_filters(
-        self,
-        filtered: Sequence[RequestMatcher],
-        form: Parts,
-        request: Request,
-        known: KnownHost,
-        own: Sequence[Match],
-        now: datetime | None,
-        *,
-        is_first: bool,
-    ) -> Decision:
-        """The same with filters: the strictest decision of the URLs that they may be compared with.
-
-        Where the filters of a list would take too long, and no layer above it decides, the request is blocked.
-        """
-        is_stopped = known.is_stopped or len(filtered) > 1 or (bool(own) and stops(own))
-        how = {"is_first": is_first, "is_named": known.is_named, "is_stopped": is_stopped}
-        decisions: list[Decision] = []
-        for found in product(*(filters.matches(known.canonical, form, **how) for filters in filtered)):
-            decisions.append(self._by_matches(known, [*own, *chain.from_iterable(found)], now, request))
-        for name, layer in chain.from_iterable(filters.spent for filters in filtered):
-            if not all(known.view.is_decided_before(layer, decision) for decision in decisions):
-                fault = f"too many filters of {name} would have to be compared with it, for its length"
-                decisions.append(self._unparsable(request, Excess(fault)))
-        return strictest(decisions)
-
-    def _by_matches(
-        self, known: KnownHost, below: Sequence[Match], now: datetime | None, asked: RequestOrUrl = None
-    ) -> Decision:
-        """The decision by the rules for a whole host, and by other matches."""
-        if not below and known.alone is not None:
-            return known.alone
-        found: Sequence[Match] = (*known.host.matches, *below)
-        return (
-            self._by_changing(known.view, found, now, asked)
-            if any(map(may_change, found))
-            else known.view.decide(found)
-        )
-
-    def _by_changing(
-        self, view: EffectivePolicy, found: Iterable[Match], now: datetime | None, asked: RequestOrUrl
-    ) -> Decision:
-        """The same where some may have expired, or have to be confirmed."""
-        moment = (now or datetime.now(UTC)).astimezone(UTC)
-        found = [match for match in found if match.rule.terms.holds_at(moment)]
-        if any(match.rule.terms.confirmer for match in found):
-            from hushlist.extensions.safe_browsing.confirming import decide_confirmed  # few policies need it
-
-            return decide_confirmed(
-                view, found, asked, self.policy.confirmers, self.confirmations, is_settled=self._is_settled
-            )
-        return view.decide(found)
-
-    @cached_property
-    def settled(self) -> Self:
-        """The engine once all that a decision needs was asked: what is not known then, and through no fault of the
-        server, was beyond a client's share, and counts as if it were confirmed."""
-        other = copy(self)
-        other._is_settled = True
-        return other
-
-    def unconfirmed(self, decision: Decision) -> Iterator[str]:
-        """What of a decision nobody has confirmed or denied, and why, for people."""
-        for service, prefix, _ in decision.unconfirmed:
-            why = None if self.confirmations is None else self.confirmations.fault(service)
-            yield f"sha256:{prefix.hex()} is not confirmed: {why or f'{service.server} was not asked'}"
-
     def _find_uris(
-        self,
-        request: Request,
-        host: bytes | None,
-        known: KnownHost,
-        form: Parts,
-        memo: StringMemo | None,
-        *,
-        is_first: bool,
+        self, case: _Case, host: bytes | None, known: KnownHost, form: Parts, *, is_first: bool
     ) -> list[Match]:
         """The hashed URIs that fit one form of the target; as requested, too, by a host.
 
         They have their own canonical form. One that fits only another path interpretation must not allow the request.
         """
+        request = case.request
         if known.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
             targets = _targets(request, host, form)
             sent = None if host is None else _sent_target(request)
             found = self.index.find_web_uris(request.scheme, known.canonical, request.port, targets, sent)
         else:
             uris = () if host is None else _sent_uris(request, host, known.canonical)
-            found = self.index.find_uris(_uris(request, known.canonical, form, uris), memo, uris)
+            found = self.index.find_uris(_uris(request, known.canonical, form, uris), case.memo, uris)
         return _without_allows(known, found, is_first=is_first)
 
     def learn(self, request: Request, location: bytes) -> None:
@@ -590,15 +482,15 @@ class Engine:
     def _by_redirect(
         self,
         memory: RedirectMemory,
-        request: Request,
+        case: _Case,
         known: KnownHost,
         form: Parts,
         own: Sequence[Match],
-        memo: StringMemo | None,
         *,
         is_first: bool,
     ) -> list[Match]:
         """Further matches of the path with or without its slash, if the origin has redirected between the two."""
+        request = case.request
         twin = (
             slash_twin(form.path) if memory.knows((request.scheme, known.canonical, request.port), form.path) else None
         )
@@ -607,17 +499,8 @@ class Engine:
         rules = {match.rule for match in (*known.host.matches, *own)}
         twins = [*self.index.find_paths(known.host, twin, form.query)]
         if self.index.has_uris:
-            twins += self._find_uris(request, None, known, form._replace(path=twin), memo, is_first=is_first)
+            twins += self._find_uris(case, None, known, form._replace(path=twin), is_first=is_first)
         return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
-
-
-def _match_of(block: AdminBlock) -> Match:
-    """An administrator's block as a match."""
-    category = block.target if block.scope == "category" else None
-    terms = Terms(Action.BLOCK, "administrators", "overrides.sqlite", category, block.reason, layer=BLOCKS_LAYER)
-    until = None if block.until is None else datetime.fromtimestamp(block.until, UTC)
-    rule = Rule(Ordered(block.target, block.client, block.made), terms, block.id)
-    return Match(rule, block.target.encode("ascii", "replace"), (0, 0), until=until)
 
 
 def _of_rules(decision: Decision) -> Decision:

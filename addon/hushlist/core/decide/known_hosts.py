@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hushlist.core.decide.decision import STOPPING, Decision, EffectivePolicy, own_categories
+from hushlist.core.decide.verdict import NO_BLOCKS, Verdict
+from hushlist.core.extension import built_in, load
 from hushlist.core.match.checks import Check
 from hushlist.core.match.index import Host, Index
 from hushlist.core.match.index_file import FILTERED
@@ -22,11 +24,6 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_plain_name, tunnelled_ipv4
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.safe_search.safe_search import may_rewrite
-from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS
-
-if TYPE_CHECKING:
-    from hushlist.extensions.unblock.overrides import Overrides
 
 #: hosts in the cache of each group of clients
 MOST_KNOWN = 1 << 14
@@ -65,8 +62,9 @@ class KnownHost:
         host, settings = self.canonical.decode("ascii", "backslashreplace"), self.view.group.settings
         if self.has_pages:
             return f"there are rules for paths on {host}"
-        if may_rewrite(self.canonical, settings.safe_search):
-            return f"safe search changes requests to {host}"
+        for extension in built_in():
+            if extension.why_decrypt and (why := load(extension.why_decrypt)(self.canonical, settings)):
+                return f"{why} {host}"
         always = settings.always_decrypted
         if always.covers(self.canonical) or any(always.has(own.rule.terms.category) for own in self.host.matches):
             return f"always-decrypt has {host}"
@@ -85,7 +83,7 @@ class GroupHosts(NamedTuple):
 class KnownHosts:
     """The hosts of one policy and its index, by group."""
 
-    def __init__(self, policy: Policy, index: Index, overrides: Overrides | None) -> None:
+    def __init__(self, policy: Policy, index: Index, overrides: Verdict | None) -> None:
         self._policy, self._index, self._overrides = policy, index, overrides
         self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
         #: by the group's name
@@ -103,7 +101,7 @@ class KnownHosts:
         """The hosts of a client's group at a moment; ``group`` is the client's, if it is known."""
         overrides = self._overrides
         blocks = NO_BLOCKS if overrides is None else overrides.blocks_at(time() if now is None else now.timestamp())
-        if self.only is not None and blocks is NO_BLOCKS:
+        if self.only is not None and not blocks:
             return self.only
         group = group or self._groups[client]
         hosts = self._known.get(group.name)

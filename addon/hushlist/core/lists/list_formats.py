@@ -38,13 +38,6 @@ CORE_FORMATS = {
         endings=(".netset", ".ipset"),
         entry=rf"(?:{_ADDRESS})(?:/[0-9]{{1,3}}|\s*-\s*(?:{_ADDRESS}))?",
     ),
-    "dnsmasq": ListFormat(
-        f"{_PLAIN}:read_dnsmasq",
-        is_by_line=True,
-        endings=(".dnsmasq",),
-        names=("dnsmasq.conf",),
-        entry=r"(?:address|server|local)=/.*",
-    ),
     "urls": ListFormat(
         f"{_PLAIN}:read_urls",
         is_by_line=True,

@@ -1,4 +1,4 @@
-"""Readers of plain lists: one domain, URL, hosts-file entry, directive of dnsmasq or address a line.
+"""Readers of plain lists: one domain, URL, hosts-file entry or address a line.
 
 Such lists come from third parties and are long. A line that cannot be read is left out with a warning.
 """
@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, summarize_address_range
 from itertools import islice
 
-from hushlist.core.lists.list_source import ListDefaults, ProblemReport, block_entries, entries, numbered_lines
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport, block_entries, numbered_lines
 from hushlist.core.lists.patterns import (
     PLAIN_HOST,
     PLAIN_URL,
     is_sinkhole,
-    may_except,
     one_a_line,
     parse_address_range,
     read_expression,
@@ -23,8 +22,7 @@ from hushlist.core.lists.patterns import (
     run_of,
     split_plain,
 )
-from hushlist.core.match.rule import Action, Expression, Rule, RuleBlock, Terms
-from hushlist.extensions.adblock.filter_reader import parse_filter
+from hushlist.core.match.rule import Rule, RuleBlock
 
 #: the name in an entry, by the entry, its line, and the report; ``None``: there is none
 NameOf = Callable[[str, int, ProblemReport], str | None]
@@ -119,58 +117,6 @@ def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> 
 def _named(lines: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]] | None:
     expressions, numbers = one_a_line(b"\n".join(lines.split()[1::2]) + b"\n", first)
     return (expressions, numbers) if _OWN_EXPRESSIONS.isdisjoint(expressions) else None
-
-
-_WITH_NAMES = ("address", "server", "local")
-_NO_NAMES = {"#": "no rule fits every host", "": "no rule fits every name without a dot"}
-
-
-def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
-    """Lines such as ``address=/a.example/b.example/0.0.0.0``; other directives are counted by kind.
-
-    "More specific domains take precedence over less specific domains": a server or an address of its own, for a name
-    below one that is blocked, is an exception.
-
-    Spec: dnsmasq(8), --address, --server, --local
-
-    >>> report = ProblemReport("f")
-    >>> octets = b"local=/a.example/\\ncache-size=9\\nserver=/b.a.example/#\\naddress=/c.a.example/192.0.2.1"
-    >>> [str(rule.pattern) for rule in read_dnsmasq(octets, ListDefaults(), report)]
-    ['a.example/', '@@||b.a.example^', '@@||c.a.example^']
-    >>> print(*report.warnings, sep="\\n")
-    f:2: cache-size=9: left out: a directive 'cache-size'
-    """
-    terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
-    for line, entry in entries(octets, report, is_foreign=True):
-        directive, _, value = entry.partition("=")
-        directive, value = directive.strip(), value.strip()
-        if " " in directive or "\t" in directive:
-            report.leave_out(line, entry, "expected a directive such as address=/NAME/")
-            continue
-        if directive not in _WITH_NAMES:
-            report.tally(line, entry, f"a directive {directive[:40]!r}")
-            continue
-        if not value.startswith("/"):
-            report.tally(line, entry, f"'{directive}' without a name")
-            continue
-        *names, target = value[1:].split("/")
-        # "--address=/#/... a domain specification of # matches any domain"; as an address, "#" is 0.0.0.0 and ::
-        blocks = not target or (directive == "address" and (target == "#" or is_sinkhole(target)))
-        if not names:
-            report.leave_out(line, entry, "expected a '/' behind the last name")
-        elif not blocks and not may_except(defaults):
-            report.tally(line, entry, "an exception, in a list that does not block")
-        else:
-            for name in names:
-                if why := _NO_NAMES.get(name):
-                    report.leave_out(line, entry, why)
-                elif expression := read_name(name, line, report):
-                    yield Rule(expression, terms, line) if blocks else _excepted(expression, exception, line)
-
-
-def _excepted(expression: Expression, terms: Terms, line: int) -> Rule:
-    host = expression.value[: expression.value.find(b"/")].decode()
-    return Rule(parse_filter(f"@@||{host}^", of_names=True, is_nearest=True), terms, line)
 
 
 _ADDRESS_COMMENT = re.compile(r"[#;].*", re.DOTALL)

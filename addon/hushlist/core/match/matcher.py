@@ -7,8 +7,9 @@ into sections of the index, and finds them there again for a request.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from hushlist.core.extension import extension_named, load
 
 if TYPE_CHECKING:
     from hushlist.core.match.rule import Terms
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from hushlist.core.url.parts import Parts
     from hushlist.core.url.path_interpretations import FormBudget
     from hushlist.core.url.request import Request
-
-#: extension -> where its matcher is
-_MATCHERS = {"adblock": ("hushlist.extensions.adblock.filter_index", "FilterIndex")}
 
 
 class Placed(NamedTuple):
@@ -87,7 +85,14 @@ class RequestMatcher(Protocol):
 
 
 def matcher_of(extension: str) -> type[Matcher]:
-    """The matcher of an extension; ``LookupError`` if it has none."""
-    module, name = _MATCHERS[extension]
-    matcher: type[Matcher] = getattr(import_module(module), name)
+    """The matcher of an extension.
+
+    Raises:
+        ExtensionError: there is no such extension.
+        LookupError: it has no matcher.
+    """
+    reference = extension_named(extension).matcher
+    if not reference:
+        raise LookupError(f"the extension {extension} has no matcher")
+    matcher: type[Matcher] = load(reference)
     return matcher

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
@@ -28,7 +28,7 @@ from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.subscription import SubscribedList
 
 if TYPE_CHECKING:
-    from hushlist.extensions.safe_browsing.threat_lists import ThreatList
+    from hushlist.core.decide.verdict import Confirmer
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Policy:
     #: its lists that are fetched, also those of which there is no copy
     subscribed: tuple[SubscribedList, ...] = ()
     #: lists of prefixes, which have to be confirmed, by the rules' ``confirmer``
-    confirmers: dict[str, ThreatList] = field(default_factory=dict)
+    confirmers: Mapping[str, Confirmer] = field(default_factory=dict)
     #: the fingerprint of every file of the policy, taken before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
     #: the SHA-256 of the policy file, in hexadecimal; empty for a policy that is in no file

@@ -28,4 +28,5 @@ EXTENSION = Extension(
         "adblock-dns": ListFormat(f"{_LISTS}:read_adblock_dns", is_by_line=True, conditions=_CONDITIONS),
         "chromium": ListFormat(f"{_LISTS}:read_chromium", is_by_line=True),
     },
+    matcher="hushlist.extensions.adblock.filter_index:FilterIndex",
 )

@@ -1,4 +1,4 @@
-"""Formats of lists that other programs have: RPZ, CSV and squidGuard's expressions.
+"""Formats of lists that other programs have: dnsmasq's, RPZ, CSV and squidGuard's expressions.
 
 In: a list's octets. Out: rules that know their file and line. Open first: ``rpz``.
 """
@@ -12,6 +12,13 @@ EXTENSION = Extension(
     "formats",
     list_formats={
         "squidguard-urls": _URLS,
+        "dnsmasq": ListFormat(
+            "hushlist.extensions.formats.dnsmasq:read_dnsmasq",
+            is_by_line=True,
+            endings=(".dnsmasq",),
+            names=("dnsmasq.conf",),
+            entry=r"(?:address|server|local)=/.*",
+        ),
         "rpz": ListFormat(
             "hushlist.extensions.formats.rpz:read_rpz",
             is_by_line=False,
@@ -32,4 +39,5 @@ EXTENSION = Extension(
             "expressions": ListFormat(f"{_SQUIDGUARD}:read_squidguard_expressions", is_by_line=True, may_be_empty=True),
         },
     },
+    uses=("adblock",),
 )

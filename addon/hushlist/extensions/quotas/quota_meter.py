@@ -275,7 +275,7 @@ def _is_unblocked(judgement: Judgement) -> bool:
     What is let through by one of its names has the quotas of the others.
     """
     grant = judgement.decision.grant
-    return grant is not None and grant.how != WARNING and bool(_only_host(judgement))
+    return isinstance(grant, Grant) and grant.how != WARNING and bool(_only_host(judgement))
 
 
 def _only_host(judgement: Judgement) -> bytes:

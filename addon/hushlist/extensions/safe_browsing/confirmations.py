@@ -27,6 +27,7 @@ from functools import partial
 from threading import Condition, RLock, Thread
 from typing import NamedTuple
 
+from hushlist.core.decide.verdict import Question as OpenQuestion
 from hushlist.core.errors import FetchError
 from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, back_off
 
@@ -58,6 +59,11 @@ class Question(NamedTuple):
     def as_dict(self) -> dict[str, str]:
         """Who is asked, and the prefix."""
         return {"server": self.service.server, "prefix": self.prefix.hex()}
+
+    def why_open(self, confirmations: object) -> str:
+        """What nobody has confirmed or denied, and why, for people."""
+        why = confirmations.fault(self.service) if isinstance(confirmations, Confirmations) else None
+        return f"sha256:{self.prefix.hex()} is not confirmed: {why or f'{self.service.server} was not asked'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +223,11 @@ class Confirmations:
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def ask(self, questions: Iterable[Question]) -> None:
+    def ask(self, questions: Iterable[OpenQuestion]) -> None:
         """Ask what is not known, and wait for the answers."""
         wait(self.ask_soon(questions), LONGEST_WAIT)
 
-    def ask_soon(self, questions: Iterable[Question], client: str = "") -> list[Future[None]]:
+    def ask_soon(self, questions: Iterable[OpenQuestion], client: str = "") -> list[Future[None]]:
         """Ask what is not known in other threads; the futures are done when it is, or will not be.
 
         What is beyond the share of the client, by its address, has no future: nobody asks for it.
@@ -229,7 +235,7 @@ class Confirmations:
         futures = dict[Future[None], None]()
         with self._lock:
             for question in questions:
-                asked = self._asked_for(question, client)
+                asked = self._asked_for(question, client) if isinstance(question, Question) else None
                 if asked is not None:
                     futures[asked.future] = None
             for line in self._lines.values():

@@ -15,12 +15,19 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.extensions.safe_browsing.v4_messages import PlatformType, ThreatEntryType, ThreatType
 from hushlist.extensions.subscriptions.subscription import parts_of
+
+if TYPE_CHECKING:
+    from hushlist.core.decide.verdict import Confirmed
+    from hushlist.core.match.rule_match import Match
+    from hushlist.core.url.request import Request
+    from hushlist.extensions.safe_browsing.confirmations import Confirmations
 
 SAFE_BROWSING_KEYS = ("version", "lists", "server", "api-key-file", "category", "no-answer")
 #: who has the lists if the policy does not say so
@@ -121,6 +128,24 @@ class ThreatList:
     def category(self) -> str | None:
         """The category of what it is a list of, as far as its name tells."""
         return None if self.threat is None else self.service.category_of(self.threat)
+
+    def confirmed(self, match: Match, request: Request | None, confirmations: Any, *, is_settled: bool) -> Confirmed:
+        """What is known of a prefix that fits (``Confirmer``)."""
+        from hushlist.extensions.safe_browsing.confirming import confirmed  # few requests need it
+
+        return confirmed(self, match, request, confirmations, is_settled=is_settled)
+
+    def fault(self, confirmations: Any) -> str | None:
+        """Why its server does not answer now, for people."""
+        why: str | None = confirmations.fault(self.service)
+        return why
+
+    def confirmations(self) -> Confirmations:
+        """What asks servers, for programs that can wait."""
+        from hushlist.extensions.safe_browsing.confirmations import Confirmations
+        from hushlist.extensions.safe_browsing.prefix_service import search_hashes
+
+        return Confirmations(search_hashes)
 
 
 def back_off(failures: int, random: float) -> float:

@@ -5,4 +5,4 @@ In: a request. Out: the host or the query that it gets instead. Open first: ``sa
 
 from hushlist.core.extension import Extension
 
-EXTENSION = Extension("safe_search")
+EXTENSION = Extension("safe_search", why_decrypt="hushlist.extensions.safe_search.safe_search:why_decrypt")

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -26,6 +26,9 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import LOADER, MappingReader, YamlNode
 from hushlist.core.url.normalization import percent_decode_repeatedly, unescape_percent_u
 from hushlist.core.url.request import target_forms
+
+if TYPE_CHECKING:
+    from hushlist.core.policy.groups import GroupSettings
 
 STRICT, MODERATE, OFF = "strict", "moderate", "off"
 LEVELS = (STRICT, MODERATE, OFF)
@@ -141,14 +144,11 @@ def safe_host(host: bytes, levels: Mapping[str, str]) -> bytes | None:
     return None if service is None or level == OFF else service.levels[level].host
 
 
-def may_rewrite(host: bytes, levels: Mapping[str, str]) -> bool:
-    """Whether requests to a canonical host may need changes.
-
-    >>> may_rewrite(b"www.google.com", {"google": "strict"}), may_rewrite(b"www.google.com", {"google": "off"})
-    (True, False)
-    """
+def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
+    """Why connections to a canonical host have to be decrypted, for people: requests to it may need changes."""
     service = _service_of(host)
-    return service is not None and levels.get(service.name, OFF) != OFF
+    changes = service is not None and settings.safe_search.get(service.name, OFF) != OFF
+    return "safe search changes requests to" if changes else None
 
 
 def _service_of(host: bytes) -> SafeSearchService | None:

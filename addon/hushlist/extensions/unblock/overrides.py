@@ -49,6 +49,7 @@ from hushlist.extensions.unblock.credentials import (
 )
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
+from hushlist.extensions.unblock.verdict import UnblockVerdict
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
 #: what becomes of a damaged file: what was unblocked or used since is in no copy, so grants and codes do not come back
@@ -99,7 +100,7 @@ _NEW_CODE = f"INSERT INTO codes ({', '.join(Code._fields)}) VALUES ({_MARKS})"  
 _KEY = "SELECT value FROM keys WHERE name = 'key'"
 
 
-class Overrides:
+class Overrides(UnblockVerdict):
     """The store of temporary unblocks; may be used from several threads.
 
     All methods but ``covering``, ``blocks_at``, ``asked`` and ``known_tokens`` wait for the disk or the database: call

@@ -36,7 +36,7 @@ def use(engine: Engine) -> None:
         engine.decide_url(url, moment, client, seen)
     for client in CLIENTS:
         asked = request_of(URLS[0])
-        engine.settled.decide(asked, now, client)
+        engine.decide(asked, now, client, is_settled=True)
         engine.decide_host(asked, now, client)
         engine.why_decrypt(asked, now, client)
 

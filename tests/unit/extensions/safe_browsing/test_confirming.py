@@ -19,7 +19,6 @@ from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.schedule import ScheduledAction
 from hushlist.core.url.request import Request, Told, request_of
 from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes, Question, Search, Threat
-from hushlist.extensions.safe_browsing.confirming import ConfirmingEngine
 from hushlist.extensions.safe_browsing.threat_lists import GOOGLE, SafeBrowsing, ThreatList
 
 PHISHING, MALWARE = "hrn://a.example/phishing", "hrn://a.example/malware"
@@ -76,10 +75,9 @@ def engine(
         settings=GroupSettings(**settings),  # type: ignore[arg-type]
         confirmers={named.key: named},
     )
-    make = ConfirmingEngine if waits else Engine
     index = index_of([*(rule for rule in others), *rules])
     known = Confirmations(search or server, lambda: server.now, lambda: 0.0, lambda: server.now)
-    return make(policy, index, confirmations=known)
+    return Engine(policy, index, confirmations=known, waits=waits)
 
 
 @pytest.mark.parametrize("url", [b"http://bad.example/x", b"https://www.bad.example/", b"https://site.example/bad/a?b"])
@@ -175,16 +173,18 @@ def test_a_flood_buys_nobody_a_pass(server: Server) -> None:
     theirs = own.decide_url(url)
     assert (theirs.action, len(theirs.unconfirmed)) == (Action.PASS, 1)  # before anybody is asked
     assert known.ask_soon(theirs.unconfirmed, "pupil") == []
-    decision = own.settled.decide_url(url)
+    decision = own.decide(request_of(url), is_settled=True)
     assert decision.action is Action.BLOCK
     assert str(decision).endswith("it was not asked about in time, as too much was asked: https://lists.example)")
-    assert own.settled.decide_url(b"http://good.example/").action is Action.PASS
+    assert own.decide(request_of(b"http://good.example/"), is_settled=True).action is Action.PASS
     mine = known.ask_soon(theirs.unconfirmed, "teacher")
     may_answer.set()
     assert not wait(mine, 60).not_done
-    told = own.settled.decide_url(url)
+    told = own.decide(request_of(url), is_settled=True)
     assert "confirmed as MALWARE" in str(told)
-    assert own.settled.decide_url(b"http://odd.example/").action is Action.BLOCK  # which nobody has asked about
+    assert (
+        own.decide(request_of(b"http://odd.example/"), is_settled=True).action is Action.BLOCK
+    )  # which nobody has asked about
 
 
 def test_the_threat_that_is_confirmed_gives_the_category(server: Server) -> None:
