@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.lists.yaml_nodes import YamlNode, read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.rule import Action, Rule, RuleBlock, each_rule
+from hushlist.core.policy import keys
+from hushlist.core.policy.policy_reader import POLICY_KEYS
 
 Read = TypeVar("Read")
 ListReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
@@ -32,6 +35,14 @@ def read_node(
     report = ProblemReport(source)
     read = reader(node_of(text, report), report)
     return read, [str(error) for error in report.errors]
+
+
+def read_key(name: str, text: str | bytes, source: str = "p") -> tuple[Any, list[str]]:
+    """What the row of a policy's key makes of a text, its default in place of nothing, and the errors."""
+    report, row = ProblemReport(source), next(row for row in POLICY_KEYS if row.name == name)
+    fields = MappingReader(YamlNode(1, {name: node_of(text, report)}), (name,), report)
+    values = keys.read_rows((row,), fields, keys.Reading(Path(source), report))
+    return values.get(row.field, row.default), [str(error) for error in report.errors]
 
 
 def read_list(

@@ -44,20 +44,21 @@ MODULES = """
     hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
     hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
     hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
-    hushlist.tools.publish.list_writer hushlist.tools.publish.published_list hushlist.tools.publish.safebrowsing_service
-    hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
+    hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
+    hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
+    hushlist.core.policy.keys hushlist.extensions.unblock.unblock_keys
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
     AccessRequest.state AccessRequest.times Account.longest AdminPerson.longest Explanation.kind Gate.keeps
-    GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes GroupSettings.decrypt
-    GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs LogSettings.clients
-    LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size LogSettings.what
-    MessageLimit.octets PassThrough.on_failure Policy.language Policy.live Policy.unknown_context Policy.unparsable
-    Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone RecordedRequest.kind
-    RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate Text.most UnblockSettings.codes
-    UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar _Options.parties _Shape.factor
-    _Shape.ways _ZoneReader.name _ZoneReader.origin
+    GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
+    GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs
+    LogSettings.clients LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
+    LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.language Policy.live Policy.unknown_context
+    Policy.unparsable Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone
+    Reading.zone RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
+    Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
+    _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
 """
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.policy.groups import Client
+from hushlist.core.policy.keys import NONE, Reading, Type
 from hushlist.core.policy.pass_through import (
     PassThrough,
     ReadFile,
@@ -16,7 +18,7 @@ from hushlist.core.policy.pass_through import (
     read_kept_headers,
     read_pass_through,
 )
-from hushlist.core.policy.proxy_settings import FailureCause, read_live, read_name_answers, read_on_failure
+from hushlist.core.policy.proxy_settings import LIVE, NAME_ANSWERS, FailureCause, NameAnswers, read_on_failure
 from unit.parsers.table import Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}
@@ -24,6 +26,10 @@ add = partial(put, PARSERS)
 
 _HOSTS = (b"bank.example", b"www.bank.example", b"192.0.2.7", b"[2001:db8::1]", b"")
 _NESTED = (b"[", b"{a: ", b"- ", b"x.example,\n", b"&a ")
+
+
+def _read(kind: Type, node: YamlNode, report: ProblemReport) -> Any:
+    return kind.read(MappingReader(YamlNode(1, {"key": node}), ("key",), report), "key", Reading(Path("p"), report))
 
 
 def _document(octets: bytes) -> tuple[YamlNode | None, ProblemReport]:
@@ -35,7 +41,7 @@ def _document(octets: bytes) -> tuple[YamlNode | None, ProblemReport]:
 def _dns(octets: bytes) -> None:
     node, report = _document(octets)
     if node is not None:
-        answers = read_name_answers(node, report)
+        answers = _read(NAME_ANSWERS, node, report) or NameAnswers()
         assert all(ip_address(str(one)) == one for one in answers.addresses)
     check_problems(report, octets)
 
@@ -108,8 +114,8 @@ def _pass_through_file(octets: bytes) -> None:
 )
 def _live(octets: bytes) -> None:
     node, report = _document(octets)
-    live = None if node is None else read_live(node, report)
-    if live is not None:
+    live = None if node is None else _read(LIVE, node, report)
+    if live not in (None, NONE):
         for client in (Client(), Client("10.0.0.7", "berg"), Client("::ffff:10.0.0.7"), Client("fe80::1%eth0")):
             assert live.fits(client) in (True, False)
     check_problems(report, octets)
@@ -117,12 +123,12 @@ def _live(octets: bytes) -> None:
 
 @add(
     "policy on-failure",
-    *("on-failure: open", "on-failure: {start: open, default: closed}", "on-failure: {error: open}"),
+    *("open", "{start: open, default: closed}", "{error: open}"),
     units=_NESTED,
 )
 def _on_failure(octets: bytes) -> None:
     node, report = _document(octets)
     if node is not None:
-        on_failure = read_on_failure(MappingReader(node, ("on-failure",), report))
+        on_failure = read_on_failure(node, report)
         assert not report.errors or b"open" in octets or not any(map(on_failure.passes, FailureCause))
     check_problems(report, octets)

@@ -16,6 +16,7 @@ from mitmproxy.test import taddons, tflow
 from hushlist.core.decide.decision import Decision
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import Client, Group
+from hushlist.core.policy.keys import names_of
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import POLICY_KEYS
 from hushlist.core.url.request import Request
@@ -464,7 +465,7 @@ def test_a_policy_that_cannot_be_used_is_refused_with_file_and_line(
         running.configure(hushlist, hushlist_policy=str(bad))
     assert str(caught.value) == (
         f"hushlist_policy cannot be used:\n{bad}:2: none.yaml: there is no such file\n"
-        f"{bad}:3: colour: unknown key (known: {', '.join(POLICY_KEYS)})"
+        f"{bad}:3: colour: unknown key (known: {', '.join(names_of(POLICY_KEYS))})"
     )
     # what was in force stays in force
     assert running.options.hushlist_policy == str(tmp_path / "policy.yaml")

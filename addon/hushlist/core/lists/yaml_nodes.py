@@ -21,13 +21,10 @@ from hushlist.core.errors import UrlError, did_you_mean
 from hushlist.core.lists.list_source import (
     LONGEST_REASON,
     LONGEST_TITLE,
-    ListDefaults,
     ProblemReport,
     numbered_lines,
     reason_at,
 )
-from hushlist.core.match.rule import Action
-from hushlist.core.url.hashed_uri import VARIANTS
 from hushlist.core.url.hrn import parse_hrn
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -378,21 +375,3 @@ class MappingReader:
             yield from node.value
         elif node is not None:
             self.report.error(node.line, key, f"expected a list, not {node.kind}")
-
-
-#: keys that hold for all rules of a list, in the list's head or in the policy
-DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant", "covers")
-RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
-
-
-def read_defaults(fields: MappingReader) -> ListDefaults:
-    """The defaults that a mapping gives for all rules of a list."""
-    return ListDefaults(
-        name=fields.name("name"),
-        title=fields.title(),
-        action=fields.choice("action", RULE_ACTIONS),
-        category=fields.name("category"),
-        reason=fields.reason(),
-        variant=fields.choice("variant", VARIANTS),
-        covers=fields.choice("covers", ("hosts",)),
-    )

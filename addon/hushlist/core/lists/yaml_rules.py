@@ -14,6 +14,7 @@ from functools import cache, partial
 
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.hash_lists import read_hashed_uri
+from hushlist.core.lists.list_keys import LIST_KEYS, PATTERN_KEYS, RULE_ACTIONS, RULE_KEYS, read_defaults
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.patterns import (
     ONLY_FULL,
@@ -25,15 +26,9 @@ from hushlist.core.lists.patterns import (
     parse_whole_url,
     parse_written_expression,
 )
-from hushlist.core.lists.yaml_nodes import (
-    DEFAULTS_KEYS,
-    RULE_ACTIONS,
-    MappingReader,
-    YamlNode,
-    read_defaults,
-    read_document,
-)
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Terms, each_rule
+from hushlist.core.policy.keys import names_of
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "expression": parse_written_expression,
@@ -41,8 +36,7 @@ _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "sealed": parse_expression_hash,
     "address": parse_address_range,
 }
-_PATTERN_KEYS = (*_PARSERS, "uri")
-_RULE_KEYS = (*_PATTERN_KEYS, "match", "action", "category", "reason", "expires")
+_LIST_KEYS, _PATTERN_KEYS, _RULE_KEYS = names_of(LIST_KEYS), names_of(PATTERN_KEYS), names_of(RULE_KEYS)
 _NO_RUNG = "only an expression can have it; what says how a hashed URI is compared is its variant"
 
 
@@ -51,7 +45,7 @@ def read_yaml(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> I
     document = read_document(octets, report)
     if document is None:
         return
-    fields = MappingReader(document, ("description", "seal", *DEFAULTS_KEYS, "rules"), report)
+    fields = MappingReader(document, _LIST_KEYS, report)
     fields.text("description")
     seal = defaults.check_seal(fields.line_of("seal"), fields.text("seal"), report)
     fields.require("rules", "rules", "the list has none; an empty one is written 'rules: []'")

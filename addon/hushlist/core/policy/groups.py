@@ -5,59 +5,90 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple
 
-from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.policy.keys import (
+    NETWORK,
+    TEXT,
+    Key,
+    Reading,
+    Schema,
+    Type,
+    any_text,
+    choice,
+    list_of,
+    names_of,
+    numbers,
+    read_rows,
+    schema_of_rows,
+)
 from hushlist.core.policy.pass_through import (
     ALL,
+    ALWAYS_DECRYPT,
     DECRYPTION,
     END,
+    PASS_THROUGH,
     RELAYED,
     AlwaysDecrypted,
     PassThrough,
-    ReadFile,
-    read_always_decrypted,
-    read_pass_through,
 )
 from hushlist.core.policy.recurrence import Schedule
-from hushlist.core.policy.schedule import (
-    DEFAULT_ACTIONS,
-    ScheduledAction,
-    read_categories,
-    read_during,
-    read_scheduled_action,
-)
-from hushlist.extensions.quotas.quotas import Quota, read_quotas
-from hushlist.extensions.safe_search.safe_search import read_safe_search
-from hushlist.extensions.unblock import SCOPES
+from hushlist.core.policy.schedule import CATEGORIES, DEFAULT_ACTION, ScheduledAction, read_during
 
 #: modes, from the strictest to the one that does least
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
-#: key of a group or of the policy -> field of its settings, of which a group's own replaces everybody's
-_FIELDS = {
-    "default": "default",
-    "mode": "mode",
-    "safe-search": "safe_search",
-    "unblock": "unblocking",
-    "pass-through": "pass_through",
-    "decrypt": "decrypt",
-    "always-decrypt": "always_decrypted",
-    "relayed": "relayed",
-    "quotas": "quotas",
-}
 #: keys that a policy can have for everybody, and for each group
-SETTINGS_KEYS = ("categories", *_FIELDS)
-_WHO_KEYS = ("clients", "users", "ports")
-_GROUP_KEYS = ("name", *_WHO_KEYS, "layers", *SETTINGS_KEYS)
-
-
+SETTINGS_KEYS = (
+    Key("categories", CATEGORIES).says("""what is done with what lists say of a category, by its `hrn:` name: see
+        [Categories](policy.md#categories)"""),
+    Key("default", DEFAULT_ACTION).says("""what is done where no rule decides: `pass` (the default), `block` or `warn`,
+        also by a schedule: see [Default](policy.md#default)"""),
+    Key("mode", choice(MODES)).says("""`block` (the default); `tag`, the dry run: what would be blocked passes and is
+        marked; `off`: nothing is blocked"""),
+    Key("safe-search", "hushlist.extensions.safe_search.safe_search:SAFE_SEARCH").says("""which services are asked for
+        safe results: see [Safe search](network.md#safe-search)"""),
+    Key("unblock", "hushlist.extensions.unblock.unblock_keys:UNBLOCK", into="unblocking").says("""whether block pages
+        let somebody through for a while, and by what: `off` (the default), `on` or a mapping: see [Temporary
+        unblocking](unblocking.md#temporary-unblocking)"""),
+    Key("pass-through", PASS_THROUGH).says("""hosts that are not decrypted, as apps that pin their certificates need it:
+        a list or a mapping: see [Pass-through](network.md#pass-through)"""),
+    Key("decrypt", choice(DECRYPTION)).says("""which TLS is decrypted: `all` (the default); `where-needed`: only where
+        something inside could change what is done, or to show a page; `without-pages`: the same, but not to show that a
+        host is blocked; `never`: see [Decryption](network.md#decryption)"""),
+    Key("always-decrypt", ALWAYS_DECRYPT, into="always_decrypted").says("""hosts that `where-needed` decrypts in any
+        case: a list or a mapping: see [Decryption](network.md#decryption)"""),
+    Key("relayed", choice(RELAYED)).says("""what becomes of a WebSocket, a download or a connection that is not
+        decrypted, is open, and would be blocked or decrypted if it began now: `end` (the default), it ends; `keep`, it
+        goes on: see [Pass-through](network.md#pass-through)"""),
+    Key("quotas", "hushlist.extensions.quotas.quotas:QUOTAS").says("""for how many minutes a day or a week a category
+        may be used, by its `hrn:` name: see [Quotas](quotas.md#quotas)"""),
+)
+#: what a layer or a group may be called
+NAME = Type(any_text.read, {"$name": "own-name", "allOf": [TEXT], "not": {"const": DEFAULT}})
+DURING = Type(lambda fields, _, reading: read_during(fields, reading.schedules), TEXT)
+_USE_KEYS = (
+    Key("name", any_text, is_required=True).says("""what the layer is called: any text but `default`, and no other
+        layer's"""),
+    Key("during", DURING).says("the schedule during which it is asked; without one, it always is"),
+)
 #: most characters of a user's name
 LONGEST_USER = 256
+CLIENTS = Type(lambda fields, _, __: tuple(read_networks(fields)), list_of(NETWORK, minItems=1))
+USERS = Type(
+    lambda fields, _, __: frozenset(read_users(fields)), list_of({"$of": TEXT, "maxLength": LONGEST_USER}, minItems=1)
+)
+_WHO_KEYS = (
+    Key("clients", CLIENTS, into="networks").says("addresses and networks in CIDR notation, IPv4 and IPv6"),
+    Key("users", USERS).says("""names that people give to the proxy: mitmproxy's option `proxyauth` asks for them, and
+        knows the passwords"""),
+    Key("ports", numbers(0, 65535, frozenset, minItems=1)).says("""ports on which the proxy listens and was asked, in
+        every mode but `local`, which has none: mitmproxy listens on several with `--mode regular@8081 --mode
+        transparent@8082`"""),
+)
 
 
 def user_of(name: str) -> str:
@@ -99,25 +130,6 @@ class LayerUse(NamedTuple):
     during: Schedule | None = None
 
 
-#: most minutes of an unblock by a block page; a longer one is for the command line
-MOST_MINUTES = 24 * 60
-
-
-@dataclass(frozen=True, slots=True)
-class UnblockSettings:
-    #: as ``hushlist override passphrase`` prints it; ``None``: no passphrase
-    passphrase: str | None = None
-    #: whether single-use codes are accepted
-    codes: bool = True
-    #: scopes that can be unblocked; the first is the default
-    scopes: tuple[str, ...] = ("host", "url")
-    minutes: tuple[int, ...] = (15, 60)
-    #: whether a person can ask for access, which somebody else then grants or declines
-    ask: bool = False
-    #: whether those who answer see the asker's address and user, whatever the log may have
-    names_asker: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """The settings of a group, or of everybody."""
@@ -130,7 +142,7 @@ class GroupSettings:
     #: service -> level
     safe_search: Mapping[str, str] = field(default_factory=dict)
     #: what block pages offer; ``None``: nothing
-    unblocking: UnblockSettings | None = None
+    unblocking: Any = None
     #: hosts that are not decrypted
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
     #: which other connections are decrypted: one of ``DECRYPTION``
@@ -140,7 +152,7 @@ class GroupSettings:
     #: what becomes of open connections that are not decrypted, and would be blocked or decrypted now
     relayed: str = END
     #: how long categories may be used
-    quotas: tuple[Quota, ...] = ()
+    quotas: tuple[Any, ...] = ()
 
     def under(self, option: str) -> GroupSettings:
         """The settings with the effective mode: the group's, or that of mitmproxy's option if it does less.
@@ -156,7 +168,7 @@ class GroupSettings:
         """A group's own settings, completed by these."""
         before = self.categories
         theirs = {name: replace(timed, behind=before.get(name)) for name, timed in own.categories.items()}
-        others = {field: getattr(own, field) for key, field in _FIELDS.items() if key in given}
+        others = {row.field: getattr(own, row.field) for row in SETTINGS_KEYS[1:] if row.name in given}
         return replace(self, categories={**before, **theirs}, **others)
 
 
@@ -238,117 +250,50 @@ def group_of(groups: Sequence[Group], client: Client) -> Group:
     return next(group for group in groups if group.fits(client))
 
 
-def read_settings(
-    fields: MappingReader,
-    schedules: Mapping[str, Schedule],
-    zone: tzinfo,
-    read_file: ReadFile,
-) -> GroupSettings:
+def read_settings(fields: MappingReader, reading: Reading) -> GroupSettings:
     """The settings in a mapping, for a group or for everybody."""
-    report = fields.report
-    keys = ("default", "safe-search", "unblock", "pass-through", "always-decrypt")
-    default, search, unblock, passed, always = (fields.node(key) for key in keys)
-    return GroupSettings(
-        categories=read_categories(fields, schedules),
-        default=None
-        if default is None
-        else read_scheduled_action(default, "default", DEFAULT_ACTIONS, schedules, report),
-        mode=fields.choice("mode", MODES) or "block",
-        safe_search={} if search is None else read_safe_search(search, report),
-        unblocking=None if unblock is None else read_unblocking(unblock, report),
-        pass_through=PassThrough() if passed is None else read_pass_through(passed, report, read_file),
-        decrypt=fields.choice("decrypt", DECRYPTION) or ALL,
-        always_decrypted=AlwaysDecrypted() if always is None else read_always_decrypted(always, report, read_file),
-        relayed=fields.choice("relayed", RELAYED) or END,
-        quotas=read_quotas(fields, zone),
-    )
+    return GroupSettings(**read_rows(SETTINGS_KEYS, fields, reading))
 
 
-SWITCH = ("on", "off")
+_LAYERS = Key(
+    "layers",
+    Type(
+        lambda fields, _, reading: _read_layers(fields, reading),
+        lambda: list_of({"anyOf": [TEXT, schema_of_rows(_USE_KEYS)]}),
+        _USE_KEYS,
+    ),
+).says("""which layers are asked, in which order, each by its name, or as `{name: lists, during: lessons}`; without it,
+    all of them are, in the policy's order""")
+GROUP_KEYS = (
+    Key("name", NAME, is_required=True).says("""what the group is called: any text but `default`, and no other group's;
+        logs and explanations name it"""),
+    *_WHO_KEYS,
+    _LAYERS,
+    *SETTINGS_KEYS,
+)
 
 
-def read_switch(node: YamlNode, key: str, keys: Sequence[str], report: ProblemReport) -> MappingReader | bool:
-    """``on``, ``off`` or a mapping; any other value is an error, and ``off``."""
-    if node.value in SWITCH:
-        return node.value == "on"
-    if isinstance(node.value, dict):
-        return MappingReader(node, keys, report)
-    report.error(node.line, f"{key}: {node}", f"expected on, off or a mapping with {', '.join(keys)}")
-    return False
-
-
-def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | None:
-    """The value of ``unblock``: ``off``, ``on`` (codes alone), or a mapping; ``None`` if nothing is offered."""
-    fields = read_switch(node, "unblock", ("passphrase", "codes", "scopes", "minutes", "ask"), report)
-    if isinstance(fields, bool):
-        return UnblockSettings() if fields else None
-    passphrase = read_stored_passphrase(fields)
-    given: dict[str, Any] = {"passphrase": passphrase, "codes": fields.choice("codes", SWITCH) != "off"}
-    given["ask"], given["names_asker"] = _asking(fields, report)
-    if "scopes" in fields:
-        expected = f"expected some of {', '.join(SCOPES)}"
-        scopes = list(fields.items("scopes"))
-        for item in scopes:
-            if item.value not in SCOPES:
-                report.error(item.line, f"scopes: {item}", expected)
-        given["scopes"] = tuple(str(item.value) for item in scopes if item.value in SCOPES)
-        fields.refuse_empty("scopes", expected)
-    if "minutes" in fields:
-        given["minutes"] = tuple(fields.numbers("minutes", MOST_MINUTES, least=1))
-        fields.refuse_empty("minutes", f"expected numbers from 1 to {MOST_MINUTES}")
-    if passphrase is None and not given["codes"] and not given["ask"] and "passphrase" not in fields:
-        report.error(node.line, "unblock", "it takes neither a passphrase nor codes, and nobody can ask")
-    return UnblockSettings(**given)
-
-
-def _asking(fields: MappingReader, report: ProblemReport) -> tuple[bool, bool]:
-    """The value of ``ask``: ``on``, ``off``, or a mapping, which turns it on; and whether it shows who asks."""
-    node = fields.node("ask")
-    asking = False if node is None else read_switch(node, "ask", ("name",), report)
-    if isinstance(asking, bool):
-        return asking, False
-    return True, asking.choice("name", ("logged", "shown")) == "shown"
-
-
-def read_stored_passphrase(fields: MappingReader) -> str | None:
-    """The stored form of a passphrase under ``passphrase``, or ``None``."""
-
-    def checked(text: str) -> str:
-        from hushlist.extensions.unblock.credentials import parse_stored  # most policies start faster without it
-
-        parse_stored(text)
-        return text
-
-    return fields.converted("passphrase", checked)
-
-
-def read_group(
-    node: YamlNode,
-    layers: Sequence[LayerUse],
-    settings: GroupSettings,
-    schedules: Mapping[str, Schedule],
-    zone: tzinfo,
-    report: ProblemReport,
-    read_file: ReadFile,
-) -> Group:
-    """A group; ``layers`` and ``settings`` are everybody's."""
-    fields = MappingReader(node, _GROUP_KEYS, report)
+def read_group(node: YamlNode, settings: GroupSettings, reading: Reading) -> Group:
+    """A group; ``settings`` are everybody's."""
+    fields, who = MappingReader(node, names_of(GROUP_KEYS), reading.report), names_of(_WHO_KEYS)
     name = fields.text("name")
     if name is None and isinstance(node.value, dict):
-        report.error(node.line, "group", "it has no name")
-    if isinstance(node.value, dict) and not any(key in fields for key in _WHO_KEYS):
-        report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(_WHO_KEYS)}")
-    for key in _WHO_KEYS:
+        reading.report.error(node.line, "group", "it has no name")
+    if isinstance(node.value, dict) and not any(key in fields for key in who):
+        reading.report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(who)}")
+    for key in who:
         fields.refuse_empty(key, f"expected some {key}")  # otherwise it would fit everybody
-    own = read_settings(fields, schedules, zone, read_file)
     return Group(
         name=name or "",
-        layers=tuple(_read_layers(fields, layers, schedules)) if "layers" in fields else tuple(layers),
-        settings=settings.behind(own, fields),
-        networks=tuple(read_networks(fields)),
-        users=frozenset(read_users(fields)),
-        ports=frozenset(fields.numbers("ports", 65535)),
+        layers=_read_layers(fields, reading) if "layers" in fields else reading.layers,
+        settings=settings.behind(read_settings(fields, reading), fields),
+        **read_rows(_WHO_KEYS, fields, reading),
     )
+
+
+def schema_of_groups() -> Schema:
+    one_of_who = [{"required": [key]} for key in names_of(_WHO_KEYS)]
+    return list_of(schema_of_rows(GROUP_KEYS, name="group", anyOf=one_of_who))
 
 
 def read_users(fields: MappingReader) -> Iterator[str]:
@@ -381,20 +326,17 @@ def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6N
     return IPv4Network((int(first), network.prefixlen - _MAPPED_BITS))
 
 
-def _read_layers(
-    fields: MappingReader, layers: Sequence[LayerUse], schedules: Mapping[str, Schedule]
-) -> list[LayerUse]:
+def _read_layers(fields: MappingReader, reading: Reading) -> tuple[LayerUse, ...]:
     """The layers that a group names, in its order."""
-    known = {layer.name: layer for layer in layers}
+    known = {layer.name: layer for layer in reading.layers}
     found: list[LayerUse] = []
     for item in fields.items("layers"):
-        own = MappingReader(item.short_for("name"), ("name", "during"), fields.report)
-        name = own.text("name")
-        during = read_during(own, schedules)
+        own = MappingReader(item.short_for("name"), names_of(_USE_KEYS), fields.report)
+        name, during = own.text("name"), read_during(own, reading.schedules)
         if name is not None and name not in known:
             own.error("name", f"there is no such layer (known: {', '.join(known)})", name)
         elif name in {use.name for use in found}:
             own.error("name", "the layer is named twice", name)
         elif name is not None:
             found.append(LayerUse(name, during or known[name].during))
-    return found
+    return tuple(found)

@@ -18,14 +18,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Any
 
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.list_source import ProblemReport, entries
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.household import HOUSEHOLD, needs
+from hushlist.core.policy.keys import (
+    HRN,
+    Key,
+    Schema,
+    Type,
+    any_text,
+    choice,
+    list_of,
+    names_of,
+    of_node,
+    schema_of,
+    schema_of_rows,
+)
 from hushlist.core.url.host import DELIMITERS, is_address, parse_address
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.parts import to_bytes
@@ -127,17 +141,53 @@ class AlwaysDecrypted(HostSet):
         return category is not None and not self.categories.isdisjoint(parse_hrn(category).levels())
 
 
-_KEYS = ("hosts", "failed-handshakes")
 #: the key of an entry that stands for several
 _NEEDS = "needs"
-_ALWAYS_KEYS = ("hosts", "categories")
+_HOST: Schema = {
+    "$name": "passed-host",
+    "type": "string",
+    "pattern": r"^=?[^\s/?#@\\*%]+(?:/[0-9.]+(?:\]?:[0-9]{1,5})?)?$",
+}
+_FILE_KEYS = (
+    Key("file", any_text, is_required=True).says("""a file with one host or network a line, relative to the policy's
+        folder"""),
+)
+_ENTRY_KEYS = (
+    replace(_FILE_KEYS[0], is_required=False),
+    Key(_NEEDS, choice(lambda: needs())).says("""what is needed, for which there are several entries: `time`, `push`,
+        `checks`, `calls`, `messages`, or `household` for all of these"""),
+)
+
+
+def _hosts(name: str, rows: tuple[Key, ...], **more: Any) -> Type:
+    """A list of hosts, some of them by mappings; ``_read_hosts`` reads it."""
+
+    def schema() -> Schema:
+        return {"$name": name, **list_of({"anyOf": [_HOST, schema_of_rows(rows, **more)]})}
+
+    return of_node(lambda node, _: node, schema, rows)
+
+
+PASSED_HOSTS = _hosts("passed-hosts", _ENTRY_KEYS, oneOf=[{"required": ["file"]}, {"required": [_NEEDS]}])
+_DECRYPTED_HOSTS = _hosts("decrypted-hosts", _FILE_KEYS)
+_KEYS = (
+    Key("hosts", PASSED_HOSTS, is_required=True).says("""the hosts and networks, each by itself or as `{file:
+        pinned.txt}`, and what devices need as `{needs: push}`"""),
+    Key("failed-handshakes", choice(ON_FAILURE)).says("""what is done when an app refuses the proxy's certificate:
+        `report` (the default), the log of mitmproxy says which line to add; `add`, it is added to the first `file`"""),
+)
+_ALWAYS_KEYS = (
+    Key("hosts", _DECRYPTED_HOSTS).says("the hosts and networks, each by itself or as `{file: pinned.txt}`"),
+    Key("categories", of_node(lambda node, _: node, list_of(HRN))).says("""categories by their `hrn:` names: hosts that
+        lists name as a whole in one of these, or in one below it"""),
+)
 
 
 def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
     """The value of ``pass-through``: a list of hosts, a mapping, or the word for what households need."""
     if node.value == HOUSEHOLD:
         node = YamlNode(node.line, [YamlNode(node.line, {_NEEDS: node})])
-    fields = _fields_of(node, "pass-through", _KEYS, report)
+    fields = _fields_of(node, "pass-through", names_of(_KEYS), report)
     if fields is None:
         return PassThrough()
     fields.require("hosts", "pass-through")
@@ -153,14 +203,15 @@ def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile
 
 def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> AlwaysDecrypted:
     """The value of ``always-decrypt``: a list of hosts, or a mapping."""
-    fields = _fields_of(node, "always-decrypt", _ALWAYS_KEYS, report)
+    keys = names_of(_ALWAYS_KEYS)
+    fields = _fields_of(node, "always-decrypt", keys, report)
     if fields is None:
         return AlwaysDecrypted()
-    if not any(key in fields for key in _ALWAYS_KEYS):
-        report.error(node.line, "always-decrypt", f"expected one of {', '.join(_ALWAYS_KEYS)}")
+    if not any(key in fields for key in keys):
+        report.error(node.line, "always-decrypt", f"expected one of {', '.join(keys)}")
     hosts = _read_hosts("always-decrypt", fields, read_file, has_ports=False)[0].get(None, HostSet())
     names = (
-        MappingReader(YamlNode(item.line, {"categories": item}), _ALWAYS_KEYS, report).name("categories")
+        MappingReader(YamlNode(item.line, {"categories": item}), keys, report).name("categories")
         for item in fields.items("categories")
     )
     return AlwaysDecrypted(hosts.names, hosts.networks, frozenset(name for name in names if name is not None))
@@ -173,6 +224,27 @@ def read_kept_headers(node: YamlNode, report: ProblemReport, read_file: ReadFile
         return HostSet()
     fields = MappingReader(node.short_for("hosts", list), ("hosts",), report)
     return _read_hosts("keep-headers", fields, read_file, has_ports=False)[0].get(None, HostSet())
+
+
+PASS_THROUGH = of_node(
+    lambda node, reading: read_pass_through(node, reading.report, reading.beside),
+    lambda: {
+        "$name": "pass-through",
+        "anyOf": [schema_of(PASSED_HOSTS), schema_of_rows(_KEYS), {"const": HOUSEHOLD}],
+    },
+    _KEYS,
+)
+ALWAYS_DECRYPT = of_node(
+    lambda node, reading: read_always_decrypted(node, reading.report, reading.beside),
+    lambda: {
+        "$name": "always-decrypt",
+        "anyOf": [schema_of(_DECRYPTED_HOSTS), schema_of_rows(_ALWAYS_KEYS, minProperties=1)],
+    },
+    _ALWAYS_KEYS,
+)
+KEEP_HEADERS = of_node(
+    lambda node, reading: read_kept_headers(node, reading.report, reading.beside), PASSED_HOSTS.schema
+)
 
 
 def _fields_of(node: YamlNode, key: str, keys: tuple[str, ...], report: ProblemReport) -> MappingReader | None:

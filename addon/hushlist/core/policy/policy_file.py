@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.extension import ListFormat
@@ -21,9 +21,6 @@ from hushlist.core.policy.proxy_settings import LOOPBACK, LogSettings, NameAnswe
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import rules_of_zone
 from hushlist.core.system.files import Fingerprint, fingerprint
-from hushlist.extensions.dashboard.admin_keys import AdminPerson
-from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.notify.notify_channels import Channel
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.subscription import SubscribedList
 
@@ -85,7 +82,7 @@ class Policy:
     #: the time zone of times in the policy
     zone: tzinfo = UTC
     #: the database of temporary unblocks and administrators; ``None``: files of this machine
-    store: PostgresAddress | None = None
+    store: Any = None
     #: settings of the decision log; ``None``: no log
     log: LogSettings | None = None
     #: the administrator's own template of the block page
@@ -99,9 +96,9 @@ class Policy:
     #: who may see the live page; ``None``: nobody
     live: ClientConditions | None = LOOPBACK
     #: who may sign in to it; if there is nobody, the page only shows
-    admin: tuple[AdminPerson, ...] = ()
+    admin: tuple[Any, ...] = ()
     #: where people are told of what waits for them
-    notify: tuple[Channel, ...] = ()
+    notify: tuple[Any, ...] = ()
     #: the language in which they are told
     language: str = "en"
     #: whether the proxy only starts where all of mitmproxy could be bounded
@@ -110,8 +107,8 @@ class Policy:
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
     seals: dict[str, SealKey] = field(default_factory=dict)
-    #: popular domains, which no list may newly cover
-    popular: Path | None = None
+    #: how much lists may change that have no limits of their own
+    gate: GateLimits = GateLimits()  # noqa: RUF009  it is immutable
     #: lists that are held back, so that their last good copies are in force: why, for people
     held: dict[Path, str] = field(default_factory=dict)
     #: what changes when a person has another copy of a list in force
@@ -124,6 +121,11 @@ class Policy:
     files: dict[Path, Fingerprint] = field(default_factory=dict)
     #: the SHA-256 of the policy file, in hexadecimal; empty for a policy that is in no file
     digest: str = ""
+
+    @property
+    def popular(self) -> Path | None:
+        """Popular domains, which no list may newly cover."""
+        return self.gate.file
 
     @property
     def number_of_files(self) -> int:

@@ -9,35 +9,56 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.core.errors import SourceError, did_you_mean
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
+from hushlist.core.lists.list_keys import DEFAULTS_KEYS, read_defaults
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_octets, read_seal_key
-from hushlist.core.lists.yaml_nodes import DEFAULTS_KEYS, MappingReader, YamlNode, read_defaults, read_document
-from hushlist.core.match.checks import CHECKS, Check
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy.groups import DEFAULT, DEFAULT_LAYER, SETTINGS_KEYS, Group, read_group, read_settings
-from hushlist.core.policy.pass_through import HostSet, read_kept_headers
-from hushlist.core.policy.policy_file import Layer, ListFile, Policy, list_files, uses_of
-from hushlist.core.policy.proxy_settings import (
-    LOOPBACK,
-    NameAnswers,
-    read_database,
-    read_live,
-    read_log,
-    read_name_answers,
-    read_on_failure,
+from hushlist.core.policy.groups import (
+    DEFAULT,
+    DEFAULT_LAYER,
+    DURING,
+    GROUP_KEYS,
+    NAME,
+    SETTINGS_KEYS,
+    Group,
+    read_group,
+    read_settings,
+    schema_of_groups,
 )
-from hushlist.core.policy.recurrence import Schedule
-from hushlist.core.policy.schedule import read_during, read_schedules, read_timezone
-from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, fingerprint, read_private, reason_of
-from hushlist.extensions.dashboard.admin_keys import read_admin
-from hushlist.extensions.notify.notify_channels import LANGUAGES, read_channel
-from hushlist.extensions.subscriptions.gate_limits import GateLimits, read_gate
+from hushlist.core.policy.keys import (
+    TEXT,
+    Key,
+    Reading,
+    Schema,
+    Type,
+    any_text,
+    choice,
+    file,
+    list_of,
+    names_of,
+    number,
+    numbers,
+    of_node,
+    read_rows,
+    schema_of_rows,
+    switch,
+)
+from hushlist.core.policy.pass_through import KEEP_HEADERS
+from hushlist.core.policy.policy_file import Layer, ListFile, Policy, list_files, uses_of
+from hushlist.core.policy.proxy_settings import DATABASE, LIVE, LOG, NAME_ANSWERS, ON_FAILURE
+from hushlist.core.policy.schedule import SCHEDULES, TIMEZONE, read_during, read_schedules, read_timezone
+from hushlist.core.system.files import LONGEST_DOCUMENT, fingerprint
+from hushlist.extensions.notify.notify_channels import LANGUAGES
+from hushlist.extensions.subscriptions.gate_limits import GateLimits, limits_of_policy
 from hushlist.extensions.subscriptions.subscription import (
     SUBSCRIPTION_KEYS,
     SubscribedList,
@@ -56,7 +77,9 @@ def read_policy(path: Path, report: ProblemReport) -> Policy | None:
     document = None if octets is None else read_document(octets, report)
     if octets is None or document is None:
         return None
-    return replace(_PolicyReader(path, report, files).read(document), digest=hashlib.sha256(octets).hexdigest())
+    return replace(
+        _PolicyReader(Reading(path, report, files)).read(document), digest=hashlib.sha256(octets).hexdigest()
+    )
 
 
 def policy_at(path: Path) -> Policy:
@@ -75,98 +98,200 @@ def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
 
 
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
+_CHECK_ACTION: Schema = {"$name": "check-action", "enum": list(_CHECK_ACTIONS)}
+_ACTION = Key("action", Type(choice(_CHECK_ACTIONS).read, _CHECK_ACTION), is_required=True).says("""what is done where
+    the check fails: `block`, `tag` or `pass` (the default: it is not made)""")
+_PORTS = Key("ports", numbers(0, 65535, frozenset)).says("ports that are not minded")
 
 
-def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule | None:
+def _check_key(code: str, *rows: Key) -> Key:
+    return Key(
+        code,
+        Type(any_text.read, lambda: {"anyOf": [_CHECK_ACTION, schema_of_rows((_ACTION, *rows))]}, (_ACTION, *rows)),
+    )
+
+
+CHECK_KEYS = (
+    _check_key("well-known-port", _PORTS).says("""a port from 0 to 1023 that is not the scheme's own, nor one of
+        `ports`"""),
+    _check_key("encoded-nul").says("`%00` in the path or the query, however often it is encoded"),
+    _check_key("encoded-line-end").says("""`%0D` or `%0A` in the path, however often it is encoded; in queries, forms
+        send it rightly"""),
+    _check_key("rare-ipv4").says("an IPv4 address that is not written as four decimal numbers"),
+    _check_key("user-information").says("a user name in the address"),
+    _check_key("misleading-user").says("user information in which the name of a site or an address stands"),
+    _check_key("dns-over-https").says("""a question for a name over HTTPS, by its form, whatever the host: the media
+        types of RFC 8484 and of Oblivious DoH, a message as `?dns=`, or JSON by name"""),
+    _check_key("names-disagree").says("""names that disagree: of the target, the Host header or `:authority`, and the
+        TLS server name"""),
+)
+
+
+def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | None:
     """The rule of a check, or ``None`` if it passes or is unknown."""
-    if code not in CHECKS:
-        report.error(node.line, code, f"unknown check (known: {', '.join(CHECKS)})")
+    report, row = reading.report, next((row for row in CHECK_KEYS if row.name == code), None)
+    if row is None:
+        report.error(node.line, code, f"unknown check (known: {', '.join(names_of(CHECK_KEYS))})")
         return None
-    keys = ("action", "ports") if code == "well-known-port" else ("action",)
-    fields = MappingReader(node.short_for("action"), keys, report)
-    action = fields.choice("action", _CHECK_ACTIONS)
+    fields = MappingReader(node.short_for("action"), names_of(row.kind.rows), report)
     fields.require("action", code)
-    check = Check(code, frozenset(fields.numbers("ports", 65535)))
+    values = read_rows(row.kind.rows, fields, reading)
+    action, check = values.get("action"), Check(code, values.get("ports", frozenset()))
     if action is None or action is Action.PASS:
         return None
     terms = Terms(action, "checks", report.source, reason=check.sentence, layer=layer)
     return Rule(check, terms, fields.line_of("action"))
 
 
-POLICY_KEYS = (
-    *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("store", "log", "block-page", "dns", "keep-headers", "on-failure", "live", "gate", "admin", "notify", "language"),
-    "require-patches",
-)
-_BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
-_LIST_KEYS = (
-    *("file", "catalogue", "safe-browsing", "url", *SUBSCRIPTION_KEYS),
-    *("format", "prefix-length", "fragments", "seal", "gate"),
-    *DEFAULTS_KEYS,
+_SOURCES = ("file", "url", "safe-browsing")
+LIST_KEYS = (
+    Key("file", any_text).says("the file, or a folder of squidGuard's"),
+    Key("catalogue", any_text).says("""the name of a list of the [catalogue](lists.md#the-catalogue), in the place of
+        `url`: its address, format, title and category are taken from there, if the policy gives no others"""),
+    Key("safe-browsing", "hushlist.extensions.safe_browsing.threat_lists:SAFE_BROWSING").says("""lists of a server, of
+        which only prefixes of hashes are here, in the place of `file` and `url`: see [Safe
+        Browsing](safe-browsing.md)"""),
+    Key("url", any_text).says("""the address of a list that is fetched, in the place of `file`: `https://`, or `http://`
+        where there is a `sha256` or a `key`"""),
+    *SUBSCRIPTION_KEYS,
+    Key("format", choice((*FORMATS, *FOLDERS))).says("""`yaml`, or one of the plain lists below; needed only where
+        neither the file's name nor its content tells it: `.yaml`, `.yml`, `.hashed`, `.sha256`, `.hosts`, `.dnsmasq`,
+        `.rpz`, `.adblock`, `.csv`, `.netset` and `.ipset` (`addresses`), and the bare names `domains`, `urls`
+        (`squidguard-urls`), `hosts` and `dnsmasq.conf` do; the content tells all but `yaml`, `chromium`,
+        `squidguard-urls` and `safebrowsing-raw`"""),
+    Key("prefix-length", number(SHORTEST_PREFIX, FULL_LENGTH)).says("""the length of a prefix in octets, 4 to 32: for
+        the format `safebrowsing-raw`, which needs it, and for no other"""),
+    Key("fragments", choice(("drop",))).says("""`drop`: a URL that is only a host and a fragment
+        (`https://host.example/#x`) is a rule for the whole host; without it, it is left out. For the formats `urls`,
+        `squidguard-urls` and `csv`"""),
+    Key("seal", any_text).says("""the file of the key that the list is sealed with, as `hushlist sealkey` made it; for
+        the formats `yaml` and `sha256`"""),
+    Key("gate", "hushlist.extensions.subscriptions.gate_limits:LIST_GATE").says("""the same for this list alone: `on`,
+        `off` or a mapping: see [Changes](lists.md#changes)"""),
 )
 #: of these, what a list of Safe Browsing may have besides
 _PREFIX_LIST_KEYS = ("safe-browsing", "optional", "covers", "name", "title", "action", "category", "reason")
-_LONGEST_KEY = 1 << 12
+
+
+def _schema_of_list() -> Schema:
+    is_raw = {"properties": {"format": {"const": "safebrowsing-raw"}}}
+    with_url = {
+        key: ["url", *(["key"] if key == "signature" else [])]
+        for key in names_of(SUBSCRIPTION_KEYS)
+        if key != "optional"
+    }
+    return schema_of_rows(
+        (*LIST_KEYS, *DEFAULTS_KEYS),
+        name="list",
+        oneOf=[{"required": [key]} for key in _SOURCES],
+        dependentRequired=with_url,
+        dependentSchemas={"optional": {"anyOf": [{"required": [key]} for key in _SOURCES[1:]]}},
+        **{"if": {"anyOf": [{"required": ["prefix-length"]}, {"required": ["format"], **is_raw}]}},
+        then={"required": ["format", "prefix-length"], **is_raw},
+    )
+
+
+_READ_OF_LIST = tuple(
+    row for row in LIST_KEYS if row.name not in ("seal", "safe-browsing", *names_of(SUBSCRIPTION_KEYS))
+)
+_LISTS = of_node(lambda node, _: node, lambda: list_of({"anyOf": [TEXT, _schema_of_list()]}), LIST_KEYS)
+_CHECKS = of_node(lambda node, _: node, partial(schema_of_rows, CHECK_KEYS), CHECK_KEYS)
+LAYER_KEYS = (
+    Key("name", NAME, is_required=True).says("what the layer is called: any text but `default`, and no other layer's"),
+    Key("during", DURING).says("the schedule during which it is asked; without one, it always is"),
+    Key("checks", _CHECKS).says("the checks that it makes, each with its action"),
+    Key("lists", _LISTS).says("its lists: file names, relative to the policy's folder, or mappings"),
+)
+_BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
+_LAYERS = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(LAYER_KEYS, name="layer")), LAYER_KEYS)
+_GROUPS = of_node(lambda node, _: node, schema_of_groups, GROUP_KEYS)
+POLICY_KEYS = (
+    Key("unparsable", choice(_BLOCK_OR_PASS)).says("""what to do with a request whose address cannot be read, or that
+        may be more than one: `block` (the default) or `pass`. What is too long, or too much work to decide, is blocked
+        in any case: see [What takes too long](decisions.md#what-takes-too-long)"""),
+    Key("unknown-context", choice(_BLOCK_OR_PASS)).says("""what to do where a filter of an Adblock list depends on the
+        page that asks, or on what it asks for, and the client does not tell: `pass` (the default), such a filter does
+        not fit; `block`, it fits if it blocks"""),
+    Key("timezone", TIMEZONE, into="zone").says("""in which times are given and shown: a name of the IANA time zone
+        database, such as `Europe/Berlin`; UTC where there is none. When an update of the system brings new rules of
+        that zone, they hold at once"""),
+    Key("schedules", SCHEDULES).says("days and times by name: see [Schedules](groups.md#schedules)"),
+    Key("layers", _LAYERS, is_required=True).says("""the lists and checks, in the order in which they are asked: see
+        [Layers](policy.md#layers)"""),
+    *SETTINGS_KEYS,
+    Key("groups", _GROUPS).says("for whom something else holds: see [Groups](groups.md#groups)"),
+    Key("store", DATABASE).says("""the database that several machines share for temporary unblocks, quotas and sign-ins:
+        a `postgresql://` address; without it, files of this machine: see [A database](fleet.md#a-database)"""),
+    Key("log", LOG).says("""whether decisions are written down, and what of them: `off` (the default), `on` or a
+        mapping: see [Log](log.md#log)"""),
+    Key("block-page", file).says("""a file with a page of your own, relative to the policy's folder: see [The block
+        page](unblocking.md#the-block-page)"""),
+    Key("dns", NAME_ANSWERS, into="name_answers").says("""how blocked names are answered, where mitmproxy is asked for
+        names: see [Names of DNS](network.md#names-of-dns)"""),
+    Key("keep-headers", KEEP_HEADERS, into="kept_headers").says("""origins to which header fields still go by which
+        servers take a request for another, such as `Destination`: see [Headers that servers
+        believe](network.md#headers-that-servers-believe)"""),
+    Key("on-failure", ON_FAILURE).says("""what becomes of requests that the filter fails on: `closed` (the default),
+        they are refused; `open`, they pass; or a mapping of causes: see [When the filter
+        fails](failures.md#when-the-filter-fails)"""),
+    Key("live", LIVE).says("""who may see the live page, and the metrics: `on` (the default): whoever is on the machine
+        of the proxy itself; `off`: nobody; or a mapping: see [The live page](log.md#the-live-page)"""),
+    Key("gate", "hushlist.extensions.subscriptions.gate_limits:GATE").says("""how much a list may change before it is
+        held back, and its last good copy stays in force: `on` (the default), `off` or a mapping: see
+        [Changes](lists.md#changes)"""),
+    Key("admin", "hushlist.extensions.dashboard.admin_keys:ADMIN").says("""who may sign in to the live page and act
+        there: a list of people, each with a name, a passphrase and a role; without it, the page only shows: see
+        [Signing in](admin.md#signing-in)"""),
+    Key("notify", "hushlist.extensions.notify.notify_channels:NOTIFY").says("""where people are told that somebody asks
+        for access, and that the certificate on all devices ends: a list of webhooks, mail and commands: see
+        [Notices](unblocking.md#notices)"""),
+    Key("language", choice(LANGUAGES)).says("""the language of notices and summaries, which no browser asks for: `en`
+        (the default), or that of another [page](unblocking.md#the-block-page): `ar`, `de`, `es`, `fr`, `hi`, `it`,
+        `ja`, `nl`, `pl`, `pt`, `tr`, `uk` or `zh-hans`"""),
+    Key("require-patches", switch).says("""what becomes of a start with a mitmproxy in which a name is missing that the
+        filter replaces, to bound what clients may send: `off` (the default), it is logged, and told by `/readyz` and
+        `hushlist doctor`; `on`, the start ends with an error: see [mitmproxy itself](failures.md#mitmproxy-itself)"""),
+)
+#: those that are read after the layers, or make no field of a policy
+_READ_APART = ("timezone", "schedules", "layers", "groups", *names_of(SETTINGS_KEYS))
+_READ_FIRST = tuple(row for row in POLICY_KEYS if row.name not in _READ_APART)
 
 
 class _PolicyReader:
-    """Reads one policy; remembers the files that it names."""
+    """Reads one policy."""
 
-    def __init__(self, path: Path, report: ProblemReport, files: dict[Path, Fingerprint]) -> None:
-        self._path, self._report, self._files = path, report, files
-        self._schedules: dict[str, Schedule] = {}
+    def __init__(self, reading: Reading) -> None:
+        self._reading, self._report = reading, reading.report
         self._seals: dict[str, SealKey] = {}
-        self._gate = GateLimits()
         self._subscribed: list[SubscribedList] = []
         self._confirmers: dict[str, ThreatList] = {}
 
     def read(self, document: YamlNode) -> Policy:
-        report = self._report
-        fields = MappingReader(document, POLICY_KEYS, report)
-        unparsable = fields.choice("unparsable", _BLOCK_OR_PASS) or Action.BLOCK
-        unknown_context = fields.choice("unknown-context", _BLOCK_OR_PASS) or Action.PASS
-        zone = read_timezone(fields)
+        reading = self._reading
+        fields = MappingReader(document, names_of(POLICY_KEYS), self._report)
+        reading.zone = read_timezone(fields)
         schedules = fields.node("schedules")
         if schedules is not None:
-            self._schedules = read_schedules(schedules, zone, report)
-        self._gate, gate = read_gate(fields.node("gate"), self._gate, report)
-        popular = None if gate is None else self._file(gate, "popular")
+            reading.schedules = read_schedules(schedules, reading.zone, self._report)
+        reading.values = read_rows(_READ_FIRST, fields, reading)
         fields.require("layers", "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
         self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
-        settings = read_settings(fields, self._schedules, zone, self._read_beside)
-        uses = uses_of(layers)
-        groups = tuple(
-            read_group(node, uses, settings, self._schedules, zone, report, self._read_beside)
-            for node in fields.items("groups")
-        )
+        reading.layers = uses_of(layers)
+        settings = read_settings(fields, reading)
+        groups = tuple(read_group(node, settings, reading) for node in fields.items("groups"))
         self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")
-        channels = [read_channel(node, report, self._file) for node in fields.items("notify")]
-        log, dns, live, kept = (fields.node(key) for key in ("log", "dns", "live", "keep-headers"))
         return Policy(
-            source=str(self._path),
+            source=str(reading.path),
             layers=layers,
-            unparsable=unparsable,
             groups=groups,
             settings=settings,
-            zone=zone,
-            store=read_database(fields, "store"),
-            log=None if log is None else read_log(log, report),
-            block_page=self._file(fields, "block-page"),
-            name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
-            kept_headers=HostSet() if kept is None else read_kept_headers(kept, report, self._read_beside),
-            on_failure=read_on_failure(fields),
-            live=LOOPBACK if live is None else read_live(live, report),
-            admin=read_admin(fields),
-            notify=tuple(channel for channel in channels if channel is not None),
-            language=fields.choice("language", LANGUAGES) or "en",
-            require_patches=fields.choice("require-patches", ("on", "off")) == "on",
-            unknown_context=unknown_context,
+            zone=reading.zone,
             seals=self._seals,
-            popular=popular,
             subscribed=tuple(self._subscribed),
             confirmers=self._confirmers,
-            files=self._files,
+            files=reading.files,
+            **reading.values,
         )
 
     def _check_names(
@@ -174,68 +299,56 @@ class _PolicyReader:
     ) -> None:
         """Report names of layers or groups that are there twice, and the one that stands for something else."""
         counts, line = Counter(one.name for one in named if one.name), fields.line_of(f"{what}s")
-        for name, number in counts.items():
-            if number > 1:
+        for name, times in counts.items():
+            if times > 1:
                 self._report.error(line, name, f"more than one {what} has this name")
         if reserved in counts:
             self._report.error(line, reserved, why)
 
-    def _file(self, fields: MappingReader, key: str) -> Path | None:
-        name = fields.text(key)
-        path = None if name is None else self._named(name, fields.line_of(key))
-        if name is not None and path is not None and path.is_dir():
-            fields.error(key, "expected a file, not a folder", name)
-        return path
-
-    def _named(self, name: str, line: int) -> Path | None:
-        """The path of a file that a line of the policy names, if it is there."""
-        path = self._path.parent / name
-        if self._is_there(path):
-            return path
-        self._report.error(line, name, "there is no such file")
-        return None
-
     def _layer(self, node: YamlNode) -> Layer:
-        fields = MappingReader(node, ("name", "during", "checks", "lists"), self._report)
+        fields = MappingReader(node, names_of(LAYER_KEYS), self._report)
         name = fields.text("name")
         if name is None and isinstance(node.value, dict):
             self._report.error(node.line, "layer", "it has no name")
         name = name or ""
-        checks = (_check(code, item, name, self._report) for code, item in fields.entries("checks"))
+        checks = (_check(code, item, name, self._reading) for code, item in fields.entries("checks"))
         lists = tuple(file for item in fields.items("lists") for file in self._list(item, name))
-        during = read_during(fields, self._schedules)
+        during = read_during(fields, self._reading.schedules)
         return Layer(name, tuple(rule for rule in checks if rule is not None), lists, during)
 
     def _list(self, node: YamlNode, layer: str) -> list[ListFile]:
-        report = self._report
+        report, reading = self._report, self._reading
         entry = self._of_catalogue(node.short_for("file"))
         if entry is None:
             return []
-        fields = MappingReader(entry, _LIST_KEYS, report)
+        fields = MappingReader(entry, names_of((*LIST_KEYS, *DEFAULTS_KEYS)), report)
         if "safe-browsing" in fields:
             return self._prefix_lists(fields, layer)
-        gate, _ = read_gate(fields.node("gate"), self._gate, report, is_of_list=True)
-        length = fields.number("prefix-length", SHORTEST_PREFIX, FULL_LENGTH)
-        fragments = fields.choice("fragments", ("drop",))
-        defaults = replace(read_defaults(fields), prefix_length=length, fragments=fragments, layer=layer)
-        defaults = replace(defaults, seal=self._seal(fields))
-        name, url = fields.text("file"), fields.text("url") if "url" in fields else None
-        for key in ("file",) if url else SUBSCRIPTION_KEYS if name else ():
+        given = read_rows(_READ_OF_LIST, fields, reading)
+        form, gate = given.get("format"), given.get("gate") or limits_of_policy(reading)
+        defaults = replace(
+            read_defaults(fields),
+            **{key: given[key] for key in ("prefix_length", "fragments") if key in given},
+            layer=layer,
+            seal=self._seal(fields),
+        )
+        name, url = given.get("file"), given.get("url")
+        for key in ("file",) if url else names_of(SUBSCRIPTION_KEYS) if name else ():
             if key in fields:
                 fields.error(key, "a list has a file, or a url and how it is fetched")
         if name is None and url is None:
             if isinstance(entry.value, dict) and not {"file", "url"} & entry.value.keys():
                 report.error(node.line, "list", "it names no file and no url")
             return []
-        path = self._path.parent / (name or (url or "").partition("?")[0].rpartition("/")[2])
-        form = fields.choice("format", (*FORMATS, *FOLDERS)) or list_format_of(path)
-        if length is not None and form != "safebrowsing-raw":
+        path = reading.path.parent / (name or (url or "").partition("?")[0].rpartition("/")[2])
+        form = form or list_format_of(path)
+        if defaults.prefix_length is not None and form != "safebrowsing-raw":
             fields.error("prefix-length", "only the format safebrowsing-raw has one")
         try:
             files = (
                 self._copy(fields, form, defaults, gate)
                 if name is None
-                else list_files(path, form, defaults, self._is_there)
+                else list_files(path, form, defaults, reading.is_there)
             )
         except SourceError as error:
             fields.error("url" if name is None else "file", error.problems[0].why, name or url or "")
@@ -280,7 +393,7 @@ class _PolicyReader:
         name = fields.text("seal")
         if name is None:
             return None if "seal" in fields else ""
-        path = self._named(name, fields.line_of("seal"))
+        path = self._reading.named(name, fields.line_of("seal"))
         if path is None:
             return None
         try:
@@ -300,7 +413,7 @@ class _PolicyReader:
             SourceError: nothing tells its format.
         """
         report = self._report
-        subscription = read_subscription(fields, self._read_beside)
+        subscription = read_subscription(fields, self._reading)
         if subscription is None:
             return []
         if form in FOLDERS:
@@ -310,21 +423,16 @@ class _PolicyReader:
         return self._fetched(subscription, form, defaults, gate)
 
     def _prefix_lists(self, fields: MappingReader, layer: str) -> list[ListFile]:
-        from hushlist.extensions.safe_browsing.threat_lists import (  # few policies need it
-            ThreatList,
-            read_safe_browsing,
-        )
+        from hushlist.extensions.safe_browsing.threat_lists import ThreatList  # few policies need it
 
-        report, line = self._report, fields.line_of("safe-browsing")
-        for key in _LIST_KEYS:
+        for key in names_of((*LIST_KEYS, *DEFAULTS_KEYS)):
             if key in fields and key not in _PREFIX_LIST_KEYS:
                 fields.error(key, "a list of Safe Browsing has none")
-        defaults = read_defaults(fields)
+        defaults, line = read_defaults(fields), fields.line_of("safe-browsing")
         if defaults.action is Action.ALLOW:
             fields.error("action", "a prefix may fit by chance, and cannot allow")
-        is_optional = fields.choice("optional", ("true", "false")) == "true"
-        node = fields.node("safe-browsing")
-        service = None if node is None else read_safe_browsing(node, report, self._read_secret)
+        given = read_rows((row for row in LIST_KEYS if row.name in _PREFIX_LIST_KEYS), fields, self._reading)
+        service, is_optional = given.get("safe_browsing"), given.get("is_optional", False)
         if service is None:
             return []
         files = []
@@ -339,17 +447,8 @@ class _PolicyReader:
                 confirmer=own.key,
             )
             asked = Subscription(service.url_of(own.name), is_optional=is_optional, line=line, prefixes=own)
-            files += self._fetched(asked, "sha256", terms, self._gate)
+            files += self._fetched(asked, "sha256", terms, limits_of_policy(self._reading))
         return files
-
-    def _read_secret(self, name: str, line: int) -> bytes | None:
-        """A private file that line ``line`` of the policy names."""
-        path = self._named(name, line)
-        try:
-            return None if path is None else read_private(path, _LONGEST_KEY)
-        except (OSError, ValueError) as error:  # ValueError: no file can have that name
-            self._report.error(line, name, reason_of(error))
-            return None
 
     def _fetched(
         self, subscription: Subscription, form: str | None, defaults: ListDefaults, gate: GateLimits
@@ -359,7 +458,7 @@ class _PolicyReader:
 
         report, url, line = self._report, subscription.url, subscription.line
         try:
-            store = ListStore(self._path, subscription.identity)
+            store = ListStore(self._reading.path, subscription.identity)
         except RuntimeError as error:
             report.error(line, url, str(error))
             return []
@@ -368,21 +467,12 @@ class _PolicyReader:
                 why = f"line {own.subscription.line} has it with another format or gate, and both share one copy"
                 report.error(line, url, f"{why}: give them the same")
         self._subscribed.append(SubscribedList(subscription, form, defaults, gate, store))
-        self._is_there(store.pointer)
+        self._reading.is_there(store.pointer)
         version = store.current()
         if version is not None:
-            return [replace(own, url=url) for own in list_files(version.path, form, defaults, self._is_there)]
+            return [replace(own, url=url) for own in list_files(version.path, form, defaults, self._reading.is_there)]
         if not subscription.is_optional:
-            fault, update = store.state().fault, f"hushlist update --policy {self._path}"
+            fault, update = store.state().fault, f"hushlist update --policy {self._reading.path}"
             tried = f", and fetching it failed: {fault}; '{update}' tries again" if fault else f": run '{update}'"
             report.error(line, url, f"there is no copy of it yet{tried}")
         return []
-
-    def _read_beside(self, name: str, line: int) -> tuple[Path, bytes] | None:
-        """A file that line ``line`` of the policy names."""
-        path = self._named(name, line)
-        octets = None if path is None else read_octets(path, self._report, LONGEST_DOCUMENT)
-        return None if path is None or octets is None else (path, octets)
-
-    def _is_there(self, path: Path) -> bool:
-        return self._files.setdefault(path, fingerprint(path)) is not None

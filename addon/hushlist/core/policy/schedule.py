@@ -16,6 +16,19 @@ from typing import TYPE_CHECKING, TypeVar
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action
+from hushlist.core.policy.keys import (
+    HRN,
+    Key,
+    Schema,
+    Type,
+    any_text,
+    choice,
+    names_of,
+    of_node,
+    schema_of_rows,
+    schema_of_words,
+    some_of,
+)
 from hushlist.core.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
 
 if TYPE_CHECKING:
@@ -23,7 +36,6 @@ if TYPE_CHECKING:
 
 # Each entry of a schedule may refer to every entry of the next, so each step multiplies the time of an answer.
 _DEEPEST = 4
-_KEYS = ("days", "dates", "times", "except")
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: names of weekdays, whole or of three letters -> from 0 for Monday
 WEEKDAYS = {name[:length]: number for number, name in enumerate(_DAYS) for length in (3, len(name))}
@@ -38,6 +50,36 @@ _EXPECTED = {
     "times": "a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00",
     "except": "the name of a schedule, a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
 }
+_DATE = "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_DATES = rf"\s*{_DATE}(?:\s*\.\.\s*{_DATE})?\s*"
+_CLOCK = "(?:[01]?[0-9]|2[0-3]):[0-5][0-9]"
+_SPAN = rf"\s*{_CLOCK}\s*[-‐‑–—]\s*(?:{_CLOCK}|24:00)\s*"
+_LETTER_NAME = "[^,]*[A-Za-z\\u00AA-\\uFFFF][^,]*"
+_WEEKDAY = "|".join(
+    "[{}][{}][{}](?:{})?".format(*(x.upper() + x for x in day[:3]), "".join(f"[{x.upper()}{x}]" for x in day[3:]))
+    for day in _DAYS
+)
+_WEEKDAYS = rf"^(?!.*[-‐‑–—][^,]*[-‐‑–—])(?:\s*(?:{_WEEKDAY})\s*(?:[-‐‑–—,](?=\s*[A-Za-z])|$))+$"
+_EXCEPTED = f"(?:{_LETTER_NAME}|{_DATES})"
+
+
+def _parts(name: str, pattern: str) -> Type:
+    """Text with commas, or a list of it; ``_read_entry`` reads all keys of an entry together."""
+    return of_node(lambda node, _: node, some_of({"$name": name, "type": "string", "pattern": pattern}, minItems=1))
+
+
+_ENTRY_KEYS = (
+    Key("days", _parts("days", _WEEKDAYS)).says("""days of the week in English, three letters or whole, in upper or
+        lower case, and ranges of them, also over a week's end: `fri-mon`; without it, every day"""),
+    Key("dates", _parts("dates", f"^{_DATES}(?:,{_DATES})*$")).says("""dates such as `2026-12-24`, and ranges of them
+        with the first and the last day: `2026-12-21..2027-01-06`; without it, every date"""),
+    Key("times", _parts("times", f"^{_SPAN}(?:,{_SPAN})*$")).says("""spans from a time up to, but without, another:
+        `08:00-12:30`; the end may be `24:00`, and where it comes before the beginning it is on the next day; without
+        it, the whole day"""),
+    Key("except", _parts("excepted", f"^{_EXCEPTED}(?:,{_EXCEPTED})*$")).says("""names of other schedules, and dates as
+        above; without it, nothing"""),
+)
+_TIMES = ("days", "dates", "times")
 #: most characters of a time zone's name, twice the longest; for a long one with dots, Python would import nested
 #: packages until it gives up
 _LONGEST_ZONE = 64
@@ -83,6 +125,10 @@ def read_timezone(fields: MappingReader) -> tzinfo:
         why = "this machine has no time zone database: install the package tzdata, or use UTC"
     fields.error("timezone", why, f"timezone: {name}")
     return UTC
+
+
+_ZONES = ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York"]
+TIMEZONE = Type(lambda fields, _, __: read_timezone(fields), {"type": "string", "pattern": "\\S", "examples": _ZONES})
 
 
 def rules_of_zone(zone: tzinfo) -> Path | None:
@@ -140,6 +186,21 @@ def read_schedules(node: YamlNode, zone: tzinfo, report: ProblemReport) -> dict[
     return {name: Schedule(name, zone, done[name]) for name in drafts}
 
 
+def _schedules_schema() -> Schema:
+    entry = schema_of_rows(_ENTRY_KEYS, name="entry", anyOf=[{"required": [key]} for key in _TIMES])
+    says = "one or more entries, each with days, dates or times"
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{_LETTER_NAME}$"},
+        "additionalProperties": {"description": says, **some_of(entry, minItems=1)},
+    }
+
+
+SCHEDULES = of_node(
+    lambda node, reading: read_schedules(node, reading.zone, reading.report), _schedules_schema, _ENTRY_KEYS
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """An entry, and the lines and names of schedules that it excepts."""
@@ -158,17 +219,19 @@ class _Draft:
 
 def _read_entries(name: str, node: YamlNode, report: ProblemReport) -> list[_Draft]:
     if node.value is None or not node.items:
-        report.error(node.line, name, f"the schedule is empty: expected entries with {', '.join(_KEYS)}")
+        report.error(
+            node.line, name, f"the schedule is empty: expected entries with {', '.join(names_of(_ENTRY_KEYS))}"
+        )
         return []
     return [_read_entry(name, item, report) for item in node.items]
 
 
 def _read_entry(name: str, node: YamlNode, report: ProblemReport) -> _Draft:
-    MappingReader(node, _KEYS, report)
+    MappingReader(node, names_of(_ENTRY_KEYS), report)
     if not isinstance(node.value, dict):
         return _Draft(RecurringSpans())
     values = node.value
-    if not values.keys() & {"days", "dates", "times"}:
+    if values.keys().isdisjoint(_TIMES):
         report.error(node.line, name, "the entry says no time: expected days, dates or times")
 
     def read(key: str, parse: Callable[[str], _Read]) -> list[tuple[int, _Read]] | None:
@@ -313,7 +376,15 @@ def _in_order(drafts: dict[str, list[_Draft]], report: ProblemReport) -> tuple[s
 CATEGORY_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG, Action.PASS)
 #: actions if no rule decides
 DEFAULT_ACTIONS = (Action.PASS, Action.BLOCK, Action.WARN)
-_ACTION_KEYS = ("action", "during", "otherwise")
+
+
+def _action_keys(actions: Iterable[Action]) -> tuple[Key, ...]:
+    return (
+        Key("action", choice(actions), is_required=True).says("""what is done, or what is done while the schedule of
+            `during` is on"""),
+        Key("during", any_text).says("a schedule"),
+        Key("otherwise", choice(actions)).says("what is done while it is off"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,13 +422,14 @@ def read_scheduled_action(
 ) -> ScheduledAction | None:
     """An action, or a mapping with ``action``, ``during`` and ``otherwise``; ``None`` with an error in the report."""
     actions = tuple(actions)
+    keys = names_of(_action_keys(actions))
     if not isinstance(node.value, dict):
         if node.value in actions:
             return ScheduledAction(Action(node.value), report.source, node.line)
-        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(_ACTION_KEYS)}"
+        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(keys)}"
         report.error(node.line, f"{what}: {node}", why)
         return None
-    fields = MappingReader(node, _ACTION_KEYS, report)
+    fields = MappingReader(node, keys, report)
     action = fields.choice("action", actions)
     fields.require("action", what)
     otherwise = fields.choice("otherwise", actions)
@@ -387,3 +459,29 @@ def read_categories(fields: MappingReader, schedules: Mapping[str, Schedule]) ->
         for name, text, node in fields.categories("categories")
     )
     return {name: action for name, action in timed if action is not None}
+
+
+def _action_schema(actions: Iterable[Action], says: str = "") -> Schema:
+    described = {"description": says} if says else {}
+    timed = schema_of_rows(_action_keys(actions), dependentRequired={"otherwise": ["during"]})
+    return {**described, "anyOf": [schema_of_words(actions), timed]}
+
+
+_OF_CATEGORY = (
+    "what is done: `allow`, `block`, `warn`, `tag` or `pass` (the rule is as if it were not there), also by a schedule"
+)
+CATEGORIES = Type(
+    lambda fields, _, reading: read_categories(fields, reading.schedules),
+    lambda: {
+        "$name": "categories",
+        "type": "object",
+        "propertyNames": HRN,
+        "additionalProperties": _action_schema(CATEGORY_ACTIONS, _OF_CATEGORY),
+    },
+    _action_keys(CATEGORY_ACTIONS),
+)
+DEFAULT_ACTION = of_node(
+    lambda node, reading: read_scheduled_action(node, "default", DEFAULT_ACTIONS, reading.schedules, reading.report),
+    lambda: {"$name": "default", **_action_schema(DEFAULT_ACTIONS)},
+    _action_keys(DEFAULT_ACTIONS),
+)

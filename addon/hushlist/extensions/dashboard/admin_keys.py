@@ -7,9 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hushlist.core.lists.yaml_nodes import MappingReader
-from hushlist.core.policy.groups import read_stored_passphrase
+from hushlist.core.policy.keys import (
+    TEXT,
+    Key,
+    Reading,
+    Type,
+    choice,
+    converted,
+    list_of,
+    names_of,
+    read_rows,
+    schema_of_rows,
+)
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.core.routes import Role
+from hushlist.extensions.unblock.unblock_keys import STORED
 
 #: seconds
 DAY = 86400.0
@@ -32,40 +44,54 @@ _MOST, _LONGEST = 1000, 100
 _LONGEST_GRANT = 366 * 86400
 
 
-def read_admin(fields: MappingReader) -> tuple[AdminPerson, ...]:
-    """The value of ``admin``: a list of people. Whoever is written wrongly is in the report, and may not sign in."""
-    node = fields.node("admin")
-    if node is None:
-        return ()
-    people = tuple(_people(fields))
+def _name(text: str) -> str:
+    if text.isprintable() and text.strip() == text and 0 < len(text) <= _LONGEST:
+        return text
+    raise ValueError(f"expected 1 to {_LONGEST} characters that can be shown")
+
+
+def _longest(text: str) -> float:
+    seconds = seconds_of(text)
+    if seconds is None or not 60 <= seconds <= _LONGEST_GRANT:
+        raise ValueError("expected a time such as 7d or 12h, of a minute to 366 days")
+    return float(seconds)
+
+
+_SPAN = "^(?=[0-9])(?:[0-9]{1,9}d)?(?:[0-9]{1,9}h)?(?:[0-9]{1,9}m)?(?:[0-9]{1,9}s)?$"
+_KEYS = (
+    Key("name", converted(_name, schema={"$of": TEXT, "maxLength": _LONGEST}), is_required=True).says("""who it is, as
+        they sign in and as the record has it: at most 100 characters, and everybody's is another one"""),
+    Key("passphrase", STORED, is_required=True).says("what `hushlist override passphrase` prints for their passphrase"),
+    Key("role", choice(Role), is_required=True).says("""`view`: they see the page; `approve`: also grants, codes and
+        requests; `manage`: also rules, lists, pauses, and who is signed in"""),
+    Key("longest", converted(_longest, schema={"type": "string", "pattern": _SPAN})).says("""for how long somebody with
+        the role `approve` may let something through at once, such as `7d`, up to 366 days; without it, a day"""),
+)
+
+
+def _read(fields: MappingReader, key: str, reading: Reading) -> tuple[AdminPerson, ...]:
+    """A list of people. Whoever is written wrongly is in the report, and may not sign in."""
+    people = tuple(_people(fields, key, reading))
     for name, number in Counter(person.name for person in people).items():
         if number > 1:
-            fields.report.error(node.line, f"admin: {name}", "more than one person has this name")
-    if node.value == [] or len(people) > _MOST:
-        fields.report.error(node.line, "admin", f"expected 1 to {_MOST} people; without the key, nobody can sign in")
+            fields.error(key, "more than one person has this name", f"{key}: {name}")
+    node = fields.node(key)
+    if (node is not None and node.value == []) or len(people) > _MOST:
+        fields.error(key, f"expected 1 to {_MOST} people; without the key, nobody can sign in")
     return people
 
 
-def _people(fields: MappingReader) -> Iterator[AdminPerson]:
-    for node in fields.items("admin"):
-        own = MappingReader(node, ("name", "passphrase", "role", "longest"), fields.report)
-        name, stored, role = own.text("name"), read_stored_passphrase(own), own.choice("role", Role)
-        for key in ("name", "passphrase", "role"):
-            own.require(key, "admin", f"a person has no {key}")
-        if name is not None and not (name.isprintable() and name.strip() == name and 0 < len(name) <= _LONGEST):
-            own.error("name", f"expected 1 to {_LONGEST} characters that can be shown")
-            name = None
-        if name is not None and stored is not None and role is not None:
-            yield AdminPerson(name, stored, role, _longest(own, role))
+def _people(fields: MappingReader, key: str, reading: Reading) -> Iterator[AdminPerson]:
+    for node in fields.items(key):
+        own = MappingReader(node, names_of(_KEYS), fields.report)
+        for row in _KEYS:
+            if row.is_required:
+                own.require(row.name, key, f"a person has no {row.name}")
+        values = read_rows(_KEYS, own, reading)
+        if "longest" in values and values.get("role", Role.APPROVE) is not Role.APPROVE:
+            own.error("longest", "it is for the role approve: view lets nothing through, and manage for good")
+        if {row.name for row in _KEYS if row.is_required} <= values.keys():
+            yield AdminPerson(**values)
 
 
-def _longest(own: MappingReader, role: Role) -> float:
-    text = own.text("longest")
-    if text is None:
-        return DAY
-    seconds = seconds_of(text)
-    if seconds is None or not 60 <= seconds <= _LONGEST_GRANT:
-        own.error("longest", "expected a time such as 7d or 12h, of a minute to 366 days")
-    elif role is not Role.APPROVE:
-        own.error("longest", "it is for the role approve: view lets nothing through, and manage for good")
-    return float(seconds or DAY)
+ADMIN = Type(_read, lambda: {"$name": "admin", **list_of(schema_of_rows(_KEYS), minItems=1, maxItems=_MOST)}, _KEYS)

@@ -6,25 +6,34 @@ No secret is in the policy: a token, and a name with its password, are in files 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.policy.keys import (
+    TEXT,
+    Key,
+    Reading,
+    Schema,
+    Type,
+    choice,
+    converted,
+    file,
+    list_of,
+    matching,
+    names_of,
+    number,
+    read_rows,
+    schema_of,
+    schema_of_rows,
+    some_of,
+    switch,
+)
 from hushlist.extensions.subscriptions.subscription import WEB_URL, parts_of
-
-#: makes sure that a file is there which a line of the policy names
-FindFile = Callable[[MappingReader, str], Path | None]
 
 #: in which people can be told: those of the pages
 LANGUAGES = ("ar", "de", "en", "es", "fr", "hi", "it", "ja", "nl", "pl", "pt", "tr", "uk", "zh-hans")
-_KEYS = {
-    "webhook": ("webhook", "topic", "token", "weekly"),
-    "mail": ("mail", "from", "server", "port", "tls", "login", "weekly"),
-    "command": ("command", "weekly"),
-}
 _TLS_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 # Spec: what ntfy takes for a topic
 _TOPIC = re.compile("[-_A-Za-z0-9]{1,64}")
@@ -83,26 +92,6 @@ class CommandChannel:
 Channel = WebhookChannel | MailChannel | CommandChannel
 
 
-def read_channel(node: YamlNode, report: ProblemReport, find_file: FindFile) -> Channel | None:
-    """One item of ``notify``; ``None`` if it cannot be used."""
-    given = node.value if isinstance(node.value, dict) else {}
-    kinds = [kind for kind in _KEYS if kind in given]
-    if len(kinds) != 1:
-        report.error(node.line, "notify", f"expected a mapping with one of {', '.join(_KEYS)}")
-        return None
-    fields = MappingReader(node, _KEYS[kinds[0]], report)
-    readers = {"webhook": _webhook, "mail": _mail, "command": _command}
-    channel, weekly = readers[kinds[0]](fields, find_file), fields.choice("weekly", ("on", "off"))
-    return channel if channel is None else replace(channel, weekly=weekly == "on")
-
-
-def _webhook(fields: MappingReader, find_file: FindFile) -> Channel | None:
-    topic, token = fields.text("topic"), find_file(fields, "token")
-    if topic is not None and not _TOPIC.fullmatch(topic):
-        fields.error("topic", "expected 1 to 64 letters, digits, - and _")
-    return fields.converted("webhook", lambda url: WebhookChannel(url, _host_of(url), topic, token))
-
-
 def _host_of(url: str) -> str:
     """The host of a webhook's URL; ``ValueError`` if the URL cannot be used."""
     if not WEB_URL.fullmatch(url):
@@ -130,33 +119,101 @@ def is_near(host: str) -> bool:
     return address.is_loopback or (address.is_private and not address.is_unspecified)
 
 
-def _mail(fields: MappingReader, find_file: FindFile) -> Channel | None:
-    for key in ("from", "server"):
-        fields.require(key, "mail", f"it has no {key!r}")
-    node = fields.node("mail")
+def _usable(url: str) -> str:
+    _host_of(url)
+    return url
+
+
+def _topic(text: str) -> str:
+    if _TOPIC.fullmatch(text):
+        return text
+    raise ValueError("expected 1 to 64 letters, digits, - and _")
+
+
+def _mails(fields: MappingReader, key: str, _: Reading) -> tuple[str, ...]:
+    node = fields.node(key)
     items = [] if node is None else node.items
-    to = [item.value for item in items if isinstance(item.value, str) and _ADDRESS.fullmatch(item.value)]
+    to = tuple(item.value for item in items if isinstance(item.value, str) and _ADDRESS.fullmatch(item.value))
     if len(to) < max(1, len(items)):
-        fields.error("mail", "expected an address such as jo@example.org, or a list of them")
-    sender = fields.converted("from", lambda text: text if _ADDRESS.fullmatch(text) else None, "expected an address")
-    server = fields.converted("server", lambda text: text if _SERVER.fullmatch(text) else None, "expected a host")
-    tls = fields.choice("tls", _TLS_PORTS) or "starttls"
-    port, login = fields.number("port", 1, 65535) or _TLS_PORTS[tls], find_file(fields, "login")
-    if tls == "none" and server is not None and not is_near(server):
-        why = "without TLS, anybody on the way can read it: only for a server at a private or loopback address"
-        fields.error("tls", why, "tls: none")
-    if not to or sender is None or server is None:
-        return None
-    return MailChannel(tuple(to), sender, server, port, tls, login)
+        fields.error(key, "expected an address such as jo@example.org, or a list of them")
+    return to
 
 
-def _command(fields: MappingReader, _: FindFile) -> Channel | None:
-    words = [item.value for item in fields.items("command")]
+def _command(fields: MappingReader, key: str, _: Reading) -> tuple[str, ...] | None:
+    words = [item.value for item in fields.items(key)]
     if not words or not all(isinstance(word, str) and word and "\0" not in word for word in words):
-        fields.error("command", "expected a list: a program and its arguments, each of them text")
+        fields.error(key, "expected a list: a program and its arguments, each of them text")
         return None
     if not Path(str(words[0])).is_absolute():
-        why = "expected a program's whole path, such as /usr/local/bin/tell"
-        fields.error("command", why, f"command: {words[0]}")
+        fields.error(key, "expected a program's whole path, such as /usr/local/bin/tell", f"{key}: {words[0]}")
         return None
-    return CommandChannel(tuple(map(str, words)))
+    return tuple(map(str, words))
+
+
+_URL_SCHEMA: Schema = {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[!-~]{1,2000}$"}
+_SENDER = matching(_ADDRESS, "expected an address")
+_WEEKLY = Key("weekly", switch).says("whether the summary of each week goes there: `on`, or `off` (the default)")
+_WEBHOOK_KEYS = (
+    Key("webhook", converted(_usable, schema=_URL_SCHEMA), into="url", is_required=True).says("""a URL to which JSON is
+        posted, with `title`, `message` and `request`: `https://`, or `http://` to a loopback or private address"""),
+    Key("topic", converted(_topic, schema={"type": "string", "pattern": f"^{_TOPIC.pattern}$"})).says("""of a webhook:
+        the topic of a server such as ntfy, which the JSON then names"""),
+    Key("token", file).says("of a webhook: a file with a bearer token, private to the proxy's user"),
+    _WEEKLY,
+)
+_MAIL_KEYS = (
+    Key("mail", Type(_mails, some_of(schema_of(_SENDER), minItems=1)), into="to", is_required=True).says("""an address
+        to write to, or a list of them"""),
+    Key("from", _SENDER, into="sender", is_required=True).says("of mail: the sender's address"),
+    Key("server", matching(_SERVER, "expected a host"), is_required=True).says("""of mail: the server that takes it, by
+        SMTP"""),
+    Key("port", number(1, 65535)).says("""of mail: the server's port; without it, 587 with `starttls`, 465 with `tls`,
+        25 with `none`"""),
+    Key("tls", choice(_TLS_PORTS)).says("""of mail: `starttls` (the default); `tls`, from the first octet; `none`, only
+        for a server at a loopback or private address"""),
+    Key("login", file).says("""of mail: a file with a name and, on its second line, a password, private to the proxy's
+        user"""),
+    _WEEKLY,
+)
+_COMMAND_KEYS = (
+    Key("command", Type(_command, list_of(TEXT, minItems=1)), is_required=True).says("""a program, by its whole path,
+        and its arguments: it gets the same JSON on its standard input, by no shell, and has ten seconds"""),
+    _WEEKLY,
+)
+_KINDS = {"webhook": _WEBHOOK_KEYS, "mail": _MAIL_KEYS, "command": _COMMAND_KEYS}
+
+
+def _channel(node: YamlNode, reading: Reading) -> Channel | None:
+    """One item of ``notify``; ``None`` if it cannot be used."""
+    given = node.value if isinstance(node.value, dict) else {}
+    kinds = [kind for kind in _KINDS if kind in given]
+    if len(kinds) != 1:
+        reading.report.error(node.line, "notify", f"expected a mapping with one of {', '.join(_KINDS)}")
+        return None
+    kind, rows = kinds[0], _KINDS[kinds[0]]
+    fields = MappingReader(node, names_of(rows), reading.report)
+    needed = [row for row in rows if row.is_required]
+    for row in needed:
+        fields.require(row.name, kind, f"it has no {row.name!r}")
+    values = read_rows(rows, fields, reading)
+    tls = values.setdefault("tls", "starttls") if kind == "mail" else ""
+    if tls == "none" and "server" in values and not is_near(values["server"]):
+        why = "without TLS, anybody on the way can read it: only for a server at a private or loopback address"
+        fields.error("tls", why, "tls: none")
+    if not all(values.get(row.field) for row in needed):
+        return None
+    if kind == "mail":
+        return MailChannel(**{"port": _TLS_PORTS[tls], **values})
+    return CommandChannel(**values) if kind == "command" else WebhookChannel(host=_host_of(values["url"]), **values)
+
+
+def _channels(fields: MappingReader, key: str, reading: Reading) -> tuple[Channel, ...]:
+    channels = (_channel(node, reading) for node in fields.items(key))
+    return tuple(channel for channel in channels if channel is not None)
+
+
+def _schema() -> Schema:
+    return list_of({"$name": "notify-channel", "anyOf": [schema_of_rows(rows) for rows in _KINDS.values()]})
+
+
+NOTIFY = Type(_channels, _schema, (*_WEBHOOK_KEYS[:-1], *_MAIL_KEYS[:-1], *_COMMAND_KEYS))

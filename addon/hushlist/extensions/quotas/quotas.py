@@ -8,6 +8,19 @@ from datetime import UTC, datetime, tzinfo
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.policy.keys import (
+    HRN,
+    Key,
+    Schema,
+    Type,
+    any_text,
+    choice,
+    list_of,
+    names_of,
+    number,
+    schema_of_number,
+    schema_of_rows,
+)
 from hushlist.core.policy.recurrence import A_DAY, first_moment
 from hushlist.core.policy.schedule import WEEKDAYS, parse_time
 
@@ -15,7 +28,6 @@ from hushlist.core.policy.schedule import WEEKDAYS, parse_time
 PERIODS = {"day": 1, "week": 7}
 #: whose minutes are added up: each client's own, or those of all clients of the group
 SHARES = ("each", "group")
-_KEYS = ("minutes", "per", "reset", "for")
 _RESET = "expected a time such as 04:00; of a week also its day, such as mon 04:00"
 
 
@@ -64,6 +76,26 @@ class Quota:
         return f"{self.minutes} minutes a {self.per} ({self.source}:{self.line})"
 
 
+_KEYS = (
+    Key("minutes", number(1, PERIODS["week"] * A_DAY), is_required=True).says("""how many minutes of use: 1 to 1440 a
+        day, 1 to 10080 a week"""),
+    Key("per", choice(PERIODS)).says("the period: `day` (the default) or `week`"),
+    Key("reset", any_text).says("""when a period begins, by the clock of the policy's `timezone`: a time such as
+        `04:00`, of a week also its day, such as `mon 04:00`; without it, midnight, of a week that of Monday"""),
+    Key("for", choice(SHARES)).says("""`each` (the default): every user has minutes of their own, or every address where
+        the proxy knows no user; `group`: all clients of the group share them, such as the devices of one child"""),
+)
+
+
+def _schema() -> Schema:
+    entry = {"anyOf": [schema_of_number(1, A_DAY), schema_of_rows(_KEYS, name="quota")]}
+    some = {"anyOf": [*entry["anyOf"], list_of(entry, minItems=1)]}
+    return {"$name": "quotas", "type": "object", "propertyNames": HRN, "additionalProperties": some}
+
+
+QUOTAS = Type(lambda fields, _, reading: read_quotas(fields, reading.zone), _schema, _KEYS)
+
+
 def read_quotas(fields: MappingReader, zone: tzinfo) -> tuple[Quota, ...]:
     """The value of ``quotas``: categories, each with its minutes a day, a mapping, or a list of mappings."""
     given = fields.categories("quotas")
@@ -71,10 +103,11 @@ def read_quotas(fields: MappingReader, zone: tzinfo) -> tuple[Quota, ...]:
 
 
 def _read_entries(category: str, node: YamlNode, zone: tzinfo, report: ProblemReport) -> Iterator[Quota]:
+    keys = names_of(_KEYS)
     if not node.items:
-        report.error(node.line, category, f"expected minutes, or mappings with {', '.join(_KEYS)}, not an empty list")
+        report.error(node.line, category, f"expected minutes, or mappings with {', '.join(keys)}, not an empty list")
     for entry in node.items:
-        fields = MappingReader(entry.short_for("minutes"), _KEYS, report)
+        fields = MappingReader(entry.short_for("minutes"), keys, report)
         per = fields.choice("per", PERIODS) or "day"
         minutes = fields.number("minutes", 1, PERIODS[per] * A_DAY)
         fields.require("minutes", category)

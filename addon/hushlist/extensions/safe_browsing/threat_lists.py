@@ -1,9 +1,10 @@
 """Lists of Safe Browsing: who has them, and what is done with what their server confirms.
 
->>> from hushlist.core.lists.yaml_nodes import YamlNode
+>>> from pathlib import Path
+>>> from hushlist.core.lists.list_source import ProblemReport
 >>> said = {"version": YamlNode(4, "5"), "lists": YamlNode(5, [YamlNode(5, "mw-4b")]),
 ...         "server": YamlNode(6, "https://lists.school.example")}
->>> service = read_safe_browsing(YamlNode(4, said), ProblemReport("policy.yaml"), lambda name, line: None)
+>>> service = read_safe_browsing(YamlNode(4, said), Reading(Path("policy.yaml"), ProblemReport("policy.yaml")))
 >>> service.url_of("mw-4b"), service.blocks_unanswered
 ('https://lists.school.example/v5/hashList/mw-4b', False)
 """
@@ -12,14 +13,29 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.policy.keys import (
+    TEXT,
+    Key,
+    Reading,
+    Type,
+    choice,
+    hrn,
+    list_of,
+    mapping,
+    names_of,
+    number,
+    of_node,
+    read_rows,
+    schema_of_rows,
+)
 from hushlist.extensions.safe_browsing.v4_messages import PlatformType, ThreatEntryType, ThreatType
 from hushlist.extensions.subscriptions.subscription import parts_of
 
@@ -29,7 +45,6 @@ if TYPE_CHECKING:
     from hushlist.core.url.request import Request
     from hushlist.extensions.safe_browsing.confirmations import Confirmations
 
-SAFE_BROWSING_KEYS = ("version", "lists", "server", "api-key-file", "category", "no-answer")
 #: who has the lists if the policy does not say so
 GOOGLE = "https://safebrowsing.googleapis.com"
 #: what a server may confirm; anything else is not enforced
@@ -159,37 +174,13 @@ def back_off(failures: int, random: float) -> float:
     return min(2.0 ** min(failures - 1, 20) * _FIRST_PAUSE * (random + 1), _LONGEST_PAUSE)
 
 
-def read_safe_browsing(
-    node: YamlNode, report: ProblemReport, read_secret: Callable[[str, int], bytes | None]
-) -> SafeBrowsing | None:
-    """The server that an entry names; ``None`` if there is an error. ``read_secret`` reads a file that is private."""
-    errors = len(report.errors)
-    fields = MappingReader(node, SAFE_BROWSING_KEYS, report)
-    version = fields.number("version", 4, 5)
-    for key in ("version", "lists"):
-        fields.require(key, "safe-browsing")
-    lists = tuple(_names(fields, version or 5))
-    server = (fields.text("server") or GOOGLE).rstrip("/")
-    if why := _fault_of(server):
-        fields.error("server", why, f"server: {server}")
-    api_key = _api_key(fields, read_secret)
-    if server == GOOGLE:
-        fields.require("api-key-file", "api-key-file", "Google's server answers nobody without one: name its file")
-    said = fields.node("category")
-    of_threats = None if said is None else MappingReader(said, THREATS, report)
-    names = ((threat, of_threats.name(threat)) for threat in THREATS) if of_threats is not None else ()
-    categories = tuple((threat, name) for threat, name in names if name is not None)
-    blocks = fields.choice("no-answer", _NO_ANSWER) == "block"
-    if len(report.errors) > errors or version is None or not lists:
-        return None
-    return SafeBrowsing(version, server, lists, api_key, categories, blocks)
-
-
-def _names(fields: MappingReader, version: int) -> Iterator[str]:
+def _names(fields: MappingReader) -> Iterator[str]:
+    version = fields.node("version")
+    is_v4 = version is not None and version.value == "4"
     seen = set()
     for item in fields.items("lists"):
         name = item.value if isinstance(item.value, str) else str(item)
-        why = _fault_of_v5(name) if version == 5 else _fault_of_v4(name)
+        why = _fault_of_v4(name) if is_v4 else _fault_of_v5(name)
         if why or name in seen:
             fields.report.error(item.line, f"lists: {name}", why or "the name is given twice")
         else:
@@ -232,11 +223,71 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _api_key(fields: MappingReader, read_secret: Callable[[str, int], bytes | None]) -> str:
+def _api_key(fields: MappingReader, key: str, reading: Reading) -> str:
     """The key in a file, which no message quotes; empty if there is none."""
-    name = fields.text("api-key-file")
-    octets = None if name is None else read_secret(name, fields.line_of("api-key-file"))
+    name = fields.text(key)
+    octets = None if name is None else reading.secret(name, fields.line_of(key))
     text = (octets or b"").decode("ascii", "replace").strip()
     if octets is not None and not _API_KEY.fullmatch(text):
-        fields.error("api-key-file", "it has no API key, alone on one line", f"api-key-file: {name}")
+        fields.error(key, "it has no API key, alone on one line", f"{key}: {name}")
     return text
+
+
+def _server(fields: MappingReader, key: str, _: Reading) -> str | None:
+    server = (fields.text(key) or GOOGLE).rstrip("/")
+    if why := _fault_of(server):
+        fields.error(key, why, f"{key}: {server}")
+    return server
+
+
+_OF = ("software that does harm", "pages that deceive, such as phishing", "software that nobody asked for")
+_THREAT_KEYS = tuple(
+    Key(threat, hrn).says(f"the category of {of}")
+    for threat, of in zip(THREATS, (*_OF, "apps that may do harm"), strict=True)
+)
+_CATEGORY = mapping(
+    _THREAT_KEYS,
+    lambda fields, reading: tuple(
+        (row.name, row.kind.read(fields, row.name, reading)) for row in _THREAT_KEYS if row.name in fields
+    ),
+)
+_NAMES = r"^(?:[a-z0-9]{1,32}-(?:4|8|16|32)b|[A-Z_]+(?:/[A-Z_]+/[A-Z_]+)?)$"
+_KEYS = (
+    Key("version", number(4, 5), is_required=True).says("of the protocol: `4` or `5`"),
+    Key(
+        "lists",
+        Type(
+            lambda fields, _, __: tuple(_names(fields)),
+            list_of({"type": "string", "pattern": _NAMES}, minItems=1, uniqueItems=True),
+        ),
+        is_required=True,
+    ).says("""the names of lists: in v5 as the server has them, such as `mw-4b`; in v4 a threat type (`MALWARE`), or all
+        three types (`MALWARE/ANY_PLATFORM/URL`)"""),
+    Key("server", Type(_server, {"type": "string", "pattern": f"^{_SERVER.pattern}$"})).says("""its address: `https://`,
+        or `http://` on this machine; without it, Google's"""),
+    Key("api-key-file", Type(_api_key, TEXT), into="api_key").says("""a file with the key that the server asks for,
+        private to the proxy's user; Google's server needs one"""),
+    Key("category", _CATEGORY, into="categories").says("""the category of what the server confirms, for each type of
+        threat"""),
+    Key("no-answer", choice(_NO_ANSWER)).says("""what a prefix that fits does while nobody confirms or denies it: `pass`
+        (the default) or `block`"""),
+)
+
+
+def read_safe_browsing(node: YamlNode, reading: Reading) -> SafeBrowsing | None:
+    """The server that an entry names; ``None`` if there is an error."""
+    errors = len(reading.report.errors)
+    fields = MappingReader(node, names_of(_KEYS), reading.report)
+    for key in ("version", "lists"):
+        fields.require(key, "safe-browsing")
+    values = {"server": GOOGLE, **read_rows(_KEYS, fields, reading)}
+    if values["server"] == GOOGLE:
+        fields.require("api-key-file", "api-key-file", "Google's server answers nobody without one: name its file")
+    blocks = values.pop("no_answer", "") == "block"
+    if len(reading.report.errors) > errors or not values.get("lists"):
+        return None
+    return SafeBrowsing(**values, blocks_unanswered=blocks)
+
+
+_PLACES = [{"required": ["server"]}, {"required": ["api-key-file"]}]
+SAFE_BROWSING = of_node(read_safe_browsing, partial(schema_of_rows, _KEYS, name="safe-browsing", anyOf=_PLACES), _KEYS)

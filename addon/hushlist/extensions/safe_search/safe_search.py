@@ -24,6 +24,7 @@ import yaml
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import LOADER, MappingReader, YamlNode
+from hushlist.core.policy.keys import Key, Schema, choice, list_of, of_node, schema_of_rows, schema_of_words
 from hushlist.core.url.normalization import percent_decode_repeatedly, unescape_percent_u
 from hushlist.core.url.request import target_forms
 
@@ -264,6 +265,20 @@ def _service_name(node: YamlNode, report: ProblemReport) -> str | None:
         return node.value
     report.error(node.line, f"safe-search: {node}", f"unknown service (known: {', '.join(services())})")
     return None
+
+
+def _schema() -> Schema:
+    """The services, each with its levels; the description of one is its strictest."""
+    rows = (
+        Key(name, choice((*service.levels, OFF))).says(f"{service.title}: {service.levels[STRICT]}")
+        for name, service in services().items()
+    )
+    every = {"$name": "level", **schema_of_words(LEVELS)}
+    of_all = {"anyOf": [every, list_of({"enum": list(services())}), schema_of_rows(rows)]}
+    return {"$name": "safe-search", **of_all}
+
+
+SAFE_SEARCH = of_node(lambda node, reading: read_safe_search(node, reading.report), _schema)
 
 
 # -- the services ------------------------------------------------------------------------------------------------------

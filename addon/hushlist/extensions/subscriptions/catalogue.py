@@ -11,6 +11,18 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.keys import (
+    Key,
+    Reading,
+    Type,
+    any_text,
+    choice,
+    hrn,
+    list_of,
+    names_of,
+    read_rows,
+    schema_of_rows,
+)
 from hushlist.core.system.files import LONGEST_DOCUMENT
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -37,7 +49,25 @@ class CatalogueEntry(NamedTuple):
         return f"{self.publisher}, {self.category.rpartition('/')[2]}"
 
 
-_KEYS = tuple(name.replace("purpose", "for") for name in CatalogueEntry._fields)
+def _plain(pattern: str = "") -> Type:
+    return Type(any_text.read, {"type": "string", **({"pattern": pattern} if pattern else {})})
+
+
+_KEYS = (
+    Key("name", _plain(f"^{_NAME.pattern}$"), is_required=True).says("""what a list is called: small letters, digits,
+        and hyphens between them"""),
+    Key("for", _plain(), into="purpose", is_required=True).says("what it is for"),
+    Key("publisher", _plain(), is_required=True).says("whose it is"),
+    Key("licence", _plain(), is_required=True).says("""its licence, by the SPDX identifier, or the address that the list
+        itself names"""),
+    Key("url", _plain("^https://"), is_required=True).says("where it is fetched, over https"),
+    Key("format", choice(FORMATS), is_required=True).says("one of the [plain lists](lists.md#plain-lists), or `yaml`"),
+    Key("category", Type(hrn.read, {"type": "string", "pattern": "^hrn://"}), is_required=True).says("""what its rules
+        are about, an `hrn:` name"""),
+    Key("source", _plain(), is_required=True).says("where address, licence and format were read"),
+)
+_LISTS = Type(any_text.read, lambda: list_of(schema_of_rows(_KEYS)), _KEYS)
+CATALOGUE_KEYS = (Key("lists", _LISTS, is_required=True).says("the lists, in the order in which they are shown"),)
 
 
 def shipped_catalogue() -> Path:
@@ -50,7 +80,7 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
     report = ProblemReport(str(path))
     octets = read_octets(path, report, LONGEST_DOCUMENT)
     document = None if octets is None else read_document(octets, report)
-    nodes = [] if document is None else MappingReader(document, ("lists",), report).items("lists")
+    nodes = [] if document is None else MappingReader(document, names_of(CATALOGUE_KEYS), report).items("lists")
     entries: dict[str, CatalogueEntry] = {}
     for node in nodes:
         entry = _entry(node, report)
@@ -62,15 +92,13 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
 
 
 def _entry(node: YamlNode, report: ProblemReport) -> CatalogueEntry | None:
-    fields = MappingReader(node, _KEYS, report)
-    values = {key: fields.text(key) for key in _KEYS}
-    values |= {"format": fields.choice("format", FORMATS), "category": fields.name("category")}
-    if missing := [key for key in _KEYS if key not in fields]:
+    fields = MappingReader(node, names_of(_KEYS), report)
+    if missing := [row.name for row in _KEYS if row.name not in fields]:
         report.error(node.line, "list", f"it has no {', no '.join(missing)}")
-    given = [value for value in values.values() if value is not None]
-    if len(given) < len(_KEYS):
+    values = read_rows(_KEYS, fields, Reading(Path(report.source), report))
+    if len(values) < len(_KEYS):
         return None
-    entry = CatalogueEntry(*given)
+    entry = CatalogueEntry(**values)
     if not _NAME.fullmatch(entry.name):
         fields.error("name", "a name has small letters, digits, and hyphens between them", entry.name)
     if not entry.url.startswith("https://"):

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.groups import SWITCH, read_switch
+from hushlist.core.policy.keys import (
+    NONE,
+    OFF,
+    Key,
+    Reading,
+    Type,
+    file,
+    flag,
+    names_of,
+    of_node,
+    read_rows,
+    read_switch,
+    schema_of_switch_or,
+    switch,
+)
 
-_KEYS = ("format", "loses", "suffixes", "requests", "rolling")
 _PERCENT = re.compile(r"([0-9]{1,2})%")
 
 
@@ -29,44 +44,71 @@ class GateLimits:
     requests: int | None = 1
     #: whether each version has other rules: then ``loses`` is about their number alone
     rolling: bool = False
+    #: popular domains, which no list may newly cover
+    file: Path | None = None
 
     @property
     def is_off(self) -> bool:
         """Whether it may change as it likes."""
-        return self == replace(_OFF, is_own=self.is_own, rolling=self.rolling)
+        return self == replace(_OFF, is_own=self.is_own, rolling=self.rolling, file=self.file)
 
 
 _OFF = GateLimits(format=False, loses=None, suffixes=False, popular=False, requests=None)
 
 
-def read_gate(
-    node: YamlNode | None, before: GateLimits, report: ProblemReport, *, is_of_list: bool = False
-) -> tuple[GateLimits, MappingReader | None]:
-    """The limits, and the mapping that has them, if one does.
-
-    A key that is not given is as ``before``. Of a list, ``popular`` is a switch; else it names a file.
-    """
-    if node is None:
-        return before, None
-    fields = read_switch(node, "gate", (*_KEYS, "popular"), report)
-    if isinstance(fields, bool):
-        return before if fields else _OFF, None
-    switches = ("format", "suffixes", "popular") if is_of_list else ("format", "suffixes")
-    said = {key: word == "on" for key in switches if (word := fields.choice(key, SWITCH)) is not None}
-    if (rolling := fields.choice("rolling", ("true", "false"))) is not None:
-        said["rolling"] = rolling == "true"
-    limits = replace(before, **said)
-    if "loses" in fields:
-        limits = replace(limits, loses=_percentage(fields, "loses"), is_own=True)
-    if "requests" in fields:
-        limits = replace(limits, requests=_percentage(fields, "requests"))
-    return limits, fields
-
-
-def _percentage(fields: MappingReader, key: str) -> int | None:
-    """A percentage; ``None`` if it is off."""
+def _percentage(fields: MappingReader, key: str, _: Reading) -> Any:
+    """A percentage; none at all if it is off."""
     text = fields.text(key)
     percent = None if text is None else _PERCENT.fullmatch(text)
     if percent is None and text not in (None, "off"):
         fields.error(key, "expected a percentage such as 50%, or off", f"{key}: {text}")
-    return int(percent[1]) if percent else None
+    return int(percent[1]) if percent else NONE
+
+
+_PERCENTAGE = Type(_percentage, {"anyOf": [{"type": "string", "pattern": "^(?:[0-9]{1,2}%|off)$"}, OFF]})
+
+
+def _keys(popular: Type, field: str) -> tuple[Key, ...]:
+    return (
+        Key("format", switch).says("""`on` (the default): it has to be a list of its format. Held back are a web page, a
+            file in which nothing can be used, and one with more bad entries than rules, if that was not so before"""),
+        Key("loses", _PERCENTAGE).says("""the percentage of its rules that it may lose or take back (default: `50%`,
+            which does not hold for [short lists](lists.md#changes)), or `off`"""),
+        Key("requests", _PERCENTAGE).says("""the percentage of the last week's requests that it may open, and of visits
+            to sites that it may stop, by the decision log; and of [ordinary requests](lists.md#changes) that it may
+            newly stop or open (default: `1%`), or `off`"""),
+        Key("rolling", flag).says("""`true`: each version has other rules, as of a list that is new each day; it is
+            judged by what it does, and by its size: then `loses` is about the number of rules alone (default:
+            `false`)"""),
+        Key("suffixes", switch).says("""`on` (the default): no new rule, exception or network filter covers a public
+            suffix, a top-level name or as wide a range of addresses"""),
+        Key("popular", popular, into=field).says("""for all lists: a file of popular domains, one a line or as
+            `rank,domain`, which no new rule covers, as itself or as a hash; for one list: `off`"""),
+    )
+
+
+_KEYS, _LIST_KEYS = _keys(file, "file"), _keys(switch, "")
+
+
+def _read(node: YamlNode, rows: tuple[Key, ...], before: GateLimits, reading: Reading) -> GateLimits:
+    """The limits; a key that is not given is as before."""
+    fields = read_switch(node, "gate", names_of(rows), reading.report)
+    if isinstance(fields, bool):
+        return before if fields else _OFF
+    return replace(before, **read_rows(rows, fields, reading), is_own=before.is_own or "loses" in fields)
+
+
+def limits_of_policy(reading: Reading) -> GateLimits:
+    """The limits of lists that have none of their own."""
+    limits: GateLimits = replace(reading.values.get("gate", GateLimits()), file=None)
+    return limits
+
+
+GATE = of_node(
+    lambda node, reading: _read(node, _KEYS, GateLimits(), reading), partial(schema_of_switch_or, _KEYS, "gate"), _KEYS
+)
+LIST_GATE = of_node(
+    lambda node, reading: _read(node, _LIST_KEYS, limits_of_policy(reading), reading),
+    partial(schema_of_switch_or, _LIST_KEYS, "list-gate"),
+    _LIST_KEYS,
+)

@@ -1,25 +1,27 @@
 """Lists that are fetched: where from, how often, and what proves that they are the publisher's.
 
+>>> from pathlib import Path
 >>> from hushlist.core.lists.list_source import ProblemReport
 >>> from hushlist.core.lists.yaml_nodes import YamlNode
+>>> from hushlist.core.policy.keys import names_of
 >>> entry = {"url": YamlNode(3, "https://lists.example/ads.hosts"), "every": YamlNode(4, "6h")}
->>> fields = MappingReader(YamlNode(3, entry), ("url", *SUBSCRIPTION_KEYS), ProblemReport("policy.yaml"))
->>> read_subscription(fields, lambda name, line: None).every
+>>> reading = Reading(Path("policy.yaml"), ProblemReport("policy.yaml"))
+>>> fields = MappingReader(YamlNode(3, entry), ("url", *names_of(SUBSCRIPTION_KEYS)), reading.report)
+>>> read_subscription(fields, reading).every
 21600
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
+from hushlist.core.policy.keys import TEXT, Key, Reading, Type, any_text, converted, flag, read_rows
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from hushlist.extensions.subscriptions.list_store import ListStore
     from hushlist.extensions.subscriptions.minisign import PublicKey
 
-SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional", "max-age")
 _LEAST, _MOST, _OLDEST = 15 * 60, 30 * 86400, 365 * 86400
 _SHA256 = re.compile("[0-9A-Fa-f]{64}")
 #: octets that a URL may have on the wire
@@ -79,33 +80,6 @@ class SubscribedList:
     store: ListStore
 
 
-def read_subscription(
-    fields: MappingReader, read_beside: Callable[[str, int], tuple[Path, bytes] | None]
-) -> Subscription | None:
-    """The subscription in the mapping of a list; ``None`` if it has no URL that can be fetched."""
-    url, signature, text = (fields.text(key) for key in ("url", "signature", "sha256"))
-    every = fields.converted("every", partial(_span, _MOST), "expected a time from 15m to 30d, such as 12h or 1d12h")
-    if text is not None and not _SHA256.fullmatch(text):
-        fields.error("sha256", "expected 64 hexadecimal digits", f"sha256: {text}")
-    key = _key(fields, read_beside)
-    if signature is not None and "key" not in fields:
-        fields.error("signature", "without a key, nothing is verified")
-    for name, own in (("url", url), ("signature", signature)):
-        if own is not None and (why := _fault_of(own)):
-            fields.error(name, why, f"{name}: {own}")
-            return None
-    max_age = fields.converted("max-age", partial(_span, _OLDEST), "expected a time from 15m to 365d, such as 3d")
-    is_optional = fields.choice("optional", ("true", "false")) == "true"
-    if url is None:
-        return None
-    if not url.lower().startswith("https:") and "sha256" not in fields and "key" not in fields:
-        why = "over http, anybody on the way can change it: use https, or give its sha256 or the key of its publisher"
-        fields.error("url", why, f"url: {url}")
-        return None
-    digest, signature = text.lower() if text else None, signature or f"{url}.minisig"
-    return Subscription(url, every, digest, key, signature, is_optional, max_age, fields.line_of("url"))
-
-
 def _span(most: int, text: str) -> int | None:
     seconds = seconds_of(text)
     return seconds if seconds is not None and _LEAST <= seconds <= most else None
@@ -134,20 +108,59 @@ def _fault_of(url: str) -> str | None:
     return "what is behind # is never sent" if parts.fragment else None
 
 
-def _key(fields: MappingReader, read_beside: Callable[[str, int], tuple[Path, bytes] | None]) -> PublicKey | None:
-    text = fields.text("key")
+def _key(fields: MappingReader, key: str, reading: Reading) -> PublicKey | None:
+    text = fields.text(key)
     if text is None:
         return None
     from hushlist.extensions.subscriptions.minisign import PublicKey, SignatureError
 
     octets: bytes | str = text.strip()
     if not _KEY.fullmatch(text.strip()) and "\n" not in text.strip():
-        found = read_beside(text, fields.line_of("key"))
+        found = reading.beside(text, fields.line_of(key))
         if found is None:
             return None
         octets = found[1]
     try:
         return PublicKey.parse(octets)
     except SignatureError as error:
-        fields.error("key", str(error), f"key: {text}")
+        fields.error(key, str(error), f"{key}: {text}")
         return None
+
+
+def _digest(text: str) -> str | None:
+    return text.lower() if _SHA256.fullmatch(text) else None
+
+
+SUBSCRIPTION_KEYS = (
+    Key("every", converted(partial(_span, _MOST), "expected a time from 15m to 30d, such as 12h or 1d12h")).says("""how
+        often it is asked for, from `15m` to `30d`, such as `12h`; without it, what an `! Expires:` of the list says, or
+        a day"""),
+    Key("sha256", converted(_digest, "expected 64 hexadecimal digits")).says("""the SHA-256 of the only content that it
+        may have, in hexadecimal"""),
+    Key("key", Type(_key, TEXT)).says("""the minisign public key of its publisher, or a file with it: a list that it did
+        not sign is never used"""),
+    Key("signature", any_text).says("""the address of its signature; without it, that of the list with `.minisig` behind
+        it"""),
+    Key("max-age", converted(partial(_span, _OLDEST), "expected a time from 15m to 365d, such as 3d")).says("""the
+        longest time since it was last asked for with success, from `15m` to `365d`, such as `3d`, after which `/readyz`
+        says no; without it, any"""),
+    Key("optional", flag, into="is_optional").says("`true`: the policy is used without the list until there is a copy"),
+)
+
+
+def read_subscription(fields: MappingReader, reading: Reading) -> Subscription | None:
+    """The subscription in the mapping of a list; ``None`` if it has no URL that can be fetched."""
+    url, values = fields.text("url"), read_rows(SUBSCRIPTION_KEYS, fields, reading)
+    if "signature" in values and "key" not in fields:
+        fields.error("signature", "without a key, nothing is verified")
+    for name, own in (("url", url), ("signature", values.get("signature"))):
+        if own is not None and (why := _fault_of(own)):
+            fields.error(name, why, f"{name}: {own}")
+            return None
+    if url is None:
+        return None
+    if not url.lower().startswith("https:") and "sha256" not in fields and "key" not in fields:
+        why = "over http, anybody on the way can change it: use https, or give its sha256 or the key of its publisher"
+        fields.error("url", why, f"url: {url}")
+        return None
+    return Subscription(**{"signature": f"{url}.minisig", **values}, url=url, line=fields.line_of("url"))

@@ -20,7 +20,6 @@ from mitmproxy import http
 from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError, logger_of
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.groups import UnblockSettings
 from hushlist.core.url.request import LONGEST_TARGET, request_of
 from hushlist.extensions.bounds.flowing_bodies import await_form
 from hushlist.extensions.databases.sql import StoreError
@@ -29,6 +28,7 @@ from hushlist.extensions.unblock.ask_handler import ASK, access_offer, file_acce
 from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.extensions.unblock.grants import WARNING, is_target
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.page import block_response

@@ -23,6 +23,7 @@ from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_oc
 from hushlist.core.lists.plain_lists import read_addresses
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.policy.groups import DEFAULT
+from hushlist.core.policy.keys import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone
 from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, check_length, open_regular
 from hushlist.extensions.subscriptions.subscription import SUBSCRIPTION_KEYS, read_subscription
@@ -165,7 +166,7 @@ class ImportedPolicy:
         """Give a layer a list that the proxy is to fetch; it is left out where the proxy would not."""
         own = ProblemReport(report.source)
         node = YamlNode(line, {"url": YamlNode(line, address)})
-        read_subscription(MappingReader(node, ("url", *SUBSCRIPTION_KEYS), own), lambda *_: None)
+        read_subscription(MappingReader(node, ("url", *names_of(SUBSCRIPTION_KEYS)), own), Reading(Path(), own))
         for problem in own.errors:
             report.leave_out(line, shown(address), problem.why)
         if not own.errors:

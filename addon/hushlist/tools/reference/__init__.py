@@ -1,4 +1,5 @@
-"""The five specifications as tools: what they say of a URL, and the URLs in a text.
+"""The five specifications as tools, and what is written from the table of keys.
 
-In: text. Out: URLs. Open first: ``uri_extraction``.
+In: text; the table. Out: URLs, and what the specifications say of one; schemas and tables of the reference. Open first:
+``uri_extraction``, then ``written_keys``.
 """

@@ -5,10 +5,11 @@ from functools import partial
 
 import pytest
 
+from hushlist.core.lists import list_keys
 from hushlist.core.lists.list_source import ListDefaults
-from hushlist.core.lists.yaml_nodes import DEFAULTS_KEYS
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.core.match.rule import Action, ExpressionHash
+from hushlist.core.policy.keys import names_of
 from support.readings import read_list
 from unit.rows import each_row
 
@@ -17,7 +18,7 @@ FULL = PREFIX * 8
 SHA1 = f"hashed:sha1={'0' * 40}"
 PATTERNS = "expression, sha256, sealed, address, uri"
 RULE_KEYS = f"{PATTERNS}, match, action, category, reason, expires"
-LIST_KEYS = ", ".join(("description", "seal", *DEFAULTS_KEYS, "rules"))
+LIST_KEYS = ", ".join(names_of(list_keys.LIST_KEYS))
 
 
 read = partial(read_list, read_yaml, source="f.yaml")

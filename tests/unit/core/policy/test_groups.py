@@ -2,12 +2,14 @@
 
 from datetime import UTC
 from ipaddress import ip_network
+from pathlib import Path
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, read_document
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import (
     NOBODY,
+    SETTINGS_KEYS,
     Client,
     Group,
     GroupSettings,
@@ -16,6 +18,7 @@ from hushlist.core.policy.groups import (
     read_group,
     read_settings,
 )
+from hushlist.core.policy.keys import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone
 from unit.rows import each_row
 
@@ -100,10 +103,6 @@ def test_a_client_goes_by_its_address_and_its_user(client: Client, names: tuple[
 # -- how a policy has them ---------------------------------------------------------------------------------------------
 
 
-def no_file(name: str, line: int) -> None:
-    """There is none beside this policy."""
-
-
 def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]:
     report = ProblemReport("p")
     schedules_node = read_document(b"{night: {times: 21:00-06:30}}", report)
@@ -113,9 +112,9 @@ def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]
     for_all, node = read_document(everybody.encode(), report), read_document(text.encode(), report)
     assert for_all is not None
     assert node is not None
-    keys = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
-    settings = read_settings(MappingReader(for_all, keys, report), schedules, UTC, no_file)
-    found = read_group(node, tuple(map(LayerUse, LAYERS)), settings, schedules, UTC, report, no_file)
+    reading = Reading(Path("p"), report, {}, UTC, schedules, layers=tuple(map(LayerUse, LAYERS)))
+    settings = read_settings(MappingReader(for_all, names_of(SETTINGS_KEYS), report), reading)
+    found = read_group(node, settings, reading)
     return found, list(map(str, report.errors))
 
 

@@ -3,11 +3,10 @@
 from functools import partial
 
 from hushlist.core.policy.groups import Client
-from hushlist.core.policy.proxy_settings import read_live
-from support.readings import read_node
+from support.readings import read_key
 from unit.rows import each_row
 
-read = partial(read_node, read_live)
+read = partial(read_key, "live")
 
 
 @each_row(

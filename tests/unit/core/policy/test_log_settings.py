@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
+from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
+from support.readings import read_key
 from unit.rows import each_row
 
 KEYS = "what, queries, clients, folder, size, files, days, rows, gzip, to, also"
 
 
 def read(text: str) -> tuple[LogSettings | None, list[str]]:
-    report = ProblemReport("/etc/hushlist/policy.yaml")
-    document = read_document(f"\n{text}".encode(), report)
-    assert document is not None
-    settings = read_log(document, report)
-    return settings, [str(problem).removeprefix("/etc/hushlist/") for problem in report.errors]
+    settings, errors = read_key("log", f"\n{text}", "/etc/hushlist/policy.yaml")
+    return settings, [error.removeprefix("/etc/hushlist/") for error in errors]
 
 
 def test_a_log_is_on_or_off() -> None:

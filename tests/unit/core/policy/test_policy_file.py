@@ -8,21 +8,20 @@ import pytest
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.lists.list_formats import FORMATS
-from hushlist.core.lists.yaml_nodes import DEFAULTS_KEYS
+from hushlist.core.lists.list_keys import DEFAULTS_KEYS
 from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
+from hushlist.core.policy.keys import names_of
 from hushlist.core.policy.policy_file import Policy, PolicyError
+from hushlist.core.policy.policy_reader import LIST_KEYS as LIST_ROWS
 from hushlist.core.policy.policy_reader import POLICY_KEYS
 from hushlist.core.system.files import fingerprint, write_private
-from hushlist.extensions.subscriptions.subscription import SUBSCRIPTION_KEYS
 from support.engines import rules_in
 from unit.rows import each_row
 
-KEYS = ", ".join(POLICY_KEYS)
+KEYS = ", ".join(names_of(POLICY_KEYS))
 LAYER_KEYS = "name, during, checks, lists"
-LIST_KEYS = "file, catalogue, safe-browsing, url, {}, format, prefix-length, fragments, seal, gate, {}".format(
-    *(", ".join(keys) for keys in (SUBSCRIPTION_KEYS, DEFAULTS_KEYS))
-)
+LIST_KEYS = ", ".join(names_of((*LIST_ROWS, *DEFAULTS_KEYS)))
 NAMES = ", ".join(FORMATS)
 KEY = SealKey(bytes(range(32)))
 NO_KEY = "it is no key of sealed lists, 64 hexadecimal digits, as 'hushlist sealkey' makes them"

@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from hushlist.core.policy.groups import UnblockSettings, read_unblocking
 from hushlist.extensions.unblock.credentials import hash_passphrase
-from support.readings import read_node
+from hushlist.extensions.unblock.unblock_keys import UnblockSettings
+from support.readings import read_key
 from unit.rows import each_row
 
-read = partial(read_node, read_unblocking)
+read = partial(read_key, "unblock")
 
 
 @each_row(

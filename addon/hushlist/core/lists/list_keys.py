@@ -1,0 +1,113 @@
+"""The table of keys of a list in YAML: of its head, and of a rule that is a mapping. ``yaml_rules`` reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.lists.yaml_nodes import MappingReader
+from hushlist.core.match.rule import RUNGS, Action
+from hushlist.core.policy.keys import (
+    NETWORK,
+    Key,
+    Reading,
+    Schema,
+    Type,
+    any_text,
+    choice,
+    hrn,
+    list_of,
+    names_of,
+    read_rows,
+    reason,
+    schema_of_rows,
+    title,
+)
+from hushlist.core.url.hashed_uri import VARIANTS
+
+RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
+#: keys that hold for all rules of a list, in the list's head or in the policy
+DEFAULTS_KEYS = (
+    Key("name", hrn).says("which list it is, an `hrn:` name; a list without one goes by its file's name"),
+    Key("title", title).says("what people call it, in at most 200 characters"),
+    Key("action", choice(RULE_ACTIONS)).says("""of all rules that do not say otherwise: `block` (the default), `allow`,
+        `warn` or `tag`"""),
+    Key("category", hrn).says("what all rules are about that do not say otherwise, an `hrn:` name"),
+    Key("reason", reason).says("""what the block page says, in at most 500 characters, where a rule does not say
+        otherwise"""),
+    Key("variant", choice(VARIANTS)).says("how the author of hashed URIs canonicalized: `n` (the default) or `p`"),
+    Key("covers", choice(("hosts",))).says("""`hosts`: all rules are for whole hosts, those that are hashes, too: these
+        give no reason to decrypt"""),
+)
+
+
+def read_defaults(fields: MappingReader) -> ListDefaults:
+    """The defaults that a mapping gives for all rules of a list."""
+    report = fields.report
+    return ListDefaults(**read_rows(DEFAULTS_KEYS, fields, Reading(Path(report.source), report)))
+
+
+def _text(pattern: str, *also: str) -> Type:
+    return Type(any_text.read, {"type": ["string", *also] if also else "string", "pattern": pattern})
+
+
+_HASHED = "^[Hh][Aa][Ss][Hh][Ee][Dd]:"
+_URI: Schema = {
+    "$name": "uri",
+    "type": "string",
+    "pattern": _HASHED + r"[A-Za-z0-9.-]+=[0-9A-Fa-f]+(?:\+(?:[Qq][Uu][Ee][Rr][Yy]|[Ff][Rr][Aa][Gg]))*$",
+}
+_EXPRESSION: Schema = {
+    "$name": "expression",
+    "type": "string",
+    "pattern": r"^\s*(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?![0-9]+\s*$)[^/?#*|^\s]+(?:[/?#]\S*)?\s*$",
+}
+#: digits alone, or with one e among them, are a number to an editor
+_HASH = _text("^(?:[0-9A-Fa-f]{2}){4,32}$", "number")
+PATTERN_KEYS = (
+    Key("expression", Type(any_text.read, _EXPRESSION)).says("a rule in the clear, see below"),
+    Key("sha256", _HASH).says("""the SHA-256 of an expression in hexadecimal, 64 digits, or a prefix of it of 8 to 62
+        digits"""),
+    Key("sealed", _HASH).says("""the HMAC-SHA-256 of an expression with the key that the list's `seal` names, in
+        hexadecimal, or a prefix of it, as of `sha256`"""),
+    Key("address", Type(any_text.read, NETWORK)).says("""an IPv4 or IPv6 address, or a range in CIDR notation; fits the
+        address in a URL, never a name. `0.0.0.0` and `::` lead to the proxy's own machine, as `127.0.0.0/8` does"""),
+    Key("uri", Type(any_text.read, _URI)).says("a hashed URI, see below"),
+)
+RULE_KEYS = (
+    *PATTERN_KEYS,
+    Key("match", choice(RUNGS)).says("""`simple`, `syntax` or `scheme`: the expression is one whole URL, and this says
+        which other spellings of it fit; see below"""),
+    Key("action", choice(RULE_ACTIONS)).says("`block`, `allow`, `warn` or `tag`; without it, the list's"),
+    Key("category", hrn).says("what the rule is about, an `hrn:` name; without it, the list's"),
+    Key("reason", reason).says("what the block page says, in at most 500 characters; without it, the list's"),
+    Key("expires", _text("^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$")).says("""the last day (UTC) on which
+        the rule holds"""),
+)
+
+
+def _schema_of_rule() -> Schema:
+    whole_url = {"expression": {"pattern": "^\\s*[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+(?:[/?][^#]*)?$"}}
+    full = {"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"}
+    allows = {"required": ["action"], "properties": {"action": {"const": "allow"}}}
+    rule = schema_of_rows(
+        RULE_KEYS,
+        oneOf=[{"required": [key]} for key in names_of(PATTERN_KEYS)],
+        allOf=[
+            {"if": {"required": ["match"]}, "then": {"required": ["expression"], "properties": whole_url}},
+            {"if": allows, "then": {"properties": {"sha256": full, "sealed": full}}},
+        ],
+    )
+    plain = {"allOf": [_EXPRESSION], "not": {"pattern": _HASHED}}
+    return {"$name": "rule", "anyOf": [_URI, plain, rule]}
+
+
+LIST_KEYS = (
+    *DEFAULTS_KEYS[:2],
+    Key("description", any_text).says("what it is for; nobody reads it but people"),
+    *DEFAULTS_KEYS[2:],
+    Key("seal", _text("^[0-9a-f]{16}$", "number")).says("""`sealed` hashes need the key that has this fingerprint, 16
+        hexadecimal digits"""),
+    Key("rules", Type(any_text.read, lambda: list_of(_schema_of_rule()), RULE_KEYS), is_required=True).says("""the
+        rules; an empty list is written `rules: []`"""),
+)

@@ -1,0 +1,120 @@
+"""What is written from the table of keys: the JSON schemas for editors, and the tables of the reference.
+
+    python -m hushlist.tools.reference.written_keys rules
+
+writes them into the folder of the reference. In its pages, ``<!-- keys: log -->`` stands before the table of the keys
+that the key ``log`` may have, and its rows are written; the last one stays, if it is about several keys at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hushlist.core.lists.list_keys import LIST_KEYS
+from hushlist.core.policy.keys import Key, Schema, schema_of_rows
+from hushlist.core.policy.policy_reader import POLICY_KEYS
+from hushlist.extensions.subscriptions.catalogue import CATALOGUE_KEYS
+
+#: the keys of a file -> what it is
+FILES: Mapping[str, tuple[str, tuple[Key, ...]]] = {
+    "policy": ("A policy of Hushlist", POLICY_KEYS),
+    "list": ("A list of Hushlist, in YAML", LIST_KEYS),
+    "catalogue": ("A catalogue of public lists, for Hushlist", CATALOGUE_KEYS),
+}
+_CELL = re.compile(r"(?<!\\)\|")
+_MARK = re.compile(r"(?<=^<!-- keys: )(.*)( -->\n\n?\|.*\n\| --- .*\n)((?:\|.*\n)+)", re.MULTILINE)
+
+
+def schema_of_file(name: str) -> Schema:
+    """The schema of a kind of file."""
+    title, rows = FILES[name]
+    defined: dict[str, Any] = {}
+    schema = _defined(schema_of_rows(rows), defined)
+    says = "written from the table of keys; README.md beside this file is the reference, and has the same words"
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "description": says,
+        **schema,
+        **({"$defs": defined} if defined else {}),
+    }
+
+
+def _defined(schema: Any, defined: dict[str, Any]) -> Any:
+    """The schema, with what has a name in ``defined``, and references to it."""
+    if isinstance(schema, list):
+        return [_defined(part, defined) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rest = {key: _defined(part, defined) for key, part in schema.items() if key not in ("$name", "$of")}
+    if "$of" in schema:
+        return {**rest, **_defined(schema["$of"], defined)}
+    if "$name" not in schema:
+        return rest
+    name = schema["$name"]
+    if defined.setdefault(name, rest) != rest:
+        raise ValueError(f"two schemas have the name {name}")
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def schema_text(name: str) -> str:
+    """The file of a schema: a line for each key, and for each definition."""
+    return "".join(_lines(schema_of_file(name), "")) + "\n"
+
+
+def _lines(schema: Schema, indent: str) -> Iterator[str]:
+    inner = indent + " "
+    yield "{\n"
+    for number, (key, part) in enumerate(schema.items()):
+        comma = ",\n" if number else ""
+        yield f"{comma}{inner}{json.dumps(key)}: "
+        if isinstance(part, dict) and (key in ("properties", "$defs") or part.get("properties")):
+            yield from _lines(part, inner)
+        else:
+            yield json.dumps(part, ensure_ascii=False)
+    yield f"\n{indent}}}"
+
+
+def rows_of(path: str) -> tuple[list[Key], list[Key]]:
+    """The keys that a key may have, by its path from the kind of file on; and those that its parents have, too."""
+    file, *steps = path.split("/")
+    rows, above = FILES[file][1], list[Key]()
+    for step in steps:
+        above += rows
+        rows = next(row for row in rows if row.name == step).kind.rows
+    return [row for row in rows if row not in above], [row for row in rows if row in above]
+
+
+def page_with_tables(page: str, text: str) -> str:
+    """A page of the reference, with its tables as the keys have them."""
+
+    def written(match: re.Match[str]) -> str:
+        lines, last = [], match[3].splitlines()[-1]
+        for path in match[1].split():
+            rows, shared = rows_of(path)
+            lines += [f"| `{row.name}` | {row.sentence.replace(f']({page}#', '](#')} |" for row in rows]
+            if shared:
+                lines.append(f"| {', '.join(f'`{row.name}`' for row in shared)} |{_CELL.split(last)[2]}|")
+            elif "`, `" in _CELL.split(last)[1]:
+                lines.append(last)
+        return "".join((match[1], match[2], *(f"{line}\n" for line in lines)))
+
+    return _MARK.sub(written, text)
+
+
+def main(folder: Path) -> None:
+    """Write them."""
+    for name in FILES:
+        (folder / f"{name}.schema.json").write_text(schema_text(name), encoding="utf-8")
+    for page in folder.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(page_with_tables(page.name, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
