@@ -30,21 +30,8 @@ from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.sorted_runs import rows_in_range, unspill
 from hushlist.core.system.files import open_regular
 from hushlist.extensions.adblock.network_filter import NetworkFilter
+from hushlist.extensions.subscriptions import rule_comparison
 from hushlist.extensions.subscriptions.ordinary_requests import Effect, effect_of_parts
-from hushlist.extensions.subscriptions.rule_comparison import (
-    ChangeKind,
-    Compared,
-    PartSource,
-    ReachTask,
-    RulePlace,
-    TwoStates,
-    compare_rules,
-    find_covers,
-    grain_of,
-    is_of_hashes,
-    ranges_of,
-    sources_of,
-)
 
 #: broad rules that are told
 _MOST_BROAD = 20
@@ -110,22 +97,28 @@ def compare_lists(
         return None
     parts = [*before.parts, *now.parts]
     moment = datetime.now(UTC)
-    states = TwoStates.of(parts, len(before.parts), lambda _, terms: terms.action if terms.holds_at(moment) else None)
-    compared, came, suspects = list[Compared](), Counter[tuple[int, int]](), list[tuple[RulePlace, bytes]]()
+    states = rule_comparison.TwoStates.of(
+        parts, len(before.parts), lambda _, terms: terms.action if terms.holds_at(moment) else None
+    )
+    compared, came, suspects = (
+        list[rule_comparison.Compared](),
+        Counter[tuple[int, int]](),
+        list[tuple[rule_comparison.RulePlace, bytes]](),
+    )
     compare = partial(_compare, states=states, popular=kinds.popular, folder=folder)
-    for of_range, new_ones, hashed in workers.map("compared", compare, ranges_of(parts)):
+    for of_range, new_ones, hashed in workers.map("compared", compare, rule_comparison.ranges_of(parts)):
         compared.append(of_range)
         came += new_ones
         suspects += hashed
-    counts = sum((own.counts for own in compared), Counter[ChangeKind]())
+    counts = sum((own.counts for own in compared), Counter[rule_comparison.ChangeKind]())
     of_old, of_new = sum(own.old for own in compared), sum(own.new for own in compared)
-    lost, opened = counts[ChangeKind.REMOVED] + counts[ChangeKind.CHANGED], 0
+    lost, opened = counts[rule_comparison.ChangeKind.REMOVED] + counts[rule_comparison.ChangeKind.CHANGED], 0
     terms = [[decode_terms(own) for own in part.terms] for part in parts]
     if new.file.defaults.action is not Action.ALLOW:
         opened = sum(number for (part, own), number in came.items() if terms[part][own][1].action is Action.ALLOW)
         opened += len(now.badfilters - before.badfilters)
     if of_new and (lost + opened) * 100 > most_lost * of_old:
-        lost -= _covered(compared, parts, sources_of([old, new]), len(before.parts), folder, workers)
+        lost -= _covered(compared, parts, rule_comparison.sources_of([old, new]), len(before.parts), folder, workers)
     breadth = breadth_test(kinds.popular)
     broad = [
         BroadRule(place.line, f"sha256:{place.key.hex()}", f"the hash of {expression.decode()}: {why}")
@@ -139,36 +132,38 @@ def compare_lists(
 
 
 def _compare(
-    keys: tuple[int, int], states: TwoStates, popular: tuple[bytes, ...], folder: Path
-) -> tuple[Compared, Counter[tuple[int, int]], list[tuple[RulePlace, bytes]]]:
+    keys: tuple[int, int], states: rule_comparison.TwoStates, popular: tuple[bytes, ...], folder: Path
+) -> tuple[rule_comparison.Compared, Counter[tuple[int, int]], list[tuple[rule_comparison.RulePlace, bytes]]]:
     """Compare rules; also how many are new, by part and terms, and those that may be the hashes of broad ones."""
-    compared, breadth = compare_rules(keys, states, folder), breadth_test(popular)
-    new = [place for place, kind, _ in unspill(compared.events) if kind is not ChangeKind.REMOVED]
-    hashes = ((place, breadth.hashed(place.key)) for place in new if is_of_hashes(place.table))
+    compared, breadth = rule_comparison.compare_rules(keys, states, folder), breadth_test(popular)
+    new = [place for place, kind, _ in unspill(compared.events) if kind is not rule_comparison.ChangeKind.REMOVED]
+    hashes = ((place, breadth.hashed(place.key)) for place in new if rule_comparison.is_of_hashes(place.table))
     suspects = [(place, expression) for place, expression in hashes if expression]
     return compared, Counter((place.part, place.terms) for place in new), suspects
 
 
 def _covered(
-    compared: Iterable[Compared],
+    compared: Iterable[rule_comparison.Compared],
     parts: Sequence[CollectedPart],
-    sources: Sequence[PartSource],
+    sources: Sequence[rule_comparison.PartSource],
     border: int,
     folder: Path,
     workers: Workers,
 ) -> int:
     """How many rules are lost, with a broader one in their place."""
-    lost: SpillByPart[RulePlace] = SpillByPart(folder)
+    lost: SpillByPart[rule_comparison.RulePlace] = SpillByPart(folder)
     for own in compared:
         for place, kind, old in unspill(own.events):
-            if gone := place if kind is ChangeKind.REMOVED else old:
+            if gone := place if kind is rule_comparison.ChangeKind.REMOVED else old:
                 lost.add(gone.part, gone)
-    grain = grain_of(parts[border:])
+    grain = rule_comparison.grain_of(parts[border:])
     tasks = (
-        ReachTask(part, source, *((sorted(lost.of(part.number)), grain) if part.number < border else (None, None)))
+        rule_comparison.ReachTask(
+            part, source, *((sorted(lost.of(part.number)), grain) if part.number < border else (None, None))
+        )
         for part, source in zip(parts, sources, strict=True)
     )
-    return len({covered for covered, *_ in find_covers(tasks, border, folder, workers)})
+    return len({covered for covered, *_ in rule_comparison.find_covers(tasks, border, folder, workers)})
 
 
 def _collect(

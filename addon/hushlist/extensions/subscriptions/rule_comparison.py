@@ -33,18 +33,9 @@ from hushlist.core.compile.list_chunks import (
 )
 from hushlist.core.compile.worker_processes import Workers
 from hushlist.core.errors import Problem, SourceError
+from hushlist.core.match import index_file, sorted_runs
 from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import FULL_LENGTH, full_hash, path_prefixes, suffixes_with_top_level
-from hushlist.core.match.index_file import (
-    EXPRESSION_TABLE,
-    EXPRESSIONS,
-    GUIDE,
-    RANGES,
-    decode_terms,
-    key_length,
-    seal_of,
-    table_key,
-)
 from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.rule import (
     Anything,
@@ -55,16 +46,6 @@ from hushlist.core.match.rule import (
     Terms,
 )
 from hushlist.core.match.rule_collector import CollectedPart
-from hushlist.core.match.sorted_runs import (
-    OCTETS,
-    SortedRun,
-    Stored,
-    key_ranges,
-    rows_in_range,
-    sorted_run,
-    spill,
-    unspill,
-)
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.url.host import parse_address
 
@@ -106,7 +87,7 @@ RuleEvent = tuple[RulePlace, ChangeKind, RulePlace | None]
 class TwoStates:
     """The rows of two states of lists, and what the rules of each part and terms mean, as four octets."""
 
-    runs: Sequence[Mapping[str, SortedRun]]
+    runs: Sequence[Mapping[str, sorted_runs.SortedRun]]
     #: this part and all after it are NEW's
     border: int
     #: part and terms, as rows end with them -> what rules mean; without an entry, they count as none
@@ -121,16 +102,16 @@ class TwoStates:
         meanings: dict[bytes, bytes] = {}
         for part in parts:
             for number, terms in enumerate(part.terms):
-                if (own := meaning(*decode_terms(terms))) is not None:
+                if (own := meaning(*index_file.decode_terms(terms))) is not None:
                     meanings[_WHOSE.pack(part.number, number)] = known.setdefault(own, _NUMBER.pack(len(known)))
         return cls([part.runs for part in parts], border, meanings)
 
     def rules(self, table: str, keys: tuple[int, int], *, is_new: bool) -> dict[bytes, bytes]:
         """The first row of each key and meaning of a side."""
         parts = self.runs[self.border :] if is_new else self.runs[: self.border]
-        size, meanings = key_length(table), self.meanings
+        size, meanings = index_file.key_length(table), self.meanings
         behind = size + 2
-        rows = rows_in_range([runs[table] for runs in parts if table in runs], size + PLACE.size, *keys)
+        rows = sorted_runs.rows_in_range([runs[table] for runs in parts if table in runs], size + PLACE.size, *keys)
         return {
             row[:size] + meaning: row
             for row in reversed(rows)
@@ -149,7 +130,7 @@ class Compared(NamedTuple):
     old: int
     new: int
     #: a list of ``RuleEvent``
-    events: Stored
+    events: sorted_runs.Stored
 
 
 def compare_rules(
@@ -168,7 +149,7 @@ def compare_rules(
     counts: Counter[ChangeKind] = Counter()
     events, numbers = list[RuleEvent](), (0, 0)
     for table in sorted({name for runs in states.runs for name in runs}):
-        size, place = key_length(table), partial(_place, table)
+        size, place = index_file.key_length(table), partial(_place, table)
         old, new = (states.rules(table, keys, is_new=is_new) for is_new in (False, True))
         numbers = (numbers[0] + len(old), numbers[1] + len(new))
         both = old.keys() & new.keys()
@@ -184,7 +165,7 @@ def compare_rules(
             kind = ChangeKind.REMOVED if now is None else ChangeKind.ADDED if was is None else ChangeKind.CHANGED
             counts[kind] += 1
             events.append((now or was, kind, None if now is None else was))
-    return Compared(+counts, *numbers, spill(events, folder))
+    return Compared(+counts, *numbers, sorted_runs.spill(events, folder))
 
 
 def _place(table: str, row: bytes) -> RulePlace:
@@ -199,7 +180,7 @@ def _is_moved(old: bytes, new: bytes, size: int, names: Sequence[str]) -> bool:
 
 def ranges_of(parts: Iterable[CollectedPart]) -> list[tuple[int, int]]:
     """Ranges of keys that together cover all rows, for tasks of about the same size."""
-    return key_ranges(sum(run.starts[-1] for part in parts for run in part.runs.values()))
+    return sorted_runs.key_ranges(sum(run.starts[-1] for part in parts for run in part.runs.values()))
 
 
 # -- what covers a rule ------------------------------------------------------------------------------------------------
@@ -218,12 +199,12 @@ def grain_of(parts: Sequence[CollectedPart]) -> Grain:
     """The lengths of the patterns of parts."""
     tables = {name for part in parts for name in part.runs if is_of_hashes(name)}
     ranges = frozenset(chain.from_iterable(part.ranges for part in parts))
-    return Grain(frozenset(map(key_length, tables - {EXPRESSIONS})), ranges)
+    return Grain(frozenset(map(index_file.key_length, tables - {index_file.EXPRESSIONS})), ranges)
 
 
 def is_of_hashes(table: str) -> bool:
     """Whether the keys of a table are SHA-256 of expressions, or begin one."""
-    return table.startswith(EXPRESSION_TABLE) and not seal_of(table)
+    return table.startswith(index_file.EXPRESSION_TABLE) and not index_file.seal_of(table)
 
 
 def broader(pattern: Pattern, grain: Grain) -> Iterator[Pattern]:
@@ -297,7 +278,7 @@ class PartSource(NamedTuple):
         wanted = None if places is None else {place[:3] for place in places}
         lines = None if wanted is None else {line for line, _, _ in wanted}
         found = {
-            (line, *table_key(pattern)): pattern  # type: ignore[arg-type]  # a list has neither checks nor orders
+            (line, *index_file.table_key(pattern)): pattern  # type: ignore[arg-type]  # a list has neither checks nor orders
             for pattern, _, line in load_chunk(0, self.file, self.chunk).rules
             if lines is None or line in lines
         }
@@ -326,13 +307,13 @@ class ReachTask(NamedTuple):
     grain: Grain | None
 
 
-def reach(task: ReachTask, folder: Path) -> SortedRun:
+def reach(task: ReachTask, folder: Path) -> sorted_runs.SortedRun:
     """Rows of what the rules fit, if they may cover others; otherwise rows of all patterns that would cover them.
 
     Only a rule of the same action in the same layer covers another.
     """
     part, source, places, grain = task
-    terms = [decode_terms(own)[1] for own in part.terms]
+    terms = [index_file.decode_terms(own)[1] for own in part.terms]
     sums = [_NUMBER.pack(crc32(f"{own.action} {own.layer}".encode())) for own in terms]
     rows: list[bytes] = []
     patterns = {} if grain is None else source.patterns(places)
@@ -347,27 +328,29 @@ def reach(task: ReachTask, folder: Path) -> SortedRun:
                 digests = [digest_of(own) for own in broader(pattern, grain)]
         for rank, digest in enumerate(digests):
             rows.append(digest[:-_SUM] + sums[place.terms] + _ROW.pack(part.number, number, place.line, rank))
-    return sorted_run(rows, folder)
+    return sorted_runs.sorted_run(rows, folder)
 
 
 def digest_of_key(table: str, key: bytes) -> bytes:
     """The digest by which patterns are compared, 32 octets; one in the clear and its full hash have the same."""
-    return key if table == EXPRESSIONS else sha256(table.encode() + b" " + key).digest()
+    return key if table == index_file.EXPRESSIONS else sha256(table.encode() + b" " + key).digest()
 
 
 def digest_of(pattern: Pattern) -> bytes:
     if isinstance(pattern, Check | Anything | Ordered):
         return sha256(f"{type(pattern).__name__} {pattern}".encode()).digest()
-    return digest_of_key(*table_key(pattern))
+    return digest_of_key(*index_file.table_key(pattern))
 
 
 def _lasting(part: CollectedPart, terms: Sequence[Terms]) -> Iterator[RulePlace]:
     """The rules of a part that may cover others, and never expire."""
     for table, run in part.runs.items():
-        if is_of_hashes(table) or table == RANGES:
-            for row in rows_in_range([run], key_length(table) + PLACE.size, 0, OCTETS):
+        if is_of_hashes(table) or table == index_file.RANGES:
+            for row in sorted_runs.rows_in_range(
+                [run], index_file.key_length(table) + PLACE.size, 0, sorted_runs.OCTETS
+            ):
                 place = _place(table, row)
-                if place.terms != GUIDE and terms[place.terms].expires is None:
+                if place.terms != index_file.GUIDE and terms[place.terms].expires is None:
                     yield place
 
 
@@ -377,20 +360,22 @@ def find_covers(
     """Find rules that others cover. The parts from ``border`` on are NEW's; ``covers_old``: NEW's cover OLD's."""
     runs = [run for run in workers.apply(partial(reach, folder=folder), tasks) if run.starts[-1]]
     search = partial(_search_covers, runs=runs, border=border, folder=folder, covers_old=covers_old)
-    for stored in workers.map("covered", search, key_ranges(sum(run.starts[-1] for run in runs))):
-        yield from unspill(stored)
+    for stored in workers.map("covered", search, sorted_runs.key_ranges(sum(run.starts[-1] for run in runs))):
+        yield from sorted_runs.unspill(stored)
 
 
 def _search_covers(
-    keys: tuple[int, int], runs: Sequence[SortedRun], border: int, folder: Path, *, covers_old: bool
-) -> Stored:
+    keys: tuple[int, int], runs: Sequence[sorted_runs.SortedRun], border: int, folder: Path, *, covers_old: bool
+) -> sorted_runs.Stored:
     """A list of ``Cover``."""
     unpack = cast(Callable[[bytes, int], tuple[int, int, int, int]], _ROW.unpack_from)
     found: list[Cover] = []
-    for _, same in groupby(rows_in_range(runs, FULL_LENGTH + _ROW.size, *keys), itemgetter(slice(FULL_LENGTH))):
+    for _, same in groupby(
+        sorted_runs.rows_in_range(runs, FULL_LENGTH + _ROW.size, *keys), itemgetter(slice(FULL_LENGTH))
+    ):
         rows = [unpack(row, FULL_LENGTH) for row in same]
         covers = [row for row in rows if (row[0] >= border) is covers_old]
         if covers and len(covers) < len(rows):
             cover = covers[0][:2]
             found += ((row[:2], row[3], cover) for row in rows if (row[0] >= border) is not covers_old)
-    return spill(found, folder)
+    return sorted_runs.spill(found, folder)

@@ -10,29 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hushlist.cli.command_options import (
-    add_as_recorded,
-    add_jobs,
-    add_key_file,
-    add_popular,
-    add_who_and_when,
-    open_engine,
-    who_and_when,
-)
-from hushlist.cli.common import (
-    BAD,
-    GOOD,
-    Commands,
-    add_command,
-    add_policy,
-    complain,
-    expand_folders,
-    has_colors,
-    parse_number,
-    print_json,
-    print_line,
-    shown_progress,
-)
+from hushlist.cli import command_options, common
 from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.groups import Client
 from hushlist.core.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
@@ -51,10 +29,10 @@ from hushlist.tools.publish.key_table import KeyEntry, read_key_table, revealed
 _WIDTH = 100
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "decide recorded requests by a policy, and report what would be stopped, by what, and what that breaks"
     formats = "; ".join(f"{own.name}: {own.text}" for own in FORMATS.values())
-    parser = add_command(
+    parser = common.add_command(
         commands,
         "audit",
         audit_sources,
@@ -64,19 +42,19 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "sources", nargs="+", metavar="SOURCE", help="a file, or a folder with files; '-' is standard input"
     )
-    add_policy(parser)
+    common.add_policy(parser)
     parser.add_argument("--format", choices=FORMATS, help="of all sources (default: told by what is in each)")
-    add_popular(parser, ": say which of them requests are stopped to")
-    add_key_file(parser)
+    command_options.add_popular(parser, ": say which of them requests are stopped to")
+    command_options.add_key_file(parser)
     parser.add_argument(
         "--merge",
         action="store_true",
         help="the sources are reports that --json has printed, with the same --policy and --popular: make one of them",
     )
-    add_jobs(parser)
+    command_options.add_jobs(parser)
     parser.add_argument(
         "--unused",
-        type=parse_number,
+        type=common.parse_number,
         default=10,
         metavar="N",
         help="of each list, so many rules that never fired are named (default: 10)",
@@ -85,20 +63,20 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="write the report as one HTML page, with charts and explanations"
     )
-    add_who_and_when(parser)
-    add_as_recorded(parser)
+    command_options.add_who_and_when(parser)
+    command_options.add_as_recorded(parser)
 
 
 def audit_sources(arguments: argparse.Namespace) -> int:
     """Print the report; progress goes to standard error, if that is a terminal."""
     if arguments.json and arguments.key_file is not None:
-        return complain("--json keeps hashes, by which --merge knows rules: leave out --key-file")
+        return common.complain("--json keeps hashes, by which --merge knows rules: leave out --key-file")
     table = read_key_table(arguments.key_file)
-    engine = open_engine(arguments)
-    at, client = who_and_when(arguments, engine)
+    engine = command_options.open_engine(arguments)
+    at, client = command_options.who_and_when(arguments, engine)
     moment = ReplayMoment(at, client, arguments.as_recorded)
-    sources = [] if arguments.merge else expand_folders(arguments.sources)
-    with shown_progress() as show:
+    sources = [] if arguments.merge else common.expand_folders(arguments.sources)
+    with common.shown_progress() as show:
         work = ReplayWork(sources, moment, FORMATS.get(arguments.format), jobs=arguments.jobs)
         report = report_of(arguments.policy or shipped_policy(), engine, work, arguments.popular, show)
     if arguments.merge:
@@ -111,16 +89,16 @@ def audit_sources(arguments: argparse.Namespace) -> int:
             replace_file(arguments.html, report_page(report, datetime.now(UTC)).encode())
     unread = [own for own in report.broken.first if not own.number]
     if arguments.json:
-        print_json(encode(report))
+        common.print_json(encode(report))
     elif report.records or not unread:
         is_terminal = sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if is_terminal else _WIDTH
-        is_colored = has_colors(sys.stdout)
+        is_colored = common.has_colors(sys.stdout)
         for line in report_text(report, width):
-            print_line(line, is_bold=is_colored and isinstance(line, Title))
+            common.print_line(line, is_bold=is_colored and isinstance(line, Title))
     for own in unread:
-        complain(own)
-    return BAD if unread else GOOD
+        common.complain(own)
+    return common.BAD if unread else common.GOOD
 
 
 def _revealed(report: AuditReport, table: Mapping[str, KeyEntry]) -> AuditReport:

@@ -19,16 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.core.compile.list_chunks import (
-    ChunkedList,
-    LoadedChunk,
-    SpillByPart,
-    chunk_lists,
-    collect_rules,
-    list_workers,
-    raise_errors,
-    read_lists,
-)
+from hushlist.core.compile import list_chunks
 from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.list_formats import files_of_folder
@@ -299,8 +290,8 @@ def diff(
         SourceError: a file cannot be read or has errors, or there are too many rules.
         WorkerError: a process ended too early.
     """
-    lists = chunk_lists((*old.files, *new.files), "diff")
-    with TemporaryDirectory() as name, list_workers(lists, jobs, progress) as workers:
+    lists = list_chunks.chunk_lists((*old.files, *new.files), "diff")
+    with TemporaryDirectory() as name, list_chunks.list_workers(lists, jobs, progress) as workers:
         run = _DiffRun(wanted, Path(name), workers)
         run.read(lists, len(old.files), (*old.names, *new.names))
         run.compare()
@@ -312,8 +303,8 @@ def diff(
 _Broad = dict[tuple[int, str, bytes], str]
 
 
-def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> tuple[CollectedPart, _Broad]:
-    part, broad = collect_rules(chunk, chunk.rule_blocks, popular, folder)
+def _collect(chunk: list_chunks.LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> tuple[CollectedPart, _Broad]:
+    part, broad = list_chunks.collect_rules(chunk, chunk.rule_blocks, popular, folder)
     return part, {(rule.line, *table_key(rule.pattern)): why for rule, why in broad}  # type: ignore[arg-type]
 
 
@@ -331,23 +322,23 @@ class _DiffRun:
         #: this part and all after it are NEW's
         self._border = 0
         #: by part of the rule that an event is of
-        self._events: SpillByPart[RuleEvent] = SpillByPart(folder)
+        self._events: list_chunks.SpillByPart[RuleEvent] = list_chunks.SpillByPart(folder)
         #: by part of the covered rule; and numbers of rules that cover one
-        self._covers: SpillByPart[Cover] = SpillByPart(folder)
-        self._partners: SpillByPart[int] = SpillByPart(folder)
+        self._covers: list_chunks.SpillByPart[Cover] = list_chunks.SpillByPart(folder)
+        self._partners: list_chunks.SpillByPart[int] = list_chunks.SpillByPart(folder)
         self._patterns = lru_cache(_MOST_PARTS_KEPT)(lambda part: self._sources[part].patterns())
 
-    def read(self, lists: Sequence[ChunkedList], olds: int, names: Sequence[str]) -> None:
+    def read(self, lists: Sequence[list_chunks.ChunkedList], olds: int, names: Sequence[str]) -> None:
         """Read the lists, of which the first are OLD's; each has a name."""
         self._sources = sources_of(lists)
         self._border = len(sources_of(lists[:olds]))
         collect = partial(_collect, popular=self._wanted.popular, folder=self._folder)
-        for at, (part, broad) in read_lists(lists, self._workers, collect):
+        for at, (part, broad) in list_chunks.read_lists(lists, self._workers, collect):
             self._parts.append(part)
             self._broad.append(broad if at >= olds else {})
             self._meanings.append([meaning_of(*decode_terms(terms)) for terms in part.terms])
             self._names.append(names[at])
-        raise_errors(lists)
+        list_chunks.raise_errors(lists)
         self._diff.old_refused = sum(own.report.refused for own in lists[:olds])
         self._diff.new_refused = sum(own.report.refused for own in lists[olds:])
 

@@ -6,18 +6,8 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from hushlist.cli import common
 from hushlist.cli.command_options import add_list_options, add_seal, files_of, seal_key
-from hushlist.cli.common import (
-    FOUND,
-    GOOD,
-    Commands,
-    add_command,
-    parse_number,
-    print_json,
-    print_lines,
-    print_warnings,
-    shown_progress,
-)
 from hushlist.core.errors import number_of, printable, right_aligned
 from hushlist.core.match.false_positives import figure
 from hushlist.core.system.files import source_errors, write_private
@@ -38,10 +28,10 @@ _SHOWN = 20
 _TINY = 1e-6
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "measure how much of a list of hashes can be read by whoever has a dictionary of names and URLs"
     epilog = "Exit codes: 0 nothing was recovered; 1 something was; 2 wrong usage or bad input."
-    parser = add_command(commands, "leak", leak, text, epilog)
+    parser = common.add_command(commands, "leak", leak, text, epilog)
     parser.add_argument(
         "list", type=Path, metavar="LIST", help="a list of hashes or hashed URIs, or one with some in it"
     )
@@ -67,7 +57,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _jobs(text: str) -> int:
-    number = parse_number(text)
+    number = common.parse_number(text)
     if number > 256:
         raise argparse.ArgumentTypeError(f"{text!r} is more than 256")
     return number
@@ -77,21 +67,21 @@ def leak(arguments: argparse.Namespace) -> int:
     """Print the numbers, a verdict, and what was recovered."""
     key = seal_key(arguments)
     targets, warnings = read_targets(files_of([arguments.list], arguments, key))
-    print_warnings(warnings)
+    common.print_warnings(warnings)
     source = str(arguments.list)
     jobs = arguments.jobs
-    with shown_progress() as progress:
+    with common.shown_progress() as progress:
         found = search_dictionary(source, targets, arguments.dictionary, key=key, jobs=jobs, progress=progress)
     if arguments.out is not None:
         with source_errors(arguments.out, "out"):  # what the list's author hides
             write_private(arguments.out, "".join(_line(found, own) + "\n" for own in found.recovered).encode())
     if arguments.json:
-        print_json(_as_dict(found, is_whole=arguments.show))
+        common.print_json(_as_dict(found, is_whole=arguments.show))
     else:
-        print_lines(_lines(found))
+        common.print_lines(_lines(found))
         if arguments.out is None:
-            print_lines(_shown(found, len(found.recovered) if arguments.show else _SHOWN))
-    return FOUND if found.recovered else GOOD
+            common.print_lines(_shown(found, len(found.recovered) if arguments.show else _SHOWN))
+    return common.FOUND if found.recovered else common.GOOD
 
 
 # -- as text -----------------------------------------------------------------------------------------------------------

@@ -30,16 +30,7 @@ from hushlist.core.match.seal import SealKey
 from hushlist.core.match.sorted_runs import spill
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.system.files import reason_of
-from hushlist.tools.audit.guesses import (
-    Block,
-    TargetKind,
-    Targets,
-    TriedBlock,
-    blocks_of,
-    dictionaries,
-    size_of,
-    try_block,
-)
+from hushlist.tools.audit import guesses
 
 
 class Recovered(NamedTuple):
@@ -55,7 +46,7 @@ class Recovered(NamedTuple):
 class LeakRow:
     """What was recovered of the hashes of one kind and length."""
 
-    table: TargetKind
+    table: guesses.TargetKind
     #: H: different hashes
     hashes: int
     #: P: hashed strings; one that is in two chunks of the dictionary counts twice
@@ -129,9 +120,9 @@ class Leak:
         return sum(row.real for row in self.rows) / self.hashes if self.hashes else 0.0
 
 
-def read_targets(files: Sequence[ListFile]) -> tuple[Targets, list[Problem]]:
+def read_targets(files: Sequence[ListFile]) -> tuple[guesses.Targets, list[Problem]]:
     """The hashes of a list, and warnings; ``SourceError`` if the list cannot be used."""
-    targets = Targets()
+    targets = guesses.Targets()
     lists = [chunk_list(file) for file in files]
     with Workers(1) as workers:
         list(read_lists(lists, workers, lambda chunk: targets.add(chunk.rules)))
@@ -141,7 +132,7 @@ def read_targets(files: Sequence[ListFile]) -> tuple[Targets, list[Problem]]:
 
 def search_dictionary(
     source: str,
-    targets: Targets,
+    targets: guesses.Targets,
     paths: Sequence[Path],
     *,
     key: SealKey | None = None,
@@ -155,13 +146,13 @@ def search_dictionary(
         WorkerError: a process ended too early.
     """
     found: dict[tuple[int, bytes], bytes] = {}
-    tried = TriedBlock(0, 0, 0, [])
+    tried = guesses.TriedBlock(0, 0, 0, [])
     started = time.perf_counter()
     with TemporaryDirectory() as name, Workers(jobs, progress) as workers:
-        guess = partial(try_block, hashes=spill(targets.sets, Path(name)), seal_key=key)
-        blocks = _blocks(list(dictionaries(list(paths))), workers.show)
+        guess = partial(guesses.try_block, hashes=spill(targets.sets, Path(name)), seal_key=key)
+        blocks = _blocks(list(guesses.dictionaries(list(paths))), workers.show)
         for entries, expressions, uris, hits in workers.apply(guess, blocks):
-            tried = TriedBlock(tried.entries + entries, tried.expressions + expressions, tried.uris + uris, [])
+            tried = guesses.TriedBlock(tried.entries + entries, tried.expressions + expressions, tried.uris + uris, [])
             for number, digest, text in hits:
                 found.setdefault((number, digest), text)
     leak = Leak(
@@ -185,14 +176,14 @@ def search_dictionary(
     return leak
 
 
-def _blocks(files: Sequence[Path], progress: Progress) -> Iterator[Block]:
+def _blocks(files: Sequence[Path], progress: Progress) -> Iterator[guesses.Block]:
     """The chunks of all dictionaries; reports progress."""
     path = Path()
     try:
-        sizes = [size_of(path) for path in files]
+        sizes = [guesses.size_of(path) for path in files]
         total, before = sum(sizes), 0
         for path, size in zip(files, sizes, strict=True):
-            for block in blocks_of(path):
+            for block in guesses.blocks_of(path):
                 yield block
                 progress("tried", before + block.done, total)
             before += size

@@ -12,35 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.cli.command_options import (
-    add_as_recorded,
-    add_jobs,
-    add_key_file,
-    add_list_options,
-    add_popular,
-    add_seal,
-    add_who_and_when,
-    files_of,
-    list_defaults,
-    popular_domains,
-    seal_key,
-    who_and_when,
-)
-from hushlist.cli.common import (
-    BAD,
-    FOUND,
-    GOOD,
-    Commands,
-    add_command,
-    add_policy,
-    complain,
-    expand_folders,
-    parse_number,
-    print_json,
-    print_line,
-    print_lines,
-    shown_progress,
-)
+from hushlist.cli import command_options, common
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
@@ -68,7 +40,7 @@ from hushlist.tools.audit.sources.source_formats import FORMATS
 from hushlist.tools.publish.key_table import KeyEntry, read_key_table, revealed
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     _add_lint(commands)
     _add_diff(commands)
 
@@ -76,15 +48,15 @@ def add_to(commands: Commands) -> None:
 # -- lint --------------------------------------------------------------------------------------------------------------
 
 
-def _add_lint(commands: Commands) -> None:
+def _add_lint(commands: common.Commands) -> None:
     text = "look through lists for what is wrong with them, each for itself and all together"
     epilog = "Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a list that cannot be used."
-    parser = add_command(commands, "lint", lint_lists, text, epilog)
+    parser = common.add_command(commands, "lint", lint_lists, text, epilog)
     parser.add_argument("lists", nargs="+", type=Path, metavar="LIST", help="a list: a file, or a squidGuard folder")
-    add_list_options(parser)
-    add_seal(parser)
-    add_popular(parser, ", to warn of")
-    add_key_file(parser)
+    command_options.add_list_options(parser)
+    command_options.add_seal(parser)
+    command_options.add_popular(parser, ", to warn of")
+    command_options.add_key_file(parser)
     parser.add_argument(
         "--all", action="store_true", help="print every entry that makes no rule, not only the first of each kind"
     )
@@ -95,27 +67,29 @@ def _add_lint(commands: Commands) -> None:
 
 def lint_lists(arguments: argparse.Namespace) -> int:
     """Print the findings, and their number by kind."""
-    key = seal_key(arguments)
-    files = [replace(file, tells_all=arguments.all) for file in files_of(arguments.lists, arguments, key)]
-    popular = popular_domains(arguments.popular)
+    key = command_options.seal_key(arguments)
+    files = [
+        replace(file, tells_all=arguments.all) for file in command_options.files_of(arguments.lists, arguments, key)
+    ]
+    popular = command_options.popular_domains(arguments.popular)
     table = read_key_table(arguments.key_file)
     show = partial(_finding_as_json if arguments.json else _finding_as_text, table)
-    with shown_progress() as progress:
+    with common.shown_progress() as progress:
         linted = lint(files, show, datetime.now(UTC), popular=popular, key=key, progress=progress)
     if arguments.json:
-        print_json({"summary": linted.as_dict()})
+        common.print_json({"summary": linted.as_dict()})
     else:
-        print_lines(_lint_summary(linted))
-    return BAD if linted.counts[FindingKind.ERROR] else FOUND if linted.counts.total() else GOOD
+        common.print_lines(_lint_summary(linted))
+    return common.BAD if linted.counts[FindingKind.ERROR] else common.FOUND if linted.counts.total() else common.GOOD
 
 
 def _finding_as_text(table: Mapping[str, KeyEntry], source: str, finding: Finding) -> None:
     place = f"{source}:{finding.line}" if finding.line else source
-    print_line(f"{place}: {finding.kind}: {revealed(finding.what, table)}: {finding.why}")
+    common.print_line(f"{place}: {finding.kind}: {revealed(finding.what, table)}: {finding.why}")
 
 
 def _finding_as_json(table: Mapping[str, KeyEntry], source: str, finding: Finding) -> None:
-    print_json({"source": source, **finding._replace(what=revealed(finding.what, table))._asdict()})
+    common.print_json({"source": source, **finding._replace(what=revealed(finding.what, table))._asdict()})
 
 
 def _lint_summary(linted: Linted) -> Iterator[str]:
@@ -157,14 +131,14 @@ _EPILOG = (
 )
 
 
-def _add_diff(commands: Commands) -> None:
+def _add_diff(commands: common.Commands) -> None:
     text = "compare two states of a list, or two policies: their rules, and what is done with recorded requests"
-    parser = add_command(commands, "diff", diff_sides, text, _EPILOG)
+    parser = common.add_command(commands, "diff", diff_sides, text, _EPILOG)
     for name in ("old", "new"):
         parser.add_argument(name, type=Path, metavar=name.upper(), help="a list, a squidGuard folder, or a policy file")
-    add_list_options(parser)
-    add_seal(parser)
-    add_policy(
+    command_options.add_list_options(parser)
+    command_options.add_seal(parser)
+    common.add_policy(
         parser,
         "a policy that has OLD as a list: compare decisions by it, with OLD and with NEW in its place "
         "(default: decisions by the list alone)",
@@ -178,7 +152,7 @@ def _add_diff(commands: Commands) -> None:
         help="recorded requests, as 'hushlist audit' reads them",
     )
     parser.add_argument("--source-format", choices=FORMATS, help="of all sources (default: told by what is in each)")
-    add_popular(parser, ": new rules that cover one are called out")
+    command_options.add_popular(parser, ": new rules that cover one are called out")
     parser.add_argument(
         "--limit",
         type=_limit,
@@ -187,7 +161,7 @@ def _add_diff(commands: Commands) -> None:
         help="of each kind of change, so many are shown (default: 20); 'all' for all",
     )
     parser.add_argument("--moved", action="store_true", help="show rules that have only moved, too")
-    add_jobs(parser)
+    command_options.add_jobs(parser)
     parser.add_argument(
         "--json", action="store_true", help="print a JSON object a line: each change, and last a summary"
     )
@@ -201,12 +175,12 @@ def _add_diff(commands: Commands) -> None:
         gates.add_argument(
             f"--max-{name}", type=_limit_of, metavar="N", help=f"{what}: a number, or a share such as 0.5%%"
         )
-    add_who_and_when(parser)
-    add_as_recorded(parser)
+    command_options.add_who_and_when(parser)
+    command_options.add_as_recorded(parser)
 
 
 def _limit(text: str) -> int | None:
-    return None if text == "all" else parse_number(text)
+    return None if text == "all" else common.parse_number(text)
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
@@ -216,8 +190,8 @@ def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
         return replaced(policy_at(arguments.policy), old, new)
     if arguments.format is None and is_policy(old) and is_policy(new):
         return side_of_policy(policy_at(old)), side_of_policy(policy_at(new))
-    key = seal_key(arguments)
-    defaults = list_defaults(arguments, key)
+    key = command_options.seal_key(arguments)
+    defaults = command_options.list_defaults(arguments, key)
     # A list that was just fetched may have a name without a format; then it has the other side's format.
     forms = [
         arguments.format or list_format_of(path) or ("squidguard" if path.is_dir() else None) for path in (old, new)
@@ -229,29 +203,29 @@ def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
 def diff_sides(arguments: argparse.Namespace) -> int:
     """Print the changes as they are found, and a summary."""
     if arguments.max_impact is not None and not arguments.against:
-        return complain("--max-impact needs --against: the requests to decide")
+        return common.complain("--max-impact needs --against: the requests to decide")
     old, new = _sides(arguments)
-    wanted = DiffOptions(arguments.limit, arguments.moved, popular_domains(arguments.popular))
-    show = (lambda change: print_json(encode(change))) if arguments.json else print_line
-    with shown_progress() as progress:
+    wanted = DiffOptions(arguments.limit, arguments.moved, command_options.popular_domains(arguments.popular))
+    show = (lambda change: common.print_json(encode(change))) if arguments.json else common.print_line
+    with common.shown_progress() as progress:
         found = diff(old, new, show, wanted, jobs=arguments.jobs, progress=progress)
     if not arguments.json:
-        print_lines(_diff_summary(found, wanted))
+        common.print_lines(_diff_summary(found, wanted))
     impact, report = (None, None) if not arguments.against else _impact(arguments, (old, new))
     exceeded = list(_exceeded(arguments, found, impact))
     if arguments.json:
-        print_json({"summary": {**found.as_dict(), "impact": encode(report), "exceeded": exceeded}})
+        common.print_json({"summary": {**found.as_dict(), "impact": encode(report), "exceeded": exceeded}})
     elif report is not None:
-        print_lines(("", *impact_text(report)))
+        common.print_lines(("", *impact_text(report)))
     for text in exceeded:
-        complain(text)
+        common.complain(text)
     if impact is not None and _is_useless(arguments, impact):
-        return BAD
-    return FOUND if exceeded else GOOD
+        return common.BAD
+    return common.FOUND if exceeded else common.GOOD
 
 
 def _impact(arguments: argparse.Namespace, sides: Sequence[DiffSide]) -> tuple[Impact, ImpactReport]:
-    with TemporaryDirectory() as name, ExitStack() as stack, shown_progress() as show:
+    with TemporaryDirectory() as name, ExitStack() as stack, common.shown_progress() as show:
         # Not the proxy's own cache, but for a policy in use: it keeps few indexes, and others may never be used again.
         cache = IndexCache(Path(name))
         caches = None if arguments.policy is not None else cache, cache
@@ -262,11 +236,11 @@ def _impact(arguments: argparse.Namespace, sides: Sequence[DiffSide]) -> tuple[I
         for one in compiled:
             stack.callback(one.let_go)
         old, new = (Engine(one.policy, one.index) for one in compiled)
-        at, client = who_and_when(arguments, new)
+        at, client = command_options.who_and_when(arguments, new)
         moment = ReplayMoment(at, client, arguments.as_recorded)
         was, is_ = ((one.policy, Path(one.index.source)) for one in compiled)
         work = ReplayWork(
-            expand_folders(arguments.against), moment, FORMATS.get(arguments.source_format), jobs=arguments.jobs
+            common.expand_folders(arguments.against), moment, FORMATS.get(arguments.source_format), jobs=arguments.jobs
         )
         impact, _ = count_in_processes(
             ImpactCounter(old, new, moment), partial(ImpactCounter.open, was, is_, moment), work, show
@@ -278,9 +252,9 @@ def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
     """Whether sources cannot be read; or, if they are to decide about the update, have no request."""
     unread = [broken for broken in impact.broken if not broken.number]
     for broken in unread:
-        complain(broken)
+        common.complain(broken)
     if not unread and arguments.max_impact is not None and not impact.requests:
-        complain("the sources have no request that could tell the impact")
+        common.complain("the sources have no request that could tell the impact")
         return True
     return bool(unread)
 

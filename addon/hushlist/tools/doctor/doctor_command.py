@@ -8,47 +8,26 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hushlist.cli.common import (
-    FOUND,
-    GOOD,
-    Commands,
-    add_command,
-    add_policy,
-    checked,
-    complain,
-    print_json,
-    print_line,
-    remark,
-)
+from hushlist.cli import common
 from hushlist.core.errors import number_of
 from hushlist.core.policy import shipped_policy
 from hushlist.core.system.files import open_regular
 from hushlist.core.system.socket_address import parse_socket_address
+from hushlist.tools.doctor import installation
 from hushlist.tools.doctor.diagnosis import Diagnosis
 from hushlist.tools.doctor.firewall import examine_router
-from hushlist.tools.doctor.installation import (
-    examine_authority,
-    examine_clock,
-    examine_files,
-    examine_kept,
-    examine_lists,
-    examine_log,
-    examine_schedules,
-    examine_versions,
-    open_policy,
-)
 from hushlist.tools.doctor.running_proxy import examine_proxy
 from hushlist.tools.doctor.servers import examine_server
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "say what is wrong with this installation, and what to do"
     epilog = "Exit codes: 0 nothing is wrong; 1 something is; 2 wrong usage, or a policy that cannot be opened."
-    parser = add_command(commands, "doctor", examine, text, epilog)
-    add_policy(parser)
+    parser = common.add_command(commands, "doctor", examine, text, epilog)
+    common.add_policy(parser)
     parser.add_argument(
         "--proxy",
-        type=checked(parse_socket_address),
+        type=common.checked(parse_socket_address),
         default=("127.0.0.1", 8080),
         metavar="ADDRESS:PORT",
         help="where the proxy listens (default: 127.0.0.1:8080)",
@@ -62,7 +41,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument(
         "--server",
-        type=checked(_parse_server),
+        type=common.checked(_parse_server),
         action="append",
         default=[],
         metavar="HOST[:PORT]",
@@ -95,36 +74,36 @@ def examine(arguments: argparse.Namespace) -> int:
     try:
         open_regular(path).close()
     except (OSError, ValueError) as error:
-        return complain(error)
+        return common.complain(error)
     found = []
     for diagnosis in _diagnoses(arguments, path):
         found.append(diagnosis)
         if arguments.json:
-            print_json(diagnosis._asdict())
+            common.print_json(diagnosis._asdict())
             continue
-        print_line(f"{diagnosis.condition:<11} {diagnosis.about}: {diagnosis.what}")
+        common.print_line(f"{diagnosis.condition:<11} {diagnosis.about}: {diagnosis.what}")
         if diagnosis.advice:
-            print_line(f"{'':<11}   do: {diagnosis.advice}")
+            common.print_line(f"{'':<11}   do: {diagnosis.advice}")
     wrong = sum(diagnosis.is_finding for diagnosis in found)
     if wrong:
-        remark(f"{number_of(wrong, 'thing needs', 'things need')} somebody to look at")
-    return FOUND if wrong else GOOD
+        common.remark(f"{number_of(wrong, 'thing needs', 'things need')} somebody to look at")
+    return common.FOUND if wrong else common.GOOD
 
 
 def _diagnoses(arguments: argparse.Namespace, path: Path) -> Iterator[Diagnosis]:
     now = datetime.now(UTC)
     confdir = arguments.confdir.expanduser()
-    yield from examine_versions()
-    engine, diagnoses = open_policy(path)
+    yield from installation.examine_versions()
+    engine, diagnoses = installation.open_policy(path)
     yield from diagnoses
     if engine is not None:
-        yield from examine_lists(engine.policy, path, time.time())
-        yield from examine_files(engine.policy, time.time())
-        yield from examine_kept(engine.policy)
-        yield from examine_log(engine.policy, time.time())
-        yield from examine_schedules(engine.policy, now)
-        yield from examine_clock(engine.policy, now)
-    yield from examine_authority(confdir, now)
+        yield from installation.examine_lists(engine.policy, path, time.time())
+        yield from installation.examine_files(engine.policy, time.time())
+        yield from installation.examine_kept(engine.policy)
+        yield from installation.examine_log(engine.policy, time.time())
+        yield from installation.examine_schedules(engine.policy, now)
+        yield from installation.examine_clock(engine.policy, now)
+    yield from installation.examine_authority(confdir, now)
     host, port = arguments.proxy
     yield from examine_proxy(host, port, confdir / "mitmproxy-ca-cert.pem")
     for server in arguments.server:

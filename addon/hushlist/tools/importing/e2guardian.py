@@ -14,17 +14,7 @@ from pathlib import Path
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.system.files import LONGEST_DOCUMENT
-from hushlist.tools.importing.imported_policy import (
-    DAYS,
-    ImportedGroup,
-    ImportedList,
-    ImportedPolicy,
-    by_network,
-    clock,
-    networks_of,
-    shown,
-    unique,
-)
+from hushlist.tools.importing import imported_policy
 
 _SETTING = re.compile(r"\s*(\w+)\s*=\s*(?:'([^']*)'|([^#\s]*))")
 _INCLUDE = re.compile(r"\s*\.Include<([^>]*)>")
@@ -60,16 +50,16 @@ class _ListText:
     is_long: bool = False
 
 
-def read_e2guardian(path: Path) -> ImportedPolicy:
+def read_e2guardian(path: Path) -> imported_policy.ImportedPolicy:
     """The policy of e2guardian; ``SourceError`` if its file, or that of its first group, cannot be read."""
     # what is named in a file is relative to that file, so that a name may be put together from several
-    policy = ImportedPolicy(path.absolute())
+    policy = imported_policy.ImportedPolicy(path.absolute())
     _Reader(policy).read()
     return policy
 
 
 class _Reader:
-    def __init__(self, policy: ImportedPolicy) -> None:
+    def __init__(self, policy: imported_policy.ImportedPolicy) -> None:
         self._policy = policy
         self._maps: dict[str, Path] = {}
         #: kind of list and file -> its layer
@@ -97,7 +87,7 @@ class _Reader:
         for who, networks in clients.items():
             if networks:
                 policy.group(who, clients=networks).settings = {**_FREE, **_CLIENTS[who]}
-        groups: dict[int, ImportedGroup] = {}
+        groups: dict[int, imported_policy.ImportedGroup] = {}
         for one in range(1, number + 1):
             file = folder / f"e2guardianf{one}.conf"
             if one > 1 and not file.is_file():
@@ -162,18 +152,18 @@ class _Reader:
     def _schedule(self, path: Path, line: int, time: re.Match[str]) -> str:
         """The schedule of a line such as ``#time: 9 0 17 0 01234``; its last minute is in it."""
         start, last = int(time[1]) * 60 + int(time[2]), int(time[3]) * 60 + int(time[4]) + 1
-        days = [DAYS[int(day)] for day in time[5]]
+        days = [imported_policy.DAYS[int(day)] for day in time[5]]
         if not days or not start < last <= 24 * 60:
             self._report(path).leave_out(line, time[0], "it is no time of a day, so the list is never asked")
             return self._policy.never()
-        span = f"{clock(start)}-{clock(last)}"
+        span = f"{imported_policy.clock(start)}-{imported_policy.clock(last)}"
         return self._policy.schedule(
             f"{span} {' '.join(days)}", [{"days": days, "times": span}], self._report(path), line
         )
 
     def _networks(self, part: _ListText) -> Iterator[str]:
         for line, text in part.entries:
-            yield from networks_of(text, line, self._report(part.path))
+            yield from imported_policy.networks_of(text, line, self._report(part.path))
 
     def _members(self, groups: Container[int]) -> Iterator[tuple[int, str, list[str]]]:
         """Groups, "users", "clients" or "ports", and who of them is in it; narrow networks are before wide ones."""
@@ -186,23 +176,25 @@ class _Reader:
                     if not group.isdecimal() or len(group) > 2 or int(group) not in groups:
                         self._report(part.path).leave_out(line, entry, "there is no such group; it is as the first")
                         continue
-                    names = networks_of(name, line, self._report(part.path)) if key == "clients" else [name]
+                    names = (
+                        imported_policy.networks_of(name, line, self._report(part.path)) if key == "clients" else [name]
+                    )
                     pairs += [(one, int(group)) for one in names]
             if key == "clients":
-                yield from ((number, key, networks) for number, networks in by_network(pairs))
+                yield from ((number, key, networks) for number, networks in imported_policy.by_network(pairs))
             else:
                 for number in dict.fromkeys(number for _, number in pairs):
                     yield number, key, [name for name, own in pairs if own == number]
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
-    def _group(self, path: Path, number: int) -> ImportedGroup:
+    def _group(self, path: Path, number: int) -> imported_policy.ImportedGroup:
         self._listdir = str(path.parent / "lists" / f"group{number}")
-        group, layers = ImportedGroup(f"filter{number}"), {name: list[str]() for name in _ORDER}
+        group, layers = imported_policy.ImportedGroup(f"filter{number}"), {name: list[str]() for name in _ORDER}
         for line, key, value in self._settings(path):
             name, file = _list_named(value)
             if key == "groupname" and value.strip():
-                group.name = shown(value)
+                group.name = imported_policy.shown(value)
             elif key == "groupmode" and value in ("0", "2"):
                 group.settings |= {"0": {"default": "block"}, "2": {"mode": "off"}}[value]
             elif key == "storyboard":
@@ -225,7 +217,7 @@ class _Reader:
         if made := self._layers.get((name, part.path)):
             return made
         label = f"{name} {part.path.parent.name} {part.path.name}" + (f" {part.during}" if part.during else "")
-        made = self._layers[name, part.path] = unique(label, self._policy.layers)
+        made = self._layers[name, part.path] = imported_policy.unique(label, self._policy.layers)
         # a URL begins with its host; lines keep their numbers
         lines = dict(part.entries)
         texts = (
@@ -234,7 +226,7 @@ class _Reader:
         )
         content = part.path if part.is_long else "".join(f"{text}\n" for text in texts).encode()
         file = self._policy.file(f"{part.path.parent.name} {part.path.name}", content)
-        entry = ImportedList(file, _FORMATS[kind], shown(part.path.name), _ORDER[name])
+        entry = imported_policy.ImportedList(file, _FORMATS[kind], imported_policy.shown(part.path.name), _ORDER[name])
         self._policy.layer(made, part.during).append(entry)
         return made
 
@@ -245,7 +237,7 @@ class _Reader:
                 self._report(part.path).leave_out(line, text, "a blanket block, which version 5 has in a storyboard")
         part.entries[:] = [entry for entry in part.entries if not entry[1].startswith("*")]
 
-    def _block_all(self, what: str, group: ImportedGroup, layers: dict[str, list[str]]) -> None:
+    def _block_all(self, what: str, group: imported_policy.ImportedGroup, layers: dict[str, list[str]]) -> None:
         if what == "everything":
             group.settings["default"] = "block"
             return
@@ -253,7 +245,7 @@ class _Reader:
         found[:] = [self._policy.all_addresses()]
         layers["blanket"].append("addresses in place of names")
 
-    def _storyboard(self, path: Path, group: ImportedGroup, layers: dict[str, list[str]]) -> None:
+    def _storyboard(self, path: Path, group: imported_policy.ImportedGroup, layers: dict[str, list[str]]) -> None:
         """Blanket blocks of version 5; other functions that a group has of its own are left out."""
         function = ""
         for part in self._list(path, path, 0)[:1]:

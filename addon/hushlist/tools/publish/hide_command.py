@@ -6,21 +6,8 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from hushlist.cli import common
 from hushlist.cli.command_options import add_list_options, add_popular, add_seal, files_of, popular_domains, seal_key
-from hushlist.cli.common import (
-    FOUND,
-    GOOD,
-    Commands,
-    add_command,
-    checked,
-    complain,
-    complain_of,
-    print_line,
-    print_lines,
-    print_warnings,
-    remark,
-    shown_progress,
-)
 from hushlist.core.errors import Problem, SourceError, number_of
 from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.match.false_positives import Prefixes
@@ -36,13 +23,13 @@ from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain
 from hushlist.tools.publish.sign_commands import secret_key, sign_file
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "make a list of hashes out of lists, to publish it without what it blocks"
     epilog = (
         "Exit codes: 0 the list is written; 1 it is not, since a rule covers a public suffix or a popular domain; "
         "2 wrong usage or bad input."
     )
-    parser = add_command(commands, "hide", hide_lists, text, epilog)
+    parser = common.add_command(commands, "hide", hide_lists, text, epilog)
     parser.add_argument("lists", nargs="+", type=Path, metavar="LIST", help="a list: a file, or a squidGuard folder")
     parser.add_argument(
         "-o",
@@ -68,7 +55,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--title", metavar="TEXT", help="what people call the list")
     parser.add_argument(
         "--category",
-        type=checked(lambda text: str(parse_hrn(text))),
+        type=common.checked(lambda text: str(parse_hrn(text))),
         metavar="NAME",
         help="what all rules are about, an hrn: name, in place of what the lists say",
     )
@@ -95,40 +82,40 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     """Write the list, and say what became of the rules; on standard error, where the list goes to standard output."""
     output: Path | None = arguments.output
     if output is None and arguments.sign is not None:
-        return complain("--sign needs -o: what is signed is a file")
+        return common.complain("--sign needs -o: what is signed is a file")
     if arguments.seal is not None and arguments.kind is HashKind.HASHED_URI:
-        return complain("--seal makes hashes of expressions: leave out --kind hashed-uri")
+        return common.complain("--seal makes hashes of expressions: leave out --kind hashed-uri")
     if twice := _written_over(arguments):
-        return complain(f"{twice} would be written over: give each file a name of its own")
+        return common.complain(f"{twice} would be written over: give each file a name of its own")
     form = _format_of(output, arguments.kind)
     files = files_of(arguments.lists, arguments)
     popular = popular_domains(arguments.popular)
     signing = None if arguments.sign is None else secret_key(arguments.sign)
     key, length = seal_key(arguments), arguments.prefix_length
-    with shown_progress() as progress:
+    with common.shown_progress() as progress:
         hidden = hide(files, arguments.kind, key=key, prefix_length=length, popular=popular, progress=progress)
-    print_warnings(hidden.warnings)
+    common.print_warnings(hidden.warnings)
     if hidden.broad and not arguments.broad:
-        complain_of(hidden.broad)
-        complain("nothing is written: take these rules out, or hide them with --broad")
-        return FOUND
-    print_warnings(hidden.broad)
+        common.complain_of(hidden.broad)
+        common.complain("nothing is written: take these rules out, or hide them with --broad")
+        return common.FOUND
+    common.print_warnings(hidden.broad)
     text = _text_of(hidden, form, ListHead(arguments.title, arguments.category))
     if arguments.key_file is not None:
         write_key_table(arguments.key_file, hidden.rules)
     if output is None:
-        print_lines(text.splitlines())
+        common.print_lines(text.splitlines())
     else:
         with source_errors(output, "output"):
             replace_file(output, text.encode())
-        print_lines(_summary(hidden, output, form))
+        common.print_lines(_summary(hidden, output, form))
     dictionary = arguments.dictionary or arguments.popular
     if dictionary is not None:
         for own in (None,) if key is None else (None, key):
-            (remark if output is None else print_line)(_leak(hidden, dictionary, own))
+            (common.remark if output is None else common.print_line)(_leak(hidden, dictionary, own))
     if signing is not None and output is not None:
         sign_file(output, signing)
-    return GOOD
+    return common.GOOD
 
 
 def _written_over(arguments: argparse.Namespace) -> Path | None:
@@ -161,7 +148,7 @@ def _text_of(hidden: HiddenList, form: str, head: ListHead) -> str:
     else:
         hidden.rules, problems = plain_rules(hidden)
         hidden.left_out += len(problems)
-        print_warnings(problems)
+        common.print_warnings(problems)
         text = as_plain(hidden, head)
     if not hidden.rules:
         raise SourceError([Problem("hide", 0, "lists", "there is no rule in them that these hashes can hide")])
@@ -185,7 +172,7 @@ def _leak(hidden: HiddenList, dictionary: Path, key: SealKey | None) -> str:
     """What a dictionary recovers, without the key of a sealed list or with it."""
     targets = Targets()
     targets.add(hidden.as_rules)
-    with shown_progress() as progress:
+    with common.shown_progress() as progress:
         found = search_dictionary("", targets, [dictionary], key=key, progress=progress)
     recovered = f"{len(found.recovered):,} of {number_of(found.hashes, 'hash', 'hashes')}"
     return f"hushlist leak recovers {recovered} with {'its key and ' * bool(key)}{dictionary}: {verdict(found)}"

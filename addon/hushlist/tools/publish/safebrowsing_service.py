@@ -20,6 +20,7 @@ from urllib.parse import parse_qs
 from hushlist.core.errors import HushlistError, MessageError
 from hushlist.core.match.expressions import FULL_LENGTH
 from hushlist.core.system.memory import BoundedCache
+from hushlist.extensions.safe_browsing import v5_messages
 from hushlist.extensions.safe_browsing.list_updates import update_to_v4, update_to_v5
 from hushlist.extensions.safe_browsing.prefix_list import SHORTEST
 from hushlist.extensions.safe_browsing.v4_messages import (
@@ -38,21 +39,6 @@ from hushlist.extensions.safe_browsing.v4_messages import (
     ThreatListDescriptor,
     ThreatMatch,
     ThreatType,
-)
-from hushlist.extensions.safe_browsing.v5_messages import (
-    BatchGetHashListsRequest,
-    BatchGetHashListsResponse,
-    FullHash,
-    FullHashDetail,
-    GetHashListRequest,
-    HashLength,
-    HashList,
-    HashListMetadata,
-    ListHashListsRequest,
-    ListHashListsResponse,
-    SearchHashesRequest,
-    SearchHashesResponse,
-    SizeConstraints,
 )
 from hushlist.extensions.safe_browsing.wire_format import (
     Kind,
@@ -142,7 +128,7 @@ class SafeBrowsingService:
     wait: float
     lists: dict[int, PublishedList] = field(default_factory=dict)
     _answers_v4: BoundedCache[tuple[ClientState, int, bool], tuple[ListUpdateResponse, bool]] = field(init=False)
-    _answers_v5: BoundedCache[tuple[ClientState, int], HashList] = field(init=False)
+    _answers_v5: BoundedCache[tuple[ClientState, int], v5_messages.HashList] = field(init=False)
 
     def __post_init__(self) -> None:
         self._answers_v4 = BoundedCache(self._make_v4, _MOST_ANSWERS)
@@ -255,17 +241,20 @@ class SafeBrowsingService:
     # -- v5 --------------------------------------------------------------------------------------------------------
 
     def _hash_lists(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = query.message(ListHashListsRequest, {})
+        asked = query.message(v5_messages.ListHashListsRequest, {})
         begin = _number(asked.page_token) if asked.page_token else 0
         end = begin + asked.page_size if asked.page_size > 0 else len(LIST_NAMES)
         lists = tuple(
-            HashList(name=name, metadata=HashListMetadata((threat,), hash_length=HashLength.FOUR_BYTES))
+            v5_messages.HashList(
+                name=name,
+                metadata=v5_messages.HashListMetadata((threat,), hash_length=v5_messages.HashLength.FOUR_BYTES),
+            )
             for threat, name in [*LIST_NAMES.items()][begin:end]
         )
-        return ListHashListsResponse(lists, str(end) if end < len(LIST_NAMES) else ""), ()
+        return v5_messages.ListHashListsResponse(lists, str(end) if end < len(LIST_NAMES) else ""), ()
 
     def _batch_get(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = query.message(BatchGetHashListsRequest, _SIZES)
+        asked = query.message(v5_messages.BatchGetHashListsRequest, _SIZES)
         if not asked.names or len(set(asked.names)) < len(asked.names):
             raise RequestError(400, "the names of lists, each once")
         versions = self._by_list(asked.version)
@@ -273,7 +262,7 @@ class SafeBrowsingService:
             self._update_v5(name, versions.get(_BY_NAME.get(name, 0), b""), asked.size_constraints)
             for name in asked.names
         )
-        return BatchGetHashListsResponse(tuple(lists)), ()
+        return v5_messages.BatchGetHashListsResponse(tuple(lists)), ()
 
     def _by_list(self, versions: Sequence[bytes]) -> Mapping[int, bytes]:
         """The versions by the lists that they say they are of; what is of no list says nothing."""
@@ -288,10 +277,10 @@ class SafeBrowsingService:
         return found
 
     def _get_list(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = query.message(GetHashListRequest, _SIZES)
+        asked = query.message(v5_messages.GetHashListRequest, _SIZES)
         return self._update_v5(argument, asked.version, asked.size_constraints), ()
 
-    def _update_v5(self, name: str, version: bytes, sizes: SizeConstraints | None) -> HashList:
+    def _update_v5(self, name: str, version: bytes, sizes: v5_messages.SizeConstraints | None) -> v5_messages.HashList:
         history = self.histories.get(_BY_NAME.get(name, 0))
         if history is None:
             raise RequestError(404, f"there is no list {name!r}; there are {', '.join(_BY_NAME)}")
@@ -301,27 +290,29 @@ class SafeBrowsingService:
             raise RequestError(400, f"maxUpdateEntries is at least {_FEWEST_ENTRIES}, and no limit is below 0")
         state = history.state_of(version, round_down(most))
         if version == state.octets and state.base == state.target == history.number:  # nothing has changed
-            return HashList(name=name, version=version, partial_update=True, minimum_wait_duration=self.wait)
+            return v5_messages.HashList(
+                name=name, version=version, partial_update=True, minimum_wait_duration=self.wait
+            )
         return self._answers_v5[state, round_down(limit)]
 
-    def _make_v5(self, key: tuple[ClientState, int]) -> HashList:
+    def _make_v5(self, key: tuple[ClientState, int]) -> v5_messages.HashList:
         state, limit = key
         update, is_there = self.histories[state.list_number].update_from(state, limit)
         name = LIST_NAMES[ThreatType(state.list_number)]
         return update_to_v5(update, name, SHORTEST, self.wait if is_there else None)
 
     def _search(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        prefixes = sorted(set(query.message(SearchHashesRequest, {}).hash_prefixes))
+        prefixes = sorted(set(query.message(v5_messages.SearchHashesRequest, {}).hash_prefixes))
         if not 0 < len(prefixes) <= MOST_ASKED[5]:
             raise RequestError(400, f"1 to {MOST_ASKED[5]} prefixes are asked for in one request")
         _check_lengths(prefixes, SHORTEST)
-        found: dict[bytes, list[FullHashDetail]] = {}
+        found: dict[bytes, list[v5_messages.FullHashDetail]] = {}
         for prefix in prefixes:
             for threat in LIST_NAMES:
                 for full in self._hashes_with(threat, prefix):
-                    found.setdefault(full, []).append(FullHashDetail(threat))
-        hashes = tuple(FullHash(full, tuple(found[full])) for full in sorted(found))
-        return SearchHashesResponse(hashes, self.wait), [prefix.hex() for prefix in prefixes]
+                    found.setdefault(full, []).append(v5_messages.FullHashDetail(threat))
+        hashes = tuple(v5_messages.FullHash(full, tuple(found[full])) for full in sorted(found))
+        return v5_messages.SearchHashesResponse(hashes, self.wait), [prefix.hex() for prefix in prefixes]
 
 
 def _check_lengths(prefixes: Sequence[bytes], longest: int) -> None:
@@ -372,7 +363,7 @@ class _Query:
             values[own.name] = tuple(map(read, sent)) if own.is_repeated else read(sent[0])
         limits = {name: _number(self.one(key)) for key, name in sizes.items() if self.one(key)}
         if limits:
-            values["size_constraints"] = SizeConstraints(**limits)
+            values["size_constraints"] = v5_messages.SizeConstraints(**limits)
         return of(**values)
 
 

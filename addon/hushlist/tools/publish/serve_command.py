@@ -9,19 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushlist.cli.common import (
-    GOOD,
-    Commands,
-    add_command,
-    add_policy,
-    checked,
-    complain,
-    complain_of,
-    parse_number,
-    print_line,
-    print_lines,
-    print_warnings,
-)
+from hushlist.cli import common
 from hushlist.core.errors import SourceError
 from hushlist.core.policy import shipped_policy
 from hushlist.core.system.files import reason_of
@@ -40,13 +28,13 @@ _THREATS = ("MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE", "POTENTIALLY_H
 _LONGEST_KEYS = 1 << 20
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "publish lists of a policy as a Safe Browsing server, v4 and v5, which browsers can use"
-    parser = add_command(commands, "serve-lists", serve_lists, text)
-    add_policy(parser)
+    parser = common.add_command(commands, "serve-lists", serve_lists, text)
+    common.add_policy(parser)
     parser.add_argument(
         "--listen",
-        type=checked(parse_socket_address),
+        type=common.checked(parse_socket_address),
         default=("127.0.0.1", 8088),
         metavar="ADDRESS:PORT",
         help="where to listen (default: 127.0.0.1:8088)",
@@ -54,7 +42,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--list",
         action="append",
-        type=checked(_choice, f"is no NAME=TYPE with a type of {', '.join(_THREATS)}"),
+        type=common.checked(_choice, f"is no NAME=TYPE with a type of {', '.join(_THREATS)}"),
         default=[],
         metavar="NAME=TYPE",
         help="a list of the policy, by its path, file name or title, and as which threat it is published: "
@@ -76,7 +64,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument(
         "--wait",
-        type=parse_number,
+        type=common.parse_number,
         default=300,
         metavar="SECONDS",
         help="how long clients are to wait between updates, and to remember answers (default: 300)",
@@ -99,14 +87,14 @@ def serve_lists(arguments: argparse.Namespace) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True)  # somebody may read the log as it is written
     if (arguments.certificate is None) != (arguments.key is None):
-        return complain("--certificate and --key go together")
+        return common.complain("--certificate and --key go together")
     try:
         tls = None if arguments.certificate is None else read_certificate(arguments.certificate, arguments.key)
         limits = ServerLimits(_keys(arguments.client_keys), max(0, arguments.rate))
         asyncio.run(_serve(arguments, limits, tls))
     except (OSError, RuntimeError) as error:
-        return complain(error)
-    return GOOD
+        return common.complain(error)
+    return common.GOOD
 
 
 def _keys(path: Path | None) -> tuple[str, ...]:
@@ -130,7 +118,7 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
 
     policy = arguments.policy or shipped_policy()
     chosen: dict[str, ThreatType] = {name: ThreatType[threat] for name, threat in arguments.list}
-    histories = open_histories(policy, complain)
+    histories = open_histories(policy, common.complain)
     service = SafeBrowsingService(histories, float(arguments.wait))
     read = partial(read_publication, policy, chosen)
 
@@ -138,15 +126,17 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
         make_versions(publication, histories)  # first: without them, nothing is published
         service.lists = publication.lists
         for own in publication.lists.values():
-            print_warnings(own.warnings)
-        print_lines(publication.lines(histories))
+            common.print_warnings(own.warnings)
+        common.print_lines(publication.lines(histories))
 
     publication = await asyncio.to_thread(read)
     use(publication)
     server = ListServer(service, limits, partial(_log, arguments.log_prefixes))
     host, port = arguments.listen
     port = server.listen(host, port, tls)
-    print_line(f"listening on {'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}/")
+    common.print_line(
+        f"listening on {'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}/"
+    )
     keeping = [keep_publishing(publication, read, use, server.thread, _complain)]
     if tls is not None:
         files = arguments.certificate, arguments.key
@@ -157,19 +147,19 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
 
 
 def _complain_of_change(error: OSError) -> None:
-    complain(error)
-    complain("the change is not used, what was before stays")
+    common.complain(error)
+    common.complain("the change is not used, what was before stays")
 
 
 def _complain(error: Exception) -> None:
     if isinstance(error, SourceError):
-        complain_of(error.problems)
+        common.complain_of(error.problems)
     else:
-        complain(reason_of(error))
-    complain("the change is not published, the last good lists stay")
+        common.complain(reason_of(error))
+    common.complain("the change is not published, the last good lists stay")
 
 
 def _log(with_prefixes: bool, request: RequestLog) -> None:
     moment = request.moment.isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
     fields = (moment, request.address, request.method, request.path, request.status, request.octets)
-    print_line(*fields, *((",".join(request.prefixes),) if with_prefixes else ()))
+    common.print_line(*fields, *((",".join(request.prefixes),) if with_prefixes else ()))

@@ -10,24 +10,8 @@ from pathlib import Path
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, complain_of, print_line, without_end
 from hushlist.core.errors import Problem, SourceError, printable
 from hushlist.core.match.seal import SealKey
-from hushlist.core.system.files import (
-    LONGEST_LIST,
-    open_regular,
-    read_regular,
-    reason_of,
-    replace_file,
-    source_errors,
-    write_private,
-)
-from hushlist.extensions.subscriptions.minisign import (
-    LONGEST_ARMOR,
-    PublicKey,
-    SecretKey,
-    SignatureError,
-    is_encrypted,
-    signature_path,
-    verify_file,
-)
+from hushlist.core.system import files
+from hushlist.extensions.subscriptions import minisign
 
 _PUBLIC_ENDING = ".pub"
 _PASSWORD = "its password is asked for at the terminal, or is the first line of standard input"  # noqa: S105
@@ -75,12 +59,12 @@ def make_pair(arguments: argparse.Namespace) -> int:
         if path.exists():
             return complain_of([Problem(str(path), 0, "key", "there is a file of that name already")])
     password = None if arguments.no_password else _password(is_new=True)
-    key = SecretKey.generate()
-    with source_errors(secret, "key"):
-        write_private(secret, key.text(password).encode())
+    key = minisign.SecretKey.generate()
+    with files.source_errors(secret, "key"):
+        files.write_private(secret, key.text(password).encode())
     try:
-        with source_errors(public, "key"):
-            replace_file(public, key.public.text.encode())
+        with files.source_errors(public, "key"):
+            files.replace_file(public, key.public.text.encode())
     except SourceError:
         secret.unlink()  # half a pair is of no use
         raise
@@ -91,8 +75,8 @@ def make_pair(arguments: argparse.Namespace) -> int:
 
 def make_seal_key(arguments: argparse.Namespace) -> int:
     key = SealKey.generate()
-    with source_errors(arguments.key, "key"):
-        write_private(arguments.key, key.text.encode())
+    with files.source_errors(arguments.key, "key"):
+        files.write_private(arguments.key, key.text.encode())
     print_line(f"{arguments.key}: the key {key.fingerprint}: give it to your proxies, and to nobody else")
     return GOOD
 
@@ -103,29 +87,29 @@ def _password(*, is_new: bool = False) -> bytes:
 
         text = getpass("Password: ").encode()
         if is_new and getpass("Once more: ").encode() != text:
-            raise SignatureError("the two are not the same")
+            raise minisign.SignatureError("the two are not the same")
     else:
         text = without_end(sys.stdin.buffer.readline(1 << 10))
     if is_new and not text:
-        raise SignatureError("the password is empty: give one, or --no-password")
+        raise minisign.SignatureError("the password is empty: give one, or --no-password")
     return text
 
 
-def secret_key(path: Path) -> SecretKey:
+def secret_key(path: Path) -> minisign.SecretKey:
     """The secret key in a file, whose password is asked for; ``SourceError`` if it cannot be read, or that is wrong."""
-    with source_errors(path, "key"):
-        text = read_regular(path, LONGEST_ARMOR)
-        return SecretKey.parse(text, _password() if is_encrypted(text) else None)
+    with files.source_errors(path, "key"):
+        text = files.read_regular(path, minisign.LONGEST_ARMOR)
+        return minisign.SecretKey.parse(text, _password() if minisign.is_encrypted(text) else None)
 
 
-def public_key(text: str) -> PublicKey:
+def public_key(text: str) -> minisign.PublicKey:
     """The public key that an argument gives, or the file that it names; ``SourceError`` if it is neither."""
     try:
-        return PublicKey.parse(text)
-    except SignatureError:
+        return minisign.PublicKey.parse(text)
+    except minisign.SignatureError:
         path = Path(text)
-        with source_errors(path, "key"):
-            return PublicKey.parse(read_regular(path, LONGEST_ARMOR))
+        with files.source_errors(path, "key"):
+            return minisign.PublicKey.parse(files.read_regular(path, minisign.LONGEST_ARMOR))
 
 
 # -- signatures --------------------------------------------------------------------------------------------------------
@@ -143,16 +127,16 @@ def sign_files(arguments: argparse.Namespace) -> int:
     return code
 
 
-def sign_file(path: Path, key: SecretKey, comment: str | None = None) -> None:
+def sign_file(path: Path, key: minisign.SecretKey, comment: str | None = None) -> None:
     """Write a file's signature beside it, and print where it is; ``SourceError`` if that cannot be done."""
     if comment is None:
         # as minisign writes it
         comment = f"timestamp:{int(time.time())}\tfile:{printable(path.name)}\thashed"
-    with source_errors(path, "sign"):
-        with open_regular(path, LONGEST_LIST) as file:
+    with files.source_errors(path, "sign"):
+        with files.open_regular(path, files.LONGEST_LIST) as file:
             text = key.sign(file, comment)
-        replace_file(signature_path(path), text.encode())
-    print_line(f"{signature_path(path)}: signed with {key.public.name}")
+        files.replace_file(minisign.signature_path(path), text.encode())
+    print_line(f"{minisign.signature_path(path)}: signed with {key.public.name}")
 
 
 def verify_files(arguments: argparse.Namespace) -> int:
@@ -163,14 +147,14 @@ def verify_files(arguments: argparse.Namespace) -> int:
     return max(codes)
 
 
-def _verified(path: Path, key: PublicKey, signature: Path | None) -> int:
+def _verified(path: Path, key: minisign.PublicKey, signature: Path | None) -> int:
     try:
-        comment = verify_file(path, key, signature)
-    except SignatureError as error:
+        comment = minisign.verify_file(path, key, signature)
+    except minisign.SignatureError as error:
         print_line(f"{path}: bad: {error}")
         return FOUND
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         named = getattr(error, "filename", None) or path
-        return complain_of([Problem(str(named), 0, "verify", reason_of(error))])
+        return complain_of([Problem(str(named), 0, "verify", files.reason_of(error))])
     print_line(f"{path}: good, signed with {key.name}: {'  '.join(comment.split(chr(9)))}")
     return GOOD

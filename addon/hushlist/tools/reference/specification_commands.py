@@ -10,19 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.cli.common import (
-    FOUND,
-    GOOD,
-    Commands,
-    add_command,
-    add_list,
-    checked,
-    complain,
-    print_json,
-    print_line,
-    print_lines,
-    readable,
-)
+from hushlist.cli import common
 from hushlist.core.errors import UrlError
 from hushlist.core.url.abnf import GrammarError, Parsed, find_rule, grammars
 from hushlist.core.url.comparison import PROFILES
@@ -30,9 +18,9 @@ from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.iri import direction_faults
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "read a text by a rule of the grammars of URIs, IRIs, hashed URIs and hrn names: its parts, or its fault"
-    parser = add_command(commands, "parse", parse_text, text)
+    parser = common.add_command(commands, "parse", parse_text, text)
     parser.add_argument("text", metavar="TEXT", help="what is read, as it stands")
     parser.add_argument(
         "--rule",
@@ -41,8 +29,8 @@ def add_to(commands: Commands) -> None:
         "IRI-reference)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    add_list(parser, "--list-rules", _rule_names(), "print the rules of each grammar, and exit")
-    parser = add_command(
+    common.add_list(parser, "--list-rules", _rule_names(), "print the rules of each grammar, and exit")
+    parser = common.add_command(
         commands, "hrn", show_hrn, "show the parts of an hrn: name, its normal form, and what it implies"
     )
     parser.add_argument("names", metavar="NAME", nargs="+", help="a name, as policies and lists have them")
@@ -53,13 +41,13 @@ def add_to(commands: Commands) -> None:
         "With {} in its arguments it is run for each URL, which takes the place of {}. Exit codes: 0 no difference, 1 "
         "some, 2 the program failed."
     )
-    parser = add_command(commands, "conformance", compare_program, text, epilog)
+    parser = common.add_command(commands, "conformance", compare_program, text, epilog)
     parser.add_argument(
         "--command",
         dest="program",
         metavar="CMD",
         required=True,
-        type=checked(shlex.split, "is no command: a quote is open"),
+        type=common.checked(shlex.split, "is no command: a quote is open"),
         help="the program with its arguments; no shell runs it",
     )
     parser.add_argument(
@@ -84,18 +72,20 @@ def parse_text(arguments: argparse.Namespace) -> int:
         if arguments.json:
             expected = [one._asdict() for one in error.expected]
             fault = {"position": error.position, "reason": error.reason, "expected": expected}
-            print_json({"text": text, "rule": rule.name, "valid": False, **fault, "may-end": error.may_end})
+            common.print_json({"text": text, "rule": rule.name, "valid": False, **fault, "may-end": error.may_end})
         else:
-            print_line(f"position {error.position}: {error.reason}")
-        return FOUND
+            common.print_line(f"position {error.position}: {error.reason}")
+        return common.FOUND
     faults = sorted(direction_faults(text, parsed))
     if arguments.json:
         told = [{"position": place, "reason": why} for place, why in faults]
-        print_json({"text": text, "rule": rule.name, "valid": True, "parse": _as_json(text, parsed), "faults": told})
+        common.print_json(
+            {"text": text, "rule": rule.name, "valid": True, "parse": _as_json(text, parsed), "faults": told}
+        )
     else:
-        print_lines(_table(text, parsed))
-        print_lines(f"position {place}: {why}" for place, why in faults)
-    return FOUND if any("MUST" in why for _, why in faults) else GOOD
+        common.print_lines(_table(text, parsed))
+        common.print_lines(f"position {place}: {why}" for place, why in faults)
+    return common.FOUND if any("MUST" in why for _, why in faults) else common.GOOD
 
 
 def _rule_names() -> Iterator[str]:
@@ -127,22 +117,22 @@ def _as_json(text: str, parsed: Parsed) -> dict[str, object]:
 
 def show_hrn(arguments: argparse.Namespace) -> int:
     """Show each name: normal form, parts, and the names that it implies."""
-    code = GOOD
+    code = common.GOOD
     for name in arguments.names:
         try:
             hrn = parse_hrn(name)
         except UrlError as error:
-            code = complain(error)
+            code = common.complain(error)
             continue
         normal, *implied = hrn.levels()
         shown = {"given": name, "normal": normal, "user": hrn.user, "host": hrn.host, "uuid": hrn.uuid}
         shown |= {"names": list(hrn.names), "implies": implied}
         if arguments.json:
-            print_json(shown)
+            common.print_json(shown)
         else:
             for key, value in shown.items():
                 for each in value if isinstance(value, list) else [] if value is None else [value]:
-                    print_line(f"{key:<8} {each}")
+                    common.print_line(f"{key:<8} {each}")
     return code
 
 
@@ -192,22 +182,24 @@ def compare_program(arguments: argparse.Namespace) -> int:
     try:
         answers = _answers(words, [vector.url for vector in asked])
     except (OSError, subprocess.SubprocessError) as error:
-        return complain(f"{shlex.join(words)}: {error}")
+        return common.complain(f"{shlex.join(words)}: {error}")
     if len(answers) != len(asked):
-        return complain(f"{shlex.join(words)}: it printed {len(answers)} lines for {len(asked)} URLs, one a line")
+        return common.complain(
+            f"{shlex.join(words)}: it printed {len(answers)} lines for {len(asked)} URLs, one a line"
+        )
     different = [(vector, answer) for vector, answer in zip(asked, answers, strict=True) if answer != vector.canonical]
     for vector, answer in different:
         told = {"url": vector.url, "expected": vector.canonical, "printed": answer}
-        shown = {"source": vector.source, **{name: readable(value) for name, value in told.items()}}
+        shown = {"source": vector.source, **{name: common.readable(value) for name, value in told.items()}}
         if arguments.json:
-            print_json(shown)
+            common.print_json(shown)
         else:
-            print_line(vector.source)
+            common.print_line(vector.source)
             for name in told:
-                print_line(f"  {name:<8} {shown[name]}")
+                common.print_line(f"  {name:<8} {shown[name]}")
     if not arguments.json:
-        print_line(f"{len(asked) - len(different)} of {len(asked)} as demanded")
-    return FOUND if different else GOOD
+        common.print_line(f"{len(asked) - len(different)} of {len(asked)} as demanded")
+    return common.FOUND if different else common.GOOD
 
 
 def _answers(words: list[str], urls: list[bytes]) -> list[bytes]:

@@ -17,41 +17,28 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import ListFile, Policy
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
-from hushlist.tools.audit.diff_job import (
-    Diff,
-    DiffOptions,
-    DiffSide,
-    RuleChange,
-    RuleMeaning,
-    RuleState,
-    diff,
-    differences,
-    is_policy,
-    replaced,
-    side_of_list,
-    side_of_policy,
-)
+from hushlist.tools.audit import diff_job
 from hushlist.tools.audit.report_codec import encode
 from unit.rows import each_row
 
-ALL = DiffOptions(moved=True)
+ALL = diff_job.DiffOptions(moved=True)
 
 
-def side(path: Path, form: str) -> DiffSide:
-    return DiffSide((ListFile(path, FORMATS[form], ListDefaults()),), ("",), Policy(str(path), ()))
+def side(path: Path, form: str) -> diff_job.DiffSide:
+    return diff_job.DiffSide((ListFile(path, FORMATS[form], ListDefaults()),), ("",), Policy(str(path), ()))
 
 
 def compared(
-    folder: Path, old: str, new: str, form: str = "urls", wanted: DiffOptions = ALL, jobs: int = 1
-) -> tuple[list[RuleChange], Diff]:
+    folder: Path, old: str, new: str, form: str = "urls", wanted: diff_job.DiffOptions = ALL, jobs: int = 1
+) -> tuple[list[diff_job.RuleChange], diff_job.Diff]:
     (folder / "old").write_text(old)
     (folder / "new").write_text(new)
-    changes: list[RuleChange] = []
-    found = diff(side(folder / "old", form), side(folder / "new", form), changes.append, wanted, jobs=jobs)
+    changes: list[diff_job.RuleChange] = []
+    found = diff_job.diff(side(folder / "old", form), side(folder / "new", form), changes.append, wanted, jobs=jobs)
     return changes, found
 
 
-def lines(changes: Sequence[RuleChange], folder: Path) -> list[str]:
+def lines(changes: Sequence[diff_job.RuleChange], folder: Path) -> list[str]:
     return [str(change).replace(f"{folder}/", "") for change in changes]
 
 
@@ -125,7 +112,7 @@ def test_a_rule_of_another_action_covers_nothing(tmp_path: Path) -> None:
 
 def test_what_is_broad_is_called_out_however_few_are_shown(tmp_path: Path) -> None:
     new = "".join(f"{letter}.example\n" for letter in "abcde") + "co.uk\nwww.popular.example\n"
-    wanted = DiffOptions(limit=1, popular=(b"www.popular.example",))
+    wanted = diff_job.DiffOptions(limit=1, popular=(b"www.popular.example",))
     changes, found = compared(tmp_path, "x.co.uk\n", new, wanted=wanted)
     assert [line.partition(": broad: ")[0] for line in lines(changes, tmp_path)] == [
         "~ old:1 -> new:6: broadened: x.co.uk/ -> co.uk/",
@@ -154,7 +141,7 @@ def test_what_no_rule_could_be_made_of_counts(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="gone: No such file"):
-        diff(side(tmp_path / "gone", "urls"), side(tmp_path / "gone", "urls"), print)
+        diff_job.diff(side(tmp_path / "gone", "urls"), side(tmp_path / "gone", "urls"), print)
     with pytest.raises(SourceError, match="new:1"):
         compared(tmp_path, "rules: []", "rules: [a b]", "yaml")
 
@@ -185,13 +172,13 @@ def test_equal_meanings_of_other_parts_are_equal(tmp_path: Path) -> None:
     assert found.counts[ChangeKind.CHANGED] == 0
 
 
-ADS = RuleMeaning(Action.BLOCK, "hrn://c.example/ads", None, None, "lists", is_clear=True)
+ADS = diff_job.RuleMeaning(Action.BLOCK, "hrn://c.example/ads", None, None, "lists", is_clear=True)
 
 
 def test_all_that_differs_is_told() -> None:
-    other = RuleMeaning(Action.WARN, None, "why", date(2027, 1, 31), "own", is_clear=False)
-    ends = RuleState("old", 1, "a.example/", *ADS[:-1]), RuleState("new", 2, "sha256:00", *other[:-1])
-    change = RuleChange(ChangeKind.CHANGED, *ends, tuple(differences(ADS, other)), None)
+    other = diff_job.RuleMeaning(Action.WARN, None, "why", date(2027, 1, 31), "own", is_clear=False)
+    ends = diff_job.RuleState("old", 1, "a.example/", *ADS[:-1]), diff_job.RuleState("new", 2, "sha256:00", *other[:-1])
+    change = diff_job.RuleChange(ChangeKind.CHANGED, *ends, tuple(diff_job.differences(ADS, other)), None)
     assert str(change) == (
         "~ old:1 -> new:2: changed: a.example/ -> sha256:00 (action: block -> warn; category: hrn://c.example/ads -> "
         "none; reason: none -> why; expires: none -> 2027-01-31; layer: lists -> own; now hashed)"
@@ -199,7 +186,9 @@ def test_all_that_differs_is_told() -> None:
 
 
 def test_json_has_both_ends() -> None:
-    change = RuleChange(ChangeKind.ADDED, None, RuleState("new", 2, "co.uk/", *ADS[:-1]), (), "it is broad")
+    change = diff_job.RuleChange(
+        ChangeKind.ADDED, None, diff_job.RuleState("new", 2, "co.uk/", *ADS[:-1]), (), "it is broad"
+    )
     assert str(change) == "+ new:2: co.uk/: broad: it is broad"
     assert encode(change) == {
         "kind": "added",
@@ -308,44 +297,46 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def names(path: str) -> list[str]:
-    return [str(file.path) for file in side_of_policy(policy_at(Path(path))).files]
+    return [str(file.path) for file in diff_job.side_of_policy(policy_at(Path(path))).files]
 
 
 def test_a_policy_has_layers() -> None:
-    assert is_policy(Path("policy.yaml"))
-    assert not is_policy(Path("own.yaml"))
-    assert not is_policy(Path("ads.hosts"))
-    assert not is_policy(Path("gone.yaml"))
+    assert diff_job.is_policy(Path("policy.yaml"))
+    assert not diff_job.is_policy(Path("own.yaml"))
+    assert not diff_job.is_policy(Path("ads.hosts"))
+    assert not diff_job.is_policy(Path("gone.yaml"))
 
 
 def test_files_of_a_policy_are_called_by_where_they_are_from_it() -> None:
-    side = side_of_policy(policy_at(Path("policy.yaml").absolute()))
+    side = diff_job.side_of_policy(policy_at(Path("policy.yaml").absolute()))
     assert side.names == ("own.yaml", "games/domains", "games/urls", "ads.hosts")
 
 
 def test_a_list_is_a_policy_alone() -> None:
-    side = side_of_list(Path("games"), "squidguard", ListDefaults())
+    side = diff_job.side_of_list(Path("games"), "squidguard", ListDefaults())
     policy = side.policy
     assert side.names == ("domains", "urls")
     assert [file.defaults.layer for layer in policy.layers for file in layer.lists] == ["lists", "lists"]
     assert set(policy.files) == {Path("games/domains"), Path("games/urls")}
-    assert side_of_list(Path("ads.hosts"), "hosts", ListDefaults()).names == ("",)
+    assert diff_job.side_of_list(Path("ads.hosts"), "hosts", ListDefaults()).names == ("",)
     with pytest.raises(SourceError, match="gone: list: there is no such file"):
-        side_of_list(Path("gone"), "hosts", ListDefaults())
+        diff_job.side_of_list(Path("gone"), "hosts", ListDefaults())
 
 
 def test_what_replaces_a_list_is_read_as_the_policy_says() -> None:
-    old, new = replaced(policy_at(Path("policy.yaml")), Path("../" + Path.cwd().name, "ads.hosts"), Path("fetched"))
+    old, new = diff_job.replaced(
+        policy_at(Path("policy.yaml")), Path("../" + Path.cwd().name, "ads.hosts"), Path("fetched")
+    )
     (was,), (is_,) = old.files, new.files
     assert (is_.path, is_.format) == (Path("fetched"), was.format)
     assert (is_.defaults.name, is_.defaults.category, is_.defaults.layer) == ("ads", "hrn://c.example/ads", "lists")
-    assert side_of_policy(new.policy).files[-1] == is_
+    assert diff_job.side_of_policy(new.policy).files[-1] == is_
     assert Path("fetched") in new.policy.files
     assert Path("ads.hosts") not in new.policy.files
 
 
 def test_a_folder_is_replaced_as_a_whole() -> None:
-    _, new = replaced(policy_at(Path("policy.yaml")), Path("games"), Path("new-games"))
+    _, new = diff_job.replaced(policy_at(Path("policy.yaml")), Path("games"), Path("new-games"))
     assert new.names == ("domains", "expressions")
     assert {file.defaults.name for file in new.files} == {"games"}
     assert [str(file.path) for file in new.policy.layers[1].lists] == [
@@ -360,7 +351,7 @@ def test_a_folder_is_replaced_as_a_whole() -> None:
 )
 def test_what_cannot_replace_anything_is_named(old: str, new: str, why: str) -> None:
     with pytest.raises(SourceError, match=why):
-        replaced(policy_at(Path("policy.yaml")), Path(old), Path(new))
+        diff_job.replaced(policy_at(Path("policy.yaml")), Path(old), Path(new))
 
 
 def test_a_policy_that_cannot_be_used_is_named() -> None:

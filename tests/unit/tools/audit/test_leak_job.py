@@ -14,18 +14,8 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.policy.policy_file import list_files
 from hushlist.core.url.hashed_uri import HashKey, hash_uri
-from hushlist.tools.audit import guesses
+from hushlist.tools.audit import guesses, leak_job
 from hushlist.tools.audit.guesses import TargetKind
-from hushlist.tools.audit.leak_job import (
-    Leak,
-    LeakRow,
-    Recovered,
-    estimates,
-    read_targets,
-    search_dictionary,
-    span,
-    verdict,
-)
 from unit.rows import each_row
 
 NAMES = [f"n{number}.example" for number in range(300)]
@@ -39,17 +29,19 @@ def words(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def searched(tmp_path: Path, words: Path) -> Callable[..., Leak]:
-    def search_text(text: str | bytes, form: str, *, defaults: ListDefaults | None = None, **options: object) -> Leak:
+def searched(tmp_path: Path, words: Path) -> Callable[..., leak_job.Leak]:
+    def search_text(
+        text: str | bytes, form: str, *, defaults: ListDefaults | None = None, **options: object
+    ) -> leak_job.Leak:
         path = tmp_path / "list"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        targets, _ = read_targets(list_files(path, form, defaults or ListDefaults()))
-        return search_dictionary("list", targets, [words], jobs=1, **options)  # type: ignore[arg-type]
+        targets, _ = leak_job.read_targets(list_files(path, form, defaults or ListDefaults()))
+        return leak_job.search_dictionary("list", targets, [words], jobs=1, **options)  # type: ignore[arg-type]
 
     return search_text
 
 
-Searched = Callable[..., Leak]
+Searched = Callable[..., leak_job.Leak]
 
 
 def hash_of(name: str) -> str:
@@ -96,8 +88,8 @@ def test_progress_goes_on_from_one_dictionary_to_the_next(tmp_path: Path, words:
     more.write_bytes(words.read_bytes())
     hidden = tmp_path / "list"
     hidden.write_text(hash_of("a.example"))
-    targets, _ = read_targets(list_files(hidden, "sha256", ListDefaults()))
-    search_dictionary("list", targets, [words, more], jobs=1, progress=lambda *step: steps.append(step))
+    targets, _ = leak_job.read_targets(list_files(hidden, "sha256", ListDefaults()))
+    leak_job.search_dictionary("list", targets, [words, more], jobs=1, progress=lambda *step: steps.append(step))
     size = words.stat().st_size
     assert [done for _, done, _ in steps] == sorted(done for _, done, _ in steps)
     assert (steps[-1], size) == (("tried", 2 * size, 2 * size), more.stat().st_size)
@@ -111,11 +103,11 @@ def test_pieces_and_processes_change_nothing(
     monkeypatch.setattr(guesses, "BLOCK", 200)
     packed = tmp_path / "words.txt.gz"
     packed.write_bytes(gzip.compress(words.read_bytes()))
-    targets, _ = read_targets(list_files(tmp_path / "list", "sha256", ListDefaults()))
+    targets, _ = leak_job.read_targets(list_files(tmp_path / "list", "sha256", ListDefaults()))
     steps: list[tuple[str, int, int]] = []
     for paths in ([words], [packed]):
         steps.clear()
-        leak = search_dictionary("list", targets, paths, jobs=2, progress=lambda *step: steps.append(step))
+        leak = leak_job.search_dictionary("list", targets, paths, jobs=2, progress=lambda *step: steps.append(step))
         assert leak.recovered == expected.recovered
         assert steps[-1] == ("tried", paths[0].stat().st_size, paths[0].stat().st_size)
 
@@ -142,28 +134,28 @@ def test_matches_by_chance_are_as_many_as_foretold() -> None:
     draw = random.Random(3)
     own = {draw.randbytes(2) for _ in range(3_000)}
     guesses = [sha256(b"%d" % number).digest()[:2] for number in range(20_000)]
-    row = LeakRow(TargetKind(2), len(own), len(guesses), len(own & set(guesses)))
+    row = leak_job.LeakRow(TargetKind(2), len(own), len(guesses), len(own & set(guesses)))
     assert row.by_chance == pytest.approx(row.recovered, rel=0.1)
     assert row.likelihood > 1e-3
     assert row.real < 0.1 * row.recovered
 
 
 def test_the_expected_number_is_that_of_the_formula_and_never_above_the_hashes() -> None:
-    assert LeakRow(TargetKind(4), 1000, 1_000_000, 0).by_chance == pytest.approx(1000 * 1e6 / 2**32, rel=1e-3)
-    assert LeakRow(TargetKind(4), 1000, 10**13, 0).by_chance == pytest.approx(1000)
-    assert LeakRow(TargetKind(32), 1000, 10**9, 0).by_chance == pytest.approx(1e12 / 2**256)
+    assert leak_job.LeakRow(TargetKind(4), 1000, 1_000_000, 0).by_chance == pytest.approx(1000 * 1e6 / 2**32, rel=1e-3)
+    assert leak_job.LeakRow(TargetKind(4), 1000, 10**13, 0).by_chance == pytest.approx(1000)
+    assert leak_job.LeakRow(TargetKind(32), 1000, 10**9, 0).by_chance == pytest.approx(1e12 / 2**256)
 
 
 def test_the_likelihood_is_a_bound_of_poisson_s() -> None:
-    row = LeakRow(TargetKind(4), 1_000, 2**32 // 1_000, 8)
+    row = leak_job.LeakRow(TargetKind(4), 1_000, 2**32 // 1_000, 8)
     mean = row.by_chance
     exact = 1 - sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(8))
     assert exact < row.likelihood < 20 * exact
-    assert LeakRow(TargetKind(4), 1_000, 0, 0).likelihood == 1
+    assert leak_job.LeakRow(TargetKind(4), 1_000, 0, 0).likelihood == 1
 
 
 def test_a_row_has_the_same_names_in_json_on_every_day() -> None:
-    row = LeakRow(TargetKind(4), 1_000, 2**32 // 1_000, 8)
+    row = leak_job.LeakRow(TargetKind(4), 1_000, 2**32 // 1_000, 8)
     assert row.as_dict() == {
         "kind": str(row.table),
         "bits": 32,
@@ -180,15 +172,15 @@ def test_a_row_has_the_same_names_in_json_on_every_day() -> None:
     [(119, "119 seconds"), (120, "2.0 minutes"), (7_199, "120 minutes"), (7_200, "2.0 hours"), (172_800, "2.0 days")],
 )
 def test_a_time_has_its_longest_unit_of_which_there_are_two(seconds: float, words: str) -> None:
-    assert span(seconds) == words
+    assert leak_job.span(seconds) == words
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def leak_of(hashes: int, recovered: int, *, octets: int = 32, tried: int = 1_000) -> Leak:
-    rows = [LeakRow(TargetKind(octets), hashes, tried, recovered)]
-    return Leak("l", rows, [Recovered(line, "x/", "") for line in range(recovered)])
+def leak_of(hashes: int, recovered: int, *, octets: int = 32, tried: int = 1_000) -> leak_job.Leak:
+    rows = [leak_job.LeakRow(TargetKind(octets), hashes, tried, recovered)]
+    return leak_job.Leak("l", rows, [leak_job.Recovered(line, "x/", "") for line in range(recovered)])
 
 
 @each_row(
@@ -200,9 +192,9 @@ def leak_of(hashes: int, recovered: int, *, octets: int = 32, tried: int = 1_000
         (leak_of(100_000, 25, octets=4, tried=1_000_000), "About as many match by chance"),
     ],
 )
-def test_the_verdict_goes_by_what_fell_without_chance(leak: Leak, words: str) -> None:
-    assert words in verdict(leak)
+def test_the_verdict_goes_by_what_fell_without_chance(leak: leak_job.Leak, words: str) -> None:
+    assert words in leak_job.verdict(leak)
 
 
 def test_a_short_search_tells_nothing_about_a_long_one() -> None:
-    assert list(estimates(Leak("l", entries=10, seconds=0.1))) == []
+    assert list(leak_job.estimates(leak_job.Leak("l", entries=10, seconds=0.1))) == []

@@ -21,27 +21,7 @@ from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.list_source import ProblemReport as SourceReport
 from hushlist.core.lists.popular_domains import read_popular_file
 from hushlist.core.system.files import reason_of
-from hushlist.tools.audit.replay.audit_report import (
-    FORMAT,
-    AuditReport,
-    Breakage,
-    BrokenRecords,
-    CategoryUse,
-    KindCount,
-    ListFacts,
-    ListUse,
-    Overlap,
-    PolicyDigest,
-    PopularDomains,
-    PopularUse,
-    ReplayOptions,
-    RuleUse,
-    ShownRecord,
-    SitesUse,
-    SlowRecord,
-    recorded,
-    shown_record,
-)
+from hushlist.tools.audit.replay import audit_report
 from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.decryption import DistinctNames, TlsCounts, by_setting
 from hushlist.tools.audit.replay.replay_job import ReplayWork, audit
@@ -66,7 +46,7 @@ from hushlist.tools.audit.sources.recorded_request import RecordedRequest
 
 def audit_partition(
     policy: Path, sources: Sequence[str], moment: ReplayMoment, popular: Path | None = None
-) -> AuditReport:
+) -> audit_report.AuditReport:
     """The report of some sources, from one process, still without details.
 
     ``popular``: a file of popular domains.
@@ -80,7 +60,7 @@ def audit_partition(
 
 def report_of(
     policy: Path, engine: Engine, work: ReplayWork, popular: Path | None = None, progress: Progress | None = None
-) -> AuditReport:
+) -> audit_report.AuditReport:
     """The report of all sources, still without details.
 
     Raises:
@@ -88,11 +68,13 @@ def report_of(
             WorkerError: a process ended too early.
     """
     at, client, as_recorded = work.moment.at, work.moment.client, work.moment.as_recorded
-    asked = ReplayOptions(None if as_recorded else at, *client, as_recorded)
+    asked = audit_report.ReplayOptions(None if as_recorded else at, *client, as_recorded)
     ranks = {} if popular is None else _read_popular(popular)
     try:
         digest = digest_policy(policy, engine.policy)
-        domains = None if popular is None else PopularDomains(str(popular), digest_file(popular), len(ranks))
+        domains = (
+            None if popular is None else audit_report.PopularDomains(str(popular), digest_file(popular), len(ranks))
+        )
     except OSError as error:
         why = reason_of(error)
         raise SourceError([Problem(str(error.filename or policy), 0, "audit", why)]) from error
@@ -115,7 +97,7 @@ def _read_popular(path: Path) -> dict[bytes, int]:
 # -- merging -----------------------------------------------------------------------------------------------------------
 
 
-def merge_reports(first: AuditReport, second: AuditReport) -> AuditReport:
+def merge_reports(first: audit_report.AuditReport, second: audit_report.AuditReport) -> audit_report.AuditReport:
     """Merge two reports, without details; ``ReportError`` if policies, clients or popular domains differ."""
     popular, others = (one.popular and one.popular.digest for one in (first, second))
     for what, ours, theirs in (
@@ -132,9 +114,9 @@ def merge_reports(first: AuditReport, second: AuditReport) -> AuditReport:
     return tallied_report(tally, first.policy, first.asked, first.popular, seconds, workers)
 
 
-def _tally_of(report: AuditReport) -> AuditTally:
+def _tally_of(report: audit_report.AuditReport) -> AuditTally:
     """The tally that a report was made from, as far as the report shows it."""
-    records = {key: recorded(own) for key, own in report.records_shown.items()}
+    records = {key: audit_report.recorded(own) for key, own in report.records_shown.items()}
     keys = [own.key for own in report.lists]
     rows: list[tuple[HitKey, Hits, tuple[str, ...]]] = [
         *((own.key, own.hits, own.examples) for own in report.lists),
@@ -180,19 +162,19 @@ def _tally_of(report: AuditReport) -> AuditTally:
 
 def tallied_report(
     tally: AuditTally,
-    policy: PolicyDigest,
-    asked: ReplayOptions,
-    popular: PopularDomains | None,
+    policy: audit_report.PolicyDigest,
+    asked: audit_report.ReplayOptions,
+    popular: audit_report.PopularDomains | None,
     seconds: float,
     workers: int,
-) -> AuditReport:
+) -> audit_report.AuditReport:
     """The report of a tally, without details."""
-    shown: dict[str, ShownRecord] = {}
+    shown: dict[str, audit_report.ShownRecord] = {}
 
     def key_of(record: RecordedRequest) -> str:
         key = record.key
         if key not in shown:
-            shown[key] = shown_record(record)
+            shown[key] = audit_report.shown_record(record)
         return key
 
     def keys_of(records: Iterable[RecordedRequest]) -> tuple[str, ...]:
@@ -211,8 +193,8 @@ def tallied_report(
     }
     lists = tally.hits_of(ListKey)
     places = {key: place for place, key in enumerate(sorted(lists, key=by_source))}
-    return AuditReport(
-        format=FORMAT,
+    return audit_report.AuditReport(
+        format=audit_report.FORMAT,
         policy=policy,
         asked=asked,
         popular=popular,
@@ -222,32 +204,42 @@ def tallied_report(
         records_a_second=round(tally.records / max(seconds, 1e-6)) if seconds else None,
         workers=workers,
         sources=tuple(tally.sources[source] for source in sorted(tally.sources)),
-        broken=BrokenRecords(sum(own.broken for own in tally.sources.values()), tuple(tally.broken)),
+        broken=audit_report.BrokenRecords(sum(own.broken for own in tally.sources.values()), tuple(tally.broken)),
         actions=dict(sorted(tally.actions.items())),
-        kinds={kind: KindCount(number, tally.stopped_kinds[kind]) for kind, number in sorted(tally.kinds.items())},
+        kinds={
+            kind: audit_report.KindCount(number, tally.stopped_kinds[kind])
+            for kind, number in sorted(tally.kinds.items())
+        },
         faults=dict(sorted(tally.faults.items())),
-        lists=tuple(ListUse(key, ListFacts(), lists[key], keys_of(tally.other_examples[key])) for key in places),
+        lists=tuple(
+            audit_report.ListUse(key, audit_report.ListFacts(), lists[key], keys_of(tally.other_examples[key]))
+            for key in places
+        ),
         overlaps=tuple(
-            Overlap(_pair(places[first], places[second]), number)
+            audit_report.Overlap(_pair(places[first], places[second]), number)
             for (first, second), number in sorted(tally.overlaps.items())
         ),
-        categories=tuple(CategoryUse(*own) for own in most_first(str)),
+        categories=tuple(audit_report.CategoryUse(*own) for own in most_first(str)),
         rules=tuple(
-            RuleUse(key, tally.rule_categories.get(key), hits, next(iter(examples), None))
+            audit_report.RuleUse(key, tally.rule_categories.get(key), hits, next(iter(examples), None))
             for key, hits, examples in most_first(RuleKey)
         ),
-        sites=SitesUse(tally.sites.result(), tally.stopped_sites.result(), tally.broken_sites.result()),
+        sites=audit_report.SitesUse(tally.sites.result(), tally.stopped_sites.result(), tally.broken_sites.result()),
         popular_domains=tuple(
             sorted(
-                (PopularUse(name, tally.popular_ranks.get(name), number) for name, number in tally.popular.items()),
+                (
+                    audit_report.PopularUse(name, tally.popular_ranks.get(name), number)
+                    for name, number in tally.popular.items()
+                ),
                 key=lambda own: (own.rank or 0, own.domain),
             )
         ),
         popular_examples=keys_of(tally.break_examples[POPULAR]),
         breaks={
-            kind: Breakage(number, keys_of(tally.break_examples[kind])) for kind, number in sorted(tally.breaks.items())
+            kind: audit_report.Breakage(number, keys_of(tally.break_examples[kind]))
+            for kind, number in sorted(tally.breaks.items())
         },
-        slowest=tuple(SlowRecord(slow.microseconds, key_of(slow.record)) for slow in tally.slowest),
+        slowest=tuple(audit_report.SlowRecord(slow.microseconds, key_of(slow.record)) for slow in tally.slowest),
         tls=tls,
         decryption=by_setting(tls),
         records_shown=shown,

@@ -21,16 +21,7 @@ from typing import Any, BinaryIO
 
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.http_head import Naming, request_of_head
-from hushlist.tools.audit.sources.recorded_request import (
-    BrokenRecord,
-    ReadRecord,
-    RecordedRequest,
-    ResourceType,
-    SkippedRecord,
-    resource_type_of_media,
-    resource_type_of_name,
-    time_of,
-)
+from hushlist.tools.audit.sources import recorded_request
 
 #: most levels of lists and dictionaries
 _DEEPEST = 64
@@ -152,22 +143,22 @@ def _items(octets: memoryview, depth: int, left: Iterator[int]) -> Iterator[obje
 LONGEST_FLOW = 1 << 28
 
 
-def read_flows(stream: BinaryIO, source: str) -> Iterator[ReadRecord]:
+def read_flows(stream: BinaryIO, source: str) -> Iterator[recorded_request.ReadRecord]:
     """The HTTP requests of a file; flows of other protocols are skipped."""
     number = 0
     try:
         for number, flow in enumerate(values(stream, LONGEST_FLOW), 1):
             if isinstance(flow, TnetstringError):
-                yield BrokenRecord(source, number, str(flow))
+                yield recorded_request.BrokenRecord(source, number, str(flow))
                 continue
             try:
                 record = _record(flow, source, number)
             except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-                yield BrokenRecord(source, number, f"it is no flow that can be read: {error!r}")
+                yield recorded_request.BrokenRecord(source, number, f"it is no flow that can be read: {error!r}")
             else:
-                yield record or SkippedRecord(source, number)
+                yield record or recorded_request.SkippedRecord(source, number)
     except TnetstringError as error:
-        yield BrokenRecord(source, number + 1, str(error))
+        yield recorded_request.BrokenRecord(source, number + 1, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +180,7 @@ class _FlowHead:
     content: bytes | None
 
 
-def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
+def _record(flow: Any, source: str, number: int) -> recorded_request.RecordedRequest | None:
     if not isinstance(flow, dict):
         raise TypeError("no dictionary")
     if _text(flow.get("type", "http")) != "http":
@@ -208,14 +199,14 @@ def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
     if head.method == b"GET":
         head.content = _octets(request.get("content") or b"")
     name, mode = client.get("sni"), _text(client.get("proxy_mode", ""))
-    kind = ResourceType.WEBSOCKET if flow.get("websocket") else _kind(head, response)
-    return RecordedRequest(
+    kind = recorded_request.ResourceType.WEBSOCKET if flow.get("websocket") else _kind(head, response)
+    return recorded_request.RecordedRequest(
         request_of_head(head, None if name is None else _text(name), _naming(mode)),
         source,
         number,
         kind,
-        None if kind is ResourceType.DOCUMENT else _field(head.headers.fields, b"referer"),
-        time_of(request.get("timestamp_start")),
+        None if kind is recorded_request.ResourceType.DOCUMENT else _field(head.headers.fields, b"referer"),
+        recorded_request.time_of(request.get("timestamp_start")),
         _client(flow, client, mode),
         head.method.decode("ascii", "replace"),
         _number(response.get("status_code") or 0, 1000),
@@ -226,13 +217,17 @@ def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
 _DESTINATION = b"sec-fetch-dest"
 
 
-def _kind(head: _FlowHead, response: Mapping[str, Any]) -> ResourceType:
+def _kind(head: _FlowHead, response: Mapping[str, Any]) -> recorded_request.ResourceType:
     destination = _field(head.headers.fields, _DESTINATION)
     if destination is not None:
-        return resource_type_of_name(destination.decode("ascii", "replace"))
+        return recorded_request.resource_type_of_name(destination.decode("ascii", "replace"))
     fields = [(_octets(name), _octets(value)) for name, value in response.get("headers") or ()]
     media_type = _field(fields, b"content-type")
-    return ResourceType.UNKNOWN if media_type is None else resource_type_of_media(media_type.decode("ascii", "replace"))
+    return (
+        recorded_request.ResourceType.UNKNOWN
+        if media_type is None
+        else recorded_request.resource_type_of_media(media_type.decode("ascii", "replace"))
+    )
 
 
 def _naming(mode: str) -> Naming:
