@@ -19,14 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.core.compile.list_chunks import (
-    ChunkedList,
-    SpillByPart,
-    chunk_lists,
-    list_workers,
-    load_chunk,
-    read_lists,
-)
+from hushlist.core.compile import list_chunks
 from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.lists.list_formats import CORE_FORMATS, FORMATS
 from hushlist.core.lists.list_source import ProblemReport, without_comment
@@ -87,17 +80,17 @@ def lint(
             SourceError: a file cannot be read, or there are too many rules.
             WorkerError: a process ended too early.
     """
-    lists = chunk_lists(files, "lint")
-    with TemporaryDirectory() as name, list_workers(lists, jobs, progress) as workers:
+    lists = list_chunks.chunk_lists(files, "lint")
+    with TemporaryDirectory() as name, list_chunks.list_workers(lists, jobs, progress) as workers:
         return _Lint(lists, Path(name), workers).run(found, now, tuple(popular), key)
 
 
 class _Lint:
-    def __init__(self, lists: Sequence[ChunkedList], folder: Path, workers: Workers) -> None:
+    def __init__(self, lists: Sequence[list_chunks.ChunkedList], folder: Path, workers: Workers) -> None:
         self._lists, self._folder, self._workers = lists, folder, workers
         self._names = [own.file.source for own in lists]
         self._chunks = [chunk for own in lists for chunk in own.chunks]
-        self._findings: SpillByPart[Finding] = SpillByPart(folder)
+        self._findings: list_chunks.SpillByPart[Finding] = list_chunks.SpillByPart(folder)
         self._linted = Linted(len(lists), 0)
         self._parts: list[CollectedPart] = []
         #: by part: the number of its file
@@ -111,7 +104,7 @@ class _Lint:
         key: SealKey | None,
     ) -> Linted:
         look = partial(lint_chunk, popular=popular, key=key, now=now, folder=self._folder)
-        for file, (part, findings) in read_lists(self._lists, self._workers, look):
+        for file, (part, findings) in list_chunks.read_lists(self._lists, self._workers, look):
             self._files.append(file)
             self._parts.append(part)
             self._findings.add(part.number, *findings)
@@ -179,7 +172,7 @@ class _Lint:
         page: tuple[int, str] | None = None
         lines: list[bytes] = []
         if any(not finding.what for finding in findings):
-            lines = load_chunk(part, file, self._chunks[part]).octets.split(b"\n")
+            lines = list_chunks.load_chunk(part, file, self._chunks[part]).octets.split(b"\n")
         for finding in findings:
             if finding.kind is FindingKind.COVERED:
                 if finding.line in duplicates or (finding.line, finding.what) == page:

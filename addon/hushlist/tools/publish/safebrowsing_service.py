@@ -20,7 +20,7 @@ from urllib.parse import parse_qs
 from hushlist.core.errors import HushlistError, MessageError
 from hushlist.core.match.expressions import FULL_LENGTH
 from hushlist.core.system.memory import BoundedCache
-from hushlist.extensions.safe_browsing import v5_messages
+from hushlist.extensions.safe_browsing import v5_messages, wire_format
 from hushlist.extensions.safe_browsing.list_updates import update_to_v4, update_to_v5
 from hushlist.extensions.safe_browsing.prefix_list import SHORTEST
 from hushlist.extensions.safe_browsing.v4_messages import (
@@ -39,14 +39,6 @@ from hushlist.extensions.safe_browsing.v4_messages import (
     ThreatListDescriptor,
     ThreatMatch,
     ThreatType,
-)
-from hushlist.extensions.safe_browsing.wire_format import (
-    Kind,
-    decode_json,
-    decode_message,
-    encode_message,
-    message_to_json,
-    octets_of_base64,
 )
 from hushlist.tools.publish.list_history import ClientState, ListHistory, read_state, round_down
 from hushlist.tools.publish.published_list import PublishedList
@@ -164,7 +156,11 @@ class SafeBrowsingService:
         is_proto = query.one("$ct") == _PROTOBUF or query.one("alt") == "proto"
         if version == "v5" or request.content_type.partition(";")[0].strip() == _PROTOBUF:
             is_proto = query.one("alt") != "json"
-        octets = encode_message(message) if is_proto else json.dumps(message_to_json(message)).encode()
+        octets = (
+            wire_format.encode_message(message)
+            if is_proto
+            else json.dumps(wire_format.message_to_json(message)).encode()
+        )
         return ApiAnswer(200, _PROTOBUF if is_proto else _JSON, octets, prefixes)
 
     # -- v4 --------------------------------------------------------------------------------------------------------
@@ -352,14 +348,14 @@ class _Query:
     def message(self, of: type[_Message], sizes: Mapping[str, str]) -> _Message:
         """The message in ``$req``, or that of the fields themselves."""
         if self.one("$req"):
-            return decode_message(of, octets_of_base64(self.one("$req")))
+            return wire_format.decode_message(of, wire_format.octets_of_base64(self.one("$req")))
         values: dict[str, Any] = {}
         for entry in fields(of):  # type: ignore[arg-type]
             own = replace(entry.metadata["wire"], name=entry.name)
             sent = [text for text in self._fields.get(own.json_name, []) if text]
-            if not sent or own.kind is Kind.MESSAGE:
+            if not sent or own.kind is wire_format.Kind.MESSAGE:
                 continue
-            read = {Kind.BYTES: _octets, Kind.INT32: _number}.get(own.kind, str)
+            read = {wire_format.Kind.BYTES: _octets, wire_format.Kind.INT32: _number}.get(own.kind, str)
             values[own.name] = tuple(map(read, sent)) if own.is_repeated else read(sent[0])
         limits = {name: _number(self.one(key)) for key, name in sizes.items() if self.one(key)}
         if limits:
@@ -368,7 +364,7 @@ class _Query:
 
 
 def _octets(text: str) -> bytes:
-    return octets_of_base64(text.replace(" ", "+"))  # a plus that nobody has percent-encoded
+    return wire_format.octets_of_base64(text.replace(" ", "+"))  # a plus that nobody has percent-encoded
 
 
 def _number(text: str) -> int:
@@ -380,7 +376,7 @@ def _number(text: str) -> int:
 def _message_of(of: type[_Message], query: _Query, request: ApiRequest, argument: str) -> _Message:
     """The message of a request of v4: in the path, in the query, or in the body."""
     if argument or query.one("$req"):
-        return decode_message(of, octets_of_base64(argument or query.one("$req")))
+        return wire_format.decode_message(of, wire_format.octets_of_base64(argument or query.one("$req")))
     if request.content_type.partition(";")[0].strip() == _PROTOBUF or query.one("$ct") == _PROTOBUF:
-        return decode_message(of, request.body)
-    return decode_json(of, request.body)
+        return wire_format.decode_message(of, request.body)
+    return wire_format.decode_json(of, request.body)

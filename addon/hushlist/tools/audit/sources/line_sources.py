@@ -16,14 +16,7 @@ from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
 from hushlist.core.policy.groups import Client
-from hushlist.tools.audit.sources.recorded_request import (
-    BrokenRecord,
-    RecordedRequest,
-    ResourceType,
-    resource_type_of_media,
-    resource_type_of_name,
-    time_of,
-)
+from hushlist.tools.audit.sources import recorded_request
 
 #: most octets of a line; a longer one is broken, and not kept
 LONGEST_LINE = 1 << 20
@@ -31,7 +24,7 @@ LONGEST_LINE = 1 << 20
 _LONGEST_LOGGED = 4096
 
 #: parses a line without its end; ``None`` if the line has no record; raises ``LineError``
-ReadLine = Callable[[bytes, str, int], RecordedRequest | None]
+ReadLine = Callable[[bytes, str, int], recorded_request.RecordedRequest | None]
 
 
 class LineError(ValueError):
@@ -40,7 +33,7 @@ class LineError(ValueError):
 
 def read_lines(
     stream: BinaryIO, source: str, read: ReadLine, first: int = 1, octets: int | None = None
-) -> Iterator[RecordedRequest | BrokenRecord]:
+) -> Iterator[recorded_request.RecordedRequest | recorded_request.BrokenRecord]:
     """The records of up to so many octets of a stream's lines; ``first`` is the number of the first line."""
     number, done = first - 1, 0
     while (octets is None or done < octets) and (line := stream.readline(LONGEST_LINE)):
@@ -48,12 +41,12 @@ def read_lines(
         done += len(line)
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             done += _finish_line(stream)
-            yield BrokenRecord(source, number, f"the line is longer than {LONGEST_LINE:,} octets")
+            yield recorded_request.BrokenRecord(source, number, f"the line is longer than {LONGEST_LINE:,} octets")
             continue
         try:
             record = read(line.rstrip(b"\r\n"), source, number)
         except LineError as error:
-            yield BrokenRecord(source, number, str(error))
+            yield recorded_request.BrokenRecord(source, number, str(error))
         else:
             if record is not None:
                 yield record
@@ -69,13 +62,13 @@ def _finish_line(stream: BinaryIO) -> int:
     return done
 
 
-def read_url(line: bytes, source: str, number: int) -> RecordedRequest | None:
+def read_url(line: bytes, source: str, number: int) -> recorded_request.RecordedRequest | None:
     """One URL a line; empty lines have no record."""
     line = line.strip()
-    return RecordedRequest(line, source, number) if line else None
+    return recorded_request.RecordedRequest(line, source, number) if line else None
 
 
-def read_request(line: bytes, source: str, number: int) -> RecordedRequest | None:
+def read_request(line: bytes, source: str, number: int) -> recorded_request.RecordedRequest | None:
     """URL, page, type and perhaps more columns, with tabs between them; headings in the first line are skipped.
 
     >>> read_request(b"http://h.example/x.js\\thttp://h.example/\\tscript\\tstudy", "requests.tsv", 7).kind
@@ -93,10 +86,10 @@ def read_request(line: bytes, source: str, number: int) -> RecordedRequest | Non
     name = rest[1].strip() if len(rest) > 1 else b""
     # If only the page's scheme is known, the page is not.
     known_page = page if page and not page.endswith(b"://") else None
-    kind = resource_type_of_name(name.decode("ascii", "replace"))
-    if kind is ResourceType.DOCUMENT and known_page not in (None, url):
-        kind = ResourceType.FRAME
-    return RecordedRequest(url, source, number, kind, known_page)
+    kind = recorded_request.resource_type_of_name(name.decode("ascii", "replace"))
+    if kind is recorded_request.ResourceType.DOCUMENT and known_page not in (None, url):
+        kind = recorded_request.ResourceType.FRAME
+    return recorded_request.RecordedRequest(url, source, number, kind, known_page)
 
 
 _HEADINGS = (b"url", b"request", b"requesturl", b"request_url")
@@ -108,7 +101,7 @@ SQUID = re.compile(
 )
 
 
-def read_squid(line: bytes, source: str, number: int) -> RecordedRequest | None:
+def read_squid(line: bytes, source: str, number: int) -> recorded_request.RecordedRequest | None:
     """A line of ``access.log``; a tunnel counts as a request for its host's root.
 
     >>> line = b"1286536308.7 180 192.0.2.4 TCP_TUNNEL/200 3874 CONNECT h.example:443 mia HIER_DIRECT/192.0.2.9 -"
@@ -122,12 +115,14 @@ def read_squid(line: bytes, source: str, number: int) -> RecordedRequest | None:
     if found is None:
         raise LineError("it is no line of Squid's access.log")
     time, client, status, method, url, user, media_type = found.groups()
-    return RecordedRequest(
+    return recorded_request.RecordedRequest(
         _tunnel(url) if method == b"CONNECT" else url,
         source,
         number,
-        ResourceType.UNKNOWN if media_type is None else resource_type_of_media(media_type.decode("ascii", "replace")),
-        time=time_of(float(time)),
+        recorded_request.ResourceType.UNKNOWN
+        if media_type is None
+        else recorded_request.resource_type_of_media(media_type.decode("ascii", "replace")),
+        time=recorded_request.time_of(float(time)),
         client=_client(client, unquote_to_bytes(user)),
         method=method.decode("ascii", "replace"),
         status=int(status),
@@ -148,7 +143,7 @@ COMMON = re.compile(
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 
 
-def read_common(line: bytes, source: str, number: int) -> RecordedRequest | None:
+def read_common(line: bytes, source: str, number: int) -> recorded_request.RecordedRequest | None:
     """A line of a log in the Common or Combined Log Format, perhaps after the name of a virtual host.
 
     A proxy's log has whole URLs; a server's log has only paths. Without a virtual host the site of a path is not known,
@@ -167,7 +162,7 @@ def read_common(line: bytes, source: str, number: int) -> RecordedRequest | None
     host, client, _, user, time, request, status, referer = found.groups()
     method, url = _asked(_unescape(request), host)
     page = _unescape(referer) if referer not in (None, b"", b"-") else None
-    return RecordedRequest(
+    return recorded_request.RecordedRequest(
         url,
         source,
         number,
@@ -183,7 +178,7 @@ def read_common(line: bytes, source: str, number: int) -> RecordedRequest | None
 DECISION = b'{"reference": "'
 
 
-def read_decision(line: bytes, source: str, number: int) -> RecordedRequest | None:
+def read_decision(line: bytes, source: str, number: int) -> recorded_request.RecordedRequest | None:
     """A line of the filter's own ``decisions.jsonl``; a line about the log itself has no record.
 
     >>> line = b'{"reference": "0", "time": "2026-12-24T12:00:00.500Z", "user": "mia", "url": "http://h.example/"}'
@@ -197,7 +192,7 @@ def read_decision(line: bytes, source: str, number: int) -> RecordedRequest | No
         fields = json.loads(line)
         url, time = fields.get("url"), fields.get("time")
         client, user, method = (fields.get(key) for key in ("client", "user", "method"))
-        moment = None if time is None else time_of(datetime.fromisoformat(time).timestamp())
+        moment = None if time is None else recorded_request.time_of(datetime.fromisoformat(time).timestamp())
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise LineError("it is no line of the decision log") from None
     if url is None and fields.get("action") == "lost":
@@ -208,7 +203,7 @@ def read_decision(line: bytes, source: str, number: int) -> RecordedRequest | No
         raise LineError("the log has only the beginning of its URL")
     asked = url.encode("utf-8", "surrogatepass")
     who = Client(client or "", user)
-    return RecordedRequest(asked, source, number, time=moment, client=who, method=method or "")
+    return recorded_request.RecordedRequest(asked, source, number, time=moment, client=who, method=method or "")
 
 
 def _asked(request: bytes, host: bytes | None) -> tuple[bytes, bytes]:
@@ -253,7 +248,7 @@ def _time(text: bytes) -> float | None:
         raise LineError("there is no such time") from None
     offset = timedelta(hours=int(text[22:24]), minutes=int(text[24:26]))
     seconds = offset.total_seconds()
-    return time_of(moment.timestamp() + (seconds if text[21:22] == b"-" else -seconds))
+    return recorded_request.time_of(moment.timestamp() + (seconds if text[21:22] == b"-" else -seconds))
 
 
 def _client(address: bytes, user: bytes) -> Client:

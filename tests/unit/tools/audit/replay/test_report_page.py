@@ -16,16 +16,7 @@ from typing import Any
 import pytest
 
 from hushlist.core.compile.stat_cache import load_engine
-from hushlist.tools.audit.replay.audit_report import (
-    AuditReport,
-    FileDigest,
-    Overlap,
-    PolicyDigest,
-    PopularDomains,
-    PopularUse,
-    ReplayOptions,
-    UnusedRule,
-)
+from hushlist.tools.audit.replay import audit_report
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.replay.report_details import add_details
 from hushlist.tools.audit.replay.report_page import page_data, report_page
@@ -75,23 +66,25 @@ class Page(HTMLParser):
         return json.loads(self.texts["script"][0])
 
 
-def report_of(folder: Path, policy: str = "policy.yaml", **files: str) -> AuditReport:
+def report_of(folder: Path, policy: str = "policy.yaml", **files: str) -> audit_report.AuditReport:
     engine = load_engine(write_policy(folder, **files))
     hostile = RecordedRequest(
         b"http://ads.example/" + HOSTILE.encode("utf-8", "surrogateescape"), HOSTILE[:9], 1, ResourceType.SCRIPT
     )
     tally = tally_of(engine, [*RECORDS, hostile, BrokenRecord(HOSTILE[:9], 2, HOSTILE)], AT_NOW, {b"more.example": 1})
-    digest = PolicyDigest(policy, "d1", (FileDigest("ads.yaml", "d2"),))
-    made = tallied_report(tally, digest, ReplayOptions(NOW), PopularDomains("top.txt", "d3", 1), 2.0, 1)
+    digest = audit_report.PolicyDigest(policy, "d1", (audit_report.FileDigest("ads.yaml", "d2"),))
+    made = tallied_report(
+        tally, digest, audit_report.ReplayOptions(NOW), audit_report.PopularDomains("top.txt", "d3", 1), 2.0, 1
+    )
     return add_details(made, engine, AT_NOW)
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> AuditReport:
+def report(tmp_path_factory: pytest.TempPathFactory) -> audit_report.AuditReport:
     return report_of(tmp_path_factory.mktemp("report"))
 
 
-def test_a_page_has_the_report_s_figures(report: AuditReport) -> None:
+def test_a_page_has_the_report_s_figures(report: audit_report.AuditReport) -> None:
     page = Page(report_page(report, MADE))
     data = page.data
     for name in ("policy", "records", "actions", "kinds", "slowest"):
@@ -107,18 +100,20 @@ def test_a_page_has_the_report_s_figures(report: AuditReport) -> None:
     assert data["records_shown"].keys() == report.records_shown.keys()
 
 
-def test_the_heading_says_what_was_found_to_those_whose_browser_runs_no_script(report: AuditReport) -> None:
+def test_the_heading_says_what_was_found_to_those_whose_browser_runs_no_script(
+    report: audit_report.AuditReport,
+) -> None:
     page = Page(report_page(report, MADE))
     assert page.texts["title"] == ["Audit of policy.yaml: 73.3% of 15 requests stopped"]
     assert "11 of 15 requests would be stopped: 73.3%" in page.texts["noscript"][0]
 
 
-def test_a_page_of_nothing_can_be_made(report: AuditReport) -> None:
+def test_a_page_of_nothing_can_be_made(report: audit_report.AuditReport) -> None:
     nothing = tallied_report(AuditTally(), report.policy, report.asked, None, 0.0, 1)
     assert Page(report_page(nothing, MADE)).data["records"] == 0
 
 
-def test_a_page_s_structure_is_that_of_a_page_for_everyone(report: AuditReport) -> None:
+def test_a_page_s_structure_is_that_of_a_page_for_everyone(report: audit_report.AuditReport) -> None:
     text = report_page(report, MADE)
     assert text.startswith("<!doctype html>")
     page = Page(text)
@@ -132,7 +127,7 @@ def test_a_page_s_structure_is_that_of_a_page_for_everyone(report: AuditReport) 
     assert (skip["class"], (skip["href"] or "")[1:] in ids) == ("skip", True)
 
 
-def test_a_page_loads_nothing_and_its_policy_lets_only_its_own_script_run(report: AuditReport) -> None:
+def test_a_page_loads_nothing_and_its_policy_lets_only_its_own_script_run(report: audit_report.AuditReport) -> None:
     page = Page(report_page(report, MADE))
     for tag, attributes in page.elements:
         assert not {"src", "srcset", "style", "action"} & attributes.keys()
@@ -155,7 +150,7 @@ def test_a_page_loads_nothing_and_its_policy_lets_only_its_own_script_run(report
     ]
 
 
-def test_the_script_makes_no_markup_of_text(report: AuditReport) -> None:
+def test_the_script_makes_no_markup_of_text(report: audit_report.AuditReport) -> None:
     script = Page(report_page(report, MADE)).texts["script"][1]
     for name in (
         "innerHTML",
@@ -185,8 +180,8 @@ def test_hostile_texts_stay_data(tmp_path: Path) -> None:
     assert any(own["url"].endswith(HOSTILE) for own in page.data["records_shown"].values())
 
 
-def test_a_page_is_utf_8_whatever_octets_are_in_urls(report: AuditReport) -> None:
-    odd = PolicyDigest("\udcff\ud800\x1b[31m\u202e.yaml", "d1")
+def test_a_page_is_utf_8_whatever_octets_are_in_urls(report: audit_report.AuditReport) -> None:
+    odd = audit_report.PolicyDigest("\udcff\ud800\x1b[31m\u202e.yaml", "d1")
     page = Page(report_page(replace(report, policy=odd), MADE).encode().decode())
     assert r"\udcff\ud800\x1b[31m\u202e.yaml" in page.texts["title"][0]
     assert page.data["policy"]["path"] == odd.path
@@ -195,13 +190,13 @@ def test_a_page_is_utf_8_whatever_octets_are_in_urls(report: AuditReport) -> Non
 @pytest.mark.xdist_group("large report page")
 class TestSize:
     @pytest.fixture(scope="class")
-    def large(self, report: AuditReport) -> AuditReport:
+    def large(self, report: audit_report.AuditReport) -> audit_report.AuditReport:
         """A report of 30,000 rules and twice as many sites, with long URLs."""
         rule, first = report.rules[0], report.lists[0]
         record = report.records_shown[rule.example or ""]
         long = replace(record, url=record.url + b"?" + b"x" * 5000)
         sites = report.sites.requests._replace(counts=tuple((f"{number}.example", 1) for number in range(65_536)))
-        facts = first.facts._replace(unused_first=(UnusedRule(1, "a" * 120),) * 100_000)
+        facts = first.facts._replace(unused_first=(audit_report.UnusedRule(1, "a" * 120),) * 100_000)
         return replace(
             report,
             rules=tuple(
@@ -213,16 +208,16 @@ class TestSize:
             ),
             records_shown=report.records_shown | {f"{number:032}": long for number in range(5_000)},
             sites=report.sites._replace(requests=sites),
-            popular_domains=(PopularUse("a" * 250, 1, 1),) * 20_000,
+            popular_domains=(audit_report.PopularUse("a" * 250, 1, 1),) * 20_000,
             lists=(first._replace(facts=facts), *report.lists[1:]),
         )
 
     @pytest.fixture(scope="class")
-    def shown(self, large: AuditReport) -> dict[str, Any]:
+    def shown(self, large: audit_report.AuditReport) -> dict[str, Any]:
         return page_data(large, MADE)["records_shown"]
 
     @pytest.mark.slow
-    def test_the_scripts_read_what_the_page_has(self, large: AuditReport) -> None:
+    def test_the_scripts_read_what_the_page_has(self, large: audit_report.AuditReport) -> None:
         folder = files("hushlist.tools.audit.replay").joinpath("web")
         script = "".join(one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".js"))
         read, data = set(re.findall(r"\breport\.(\w+)", script)), page_data(large, MADE)
@@ -230,7 +225,7 @@ class TestSize:
         assert set(re.findall(r"\breport\.left_out\.(\w+)", script)) >= {*data["left_out"]} - {"records_shown"}
 
     @pytest.mark.slow
-    def test_a_page_stays_small_and_says_what_is_left_out(self, large: AuditReport) -> None:
+    def test_a_page_stays_small_and_says_what_is_left_out(self, large: audit_report.AuditReport) -> None:
         text = report_page(large, MADE)
         assert len(text) < 12 << 20
         data = Page(text).data
@@ -253,10 +248,12 @@ class TestSize:
         assert cut
         assert all(re.fullmatch(r".{2000}… \([0-9,]+ characters\)", url) for url in cut)
 
-    def test_what_breaks_pages_is_explained_before_all_else(self, large: AuditReport, shown: dict[str, Any]) -> None:
+    def test_what_breaks_pages_is_explained_before_all_else(
+        self, large: audit_report.AuditReport, shown: dict[str, Any]
+    ) -> None:
         assert {key for own in large.breaks.values() for key in own.examples} <= shown.keys()
 
     @pytest.mark.slow
-    def test_the_matrix_has_the_lists_that_overlap_most(self, large: AuditReport) -> None:
-        overlaps = tuple(Overlap((place, place + 1), place) for place in range(0, 100, 2))
+    def test_the_matrix_has_the_lists_that_overlap_most(self, large: audit_report.AuditReport) -> None:
+        overlaps = tuple(audit_report.Overlap((place, place + 1), place) for place in range(0, 100, 2))
         assert page_data(replace(large, overlaps=overlaps), MADE)["matrix"] == list(range(70, 100))
