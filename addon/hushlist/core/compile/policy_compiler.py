@@ -49,7 +49,7 @@ from hushlist.core.match.shadowed import find_shadowed
 from hushlist.core.match.sorted_runs import Stored, unspill
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy
-from hushlist.core.system.files import fingerprint
+from hushlist.core.system.files import fingerprint, reason_of
 from hushlist.core.system.package_code import loaded_digest
 from hushlist.extensions.subscriptions.gate import Gate
 from hushlist.extensions.subscriptions.list_comparison import broad_hashes
@@ -116,7 +116,7 @@ def compile_policy(
         problem = Problem(policy.source, 0, "compile", str(error))
         raise PolicyError([problem], policy.files, may_pass=True) from error
     except OSError as error:
-        why = f"it cannot be used: {error.strerror or error}"
+        why = f"it cannot be used: {reason_of(error)}"
         problem = Problem(str(error.filename or (cache.folder if cache else "cache")), 0, "cache", why)
         raise PolicyError([problem], policy.files, may_pass=True) from error
     except RuntimeError as error:
@@ -127,7 +127,7 @@ def _without_cache(
     compile_into: Callable[[IndexCache], Compiled], own: ProblemReport, error: OSError | RuntimeError
 ) -> Compiled:
     """Compile into a temporary folder that only the user can read; ``OSError`` if that cannot be used either."""
-    place = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    place = f"{error.filename}: {reason_of(error)}" if isinstance(error, OSError) and error.filename else str(error)
     own.warn(0, "cache", f"it cannot be used, and every start compiles anew: {place}")
     folder = Path(mkdtemp(prefix="hushlist-"))
     try:

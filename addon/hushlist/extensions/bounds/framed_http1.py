@@ -63,6 +63,10 @@ _NTLM, _NEGOTIATE = "ntlm ", "negotiate "
 _DIGITS = 20
 _UPGRADE, _SETTINGS, _H2C = "upgrade", "http2-settings", "h2c"
 _CLOSE, _CHUNKED, _HTTP_1_1 = "close", "chunked", "HTTP/1.1"
+#: fields that say where a message ends, and what becomes of its connection, as they are in ``Headers.fields``: to look
+#: at these costs a tenth of asking ``Headers`` for a name
+_FRAMING = frozenset(name.encode() for name in (_LENGTH, _ENCODING, _CONNECTION, _UPGRADE))
+_BY_LENGTH_ALONE = {_LENGTH.encode()}
 #: how mitmproxy tells that a request is too long; before version 12, by a status
 _CODES: Any = getattr(_events, "ErrorCode", None)
 _TOO_LARGE: Any = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.value if _CODES is None else _CODES.REQUEST_TOO_LARGE
@@ -88,7 +92,8 @@ class FramedClient(Http1Client):
             self._ends = not event.end_stream and not _keeps_origin(event.request)
             sent = as_sent(event.request, has_body=not event.end_stream, may_switch=self._may_switch)
             self._is_chunked = _is_in_chunks(sent)
-            event = replace(event, request=sent)
+            if sent is not event.request:
+                event = replace(event, request=sent)
         return super().send(event)
 
     def read_headers(self, event: Any) -> _Steps:
@@ -100,7 +105,8 @@ class FramedClient(Http1Client):
                 if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS and not self._can_switch(response):
                     yield from self._refuse_switch(response)
                     return
-                if _CLOSE in get_header_tokens(response.headers, _CONNECTION):
+                has_option = b"connection" in _framing_of(response)
+                if has_option and _CLOSE in get_header_tokens(response.headers, _CONNECTION):
                     self.response = response.copy()
                     _remove_close(response.headers)
             yield command
@@ -182,13 +188,20 @@ class FramedServer(Http1Server):
             return ()
         if isinstance(event, ResponseHeaders):
             if self.request is not None:
-                event = replace(event, response=as_answered(self.request, event.response))
+                answered = as_answered(self.request, event.response)
+                if answered is not event.response:
+                    event = replace(event, response=answered)
             self._is_chunked = _is_in_chunks(event.response)
         return super().send(event)
 
 
+def _framing_of(message: http.Message) -> set[bytes]:
+    """Which of the fields a message has that say where it ends, and what becomes of its connection."""
+    return {name for own, _ in message.headers.fields if (name := own.lower()) in _FRAMING}
+
+
 def _is_in_chunks(message: http.Message) -> bool:
-    return _CHUNKED in message.headers.get(_ENCODING, "").lower()
+    return b"transfer-encoding" in _framing_of(message) and _CHUNKED in message.headers[_ENCODING].lower()
 
 
 def _sent_part(to: Connection, data: bytes, *, is_chunked: bool) -> Iterable[commands.Command]:
@@ -204,7 +217,8 @@ def _error_of_origin(stream_id: int, why: str) -> ResponseProtocolError:
 
 def as_sent(request: http.Request, *, has_body: bool, may_switch: bool = False) -> http.Request:
     """A request as an HTTP/1 origin gets it."""
-    keeps_upgrade = may_switch or _H2C not in request.headers.get(_UPGRADE, "").lower()
+    has_upgrade = not may_switch and b"upgrade" in _framing_of(request)
+    keeps_upgrade = not has_upgrade or _H2C not in request.headers[_UPGRADE].lower()
     if not has_body and keeps_upgrade and not tells_body(request.headers.fields):
         return request
     sent = request.copy()
@@ -253,6 +267,9 @@ def as_answered(request: http.Request, response: http.Response) -> http.Response
     Spec: RFC 9112, 2.3: who forwards a message sends its own version; 9.6: a server that ends a connection "SHOULD
     send a "close" connection option"
     """
+    is_usual = request.data.http_version == response.data.http_version == b"HTTP/1.1"
+    if is_usual and _framing_of(response) == _BY_LENGTH_ALONE and b"connection" not in _framing_of(request):
+        return response  # as most: it has an end, and the connection goes on
     if response.status_code < HTTPStatus.OK or should_make_pipe(request, response):
         return response
     try:
@@ -401,8 +418,11 @@ def _bound_whole_body(check: Callable[..., _Steps], stream: HttpStream, request:
 
 
 def _forget_ended(layer: HttpLayer) -> None:
+    ended = [one for one in layer.connections if one.state is ConnectionState.CLOSED]
+    if not ended:
+        return
     used = {stream.context.server for stream in layer.streams.values()} | {layer.context.server, layer.context.client}
-    for connection in [one for one in layer.connections if one.state is ConnectionState.CLOSED]:
+    for connection in ended:
         if not _is_opening(connection) and connection not in used and connection not in layer.waiting_for_establishment:
             del layer.connections[connection]
 
