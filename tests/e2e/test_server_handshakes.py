@@ -111,11 +111,26 @@ KINDS = {
 }
 
 
+def test_a_site_that_is_not_there_is_said_in_the_reader_s_language(start: Callable[..., Proxy]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    proxy = start(options={"upstream_others": "true"})
+    with proxy.client() as client:
+        for url in (f"http://site.test:{port}/", f"https://site.test:{port}/"):
+            page = client.get(url, headers={"Accept": "text/html", "Accept-Language": "de"})
+            assert (page.status_code, page.headers["content-language"]) == (502, "de")
+            assert "Diese Website ist nicht erreichbar" in page.text
+            told = client.get(url, headers={"Accept": "application/json"}).json()
+            assert (told["blocked"], told["remedy"]) == (False, None)
+            assert told["reason"].startswith("The site cannot be reached: its server does not answer")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_and_the_log_say_why_and_what_to_write(
     start: Callable[..., Proxy], policy: Path, authority: Authority, kind: str
 ) -> None:
     words, option = KINDS[kind]
+    by_option = f" - mitmproxy: --set {option}" if option else ""
     trusted = {} if kind == "of a company" else {"ssl_verify_upstream_trusted_ca": authority.file}
     with serving(server_of(authority, kind)) as port:
         proxy = start(options={"ssl_insecure": "false", "upstream_others": "true", **trusted})
@@ -129,10 +144,10 @@ def test_the_page_and_the_log_say_why_and_what_to_write(
                 assert option in page.text
                 told = client.get(url, headers={"Accept": "application/json"})
                 assert (told.status_code, told.json()["blocked"]) == (502, False)
-                assert told.json()["remedy"] == f"pass-through: ['=site.test']{'; ' * bool(option)}{option}"
+                assert told.json()["remedy"] == f"policy: pass-through: ['=site.test']{by_option}"
                 sent = client.post(url, content=b"x" * 100_000, headers={"Accept": "text/html"})
                 assert sent.status_code == 502
-                assert "This site cannot be reached securely" in sent.text
+                assert "This site cannot be reached" in sent.text
         line = proxy.log.wait_for(rf"hushlist: no TLS with site\.test:{port}: .*")[0]
         assert "pass-through: ['=site.test']" in line
         assert str(policy) in line
@@ -167,7 +182,7 @@ def test_what_this_machine_trusts_is_told_with_its_store(
         proxy = stack.enter_context(mitmdump(tmp_path, origin, policy=policy, options=options, command=command))
         page = proxy.get(f"https://site.test:{port}/", {"Accept": "text/html"})
         assert f"ssl_verify_upstream_trusted_ca={authority.file}" in page.text
-        proxy.log.wait_for(re.escape(f"start mitmproxy with ssl_verify_upstream_trusted_ca={authority.file}"))
+        proxy.log.wait_for(re.escape(f"start mitmproxy with --set ssl_verify_upstream_trusted_ca={authority.file}"))
 
 
 def test_a_server_s_words_are_text(start: Callable[..., Proxy], authority: Authority) -> None:

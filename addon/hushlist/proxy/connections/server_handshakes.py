@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -167,7 +167,7 @@ class ServerHandshakes:
             place = f"{engine.policy.source}:  pass-through: ['{failure.entry}']"
         else:
             place = f"pass-through in {place}:  - '{failure.entry}'"
-        by_option = f"start mitmproxy with {failure.option}, or " if failure.option else ""
+        by_option = f"start mitmproxy with --set {failure.option}, or " if failure.option else ""
         return f"no TLS with {printable(where)}: {_WORDS[failure.cause]} ({failure.error}); {by_option}add to {place}"
 
     async def _is_trusted_here(self, ssl_conn: SSL.Connection | None) -> bool:
@@ -183,7 +183,7 @@ class ServerHandshakes:
         return self._verified[key]
 
     def unreached(self, asked: Unreached) -> None:
-        """Our own hook: show why in the place of mitmproxy's page, if it is TLS."""
+        """Our own hook: show why in the place of mitmproxy's page, if it is TLS, or nothing was connected to."""
         try:
             self._unreached(asked)
         except Exception:
@@ -197,24 +197,32 @@ class ServerHandshakes:
         failure = failures.get((flow.request.host, flow.request.port))
         if failure is None or (failure.error != _shown(asked.error) and flow.server_conn not in self._asking):
             cause = cause_of(asked.error, asked_for_certificate=flow.server_conn in self._asking)
-            if cause is None:
-                return
             server = flow.server_conn
-            if server.address is None:
+            if cause is None and server.timestamp_tcp_setup is None:
+                why = Explanation("", fault=_shown(asked.error), text="unreached_reason", reason=_NOT_THERE)
+                self._answer(asked, why)
+            if cause is None or server.address is None:
                 return
             failure = self._note(flow.client_conn, server, cause, asked.error, is_known=False)
-        more = f"; {failure.option}" if failure.option else ""
-        explanation = Explanation(
-            url=str(without_user(flow.request.url)),
-            fault=failure.error,
-            kind=Verdict.UNREACHED,
-            text=f"tls_{failure.cause}",
-            remedy=f"pass-through: ['{failure.entry}']{more}",
-            reason=_WORDS[failure.cause],
+        by_option = f" - mitmproxy: --set {failure.option}" if failure.option else ""
+        self._answer(
+            asked,
+            Explanation(
+                "",
+                fault=failure.error,
+                text=f"tls_{failure.cause}",
+                remedy=f"policy: pass-through: ['{failure.entry}']{by_option}",
+                reason=_WORDS[failure.cause],
+            ),
         )
-        asked.response = unreached_response(flow.request, explanation, self._runtime.template)
+
+    def _answer(self, asked: Unreached, why: Explanation) -> None:
+        request = asked.flow.request
+        explanation = replace(why, url=str(without_user(request.url)), kind=Verdict.UNREACHED)
+        asked.response = unreached_response(request, explanation, self._runtime.template)
 
 
+_NOT_THERE = "its server does not answer, or there is no site of this name"
 _WORDS = {
     Cause.UNTRUSTED: "its certificate is signed by an authority that the proxy does not trust",
     Cause.CERTIFICATE: "its certificate is not valid for it, or not now",

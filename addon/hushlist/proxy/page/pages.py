@@ -76,13 +76,14 @@ class Explanation:
             **{name: getattr(self, name) for name in ("category", "list", "rule", "expression")},
             "until": None if self.until is None else self.until.isoformat(timespec="seconds"),
             "reference": self.reference,
-            **({} if self.remedy is None else {"fault": self.fault, "remedy": self.remedy}),
+            **({} if self.kind is not Verdict.UNREACHED else {"fault": self.fault, "remedy": self.remedy}),
         }
 
     def in_english(self) -> str:
         """The reason, in a sentence for programs and logs."""
         if self.kind is Verdict.UNREACHED:
-            return f"The site cannot be reached: {self.reason} ({self.fault}). What helps: {self.remedy}"
+            help_ = f" What helps: {self.remedy}" if self.remedy else ""
+            return f"The site cannot be reached: {self.reason} ({self.fault}).{help_}"
         if self.reason is not None:
             return self.reason
         if self.kind is Verdict.FAILED:
