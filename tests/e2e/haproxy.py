@@ -7,13 +7,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from e2e.origin import LOOPBACK, PATIENCE, free_ports
 from e2e.proxy import CHECKOUT, Log
+from support.waiting import wait_until
 
 CONFIGURATION = CHECKOUT / "examples" / "fleet" / "haproxy.cfg"
 #: Debian has it in /usr/sbin, which is not on everybody's path
@@ -58,7 +58,9 @@ class Balancer:
         """As ``systemctl reload`` does; returns when the new process has taken over."""
         before, start = self.pid, len(self.log)
         # just after a reload, HAProxy does not hear the signal for the next one
-        wait_until(lambda: "Reloading HAProxy" in self.log.text(start) or self.process.send_signal(signal.SIGUSR2), 1.0)
+        wait_until(
+            lambda: "Reloading HAProxy" in self.log.text(start) or self.process.send_signal(signal.SIGUSR2), pause=1.0
+        )
         wait_until(lambda: self.is_served(other_than=before))
 
     def is_served(self, other_than: int = 0) -> bool:
@@ -66,14 +68,6 @@ class Balancer:
         with suppress(OSError, AssertionError):
             return self.pid != other_than
         return False
-
-
-def wait_until(condition: Callable[[], object], pause: float = 0.05) -> None:
-    """Ask again and again, with so many seconds between, until it is so."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(pause)
 
 
 def configured(folder: Path, port: int, workers: Sequence[tuple[int, int]]) -> str:

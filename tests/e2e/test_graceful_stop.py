@@ -22,52 +22,41 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.plain_origin import PlainOrigin
 from e2e.policies import replace, simple_policy
 from e2e.proxy import Proxy, end_cleanly, eventually, read_answer, request_head
+from support.waiting import wait_until
 
 #: the type of a frame; spec: RFC 9113, 6.8
 GOAWAY = 7
 HEALTH = {"hushlist_health": f"{LOOPBACK}:0"}
 
 
-class SlowOrigin:
+class SlowOrigin(PlainOrigin):
     """Answers each request on a connection of its own, when it is told to, in two parts."""
 
-    def __init__(self, parts: tuple[bytes, ...] = (b"first ", b"second")) -> None:
+    def __init__(self) -> None:
+        super().__init__(self._answer)
         self.asked, self.go_on, self.end = threading.Semaphore(0), threading.Event(), threading.Event()
-        self._parts = parts
-        self._listener = socket.create_server((LOOPBACK, 0))
-        self.port = self._listener.getsockname()[1]
+        self.port = self.http_port
         self.url = f"http://{LOOPBACK}:{self.port}/"
         self.head = request_head(self.url.encode(), f"{LOOPBACK}:{self.port}".encode())
-        threading.Thread(target=self._run, daemon=True).start()
 
-    def close(self) -> None:
-        self._listener.close()
-        self.go_on.set()
-        self.end.set()
-
-    def _run(self) -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=self._serve, args=[self._listener.accept()[0]], daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            while connection.recv(65536):
-                self.asked.release()
-                self.go_on.wait(PATIENCE)
-                length = sum(map(len, self._parts))
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length + self._parts[0])
-                self.end.wait(PATIENCE)
-                connection.sendall(b"".join(self._parts[1:]))
+    def _answer(self, connection: socket.socket) -> None:
+        while connection.recv(65536):
+            self.asked.release()
+            self.go_on.wait(PATIENCE)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nfirst ")
+            self.end.wait(PATIENCE)
+            connection.sendall(b"second")
 
 
 @pytest.fixture
 def slow() -> Iterator[SlowOrigin]:
-    origin = SlowOrigin()
-    yield origin
-    origin.close()
+    with SlowOrigin() as origin:
+        yield origin
+        origin.go_on.set()
+        origin.end.set()
 
 
 def health_of(proxy: Proxy) -> str:
@@ -92,14 +81,6 @@ def terminate(proxy: Proxy, number: signal.Signals = signal.SIGTERM) -> None:
 def wait_until_closed(proxy: Proxy) -> None:
     """Return once nothing new is accepted."""
     proxy.log.wait_for(r"HTTP\(S\) proxy at .* stopped")
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Return once something holds."""
-    latest = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < latest
-        time.sleep(0.01)
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from e2e.policies import simple_policy, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
 from e2e.test_tunnels import tls_over
 from hushlist.core.compile.stat_cache import load_engine
-from hushlist.core.url.http_head import Naming, request_of_head
 from hushlist.core.url.request import MOST_HOSTS, Request, canonical_forms
 from hushlist.extensions.dashboard.dashboard_server import HOST
 
@@ -334,29 +333,6 @@ def test_a_decision_takes_little_time(policy: Path, hosts: tuple[bytes, ...], ta
         return process_time() - start
 
     assert any(seconds() < 0.5 for _ in range(_TRIES))
-
-
-LISTED = {
-    "names": b",".join(b"%x" % number for number in range(_LENGTH // 5)),
-    "addresses": b",".join(b"::%x" % number for number in range(_LENGTH // 7)),
-    "labels for Punycode": b",".join(b"".join(_LETTERS[number : number + 126]) for number in range(_LENGTH // 379)),
-    "letters": ",".join(chr(0x4E00 + number) for number in range(_LENGTH // 4)).encode(),
-}
-
-
-@pytest.mark.parametrize("naming", Naming)
-@pytest.mark.parametrize("value", LISTED.values(), ids=LISTED)
-def test_a_list_of_hosts_takes_little_time(policy: Path, value: bytes, naming: Naming) -> None:
-    engine = load_engine(policy)
-    head = tflow.tflow().request.data
-    head.headers = http.Headers([(b"Host", value)])
-
-    def seconds() -> float:
-        start = process_time()
-        assert engine.decide(request_of_head(head, None, naming)).fault is not None
-        return process_time() - start
-
-    assert any(seconds() < 0.1 for _ in range(_TRIES))
 
 
 @pytest.mark.parametrize("http2", [False, True])

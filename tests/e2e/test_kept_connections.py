@@ -18,7 +18,7 @@ from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.plain_origin import PlainHandler, PlainOrigin
 from e2e.proxy import Proxy, mitmdump, read_answer
 
-TIMES = 100
+TIMES = 30
 BODY = b'{"key": "value"}'
 
 

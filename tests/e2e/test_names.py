@@ -89,11 +89,9 @@ def start(
     )
 
 
-@pytest.fixture(scope="module", params=["dns", "reverse:dns://127.0.0.1:{port}"], ids=["server", "reverse"])
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, origin: Origin, resolver: Resolver
-) -> Iterator[Proxy]:
-    with start(tmp_path_factory.mktemp("names"), origin, resolver, request.param) as running:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, origin: Origin, resolver: Resolver) -> Iterator[Proxy]:
+    with start(tmp_path_factory.mktemp("names"), origin, resolver, "dns") as running:
         yield running
 
 

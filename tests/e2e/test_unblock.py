@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +21,7 @@ from e2e import test_chromium
 from e2e.browser import chromium, wait_until
 from e2e.origin import Origin
 from e2e.policies import replace, stored
-from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, mitmdump
 from hushlist.extensions.unblock.overrides import Overrides
 
 Start = Callable[..., Proxy]
@@ -288,11 +285,6 @@ def is_gone(page: object) -> bool:
 # -- the log, groups, safe search --------------------------------------------------------------------------------------
 
 
-def environment() -> dict[str, str]:
-    """For a program of ours: with the package of this checkout."""
-    return {**os.environ, "PYTHONPATH": str(CHECKOUT / "addon")}
-
-
 def records(folder: Path) -> list[dict[str, object]]:
     text = (folder / "log" / "decisions.jsonl").read_text()
     return [json.loads(line) for line in text.splitlines()]
@@ -329,32 +321,6 @@ def test_the_log_has_every_decision_once_and_no_user_information(start: Start, f
     reference = str(found[0]["reference"])
     assert reference in pages["pupil"][0].text
     assert pages["pupil"][0].headers["x-hushlist-reference"] == reference
-
-
-def test_the_reference_on_a_page_is_found_by_the_command_line(filtering: Proxy, folder: Path) -> None:
-    reference = filtering.get("http://games.test/a").headers["x-hushlist-reference"]
-    filtering.stop()
-    program = "from hushlist.cli import run; run()"
-    arguments = ["log", "show", reference, "--folder", str(folder / "log")]
-    ended = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, env=environment()
-    )
-    assert "http://games.test/a" in ended.stdout, ended.stdout + ended.stderr
-
-
-@pytest.mark.parametrize("damage", ["log", "state"])
-def test_neither_a_log_nor_a_store_that_cannot_be_made_stops_anything(start: Start, folder: Path, damage: str) -> None:
-    if damage == "log":
-        (folder / "log").write_text("a file where the folder should be")
-    else:
-        (folder / "state").mkdir()
-        (folder / "state" / "hushlist").write_text("a file where the folder should be")
-    proxy = start(policy=folder / "policy.yaml", scripts=["calling.py"])
-    time.sleep(0.5)
-    assert proxy.get("http://games.test/").status_code == 403
-    assert proxy.get("http://good.test/").status_code == 200
-    if damage == "state":
-        assert "nothing can be unblocked" in proxy.get("http://call.test/?name=hushlist.status").text
 
 
 def test_a_change_of_the_log_s_settings_takes_effect(filtering: Proxy, folder: Path) -> None:
@@ -453,15 +419,3 @@ def test_a_broken_change_is_in_the_status_until_it_is_mended(filtering: Proxy, f
     start = len(filtering.log)
     assert call(filtering, "reload").status_code == 200
     filtering.log.wait_for(r"\d rules of", start)
-
-
-def test_a_template_that_breaks_leaves_the_last_one(start: Start, folder: Path) -> None:
-    own = "<html lang='$lang' dir='$dir'><title>Ours</title><h1>$heading</h1><p>Ours: $reason</p>$form</html>"
-    replace(folder / "page.html", own)
-    replace(folder / "policy.yaml", policy_text() + "block-page: page.html\n")
-    proxy = start(policy=folder / "policy.yaml")
-    assert "Ours:" in proxy.get("http://games.test/").text
-    before = len(proxy.log)
-    replace(folder / "page.html", own.replace("$reason", "\n$nonsense"))
-    proxy.log.wait_for(r"the last good rules stay(.|\n)*page\.html:2: ", before)
-    assert "Ours:" in proxy.get("http://games.test/").text

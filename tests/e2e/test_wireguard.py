@@ -14,7 +14,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from e2e.test_http3 import QuicOrigin
 from e2e.test_http3 import ask as ask_http3
 from e2e.test_router import NEITHER, ends_at_once, refused_datagram, rules, started
 from e2e.test_tunnels import ask, is_the_origin_s, tls_over
+from support.waiting import wait_until
 
 resource = pytest.importorskip("resource", reason="on Windows, there are no namespaces")
 
@@ -99,7 +100,7 @@ def _tunnel(device: Machine, folder: Path, keys: dict[str, str], server: str) ->
     client = subprocess.Popen([*device.command, "wireguard-go", "-f", "wg0"], stderr=subprocess.DEVNULL)
     stack.callback(client.wait, PATIENCE)
     stack.callback(client.kill)
-    _eventually(lambda: "wg0" in device.run("wg", "show", "interfaces"))
+    wait_until(lambda: "wg0" in device.run("wg", "show", "interfaces"))
     (folder / "client.key").write_text(keys["client_key"], encoding="ascii")
     device.run(
         *("wg", "set", "wg0", "private-key", str(folder / "client.key"), "peer", server),
@@ -110,13 +111,6 @@ def _tunnel(device: Machine, folder: Path, keys: dict[str, str], server: str) ->
     for family in ("-4", "-6"):
         device.run("ip", family, "route", "replace", "default", "dev", "wg0")
     return stack
-
-
-def _eventually(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def _page(answer: bytes) -> None:
@@ -225,7 +219,7 @@ def test_datagrams_to_a_place_that_the_policy_names_pass(network: Tunnelled) -> 
     def send() -> None:
         with network.device.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sent:
             sent.sendto(b"\x23" + bytes(47), (PASSED, 123))
-        _eventually(lambda: (UDP, PASSED, 123) in network.wire.seen)
+        wait_until(lambda: (UDP, PASSED, 123) in network.wire.seen)
 
     assert network.arrived(send) == {(UDP, PASSED, 123)}
 
@@ -413,7 +407,7 @@ def _own_tunnel(router: Machine, folder: Path, keys: dict[str, str]) -> ExitStac
     server = subprocess.Popen([*router.command, "wireguard-go", "-f", "wg0"], stderr=subprocess.DEVNULL)
     stack.callback(server.wait, PATIENCE)
     stack.callback(server.kill)
-    _eventually(lambda: "wg0" in router.run("wg", "show", "interfaces"))
+    wait_until(lambda: "wg0" in router.run("wg", "show", "interfaces"))
     (folder / "server.key").write_text(keys["server_key"], encoding="ascii")
     client = router.run("wg", "pubkey", text=keys["client_key"]).strip()
     router.run(

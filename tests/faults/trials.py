@@ -55,6 +55,7 @@ from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.log_files import read_newest_first
 from hushlist.extensions.unblock.overrides import Overrides
 from support.https_origin import Handler, HttpsOrigin, Page
+from support.waiting import wait_until
 
 #: seconds within which what failed is tried again, as the pages say, and some more
 AGAIN = 60 + PATIENCE
@@ -66,15 +67,6 @@ class Trial:
 
     name: str
     run: Callable[[Path, Origin], str]
-
-
-def wait_until(is_so: Callable[[], object], seconds: float = PATIENCE) -> float:
-    """Wait for something; the seconds that it took."""
-    begun = time.monotonic()
-    while not is_so():
-        assert time.monotonic() - begun < seconds, "it does not come"
-        time.sleep(0.05)
-    return time.monotonic() - begun
 
 
 def status(lab: Lab, host: str) -> int:
