@@ -39,7 +39,6 @@ from hushlist.core.policy.schedule import seconds_of
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.databases.store import is_open_elsewhere
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_item, privacy_beside, shown_client
 from hushlist.extensions.quotas.use_minutes import UseMinutes
@@ -243,12 +242,9 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
 
 
 def say_where(store: Path | PostgresAddress) -> None:
-    """Name the store, and say whether a proxy will see what is new in it."""
-    is_used = is_open_elsewhere(store) if isinstance(store, Path) else None
-    if is_used is False:
-        remark(f"in the store {store}, which no proxy has open now; that of another user's proxy is named by --store")
-    else:
-        remark(f"in the store {store}{', which a proxy has open' if is_used else ''}")
+    """Name the store: it may be another one than that of a proxy."""
+    more = "; --store names that of another user's proxy" if isinstance(store, Path) else ""
+    remark(f"in the store {store}{more}")
 
 
 def extend(arguments: argparse.Namespace) -> int:

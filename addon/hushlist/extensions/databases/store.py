@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-import struct
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -36,34 +34,6 @@ _VERSION = 1
 _PATIENCE = 5.0
 
 _T = TypeVar("_T")
-
-#: where SQLite locks the file beside a database in WAL mode for as long as a connection is open (unixShmSystemLock)
-_DEAD_MAN_SWITCH = 128
-#: ``struct flock`` of Linux: type, whence, start, length, process
-_FLOCK = struct.Struct("@hhqqi")
-
-
-def is_open_elsewhere(path: Path) -> bool | None:
-    """Whether another process has the store open, as every proxy does that uses it; ``None`` if nothing tells that.
-
-    For a process that has it closed: the system takes back all locks of a process when it closes the file that it asks.
-    """
-    if sys.platform != "linux":
-        return None
-    import fcntl
-
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _DEAD_MAN_SWITCH, 1, 0)
-    try:
-        number = os.open(f"{path}-shm", os.O_RDONLY)
-    except FileNotFoundError:
-        return False  # the last connection removes the file
-    except OSError:
-        return None
-    try:
-        kind, *_ = _FLOCK.unpack(fcntl.fcntl(number, fcntl.F_GETLK, asked))
-    finally:
-        os.close(number)
-    return bool(kind != fcntl.F_UNLCK)
 
 
 class _GlancedAnswer(Generic[_T]):

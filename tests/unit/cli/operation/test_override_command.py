@@ -6,7 +6,6 @@ import getpass
 import io
 import json
 import re
-import sys
 import time
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
@@ -23,10 +22,10 @@ from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.credentials import parse_stored, verify_passphrase
 from hushlist.extensions.unblock.overrides import Overrides
-from unit.cli.running import started
 from unit.rows import each_row
 
 NOW = 1_800_000_000.0
+_SAY_WHERE = override_command.say_where
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -65,6 +64,11 @@ def overrides() -> Iterator[Overrides]:
     """What a proxy of the same user has open."""
     with Overrides(default_path(), time.time) as opened:
         yield opened
+
+
+def test_the_store_is_named_and_how_to_name_another(capsys: pytest.CaptureFixture[str]) -> None:
+    _SAY_WHERE(Path("x"))
+    assert capsys.readouterr().err == "in the store x; --store names that of another user's proxy\n"
 
 
 def test_a_grant_is_made_printed_listed_and_revoked(run: Run, overrides: Overrides) -> None:
@@ -227,21 +231,6 @@ def test_times_are_those_of_the_policy(run: Run, tmp_path: Path) -> None:
     assert run("history", "--policy", str(policy))[1].startswith("2027-01-15 17:00:00+09:00  granted 1")
     policy.write_text("timezone: Tokyo\n")
     assert run("list", "--policy", str(policy))[0] == 2
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells who has the store open")
-def test_a_grant_or_code_says_in_which_store_it_is_and_whether_a_proxy_knows_it(tmp_path: Path) -> None:
-    store = tmp_path / "own.sqlite"
-    for command in ("code", "grant"):
-        done = started("override", command, "--for", "30m", "--store", str(store), "h.example")
-        assert done.stderr.decode().startswith(f"in the store {store}, which no proxy has open now; ")
-    with Overrides(store, time.time) as opened:
-        opened.active(NOW)
-        done = started("override", "code", "--for", "30m", "--store", str(store))
-        assert done.stderr.decode() == f"in the store {store}, which a proxy has open\n"
-    done = started("override", "code", "--for", "30m", "--store", str(store))
-    assert b"which no proxy has open now" in done.stderr
 
 
 @each_row(

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from itertools import count
@@ -36,17 +36,11 @@ from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from postgres import GROUP, PASSWORD, Server
+from support.waiting import wait_until
 from unit.extensions.journal.samples import record
 from unit.rows import each_row
 
 PUPIL = "192.0.2.7"
-
-
-def wait_for(is_so: Callable[[], object]) -> None:
-    end = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.005)
 
 
 # -- addresses ---------------------------------------------------------------------------------------------------------
@@ -166,7 +160,7 @@ def test_a_server_that_was_restarted_is_asked_again_without_an_error(
         with pytest.raises(StoreError):
             overrides.active(0.0)
         postgres.start()
-        wait_for(lambda: asked(overrides))
+        wait_until(lambda: asked(overrides))
 
 
 def asked(overrides: Overrides) -> bool:
@@ -248,7 +242,7 @@ def test_who_waits_for_an_answer_is_let_go_at_the_end(database: PostgresAddress)
     with ThreadPoolExecutor(1) as threads:
         opened.version()
         waiting = threads.submit(ask)
-        wait_for(opened._lock.locked)
+        wait_until(opened._lock.locked)
         start = time.monotonic()
         opened.close()
         with pytest.raises(StoreError, match="it gave no answer"):
@@ -295,7 +289,7 @@ def test_who_waited_for_a_writer_sees_what_it_wrote_whatever_the_server_s_isolat
         with one.writing() as connection:
             connection.execute("INSERT INTO tries (at, client) VALUES (1, 'x')")
             found = threads.submit(number)
-            wait_for(lambda: postgres.execute(waiting))
+            wait_until(lambda: postgres.execute(waiting))
         assert found.result() == (1,)
 
 
@@ -321,10 +315,10 @@ def test_a_change_is_known_elsewhere_within_a_second(database: PostgresAddress) 
         for _ in range(9):
             made = one.grant("host", "h.example", 60, client=PUPIL, how="x", by="x")
             begun = time.monotonic()
-            wait_for(covers)
+            wait_until(covers)
             took.append(time.monotonic() - begun)
             one.revoke(made.id, by="x")
-            wait_for(lambda: not covers())
+            wait_until(lambda: not covers())
         assert sorted(took)[4] < 1.0, took
 
 
@@ -349,11 +343,11 @@ def test_what_is_known_goes_on_while_the_server_is_away_and_ends_at_its_time(
             return other.covering([PUPIL], b"h.example", b"http://h.example/", [], when)
 
         moments = (now + at % 50 for at in count())  # it looks again only when time passes
-        wait_for(lambda: covering(next(moments)) == made)
-        wait_for(lambda: other.known_tokens() is not None)
+        wait_until(lambda: covering(next(moments)) == made)
+        wait_until(lambda: other.known_tokens() is not None)
         postgres.stop()
         try:
-            wait_for(lambda: covering(next(moments)) and other.fault)
+            wait_until(lambda: covering(next(moments)) and other.fault)
             assert covering(now + 59) == made
             assert covering(now + 61) is None
             assert other.known_tokens() is not None
@@ -361,7 +355,7 @@ def test_what_is_known_goes_on_while_the_server_is_away_and_ends_at_its_time(
                 other.grant("host", "more.example", 60, how="x", by="x")
         finally:
             postgres.start()
-        wait_for(lambda: covering(next(moments)) and other.fault is None)
+        wait_until(lambda: covering(next(moments)) and other.fault is None)
 
 
 @GROUP
@@ -375,11 +369,11 @@ def test_what_is_asked_first_fails_until_a_server_is_there(postgres: Server, dat
         assert late.covering([PUPIL], b"h.example", b"http://h.example/", [], time.time()) is None
         assert late.known_tokens() is None
         now = count()
-        wait_for(lambda: late.covering([PUPIL], b"h", b"http://h/", [], next(now)) or late.fault)
+        wait_until(lambda: late.covering([PUPIL], b"h", b"http://h/", [], next(now)) or late.fault)
     finally:
         postgres.start()
-    wait_for(lambda: late.known_tokens())
-    wait_for(lambda: late.covering([PUPIL], b"h.example", b"http://h.example/", [], time.time()))
+    wait_until(lambda: late.known_tokens())
+    wait_until(lambda: late.covering([PUPIL], b"h.example", b"http://h.example/", [], time.time()))
     late.close()
 
 
@@ -393,11 +387,11 @@ def test_a_listener_that_was_cut_off_hears_again(postgres: Server, database: Pos
     listener = ChangeListener(database, "unblock")
     found = listener.follow(number, -1)
     listener.start()
-    wait_for(lambda: found.answer == 0)
+    wait_until(lambda: found.answer == 0)
     postgres.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
     with Overrides(database, time.time) as own:
         own.grant("host", "h.example", 60, how="x", by="x")
-    wait_for(lambda: found.answer == 1)
+    wait_until(lambda: found.answer == 1)
     listener.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 import json
 import re
@@ -12,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote, urlencode, urljoin
 
 import pytest
-from mitmproxy import exceptions, http
-from mitmproxy.test import taddons, tflow
+from mitmproxy import http
+from mitmproxy.test import taddons
 
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.extensions.databases.sql import StoreError
@@ -28,9 +27,9 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import HIDDEN
 from support.clock import Clock, addon_clock
 from support.mitmproxied import mitmproxied
+from unit.extensions.unblock.people import OTHER, PUPIL, Person
 
 GAMES = "hrn://c.example/games"
-PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
 URL = "http://games.example/chess?a=b"
 
 
@@ -72,28 +71,12 @@ def parent(context: taddons.context, clock: Clock) -> Iterator[Overrides]:
         yield opened
 
 
-class Person:
-    """A client that asks for a URL."""
-
-    def __init__(self, hushlist: Hushlist, address: str = PUPIL) -> None:
-        self.hushlist, self.address = hushlist, address
-
-    def send(self, url: str, method: str = "GET", body: bytes = b"", **headers: str) -> http.HTTPFlow:
-        flow = tflow.tflow(req=http.Request.make(method, url, body, headers))
-        flow.client_conn.peername = (self.address, 50000)
-        flow.client_conn.sni = None
-        try:
-            self.hushlist.requestheaders(flow)
-            taking = self.hushlist.request(flow)
-        except exceptions.AddonHalt:
-            return flow
-        if taking is not None:
-            asyncio.run(taking)
-        return flow
+class Asker(Person):
+    """A client that asks for access."""
 
     def text(self, url: str = URL) -> str:
         """The page that answers."""
-        response = self.send(url).response
+        response = self.get(url)
         assert response is not None
         return response.text or ""
 
@@ -102,14 +85,14 @@ class Person:
         page = page or self.text(url)
         action, token = found('<form[^>]* action="([^"]*)"', page), found('"token" value="([^"]*)"', page)
         body = urlencode({"token": token, "ask": "on", **form}).encode()
-        response = self.send(urljoin(url, action), "POST", body).response
+        response = self.go(self.flow(urljoin(url, action), "POST", body))
         assert response is not None
         return response
 
     def answer(self, address: str) -> dict[str, str] | None:
         """What a page that waits hears; ``None`` if that is no answer of ours."""
-        flow = self.send(address)
-        if HIDDEN not in flow.metadata or flow.response is None:
+        flow = self.flow(address)
+        if self.go(flow) is None or HIDDEN not in flow.metadata:
             return None
         found: dict[str, str] = json.loads(flow.response.text or "")
         return found
@@ -122,13 +105,13 @@ def found(pattern: str, text: str) -> str:
 
 
 @pytest.fixture
-def pupil(context: taddons.context, hushlist: Hushlist) -> Person:
-    return Person(hushlist)
+def pupil(context: taddons.context, hushlist: Hushlist) -> Asker:
+    return Asker(hushlist)
 
 
 @pytest.fixture
-def other(context: taddons.context, hushlist: Hushlist) -> Person:
-    return Person(hushlist, OTHER)
+def other(context: taddons.context, hushlist: Hushlist) -> Asker:
+    return Asker(hushlist, OTHER)
 
 
 def waiting_at(page: str, url: str = URL) -> str:
@@ -137,7 +120,7 @@ def waiting_at(page: str, url: str = URL) -> str:
 
 
 def test_a_person_asks_and_is_let_in(
-    pupil: Person, other: Person, parent: Overrides, clock: Clock, told: list[Notice]
+    pupil: Asker, other: Asker, parent: Overrides, clock: Clock, told: list[Notice]
 ) -> None:
     response = pupil.ask(reason="for maths")
     assert (response.status_code, response.headers["location"]) == (303, "/chess?a=b")
@@ -151,13 +134,13 @@ def test_a_person_asks_and_is_let_in(
     parent.approve(asked.id, "host", 600.0, by="parent")
     clock.now += 1.0
     assert pupil.answer(address) == {"state": "open", "word": ""}
-    assert pupil.send(URL).response is None
-    assert other.send(URL).response is not None
+    assert pupil.get(URL) is None
+    assert other.get(URL) is not None
 
 
-def test_the_answer_is_for_every_origin_to_read_and_is_never_kept(pupil: Person) -> None:
+def test_the_answer_is_for_every_origin_to_read_and_is_never_kept(pupil: Asker) -> None:
     pupil.ask()
-    response = pupil.send(waiting_at(pupil.text())).response
+    response = pupil.get(waiting_at(pupil.text()))
     assert response is not None
     headers = response.headers
     assert (headers["Access-Control-Allow-Origin"], headers["Cache-Control"]) == ("*", "no-store")
@@ -165,7 +148,7 @@ def test_the_answer_is_for_every_origin_to_read_and_is_never_kept(pupil: Person)
 
 
 def test_a_declined_request_tells_the_word_and_cannot_be_repeated_at_once(
-    pupil: Person, parent: Overrides, clock: Clock
+    pupil: Asker, parent: Overrides, clock: Clock
 ) -> None:
     in_another_tab = pupil.text()
     pupil.ask()
@@ -181,7 +164,7 @@ def test_a_declined_request_tells_the_word_and_cannot_be_repeated_at_once(
     assert pupil.ask().status_code == 303
 
 
-def test_a_request_that_nobody_answered_expires(pupil: Person, parent: Overrides, clock: Clock) -> None:
+def test_a_request_that_nobody_answered_expires(pupil: Asker, parent: Overrides, clock: Clock) -> None:
     pupil.ask()
     address = waiting_at(pupil.text())
     clock.now += PATIENCE
@@ -192,9 +175,7 @@ def test_a_request_that_nobody_answered_expires(pupil: Person, parent: Overrides
     assert pupil.answer(address) == {"state": "waiting", "word": ""}
 
 
-def test_a_flood_of_requests_is_bounded_and_told_once_each(
-    pupil: Person, parent: Overrides, told: list[Notice]
-) -> None:
+def test_a_flood_of_requests_is_bounded_and_told_once_each(pupil: Asker, parent: Overrides, told: list[Notice]) -> None:
     tabs = [pupil.text("http://h0.example/") for _ in range(3)]
     for number in range(MOST_WAITING_OF_CLIENT):
         assert pupil.ask(f"http://h{number}.example/").status_code == 303
@@ -207,7 +188,7 @@ def test_a_flood_of_requests_is_bounded_and_told_once_each(
     assert parent.requests()[-1].times == 4
 
 
-def test_what_a_person_writes_is_text_everywhere(pupil: Person, parent: Overrides, told: list[Notice]) -> None:
+def test_what_a_person_writes_is_text_everywhere(pupil: Asker, parent: Overrides, told: list[Notice]) -> None:
     pupil.ask(reason="<script>alert(1)</script>\r\nBcc: x@y\x1b[2J")
     (asked,) = parent.requests()
     assert asked.reason == "<script>alert(1)</script> Bcc: x@y [2J"
@@ -217,7 +198,7 @@ def test_what_a_person_writes_is_text_everywhere(pupil: Person, parent: Override
 
 @pytest.mark.parametrize("token", ["", r"seal=([^&\"]*)"])
 def test_a_form_without_its_token_or_with_that_of_another_purpose_asks_nothing(
-    pupil: Person, parent: Overrides, token: str
+    pupil: Asker, parent: Overrides, token: str
 ) -> None:
     page = pupil.text()
     page = re.sub('"token" value="[^"]*"', f'"token" value="{token and found(token, page)}"', page)
@@ -226,18 +207,18 @@ def test_a_form_without_its_token_or_with_that_of_another_purpose_asks_nothing(
     assert parent.requests(waiting=False) == []
 
 
-def test_a_token_for_asking_opens_nothing(pupil: Person) -> None:
+def test_a_token_for_asking_opens_nothing(pupil: Asker) -> None:
     page = pupil.text("http://warned.example/")
     assert 'name="ask"' not in page
     games = pupil.text()
     token = found(r'"token" value="([^"]*)"', games)
     action = found(r'<form[^>]* action="([^"]*)"', games)
-    pupil.send(urljoin(URL, action), "POST", urlencode({"token": token}).encode())
-    assert pupil.send(URL).response is not None
+    pupil.go(pupil.flow(urljoin(URL, action), "POST", urlencode({"token": token}).encode()))
+    assert pupil.get(URL) is not None
 
 
 def test_nobody_can_ask_where_the_policy_does_not_say_so(
-    context: taddons.context, pupil: Person, policy: Path, parent: Overrides
+    context: taddons.context, pupil: Asker, policy: Path, parent: Overrides
 ) -> None:
     page = pupil.text()
     policy.write_text(policy.read_text().replace("{ask: on, codes: off}", "on"))
@@ -249,7 +230,7 @@ def test_nobody_can_ask_where_the_policy_does_not_say_so(
 
 
 @pytest.mark.parametrize("change", ["other client", "other url", "no token", "other purpose", "post", "long"])
-def test_only_the_page_that_waits_hears_of_its_answer(pupil: Person, other: Person, change: str) -> None:
+def test_only_the_page_that_waits_hears_of_its_answer(pupil: Asker, other: Asker, change: str) -> None:
     form = pupil.text()
     pupil.ask(page=form)
     address = waiting_at(pupil.text())
@@ -263,19 +244,21 @@ def test_only_the_page_that_waits_hears_of_its_answer(pupil: Person, other: Pers
     elif change == "other purpose":
         assert pupil.answer(address.replace(token, found(r'"token" value="([^"]*)"', form))) is None
     elif change == "post":
-        assert HIDDEN not in pupil.send(address, "POST").metadata
+        flow = pupil.flow(address, "POST")
+        pupil.go(flow)
+        assert HIDDEN not in flow.metadata
     else:
         assert pupil.answer(f"{address}&{'x' * 300_000}") is None
 
 
-def test_what_is_no_answer_is_decided_as_any_request(pupil: Person) -> None:
+def test_what_is_no_answer_is_decided_as_any_request(pupil: Asker) -> None:
     for host, is_blocked in (("games.example", True), ("fine.example", False)):
-        flow = pupil.send(f"http://{host}{ANSWER_PATH}?url={quote(URL)}&token=x")
-        assert (flow.response is not None) is is_blocked
+        flow = pupil.flow(f"http://{host}{ANSWER_PATH}?url={quote(URL)}&token=x")
+        assert (pupil.go(flow) is not None) is is_blocked
         assert HIDDEN not in flow.metadata
 
 
-def test_a_page_that_waits_is_neither_logged_nor_counted(pupil: Person, hushlist: Hushlist) -> None:
+def test_a_page_that_waits_is_neither_logged_nor_counted(pupil: Asker, hushlist: Hushlist) -> None:
     pupil.ask()
     address = waiting_at(pupil.text())
     hushlist.runtime.statistics.count()
@@ -287,7 +270,7 @@ def test_a_page_that_waits_is_neither_logged_nor_counted(pupil: Person, hushlist
 
 
 def test_a_store_that_fails_keeps_the_site_blocked(
-    pupil: Person, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+    pupil: Asker, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise StoreError(Path("state"), "disk full")
@@ -300,14 +283,14 @@ def test_a_store_that_fails_keeps_the_site_blocked(
     assert waiting(hushlist.runtime.overrides, Privacy()) == []
 
 
-def test_an_address_that_is_too_long_cannot_be_asked_for(pupil: Person, parent: Overrides) -> None:
+def test_an_address_that_is_too_long_cannot_be_asked_for(pupil: Asker, parent: Overrides) -> None:
     response = pupil.ask(f"http://games.example/{'x' * 9000}")
     assert response.status_code == 403
     assert "That did not work." in (response.text or "")
     assert parent.requests() == []
 
 
-def test_too_many_forms_at_once_are_refused(pupil: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_forms_at_once_are_refused(pupil: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unblock_handler, "MOST_FORMS", 0)
     assert "That did not work." in (pupil.ask().text or "")
 

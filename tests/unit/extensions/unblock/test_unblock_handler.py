@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import pytest
 from mitmproxy import http
-from mitmproxy.test import taddons, tflow
+from mitmproxy.test import taddons
 
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.extensions.databases.kept_files import keep_copy
@@ -26,13 +26,13 @@ from hushlist.proxy.flow_outcome import KEY
 from hushlist.proxy.service.health import warnings_of
 from support.clock import Clock, addon_clock
 from support.mitmproxied import mitmproxied
+from unit.extensions.unblock.people import OTHER, PUPIL, Person
 
 PASSPHRASE = "open sesame"
 with pytest.MonkeyPatch.context() as patch:
     patch.setattr(credentials, "SCRYPT_N", 2)  # fast
     STORED = credentials.hash_passphrase(PASSPHRASE)
 GAMES = "hrn://c.example/web/games"
-PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
 
 
 @pytest.fixture
@@ -73,29 +73,8 @@ def context(hushlist: Hushlist, policy: Path, clock: Clock) -> Iterator[taddons.
         yield context
 
 
-class Person:
-    """A client, and what it does with a page."""
-
-    def __init__(self, hushlist: Hushlist, address: str = PUPIL) -> None:
-        self.hushlist, self.address = hushlist, address
-
-    def flow(self, url: str, method: str = "GET", body: bytes = b"", **headers: str) -> http.HTTPFlow:
-        fields = {name.replace("_", "-"): value for name, value in headers.items()}
-        flow = tflow.tflow(req=http.Request.make(method, url, body, fields))
-        flow.client_conn.peername = (self.address, 50000)
-        flow.client_conn.sni = None
-        return flow
-
-    def ask(self, flow: http.HTTPFlow) -> http.Response | None:
-        """As mitmproxy calls the hooks; ``None`` where the request goes to its origin."""
-        self.hushlist.requestheaders(flow)
-        taking = self.hushlist.request(flow)
-        if taking is not None:
-            asyncio.run(taking)
-        return flow.response
-
-    def get(self, url: str, **headers: str) -> http.Response | None:
-        return self.ask(self.flow(url, **headers))
+class Guest(Person):
+    """A client that takes the forms of pages."""
 
     def page(self, url: str) -> "Page":
         response = self.get(url)
@@ -103,7 +82,7 @@ class Person:
         return Page(self, url, response)
 
     def post(self, url: str, **form: str) -> http.Response | None:
-        return self.ask(self.flow(url, "POST", urlencode(form).encode()))
+        return self.go(self.flow(url, "POST", urlencode(form).encode()))
 
     def passes(self, url: str) -> bool:
         return self.get(url) is None
@@ -112,7 +91,7 @@ class Person:
 class Page:
     """A page of ours."""
 
-    def __init__(self, person: Person, url: str, response: http.Response) -> None:
+    def __init__(self, person: Guest, url: str, response: http.Response) -> None:
         assert response.status_code == 403
         self.person, self.url, self.text = person, url, response.text or ""
         found = re.search(r'<form[^>]* action="([^"]*)"', self.text)
@@ -146,17 +125,17 @@ def alert_of(response: http.Response) -> str:
 
 
 @pytest.fixture
-def pupil(context: taddons.context, hushlist: Hushlist) -> Person:
-    return Person(hushlist)
+def pupil(context: taddons.context, hushlist: Hushlist) -> Guest:
+    return Guest(hushlist)
 
 
 @pytest.fixture
-def other(context: taddons.context, hushlist: Hushlist) -> Person:
-    return Person(hushlist, OTHER)
+def other(context: taddons.context, hushlist: Hushlist) -> Guest:
+    return Guest(hushlist, OTHER)
 
 
 @pytest.fixture
-def overrides(pupil: Person, hushlist: Hushlist) -> Overrides:
+def overrides(pupil: Guest, hushlist: Hushlist) -> Overrides:
     assert hushlist.runtime.overrides is not None
     return hushlist.runtime.overrides
 
@@ -173,7 +152,7 @@ def overrides(pupil: Person, hushlist: Hushlist) -> Overrides:
     ],
 )
 def test_the_passphrase_lets_this_client_alone_to_that_scope_alone_for_that_time(
-    pupil: Person, other: Person, clock: Clock, scope: str, passing: list[str], blocked: list[str]
+    pupil: Guest, other: Guest, clock: Clock, scope: str, passing: list[str], blocked: list[str]
 ) -> None:
     answer = pupil.page("http://games.example/a?b").unlock(scope)
     assert (answer.status_code, answer.headers["location"]) == (303, "/a?b")
@@ -187,16 +166,16 @@ def test_the_passphrase_lets_this_client_alone_to_that_scope_alone_for_that_time
     assert not any(map(pupil.passes, passing))
 
 
-def test_a_grant_is_noted_and_recorded(pupil: Person, overrides: Overrides) -> None:
+def test_a_grant_is_noted_and_recorded(pupil: Guest, overrides: Overrides) -> None:
     pupil.page("http://games.example/").unlock()
     flow = pupil.flow("http://games.example/")
-    assert pupil.ask(flow) is None
+    assert pupil.go(flow) is None
     assert "by passphrase (grant 1)" in flow.metadata[KEY]["grant"]
     (event,) = overrides.history(100)
     assert (event.what, event.client, event.target, event.how) == ("granted", PUPIL, "games.example", "passphrase")
 
 
-def test_a_code_lets_a_client_go_on_once(pupil: Person, other: Person, overrides: Overrides) -> None:
+def test_a_code_lets_a_client_go_on_once(pupil: Guest, other: Guest, overrides: Overrides) -> None:
     code = overrides.make_code("host", 600)
     assert pupil.page("http://games.example/").send(code=code.lower()).status_code == 303
     assert pupil.passes("http://games.example/")
@@ -205,7 +184,7 @@ def test_a_code_lets_a_client_go_on_once(pupil: Person, other: Person, overrides
 
 
 def test_a_code_for_another_client_or_something_else_is_refused_and_stays_good(
-    pupil: Person, other: Person, overrides: Overrides
+    pupil: Guest, other: Guest, overrides: Overrides
 ) -> None:
     code = overrides.make_code("host", 600, "other.example", OTHER)
     assert WRONG in alert_of(pupil.page("http://other.example/").send(code=code))
@@ -214,7 +193,7 @@ def test_a_code_for_another_client_or_something_else_is_refused_and_stays_good(
     assert other.passes("http://other.example/")
 
 
-def test_an_old_code_is_refused(pupil: Person, overrides: Overrides, clock: Clock) -> None:
+def test_an_old_code_is_refused(pupil: Guest, overrides: Overrides, clock: Clock) -> None:
     code = overrides.make_code("host", 600, valid_for=60)
     clock.now += 61
     assert "no longer valid" in alert_of(pupil.page("http://games.example/").send(code=code))
@@ -225,14 +204,14 @@ def test_where_only_codes_are_taken_there_is_nothing_to_choose(
 ) -> None:
     policy.write_text(re.sub(r"^  passphrase: .*\n", "", policy.read_text(), flags=re.MULTILINE))
     with mitmproxied(hushlist, policy):
-        page = Person(hushlist).page("http://games.example/")
+        page = Guest(hushlist).page("http://games.example/")
         assert re.findall(r'<input[^>]* name="(\w+)"', page.text) == ["token", "code"]
         assert page.send(code=overrides.make_code("host", 600)).status_code == 303
 
 
 @pytest.mark.parametrize("destination", ["iframe", "Frame", "object"])
 @pytest.mark.parametrize("url", ["https://games.example/", "https://mixed.example/"])
-def test_a_frame_has_no_form(pupil: Person, url: str, destination: str) -> None:
+def test_a_frame_has_no_form(pupil: Guest, url: str, destination: str) -> None:
     answers = [pupil.get(url, Sec_Fetch_Dest=dest) for dest in ("document", destination)]
     assert [answer is not None and "<form" in (answer.text or "") for answer in answers] == [True, False]
 
@@ -257,17 +236,17 @@ BY_CLICK = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1", "Sec-Fetch-Des
 )
 @pytest.mark.parametrize("url", ["https://games.example/", "https://mixed.example/"])
 def test_a_form_that_a_script_has_sent_is_refused(
-    pupil: Person, overrides: Overrides, url: str, fields: dict[str, str], is_taken: bool
+    pupil: Guest, overrides: Overrides, url: str, fields: dict[str, str], is_taken: bool
 ) -> None:
     page = pupil.page(url)
     assert page.action
     form = urlencode({"token": page.token, "code": overrides.make_code("host", 600)}).encode()
-    answer = pupil.ask(pupil.flow(urljoin(url, page.action), "POST", form, **fields))
+    answer = pupil.go(pupil.flow(urljoin(url, page.action), "POST", form, **fields))
     assert answer is not None
     assert (answer.status_code == 303, pupil.passes(url)) == (is_taken, is_taken)
 
 
-def test_a_form_is_no_request_that_is_counted(hushlist: Hushlist, pupil: Person) -> None:
+def test_a_form_is_no_request_that_is_counted(hushlist: Hushlist, pupil: Guest) -> None:
     page = pupil.page("http://games.example/")
     page.unlock(words="wrong")
     page.unlock()
@@ -276,8 +255,8 @@ def test_a_form_is_no_request_that_is_counted(hushlist: Hushlist, pupil: Person)
     assert hushlist.runtime.statistics.total == 2
 
 
-def test_the_user_of_the_proxy_is_the_client_wherever_they_are(hushlist: Hushlist, pupil: Person) -> None:
-    class User(Person):
+def test_the_user_of_the_proxy_is_the_client_wherever_they_are(hushlist: Hushlist, pupil: Guest) -> None:
+    class User(Guest):
         def flow(self, *args: object, **more: object) -> http.HTTPFlow:
             flow = super().flow(*args, **more)  # type: ignore[arg-type]
             flow.metadata["proxyauth"] = ("jo", "secret")
@@ -303,7 +282,7 @@ def test_the_user_of_the_proxy_is_the_client_wherever_they_are(hushlist: Hushlis
         {"code": "x" * 10_000},
     ],
 )
-def test_a_form_that_is_not_right_is_refused_and_can_be_sent_again(pupil: Person, form: dict[str, str]) -> None:
+def test_a_form_that_is_not_right_is_refused_and_can_be_sent_again(pupil: Guest, form: dict[str, str]) -> None:
     answer = pupil.page("http://games.example/").send(**{"scope": "host", "minutes": "15", **form})
     assert WRONG in alert_of(answer)
     assert not pupil.passes("http://games.example/")
@@ -312,7 +291,7 @@ def test_a_form_that_is_not_right_is_refused_and_can_be_sent_again(pupil: Person
 
 
 def test_guesses_lock_a_client_and_no_other_and_a_restart_changes_nothing(
-    context: taddons.context, hushlist: Hushlist, pupil: Person, other: Person, clock: Clock, policy: Path
+    context: taddons.context, hushlist: Hushlist, pupil: Guest, other: Guest, clock: Clock, policy: Path
 ) -> None:
     for _ in range(5):
         assert WRONG in alert_of(pupil.page("http://games.example/").unlock(words="guess"))
@@ -346,7 +325,7 @@ def changed(token: str) -> str:
     ids=["none", "not ASCII", "forged", "changed", "another client's", "another URL's", "a warning's"],
 )
 def test_a_form_without_its_own_token_is_refused(
-    pupil: Person, other: Person, token: Callable[[Page, Person], str]
+    pupil: Guest, other: Guest, token: Callable[[Page, Guest], str]
 ) -> None:
     page = pupil.page("http://games.example/a")
     page.token = token(page, other)
@@ -357,7 +336,7 @@ def test_a_form_without_its_own_token_is_refused(
 # -- what no origin sees -----------------------------------------------------------------------------------------------
 
 
-def test_a_form_of_a_page_within_a_host_that_passes_stays_with_us(pupil: Person) -> None:
+def test_a_form_of_a_page_within_a_host_that_passes_stays_with_us(pupil: Guest) -> None:
     page = pupil.page("http://path.example/secret/x")
     assert WRONG in alert_of(page.unlock(words="wrong"))
     page = pupil.page("http://path.example/secret/x")
@@ -367,25 +346,25 @@ def test_a_form_of_a_page_within_a_host_that_passes_stays_with_us(pupil: Person)
 
 @pytest.mark.parametrize("broken", ["judge", "record"])
 def test_a_form_stays_with_us_where_the_filter_fails(
-    pupil: Person, monkeypatch: pytest.MonkeyPatch, broken: str
+    pupil: Guest, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     page = pupil.page("http://path.example/secret/x")
     assert page.action
     pupil.hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
     monkeypatch.setattr(pupil.hushlist.runtime, broken, lambda *_, **__: 1 / 0)
-    response = pupil.ask(pupil.flow(urljoin(page.url, page.action), "POST", b"passphrase=x"))
+    response = pupil.go(pupil.flow(urljoin(page.url, page.action), "POST", b"passphrase=x"))
     assert response is not None
     assert response.status_code == 403
 
 
 @pytest.mark.parametrize("scope", ["host", "url"])
-def test_a_form_that_is_sent_twice_leads_on_and_stays_with_us(pupil: Person, scope: str) -> None:
+def test_a_form_that_is_sent_twice_leads_on_and_stays_with_us(pupil: Guest, scope: str) -> None:
     page = pupil.page("http://games.example/a")
     assert [page.unlock(scope).headers["location"] for _ in range(2)] == ["/a", "/a"]
 
 
 def test_a_form_for_what_is_blocked_no_more_leads_on_and_stays_with_us(
-    pupil: Person, policy: Path, context: taddons.context
+    pupil: Guest, policy: Path, context: taddons.context
 ) -> None:
     page = pupil.page("http://games.example/a")
     (policy.parent / "list.yaml").write_text("rules: []")
@@ -396,10 +375,10 @@ def test_a_form_for_what_is_blocked_no_more_leads_on_and_stays_with_us(
 @pytest.mark.parametrize(
     "query", ["", "?url=http://path.example/", "?url=http://path.example/secret/&seal=" + "A" * 140]
 )
-def test_a_post_that_is_no_form_of_ours_goes_to_its_origin_untouched(pupil: Person, query: str) -> None:
+def test_a_post_that_is_no_form_of_ours_goes_to_its_origin_untouched(pupil: Guest, query: str) -> None:
     flow = pupil.flow(f"http://path.example{PATH}{query}", "POST", b"token=x", Connection="close", Host="path.example")
     before = flow.request.get_state()
-    assert pupil.ask(flow) is None
+    assert pupil.go(flow) is None
     assert flow.request.get_state() == before
 
 
@@ -418,7 +397,7 @@ def test_a_form_goes_to_no_origin_though_the_filter_is_off_by_now(
     context: taddons.context,
     hushlist: Hushlist,
     policy: Path,
-    pupil: Person,
+    pupil: Guest,
     turned_off: Callable[[taddons.context, Hushlist, Path], None],
     query: str | None,
 ) -> None:
@@ -428,7 +407,7 @@ def test_a_form_goes_to_no_origin_though_the_filter_is_off_by_now(
     assert page.action
     url = urljoin(page.url, page.action).replace("?", f"?{query or ''}")
     flow = pupil.flow(url, "POST", b"passphrase=open+sesame")
-    answer = pupil.ask(flow)
+    answer = pupil.go(flow)
     assert answer is not None
     assert (answer.status_code, answer.headers["location"]) == (303, "/" if query else "/a?b")
     assert flow.request.raw_content == b""
@@ -436,7 +415,7 @@ def test_a_form_goes_to_no_origin_though_the_filter_is_off_by_now(
 
 @pytest.mark.parametrize("seal", ["", "A" * 140])
 def test_where_no_key_is_known_what_may_be_a_form_goes_to_no_origin(
-    hushlist: Hushlist, pupil: Person, monkeypatch: pytest.MonkeyPatch, seal: str
+    hushlist: Hushlist, pupil: Guest, monkeypatch: pytest.MonkeyPatch, seal: str
 ) -> None:
     monkeypatch.setattr(Overrides, "known_tokens", lambda _: None)
     answer = pupil.post(f"http://path.example{PATH}?url=http://path.example/secret/&seal={seal}")
@@ -447,26 +426,26 @@ def test_where_no_key_is_known_what_may_be_a_form_goes_to_no_origin(
     ("method", "path"),
     [("GET", PATH), ("HEAD", PATH), ("PUT", PATH), ("post", PATH), ("POST", PATH + "x"), ("POST", "/")],
 )
-def test_any_other_request_is_an_ordinary_one(pupil: Person, method: str, path: str) -> None:
+def test_any_other_request_is_an_ordinary_one(pupil: Guest, method: str, path: str) -> None:
     page = pupil.page("http://games.example/")
     assert page.action
     body = urlencode({"token": page.token, "passphrase": PASSPHRASE, "scope": "host", "minutes": "15"}).encode()
     url = f"http://games.example{path}?{page.action.partition('?')[2]}"
     flow = pupil.flow(url, "GET", body)
     flow.request.data.method = method.encode()
-    response = pupil.ask(flow)
+    response = pupil.go(flow)
     assert response is not None
     assert response.status_code == 403
     assert not pupil.passes("http://games.example/")
 
 
 @pytest.mark.parametrize("state", ["not live", "answered"])
-def test_a_recorded_form_is_neither_taken_nor_changed(pupil: Person, state: str) -> None:
+def test_a_recorded_form_is_neither_taken_nor_changed(pupil: Guest, state: str) -> None:
     page = pupil.page("http://games.example/")
     flow = page.flow()
     flow.live, flow.response = state != "not live", http.Response.make(407)
     before = flow.response.get_state()
-    assert pupil.ask(flow) is flow.response
+    assert pupil.go(flow) is flow.response
     assert flow.response.get_state() == before
     assert not pupil.passes("http://games.example/")
 
@@ -490,10 +469,10 @@ def test_a_recorded_form_is_neither_taken_nor_changed(pupil: Person, state: str)
         "?x",
     ],
 )
-def test_it_leads_back_to_where_one_came_from_and_nowhere_else(pupil: Person, path: str) -> None:
+def test_it_leads_back_to_where_one_came_from_and_nowhere_else(pupil: Guest, path: str) -> None:
     flow = pupil.flow("http://games.example/")
     flow.request.data.path = path.encode() if path[0] == "/" else b"/" + path.encode()
-    page = Page(pupil, "http://games.example/", pupil.ask(flow) or http.Response.make())
+    page = Page(pupil, "http://games.example/", pupil.go(flow) or http.Response.make())
     answer = page.unlock()
     assert answer.status_code == 303
     location = answer.headers["location"]
@@ -503,7 +482,7 @@ def test_it_leads_back_to_where_one_came_from_and_nowhere_else(pupil: Person, pa
     assert (back.scheme, back.netloc) == ("http", "games.example")
 
 
-def test_it_leads_back_to_exactly_what_was_asked_for(pupil: Person) -> None:
+def test_it_leads_back_to_exactly_what_was_asked_for(pupil: Guest) -> None:
     answer = pupil.page("http://games.example:8080/%61/b?q=a%26b+%25").unlock()
     assert answer.headers["location"] == "/%61/b?q=a%26b+%25"
 
@@ -531,7 +510,7 @@ def test_it_leads_back_to_exactly_what_was_asked_for(pupil: Person) -> None:
     ],
 )
 def test_no_url_is_an_error_or_leads_elsewhere(
-    pupil: Person, overrides: Overrides, caplog: pytest.LogCaptureFixture, urls: list[str]
+    pupil: Guest, overrides: Overrides, caplog: pytest.LogCaptureFixture, urls: list[str]
 ) -> None:
     page = pupil.page("http://games.example/")
     query = urlencode([("url", url.encode("utf-8", "surrogatepass")) for url in urls])
@@ -547,7 +526,7 @@ def test_no_url_is_an_error_or_leads_elsewhere(
 @pytest.mark.parametrize(
     "url", ["https://games.example/", "ftp://games.example/", "games.example", " http:games.example "]
 )
-def test_another_scheme_needs_another_token(pupil: Person, url: str) -> None:
+def test_another_scheme_needs_another_token(pupil: Guest, url: str) -> None:
     page = pupil.page("http://games.example/x")
     page.action = f"{PATH}?url={quote(url)}"
     assert EXPIRED in alert_of(page.unlock())
@@ -568,16 +547,16 @@ def test_another_scheme_needs_another_token(pupil: Person, url: str) -> None:
         b"token=" + b"A" * 1_000_000,
     ],
 )
-def test_no_body_is_an_error(pupil: Person, caplog: pytest.LogCaptureFixture, body: bytes) -> None:
+def test_no_body_is_an_error(pupil: Guest, caplog: pytest.LogCaptureFixture, body: bytes) -> None:
     page = pupil.page("http://games.example/")
     assert page.action
-    response = pupil.ask(pupil.flow(urljoin(page.url, page.action), "POST", body))
+    response = pupil.go(pupil.flow(urljoin(page.url, page.action), "POST", body))
     assert response is not None
     assert response.status_code == 403
     assert "could not be taken" not in caplog.text
 
 
-def test_nothing_that_is_sent_becomes_markup(pupil: Person) -> None:
+def test_nothing_that_is_sent_becomes_markup(pupil: Guest) -> None:
     evil = "\"'><script>alert(1)</script>"
     page = pupil.page("http://games.example/")
     page.action = f"{PATH}?{urlencode({'url': 'http://games.example/?' + evil, evil: evil})}"
@@ -586,7 +565,7 @@ def test_nothing_that_is_sent_becomes_markup(pupil: Person) -> None:
     assert evil not in str(answer.headers)
 
 
-def test_a_url_that_no_grant_can_have_can_be_unblocked_by_its_host(pupil: Person) -> None:
+def test_a_url_that_no_grant_can_have_can_be_unblocked_by_its_host(pupil: Guest) -> None:
     page = pupil.page("http://games.example/" + "a" * 20_000)
     assert 'value="url"' not in page.text
     assert WRONG in alert_of(page.unlock("url"))
@@ -597,7 +576,7 @@ def test_a_url_that_no_grant_can_have_can_be_unblocked_by_its_host(pupil: Person
 
 
 def test_a_click_on_a_warning_lets_this_client_go_on_for_an_hour(
-    pupil: Person, other: Person, clock: Clock, overrides: Overrides
+    pupil: Guest, other: Guest, clock: Clock, overrides: Overrides
 ) -> None:
     answer = pupil.page("http://mixed.example/a").send()
     assert (answer.status_code, answer.headers["location"]) == (303, "/a")
@@ -610,7 +589,7 @@ def test_a_click_on_a_warning_lets_this_client_go_on_for_an_hour(
 
 
 @pytest.mark.parametrize("url", ["http://mixed.example/bad/", "http://bad.mixed.example/"])
-def test_a_click_on_a_warning_opens_nothing_that_is_blocked(pupil: Person, url: str) -> None:
+def test_a_click_on_a_warning_opens_nothing_that_is_blocked(pupil: Guest, url: str) -> None:
     assert pupil.page("http://mixed.example/").send().status_code == 303
     assert pupil.passes("http://mixed.example/")
     assert not pupil.passes(url)
@@ -625,7 +604,7 @@ def test_neither_a_click_nor_the_passphrase_at_a_public_suffix_opens_the_sites_b
 ) -> None:
     policy.write_text(policy.read_text() + f"default: {action}\n")
     context.configure(hushlist, hushlist_policy=str(policy.rename(policy.with_name("default.yaml"))))
-    pupil = Person(hushlist)
+    pupil = Guest(hushlist)
     page = pupil.page(f"http://{suffix}/")
     assert (page.send() if action == "warn" else page.unlock()).status_code == 303
     assert pupil.passes(f"http://{suffix}/")
@@ -633,7 +612,7 @@ def test_neither_a_click_nor_the_passphrase_at_a_public_suffix_opens_the_sites_b
     assert not pupil.passes(f"http://www.games.{suffix}/")
 
 
-def test_a_click_without_a_token_opens_nothing(pupil: Person) -> None:
+def test_a_click_without_a_token_opens_nothing(pupil: Guest) -> None:
     page = pupil.page("http://mixed.example/")
     page.token = ""
     assert EXPIRED in alert_of(page.send())
@@ -641,7 +620,7 @@ def test_a_click_without_a_token_opens_nothing(pupil: Person) -> None:
 
 
 @pytest.mark.parametrize("accept", ["image/png", "text/css", "application/json"])
-def test_what_is_no_page_is_blocked_where_a_page_would_warn(pupil: Person, accept: str) -> None:
+def test_what_is_no_page_is_blocked_where_a_page_would_warn(pupil: Guest, accept: str) -> None:
     response = pupil.get("http://mixed.example/", accept=accept)
     assert response is not None
     assert response.status_code == 403
@@ -651,7 +630,7 @@ def test_what_is_no_page_is_blocked_where_a_page_would_warn(pupil: Person, accep
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_block_page_stays_where_the_handler_fails(pupil: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_block_page_stays_where_the_handler_fails(pupil: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
     page = pupil.page("http://games.example/")
     monkeypatch.setattr(unblock_handler, "verify_passphrase", None)
     assert page.unlock().status_code == 403
@@ -659,7 +638,7 @@ def test_the_block_page_stays_where_the_handler_fails(pupil: Person, monkeypatch
 
 
 def test_a_store_that_cannot_be_written_is_told_and_opens_nothing(
-    pupil: Person, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pupil: Guest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
         raise StoreError(Path("state"), "disk full")
@@ -692,14 +671,14 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
         path.parent.write_text("a file where the folder should be")
     hushlist = Hushlist()
     with mitmproxied(hushlist, policy):
-        page = Person(hushlist).page("http://games.example/")
+        page = Guest(hushlist).page("http://games.example/")
         assert page.action is None
-        assert Person(hushlist).passes("http://fine.example/")
+        assert Guest(hushlist).passes("http://fine.example/")
         assert "nothing can be unblocked" in hushlist.runtime.status()
         assert "nothing can be unblocked for a while, and no administrator's block holds: " in caplog.text
         # an error would end mitmdump at its start
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
-        response = Person(hushlist).post(f"http://games.example{PATH}?url=http://games.example/", passphrase=PASSPHRASE)
+        response = Guest(hushlist).post(f"http://games.example{PATH}?url=http://games.example/", passphrase=PASSPHRASE)
         assert response is not None
         assert response.status_code == 403
 
@@ -715,8 +694,8 @@ def test_a_damaged_store_is_set_aside_and_the_blocks_of_its_copy_hold(
     path.write_bytes(b"no database" * 1000)
     hushlist = Hushlist()
     with mitmproxied(hushlist, policy):
-        assert not Person(hushlist).passes("http://fine.example/")
-        assert not Person(hushlist).passes("http://games.example/")
+        assert not Guest(hushlist).passes("http://fine.example/")
+        assert not Guest(hushlist).passes("http://games.example/")
         assert "a damaged file was set aside: " in hushlist.runtime.status()
         assert [told for told in warnings_of(hushlist.runtime) if "damaged" in told]
         assert "hold, but no grant and no code" in caplog.text
@@ -727,7 +706,7 @@ def test_a_damaged_store_is_set_aside_and_the_blocks_of_its_copy_hold(
         assert "set aside" not in hushlist.runtime.status()
 
 
-def test_a_store_that_breaks_later_is_in_the_status(pupil: Person, hushlist: Hushlist, clock: Clock) -> None:
+def test_a_store_that_breaks_later_is_in_the_status(pupil: Guest, hushlist: Hushlist, clock: Clock) -> None:
     assert "unblocked" not in hushlist.runtime.status()
     path = default_path()
     for file in path.parent.glob(f"{path.name}*"):
@@ -739,7 +718,7 @@ def test_a_store_that_breaks_later_is_in_the_status(pupil: Person, hushlist: Hus
 
 
 def test_other_requests_go_on_while_a_passphrase_is_looked_at(
-    pupil: Person, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+    pupil: Guest, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, end = threading.Event(), threading.Event()
 
@@ -791,7 +770,7 @@ def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait_in_all_or
 
     monkeypatch.setattr(unblock_handler, "verify_passphrase", slow)
     monkeypatch.setattr(unblock_handler, "MOST_FORMS", 6)
-    pages = [Person(hushlist, address.format(number)).page("http://games.example/") for number in range(1, 11)]
+    pages = [Guest(hushlist, address.format(number)).page("http://games.example/") for number in range(1, 11)]
 
     async def all_of_them() -> list[str]:
         flows, takings = [], []
@@ -814,16 +793,16 @@ def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait_in_all_or
 
 
 @pytest.mark.parametrize("more", [0, 1 << 14])
-def test_what_a_person_typed_is_in_no_flow_that_is_saved(pupil: Person, more: int) -> None:
+def test_what_a_person_typed_is_in_no_flow_that_is_saved(pupil: Guest, more: int) -> None:
     page = pupil.page("http://games.example/")
     flow = page.flow("x" * more + "secret")
-    pupil.ask(flow)
+    pupil.go(flow)
     assert b"secret" not in str(flow.get_state()).encode()
 
 
 @pytest.mark.parametrize("state", ["no policy", "off", "no store"])
 def test_a_form_is_left_alone_where_nothing_can_be_decided_any_more(
-    pupil: Person, hushlist: Hushlist, overrides: Overrides, caplog: pytest.LogCaptureFixture, state: str
+    pupil: Guest, hushlist: Hushlist, overrides: Overrides, caplog: pytest.LogCaptureFixture, state: str
 ) -> None:
     page = pupil.page("http://games.example/")
     flow = page.flow()
@@ -844,7 +823,7 @@ def test_a_form_is_left_alone_where_nothing_can_be_decided_any_more(
     assert "could not be taken" not in caplog.text
 
 
-def test_without_a_policy_the_page_says_that_the_filter_failed(pupil: Person, hushlist: Hushlist) -> None:
+def test_without_a_policy_the_page_says_that_the_filter_failed(pupil: Guest, hushlist: Hushlist) -> None:
     hushlist.runtime.engine = None
     response = pupil.get("http://games.example/", accept="application/json")
     assert response is not None
