@@ -13,7 +13,7 @@ from mitmproxy.test import taddons
 from hushlist.core.errors import printable
 from hushlist.proxy.addon import Hushlist
 from support.mitmproxied import mitmproxied
-from unit.extensions.unblock.test_unblock_handler import Person
+from unit.extensions.unblock.test_unblock_handler import Guest
 
 #: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs
 FORGED = "x\nFORGED\r\tFORGED\x1b[2J\x07\x7f\x85FORGED\x9b31m\u200f\u202e\u2066\u2028FORGED\u2029FORGED"
@@ -53,7 +53,7 @@ def context(folder: Path, hushlist: Hushlist, caplog: pytest.LogCaptureFixture) 
         yield context
 
 
-class Pupil(Person):
+class Pupil(Guest):
     """Somebody whom ``proxyauth=any`` has let in by a name of his own."""
 
     def flow(self, *arguments: object, **headers: str) -> http.HTTPFlow:  # type: ignore[override]
@@ -75,7 +75,7 @@ def test_what_the_proxy_says_is_printable(
     blocked.request.data.path = b"/" + FORGED.encode()
     unparsable.request.data.host = unparsable.request.data.headers["host"] = FORGED
     for flow in (blocked, warned, unparsable):
-        pupil.ask(flow)
+        pupil.go(flow)
         assert_printable(flow.comment)
     pupil.page(url).send(token=FORGED, passphrase=FORGED)
     call = context.master.commands.call
