@@ -41,6 +41,7 @@ from hushlist.extensions.journal.log_database import (
     find_records,
     follow,
     has_log,
+    named,
     newest_records,
     shown_values,
     top_values,
@@ -238,11 +239,12 @@ def show_top(folder: LogPlace, arguments: argparse.Namespace) -> int:
     counts = top_values(folder, arguments.by, _filters(arguments), arguments.number)
     counts = shown_values(counts, arguments.by, arguments.privacy)
     width = max((len(str(number)) for _, number in counts), default=0)
-    for name, number in counts:
+    for value, number in counts:
+        name, file = named(arguments.by, value)
         if arguments.json:
-            print_json({arguments.by: name, "count": number})
+            print_json({arguments.by: file or name, **({"title": name} if file else {}), "count": number})
         else:
-            print_line(f"{number:>{width}}  {name}")
+            print_line(f"{number:>{width}}  {name}{f' ({file})' if file else ''}")
     return GOOD if counts else _NOTHING
 
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import printable
 from hushlist.core.policy.proxy_settings import LoggedClients
-from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, shown_values, top_values
+from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, named, shown_values, top_values
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import document, element
@@ -106,8 +106,14 @@ def history_csv(found: History) -> bytes:
     rows.writerow(("kind", "value", "records", "stopped"))
     rows.writerows(("time", *bar) for bar in found.times)
     for by, values in found.stopped.items():
-        rows.writerows((by, _cell(value), "", count) for value, count in values)
+        rows.writerows((by, _cell(named_in_text(by, value)), "", count) for value, count in values)
     return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def named_in_text(by: str, value: str) -> str:
+    """A value as text alone has it: the title of a list, and its file."""
+    name, file = named(by, value)
+    return name if file is None else f"{name} ({file})"
 
 
 def _cell(value: str) -> str:
@@ -125,7 +131,7 @@ def history_page(found: History | str, language: str) -> bytes:
         "section", element("h2", texts["over_time"]), said_of_it, _chart(found.times, texts), class_="panel"
     )
     tables = (
-        element("section", element("h2", texts[f"stopped_{by}"]), _table(values, texts), class_="panel counted")
+        element("section", element("h2", texts[f"stopped_{by}"]), _table(by, values, texts), class_="panel counted")
         for by, values in found.stopped.items()
     )
     title, content = texts[f"last_{found.span}"], chart + element("div", *tables, class_="grid")
@@ -200,10 +206,14 @@ def _bar(every: float, stopped: float) -> Markup:
     return element("svg", *drawn, class_="history-bar", aria_hidden="true")
 
 
-def _table(values: Sequence[tuple[str, int]], texts: Texts) -> Markup:
+def _table(by: str, values: Sequence[tuple[str, int]], texts: Texts) -> Markup:
     rows = (
-        element("tr", element("td", value, dir="auto"), element("td", number_text(count, texts), class_="number"))
-        for value, count in values
+        element(
+            "tr",
+            element("td", name, *([] if file is None else [element("small", file, dir="ltr")]), dir="auto"),
+            element("td", number_text(count, texts), class_="number"),
+        )
+        for (name, file), count in ((named(by, value), count) for value, count in values)
     )
     return _scroll((texts["name"], texts["stopped"]), rows) if values else element("p", texts["nothing"], class_="soft")
 

@@ -274,17 +274,31 @@ def newest_records(folder: LogPlace, filters: LogFilters, number: int, *, only_l
 
 
 def top_values(folder: LogPlace, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
-    """The most frequent values of ``by``, one of ``COUNTED``, in the records that fit, each with its count."""
+    """The most frequent values of ``by``, one of ``COUNTED``, in the records that fit, each with its count.
+
+    A list is named by its file, and by its title in a line of its own: see ``named``.
+    """
     condition, values = filters.condition()
+    what = "CASE WHEN title IS NULL THEN list ELSE list || '\n' || title END" if by == "list" else by
     question = (
-        f"SELECT {by}, count(*) FROM decisions WHERE {by} IS NOT NULL AND {condition} "  # noqa: S608
-        f"GROUP BY {by} ORDER BY 2 DESC, 1 LIMIT ?"
+        f"SELECT {what}, count(*) FROM decisions WHERE {what} IS NOT NULL AND {condition} "  # noqa: S608
+        "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?"
     )
     rows = _ask(folder, question, [*values, number])
     if rows is not None:
         return rows
-    counts = Counter(name for _, name in filters.fitting(_newest_first(folder), by) if name is not None)
+    counts = Counter(name for _, name in filters.fitting(_newest_first(folder), what) if name is not None)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+def named(by: str, value: str) -> tuple[str, str | None]:
+    """What to call a value that was counted, and the file of a list that has a title.
+
+    >>> named("list", "/etc/ads.yaml\\nAds"), named("list", "/etc/ads.yaml"), named("host", "a.example")
+    (('Ads', '/etc/ads.yaml'), ('/etc/ads.yaml', None), ('a.example', None))
+    """
+    file, _, title = value.partition("\n") if by == "list" else (value, "", "")
+    return (title, file) if title else (file, None)
 
 
 def shown_values(counts: Iterable[tuple[str, int]], by: str, privacy: Privacy) -> list[tuple[str, int]]:

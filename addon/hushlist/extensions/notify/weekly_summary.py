@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 from markupsafe import Markup
 
 from hushlist.core.errors import logger_of, printable
-from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, label_text
+from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, label_text, named_in_text
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
@@ -58,13 +58,14 @@ def summary_of(found: History, monday: date, language: str) -> Notice:
     lines = [said, *(f"{day}: {number}, {texts['stopped']}: {part}" for day, number, part, _ in days)]
     names = [texts[key] for key in ("day", "requests", "stopped")]
     parts = [element("h1", title, style="font-size:20px"), element("p", said), _table((*names, ""), days, texts)]
-    for by, values in found.stopped.items():
+    told = {by: [(named_in_text(by, value), count) for value, count in kind] for by, kind in found.stopped.items()}
+    for by, values in told.items():
         heading, rows = texts[f"stopped_{by}"], [(value, number_text(count, texts)) for value, count in values[:_MOST]]
         lines += ["", f"{heading}:", *([f"{printable(value)}: {count}" for value, count in rows] or [texts["nothing"]])]
         table = _table((texts["name"], texts["stopped"]), rows, texts) if rows else element("p", texts["nothing"])
         parts += [element("h2", heading, style="font-size:16px"), table]
     page = document(title, element("body", *parts, style="font-family:sans-serif"), language, texts["dir"])
-    details: dict[str, object] = {"week": {"days": [list(bar) for bar in found.times], "stopped": found.stopped}}
+    details: dict[str, object] = {"week": {"days": [list(bar) for bar in found.times], "stopped": told}}
     return Notice(title, "\n".join(lines), details, html=page)
 
 

@@ -127,7 +127,8 @@ def test_how_long_ago_is_a_time_too() -> None:
 
 
 def test_top_counts(run: Run, folder: Path) -> None:
-    assert run("top") == (0, ["3  hrn://l.example/ads"], "")
+    assert run("top") == (0, ["3  Ads (hrn://l.example/ads)"], "")
+    assert json.loads(run("top", "--json")[1][0]) == {"list": "hrn://l.example/ads", "title": "Ads", "count": 3}
     assert run("top", "--by", "client") == (0, ["3  10.0.0.7", "1  2001:db8::1"], "")
     assert run("top", "--by", "host", "--list", "Ads", "-n", "1") == (0, ["2  ads.example"], "")
     assert run("top", "--by", "action", "--json")[1][0] == '{"action": "allow", "count": 1}'

@@ -70,7 +70,7 @@ def test_every_record_is_in_one_bar_and_what_is_stopped_is_counted_by_each_kind(
         "client": [("10.9.8.7", 2)],
         "category": [("hrn://c.example/ads", 2)],
         "host": [("ads.example", 1), ("www.ads.example", 1)],
-        "list": [("ads", 2)],
+        "list": [("ads\n=Ads <b>", 2)],
     }
 
 
@@ -109,23 +109,23 @@ def test_without_a_database_it_says_so_in_the_reader_s_language(start: Start, lo
 
 
 def test_as_csv_no_value_is_a_formula() -> None:
-    told = History(
-        "day", "UTC", [("2026-12-24 22:00", 3, 2)], {"list": [("=1+1", 4), ('a"b,c', 1), ("＝\x1b[2J\u202e\n", 1)]}
-    )
+    stopped = {"list": [("ads\n=1+1", 4), ('a"b,c', 1)], "host": [("＝\x1b[2J\u202e\n", 1)]}
+    told = History("day", "UTC", [("2026-12-24 22:00", 3, 2)], stopped)
     rows = list(csv.reader(io.StringIO(history_csv(told).decode())))
     assert rows == [
         ["kind", "value", "records", "stopped"],
         ["time", "2026-12-24 22:00", "3", "2"],
-        ["list", "'=1+1", "", "4"],
+        ["list", "'=1+1 (ads)", "", "4"],
         ["list", 'a"b,c', "", "1"],
-        ["list", r"'＝\x1b[2J\u202e\n", "", "1"],
+        ["host", r"'＝\x1b[2J\u202e\n", "", "1"],
     ]
 
 
 def test_on_the_page_every_value_is_text() -> None:
-    told = History("day", "UTC", [("2026-12-24 22:00", 1234, 2)], {"list": [("<script>", 4)], "host": [("\ud800", 1)]})
+    stopped = {"list": [("<script>\n<script> 2", 4)], "host": [("\ud800", 1)]}
+    told = History("day", "UTC", [("2026-12-24 22:00", 1234, 2)], stopped)
     page = history_page(told, "en").decode()
-    assert "&lt;script&gt;" in page
+    assert '&lt;script&gt; 2<small dir="ltr">&lt;script&gt;</small>' in page
     assert "<script" not in page
     assert "1,234" in page
     assert "24 December 2026, 22:00" in page
