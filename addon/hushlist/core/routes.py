@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache, cached_property
+from http import HTTPStatus
 from types import NoneType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -72,13 +73,19 @@ class Account(NamedTuple):
 class ActionError(HushlistError):
     """Something cannot be done; says why."""
 
+    status = HTTPStatus.BAD_REQUEST
+
 
 class MissingError(ActionError):
     """What is to be changed is not there."""
 
+    status = HTTPStatus.NOT_FOUND
+
 
 class RoleError(ActionError):
     """Somebody may not do something."""
+
+    status = HTTPStatus.FORBIDDEN
 
     def __init__(self, needed: Role) -> None:
         super().__init__(f"that is for the role {needed}")
@@ -321,9 +328,14 @@ class Action:
             if get_origin(hint) is Annotated and name != "return"
         )
 
+    @property
+    def listed_as(self) -> str | None:
+        """The one key of its answer, if it gives a list: the end of its path."""
+        return self.path.rpartition("/")[2] if get_origin(self.gives) is list else None
+
     @cached_property
     def gives(self) -> Any:
-        """The dataclass of its result."""
+        """The dataclass of its result, or a list of them."""
         hint = self._hints["return"]
         kinds = get_args(hint) if get_origin(hint) is Union else (hint,)
         kind = next(kind for kind in kinds if kind is not Instead)

@@ -37,7 +37,7 @@ from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
-from unit.extensions.dashboard.test_admin_api import Browser, decided, use  # noqa: F401  a fixture
+from support.administrators import Browser, decided, use  # noqa: F401  a fixture
 from unit.sources import MODULES, tree_of
 
 #: addresses of two clients, a user, and a word of a query: none of them may be anywhere
@@ -264,7 +264,7 @@ def test_no_call_of_the_interface_names_anybody(world: World) -> None:
 def test_no_page_names_anybody(world: World) -> None:
     world.hushlist.runtime.statistics.count()
     server = world.hushlist._dashboard
-    paths = [*server._paths, *server._files]
+    paths = [*server._pages, *server._files]
     assert {"/", "/data", "/history", "/history.csv", "/metrics", "/explain"} <= set(paths)
     more = {"/explain": f"?url={quote('http://www.blocked.example/')}", "/history.csv": "?of=week"}
     shown = {path: world.browser.send("GET", path + more.get(path, "")) for path in paths}

@@ -84,11 +84,6 @@ class RemovedRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
-    sessions: list[Session]
-
-
-@dataclass(frozen=True, slots=True)
 class RecordStatus:
     """Something that was done."""
 
@@ -101,11 +96,6 @@ class RecordStatus:
     undone: float | None
     undone_by: str | None
     detail: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    record: list[RecordStatus]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +192,9 @@ def _change(policy: Policy, path: Path, edit: Callable[[str], str]) -> None:
 # -- sessions and the record -------------------------------------------------------------------------------------------
 
 
-def sessions(store: AdminStore) -> Sessions:
+def sessions(store: AdminStore) -> list[Session]:
     """Who else is signed in."""
-    return Sessions(store.sessions())
+    return store.sessions()
 
 
 def end_session(store: AdminStore, number: Number) -> Done[Session]:
@@ -218,12 +208,12 @@ def end_session(store: AdminStore, number: Number) -> Done[Session]:
     return Done(session)
 
 
-def record(store: AdminStore) -> Record:
+def record(store: AdminStore) -> list[RecordStatus]:
     """What was done, and by whom.
 
     The newest first.
     """
-    return Record([_record_status(one) for one in store.recorded()])
+    return [_record_status(one) for one in store.recorded()]
 
 
 def _record_status(one: RecordedAction) -> RecordStatus:

@@ -37,7 +37,6 @@ from hushlist.core.routes import (
     Done,
     InputError,
     Instead,
-    MissingError,
     Parts,
     Role,
     RoleError,
@@ -58,7 +57,7 @@ from hushlist.extensions.dashboard.admin_store import (
     AdminStore,
     default_path,
 )
-from hushlist.extensions.dashboard.answers import as_json
+from hushlist.extensions.dashboard.answers import as_json, error
 from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
@@ -92,14 +91,13 @@ TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
 _NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 
 
-_STATUSES = {RoleError: HTTPStatus.FORBIDDEN, MissingError: HTTPStatus.NOT_FOUND, ActionError: HTTPStatus.BAD_REQUEST}
 _UNDONE = (own_actions, unblock_actions, quota_actions, list_actions)
 _ROWS = (*_UNDONE, preview, what_holds)
 
 
-class RefusedError(Exception):
+class RefusedError(ActionError):
     def __init__(self, status: HTTPStatus, why: str, **headers: str) -> None:
-        self.status, self.why, self.headers = status, why, headers
+        self.status, self.headers = status, headers
         super().__init__(why)
 
 
@@ -109,8 +107,6 @@ class Visit:
 
     request: http.Request
     client: Client
-    #: who is signed in; ``None`` where the call is for everybody
-    account: Account | None
     #: lines that set cookies
     cookies: list[str] = field(default_factory=list)
 
@@ -163,7 +159,7 @@ class AdminApi:
         """The answer, always as JSON."""
         try:
             result, cookies = await self._answer(request, client)
-        except (RefusedError, StoreError) as error:
+        except (ActionError, StoreError) as error:
             return _refusal(error)
         response = as_json(HTTPStatus.OK, result)
         for line in cookies:
@@ -175,7 +171,7 @@ class AdminApi:
         try:
             if self._people and needed is not None:
                 await self._account(request, client, needed)
-        except (RefusedError, StoreError) as error:
+        except (ActionError, StoreError) as error:
             return _refusal(error)
         return None
 
@@ -196,16 +192,11 @@ class AdminApi:
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=", ".join(methods))
         action, named = methods[request.method]
         account = None if action.role is None else await self._account(request, client, action.role)
-        visit = Visit(request, client, account)
-        try:
-            values = _values(action, request, query, named)
-            if iscoroutinefunction(action.does):
-                return plain(await action.does(self, visit, **values)), visit.cookies
-            assert account is not None
-            return await self.aside(self._do, action, account, values), []
-        except ActionError as error:
-            status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
-            raise RefusedError(status, str(error)) from error
+        visit, values = Visit(request, client), _values(action, request, query, named)
+        if iscoroutinefunction(action.does):
+            return plain(await action.does(self, visit, **values)), visit.cookies
+        assert account is not None
+        return await self.aside(self._do, action, account, values), []
 
     def _do(self, action: Action, account: Account, values: dict[str, Any]) -> Mapping[str, object]:
         runtime, store = self._runtime, self._store()
@@ -219,7 +210,8 @@ class AdminApi:
         shared = (runtime, runtime.engine, runtime.engine.policy, runtime.overrides, runtime.use_minutes)
         parts = Parts(account, privacy, store, runtime.journal, self._held_changes, UNDOINGS, *shared)
         if not action.did:
-            return masked(plain(parts.call(action.does, **values)), privacy)
+            found = plain(parts.call(action.does, **values))
+            return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
         begun = store.begin(account, action.name.replace("_", " "), values)
         try:
             done: Done[Any] | Instead = parts.call(action.does, **values)
@@ -270,7 +262,7 @@ class AdminApi:
             if not hmac.compare_digest(given.encode("utf-8", "replace"), _second_token(_cookie(request)).encode()):
                 raise RefusedError(HTTPStatus.FORBIDDEN, f"the header {TOKEN_HEADER} is missing or wrong")
         if not account.role.may(needed):
-            raise RefusedError(HTTPStatus.FORBIDDEN, f"that is for the role {needed.value}")
+            raise RoleError(needed)
         return account
 
     def _known(self, request: http.Request, client: Client) -> Account | None:
@@ -435,11 +427,12 @@ def _body(request: http.Request) -> dict[str, object]:
     return plain
 
 
-def _refusal(error: RefusedError | StoreError) -> http.Response:
-    if isinstance(error, StoreError):
-        logger.warning("hushlist: the live page: %s", error)
-        error = RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "its file cannot be used: see the messages of the proxy")
-    return as_json(error.status, {"error": error.why}, **error.headers)
+def _refusal(fault: ActionError | StoreError) -> http.Response:
+    if isinstance(fault, StoreError):
+        logger.warning("hushlist: the live page: %s", fault)
+        why = "its file cannot be used: see the messages of the proxy"
+        return error(HTTPStatus.SERVICE_UNAVAILABLE, why)
+    return error(fault.status, str(fault), **(fault.headers if isinstance(fault, RefusedError) else {}))
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------

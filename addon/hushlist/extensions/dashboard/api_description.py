@@ -83,6 +83,8 @@ def _answer(words: str, schema: Schema) -> Schema:
 
 def _result(action: Action, actions: Iterable[Action], schemas: dict[str, Schema]) -> Schema:
     result = schema_of(action.gives, schemas)
+    if action.listed_as is not None:
+        return _object({action.listed_as: result})
     if not action.did:
         return result
     others = [schema_of(one.gives, schemas) for one in actions if (one.method, one.path) == ("POST", action.instead)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from time import time
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,7 @@ from hushlist.core.lists.list_formats import FOLDERS, FORMATS
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
+from hushlist.core.routes import BESIDE
 from hushlist.core.system.memory import resident_octets
 from hushlist.extensions.fleet.proxy_records import troubles
 from hushlist.extensions.journal.log_record import Privacy, who
@@ -153,38 +154,10 @@ class PolicyStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class ListCount:
-    list: str
-    file: str
-    action: str
-    count: int
+class Count:
+    """How often something was decided; the names of that stand beside the number."""
 
-
-@dataclass(frozen=True, slots=True)
-class CategoryCount:
-    category: str
-    action: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClientCount:
-    client: str | None
-    user: str | None
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostCount:
-    host: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class RuleCount:
-    #: its place, and what it fits
-    rule: str
-    pattern: str
+    names: Mapping[str, str | None] = field(metadata=BESIDE)
     count: int
 
 
@@ -194,11 +167,11 @@ class Counts:
     actions: Mapping[str, int]
     would_block: int
     faults: int
-    lists: Sequence[ListCount]
-    categories: Sequence[CategoryCount]
-    clients: Sequence[ClientCount]
-    hosts: Sequence[HostCount]
-    rules: Sequence[RuleCount]
+    lists: Sequence[Count]
+    categories: Sequence[Count]
+    clients: Sequence[Count]
+    hosts: Sequence[Count]
+    rules: Sequence[Count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,23 +284,27 @@ def _counts(statistics: Statistics, privacy: Privacy) -> Counts:
         would_block=would_block,
         faults=statistics.faults,
         lists=[
-            ListCount(name.label, name.source, action.value, number)
+            Count({"list": name.label, "file": name.source, "action": action.value}, number)
             for (name, action), number in statistics.lists.top(_MOST)
         ],
         categories=[
-            CategoryCount(name, action.value, number) for (name, action), number in statistics.categories.top(_MOST)
+            Count({"category": name, "action": action.value}, number)
+            for (name, action), number in statistics.categories.top(_MOST)
         ],
         clients=[
-            ClientCount(
-                who("client", address_text(asker.address) if asker.address else None, privacy),
-                who("user", asker.user, privacy),
-                number,
-            )
+            Count({"client": _client(asker.address, privacy), "user": who("user", asker.user, privacy)}, number)
             for asker, number in clients
         ],
-        hosts=[HostCount(*counted) for counted in statistics.hosts.top(_MOST)],
-        rules=[RuleCount(*rule, number) for rule, number in statistics.rules.top(_MOST)],
+        hosts=[Count({"host": host}, number) for host, number in statistics.hosts.top(_MOST)],
+        rules=[
+            Count({"rule": place, "pattern": pattern}, number)
+            for (place, pattern), number in statistics.rules.top(_MOST)
+        ],
     )
+
+
+def _client(address: str, privacy: Privacy) -> str | None:
+    return who("client", address_text(address) if address else None, privacy)
 
 
 def _durations(statistics: Statistics, privacy: Privacy) -> Durations:

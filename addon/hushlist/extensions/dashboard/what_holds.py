@@ -76,8 +76,8 @@ def what_holds(
         [_status_of(one, now, engine.policy.zone) for one in group.schedules.values()],
         [CategoryAction(name, _action_at(timed, now)) for name, timed in sorted(group.settings.categories.items())],
         [use.as_dict() for use in runtime.quota_uses(asker)],
-        [one for one in parts.call(grants).grants if one.client in names],
-        [one for one in parts.call(blocks).blocks if one.client in names],
+        [one for one in parts.call(grants) if one.client in names],
+        [one for one in parts.call(blocks) if one.client in names],
         None if decision is None else {**decision.as_dict(), "why": str(decision)},
     )
 

@@ -41,11 +41,6 @@ class SubscriptionStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriptions:
-    lists: list[SubscriptionStatus]
-
-
-@dataclass(frozen=True, slots=True)
 class Held:
     """What would change with the version of a list that is held back: lines that are new, and that would be gone."""
 
@@ -58,9 +53,9 @@ class Held:
     removed_lines: list[str]
 
 
-def lists(policy: Policy) -> Subscriptions:
+def lists(policy: Policy) -> list[SubscriptionStatus]:
     """The lists that are fetched."""
-    return Subscriptions([_status_of(own) for own in policy.subscribed])
+    return [_status_of(own) for own in policy.subscribed]
 
 
 def held_back(policy: Policy, held_changes: HeldChanges, url: ListUrl) -> Held:

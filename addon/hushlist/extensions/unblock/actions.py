@@ -63,12 +63,6 @@ class GrantStatus:
     how: str
     by: str
     made: float
-
-
-@dataclass(frozen=True, slots=True)
-class Granted(GrantStatus):
-    """A grant that was made or ended."""
-
     reason: str | None = None
     #: the number of the request that it answers
     request: int | None = None
@@ -76,18 +70,8 @@ class Granted(GrantStatus):
     warning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Grants:
-    grants: list[GrantStatus]
-
-
 #: a block as the interface shows it
 BlockStatus = AdminBlock
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    blocks: list[BlockStatus]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +100,6 @@ class AskedFor:
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
-    requests: list[AskedFor]
-
-
-@dataclass(frozen=True, slots=True)
 class Declined:
     request: int
     host: str
@@ -141,11 +120,6 @@ class CodeStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Codes:
-    codes: list[CodeStatus]
-
-
-@dataclass(frozen=True, slots=True)
 class MadeCode:
     scope: str
     target: str | None
@@ -163,17 +137,13 @@ class WithdrawnCode:
 # -- grants ------------------------------------------------------------------------------------------------------------
 
 
-def status_of(grant: Grant) -> GrantStatus:
-    return GrantStatus(**_fields(grant))
-
-
 def _fields(grant: Grant) -> dict[str, Any]:
     return asdict(grant) | {"until": None if grant.until >= FOR_GOOD else grant.until}
 
 
-def grants(overrides: Overrides) -> Grants:
+def grants(overrides: Overrides) -> list[GrantStatus]:
     """What is unblocked now."""
-    return Grants([status_of(grant) for grant in overrides.active(time())])
+    return [GrantStatus(**_fields(grant)) for grant in overrides.active(time())]
 
 
 def grant(
@@ -185,7 +155,7 @@ def grant(
     minutes: LastingMinutes,
     client: ForWhom,
     reason: Why = "",
-) -> Done[Granted] | Instead:
+) -> Done[GrantStatus] | Instead:
     """Allow something for a while, or for good."""
     if not minutes and not account.role.may(Role.MANAGE):
         raise RoleError(Role.MANAGE)
@@ -198,9 +168,9 @@ def grant(
     return _granted(made, reason=one_line(reason) or None)
 
 
-def _granted(made: Grant, request: int | None = None, reason: str | None = None) -> Done[Granted]:
+def _granted(made: Grant, request: int | None = None, reason: str | None = None) -> Done[GrantStatus]:
     warning = narrowness_of_grant(made.scope, made.target)
-    told = Granted(**_fields(made), reason=reason, request=request, warning=warning)
+    told = GrantStatus(**_fields(made), reason=reason, request=request, warning=warning)
     return Done(told, {"kind": "grant", "id": made.id, "made": made.made}, Role.APPROVE)
 
 
@@ -208,7 +178,7 @@ def _as_rule(action: str, scope: str, target: str, reason: str) -> Instead:
     return Instead({"action": action, "scope": scope, "target": target, "days": 0, "reason": reason})
 
 
-def revoke(account: Account, overrides: Overrides, number: Number) -> Done[Granted]:
+def revoke(account: Account, overrides: Overrides, number: Number) -> Done[GrantStatus]:
     """End a grant."""
     ended = overrides.revoke(number, by=account.name)
     if ended is None:
@@ -216,7 +186,7 @@ def revoke(account: Account, overrides: Overrides, number: Number) -> Done[Grant
     fields = _fields(ended)
     # a pause that was ended, or what was for good, is for those to make again who may make it
     role = Role.MANAGE if ended.scope == EVERYTHING or ended.until >= FOR_GOOD else Role.APPROVE
-    return Done(Granted(**fields), {"kind": "revoked", **fields}, role)
+    return Done(GrantStatus(**fields), {"kind": "revoked", **fields}, role)
 
 
 def pause(
@@ -225,7 +195,7 @@ def pause(
     overrides: Overrides,
     group: Annotated[str, Text("the group's name", least=1)],
     minutes: Annotated[int, Whole("for how many minutes", 24 * 60)],
-) -> Done[Granted]:
+) -> Done[GrantStatus]:
     """Let pass what rules stop for a group, for a while.
 
     Checks of requests stay.
@@ -252,9 +222,9 @@ def grant_again(account: Account, overrides: Overrides, how: Mapping[str, object
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
-def blocks(overrides: Overrides) -> Blocks:
+def blocks(overrides: Overrides) -> list[BlockStatus]:
     """What is blocked beside the rules."""
-    return Blocks(overrides.blocks())
+    return overrides.blocks()
 
 
 def block(
@@ -303,15 +273,15 @@ def block_again(account: Account, overrides: Overrides, how: Mapping[str, object
 # -- requests and codes ------------------------------------------------------------------------------------------------
 
 
-def requests(overrides: Overrides, privacy: Privacy) -> Requests:
+def requests(overrides: Overrides, privacy: Privacy) -> list[AskedFor]:
     """What people ask for, who wait for an answer."""
-    return Requests([asked_for(one, privacy) for one in overrides.requests()])
+    return [asked_for(one, privacy) for one in overrides.requests()]
 
 
 def waiting(overrides: Overrides | None, privacy: Privacy) -> list[AskedFor]:
     """The requests that wait; none if the store cannot be read, which the live page shows elsewhere."""
     with suppress(StoreError):
-        return [] if overrides is None else requests(overrides, privacy).requests
+        return [] if overrides is None else requests(overrides, privacy)
     return []
 
 
@@ -327,7 +297,7 @@ def asked_for(request: AccessRequest, privacy: Privacy) -> AskedFor:
 
 def approve(
     account: Account, overrides: Overrides, number: Number, minutes: Minutes, scope: Scope = "host"
-) -> Done[Granted]:
+) -> Done[GrantStatus]:
     """Grant what somebody asks for."""
     account.check_length(minutes * _MINUTE)
     made = overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
@@ -345,16 +315,14 @@ def decline(
     return Done(Declined(number, answered.host, answered.word))
 
 
-def codes(overrides: Overrides) -> Codes:
+def codes(overrides: Overrides) -> list[CodeStatus]:
     """The codes that can be used."""
-    return Codes(
-        [
-            CodeStatus(
-                code.hash.hex(), code.scope, code.target, code.client, int(code.seconds // _MINUTE), code.until, code.by
-            )
-            for code in overrides.codes()
-        ]
-    )
+    return [
+        CodeStatus(
+            code.hash.hex(), code.scope, code.target, code.client, int(code.seconds // _MINUTE), code.until, code.by
+        )
+        for code in overrides.codes()
+    ]
 
 
 def make_code(

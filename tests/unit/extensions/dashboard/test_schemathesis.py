@@ -14,7 +14,7 @@ from hushlist.core.url.request import LONGEST_TARGET
 from hushlist.extensions.dashboard.admin_api import ACTIONS, LONGEST_BODY
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import HOST
-from unit.extensions.dashboard.test_admin_api import DOCUMENT, Browser, browser, manager, use
+from support.administrators import DOCUMENT, Browser, browser, manager, use
 
 schemathesis = pytest.importorskip("schemathesis", reason="the extra openapi is not installed")
 requests = pytest.importorskip("requests")
