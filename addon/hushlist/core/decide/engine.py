@@ -9,7 +9,6 @@ alone decides, and a plain target below it that no rule fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, product
@@ -129,8 +128,8 @@ class Engine:
             except UrlError as error:
                 return self._unparsable(request, error.reason)
             if not self._checks or self._is_harmless(request, known):
-                decision = self._alone(known, request.target)
-                if decision is not None:
+                decision = known.decision or self._below(known, request.target)
+                if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(request)
         return self._strictest(_Case(request, hosts, client, now, False, is_settled, FormBudget()))
 
@@ -159,10 +158,13 @@ class Engine:
         """
         plain = PLAIN_URL.match(url) if not self._checks and len(url) <= LONGEST_TARGET else None
         if plain is not None:
-            with suppress(UrlError):  # it is told below
-                decision = self._alone(self._hosts.of_group(client, now).known[plain[2]], url, plain.end())
-                if decision is not None:
+            try:
+                known = self._hosts.of_group(client, now).known[plain[2]]
+                decision = known.decision or self._below(known, url, plain.end())
+                if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
+            except UrlError:
+                pass  # it is told below
         try:
             return self.decide(request_of(url, told), now, client)
         except UrlError as error:
@@ -256,20 +258,15 @@ class Engine:
 
     # -- the way to a decision ----------------------------------------------------------------------------------------
 
-    def _alone(self, known: KnownHost, target: bytes, start: int = 0) -> Decision | None:
-        """The decision without a URL, if only rules for the whole host can fit; ``None``: all has to be looked at.
+    def _below(self, known: KnownHost, target: bytes, start: int = 0) -> Decision | None:
+        """The decision without a URL, where no rule fits less than the host; ``None``: all has to be looked at.
 
         The target begins at ``start``. No check can find anything in the request.
         """
-        decision = known.decision
-        has_more = known.has_filters or known.tunnelled is not None or known.view.blocks
-        if decision is None and known.alone is not None and self._is_simple and not has_more:
-            plain = plain_target(target, start)
-            if plain is not None and not self.index.find_paths(known.host, *plain):
-                decision = known.alone
-        if decision is None or self._overrides is None or decision.action not in STOPPING:
-            return decision
-        return None
+        if not self._is_simple or known.alone is None or known.has_filters or known.tunnelled or known.view.blocks:
+            return None
+        plain = plain_target(target, start)
+        return known.alone if plain and not self.index.find_paths(known.host, *plain) else None
 
     def _strictest(self, case: _Case) -> Decision:
         """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""
