@@ -67,7 +67,7 @@ MAY_OPEN = (
     "hushlist.core.match.index_file",
     "hushlist.core.match.public_suffixes",
     "hushlist.core.match.sorted_runs",
-    "hushlist.core.url.abnf",
+    "hushlist.tools.reference.abnf",
     "hushlist.core.policy",
     "hushlist.core.compile",
     "hushlist.proxy",
@@ -209,9 +209,9 @@ _NOT_NEEDED = {
     for name in (
         *("compile.background_compiler", "compile.list_chunks", "compile.policy_compiler", "compile.worker_processes"),
         *("lists.format_detection", "lists.hash_lists", "lists.line_differences", "lists.patterns"),
-        *("lists.plain_lists", "lists.popular_domains", "lists.yaml_rules", "match.false_positives"),
+        *("lists.plain_lists", "lists.popular_domains", "lists.yaml_rules"),
         *("match.index_writer", "match.overbroad", "match.public_suffixes", "match.rule_collector"),
-        *("match.shadowed", "match.sorted_runs", "system.package_code", "url.abnf"),
+        *("match.shadowed", "match.sorted_runs", "system.package_code"),
     )
 }
 

@@ -29,13 +29,20 @@ from hushlist.core.errors import Problem, UrlError
 from hushlist.core.lists.patterns import parse_expression
 from hushlist.core.match.expressions import expressions, full_hash
 from hushlist.core.system.files import LONGEST_WHOLE, read_regular, read_whole, reason_of
-from hushlist.core.url.comparison import LADDER, PROFILES, compare, redirected_profile
+from hushlist.core.url.comparison import LADDER
 from hushlist.core.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
-from hushlist.core.url.iri import convert_to_ucs, undo_base64, undo_chunked, undo_html_escapes, undo_xml_escapes
 from hushlist.core.url.parts import as_typed, to_bytes
 from hushlist.core.url.rfc3986 import resolve
 from hushlist.core.url.safebrowsing import SAFEBROWSING
+from hushlist.tools.reference.iri_text import (
+    convert_to_ucs,
+    undo_base64,
+    undo_chunked,
+    undo_html_escapes,
+    undo_xml_escapes,
+)
 from hushlist.tools.reference.uri_extraction import extract
+from hushlist.tools.reference.url_comparison import PROFILES, compare, redirected_profile
 
 
 def add_to(commands: Commands) -> None:

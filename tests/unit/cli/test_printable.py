@@ -17,7 +17,6 @@ import pytest
 from hushlist import cli
 from hushlist.core.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.core.routes import Role
-from hushlist.core.url.comparison import PROFILES
 from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords
 from hushlist.extensions.journal.log_database import COUNTED
@@ -27,6 +26,7 @@ from hushlist.extensions.subscriptions.minisign import SecretKey, signature_path
 from hushlist.extensions.subscriptions.subscription import Subscription
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.tools.reference.url_comparison import PROFILES
 from support.engines import engine_of
 from unit.cli.running import PACKAGE_ROOT, Run, process
 from unit.extensions.journal.samples import fill, record

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.url.comparison import PROFILES
 from hushlist.tools.reference import specification_commands
 from hushlist.tools.reference.specification_commands import vectors
+from hushlist.tools.reference.url_comparison import PROFILES
 from unit.cli.running import Run
 from unit.rows import each_row
 
@@ -145,7 +145,7 @@ implies  hrn://J@abc.com
 #: a program that canonicalizes as we do
 GOOD = """
 import os, sys
-from hushlist.core.url.comparison import PROFILES
+from hushlist.tools.reference.url_comparison import PROFILES
 from hushlist.core.errors import UrlError
 profile = PROFILES[sys.argv[1]]
 lines = sys.stdin.buffer.read().split(b"\\n")[:-1]

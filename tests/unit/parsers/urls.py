@@ -6,17 +6,18 @@ import gzip
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from hushlist.core.url.abnf import GrammarError, find_rule
-from hushlist.core.url.comparison import PROFILES, compare, is_slash_redirect, redirected_profile
+from hushlist.core.url.comparison import is_slash_redirect
 from hushlist.core.url.hashed_uri import VARIANTS, HashKey, hash_uri, parse_hashed_uri
 from hushlist.core.url.host import is_address, parse_address, to_ascii
 from hushlist.core.url.hrn import parse_hrn
-from hushlist.core.url.iri import convert_to_ucs, undo_html_escapes, undo_xml_escapes
 from hushlist.core.url.normalization import percent_decode_repeatedly, percent_encode
 from hushlist.core.url.path_interpretations import path_interpretations
 from hushlist.core.url.request import canonical_forms, canonical_url, request_of
 from hushlist.core.url.rfc3986 import resolve
+from hushlist.tools.reference.abnf import GrammarError, find_rule
+from hushlist.tools.reference.iri_text import convert_to_ucs, undo_html_escapes, undo_xml_escapes
 from hushlist.tools.reference.uri_extraction import extract
+from hushlist.tools.reference.url_comparison import PROFILES, compare, redirected_profile
 from shared import SHARED
 from unit.parsers.table import Parser, put, text_of
 

@@ -33,9 +33,9 @@ from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.seal import SealKey
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri
 from hushlist.core.url.host import parse_ipv4
-from hushlist.core.url.iri import DIRECTION_MARKS
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.tools.audit.filter_findings import why_never
+from hushlist.tools.reference.iri_text import DIRECTION_MARKS
 
 
 class FindingKind(StrEnum):

@@ -9,7 +9,6 @@ from pathlib import Path
 from hushlist.cli import common
 from hushlist.cli.command_options import add_list_options, add_seal, files_of, seal_key
 from hushlist.core.errors import number_of, printable, right_aligned
-from hushlist.core.match.false_positives import figure
 from hushlist.core.system.files import source_errors, write_private
 from hushlist.tools.audit.leak_job import (
     Leak,
@@ -21,6 +20,7 @@ from hushlist.tools.audit.leak_job import (
     span,
     verdict,
 )
+from hushlist.tools.publish.false_positives import figure
 
 #: recovered rules that are shown by default
 _SHOWN = 20

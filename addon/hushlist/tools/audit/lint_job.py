@@ -24,7 +24,6 @@ from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.lists.list_formats import CORE_FORMATS, FORMATS
 from hushlist.core.lists.list_source import ProblemReport, without_comment
 from hushlist.core.match.expressions import FULL_LENGTH
-from hushlist.core.match.false_positives import Prefixes
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.core.match.index_table import PLACE
@@ -38,6 +37,7 @@ from hushlist.core.match.sorted_runs import Stored, unspill
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.tools.audit.filter_findings import covered_filters
 from hushlist.tools.audit.findings import Finding, FindingKind, lint_chunk
+from hushlist.tools.publish.false_positives import Prefixes
 
 #: most characters of a line that are shown
 _LONGEST = 120

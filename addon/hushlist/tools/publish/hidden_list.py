@@ -26,7 +26,6 @@ from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.errors import Problem
 from hushlist.core.lists.list_source import MOST_KEPT
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, SHORTEST_PREFIX, full_hash
-from hushlist.core.match.false_positives import MOST, false_positives
 from hushlist.core.match.overbroad import breadth_test
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, RuleBlock, Terms, WholeUrl
 from hushlist.core.match.seal import SealKey
@@ -34,6 +33,7 @@ from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri
 from hushlist.core.url.host import is_address
 from hushlist.extensions.adblock.network_filter import NetworkFilter
+from hushlist.tools.publish.false_positives import MOST, false_positives
 
 _Value = TypeVar("_Value", bytes, HashedUri)
 

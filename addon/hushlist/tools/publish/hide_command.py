@@ -10,13 +10,13 @@ from hushlist.cli import common
 from hushlist.cli.command_options import add_list_options, add_popular, add_seal, files_of, popular_domains, seal_key
 from hushlist.core.errors import Problem, SourceError, number_of
 from hushlist.core.lists.list_formats import list_format_of
-from hushlist.core.match.false_positives import Prefixes
 from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
 from hushlist.core.system.files import LONGEST_DOCUMENT, replace_file, source_errors
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.tools.audit.guesses import Targets
 from hushlist.tools.audit.leak_job import search_dictionary, verdict
+from hushlist.tools.publish.false_positives import Prefixes
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, hide
 from hushlist.tools.publish.key_table import write_key_table
 from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules

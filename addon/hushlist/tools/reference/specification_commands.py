@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from hushlist.cli import common
 from hushlist.core.errors import UrlError
-from hushlist.core.url.abnf import GrammarError, Parsed, find_rule, grammars
-from hushlist.core.url.comparison import PROFILES
 from hushlist.core.url.hrn import parse_hrn
-from hushlist.core.url.iri import direction_faults
+from hushlist.tools.reference.abnf import GrammarError, Parsed, find_rule, grammars
+from hushlist.tools.reference.iri_text import direction_faults
+from hushlist.tools.reference.url_comparison import PROFILES
 
 
 def add_to(commands: common.Commands) -> None:

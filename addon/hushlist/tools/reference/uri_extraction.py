@@ -27,8 +27,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hushlist.core.url.abnf import find_rule
 from hushlist.core.url.parts import join_lines
+from hushlist.tools.reference.abnf import find_rule
 
 
 @dataclass(frozen=True, slots=True)

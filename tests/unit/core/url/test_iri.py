@@ -7,21 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
-from hushlist.core.url.abnf import find_rule
-from hushlist.core.url.iri import (
-    SCHEME,
-    SIMPLE,
-    SYNTAX,
+from hushlist.core.url.iri import SCHEME, SIMPLE, SYNTAX, normalize_own_syntax
+from hushlist.core.url.parts import Parts
+from hushlist.core.url.rfc3986 import split_generic
+from hushlist.tools.reference.abnf import find_rule
+from hushlist.tools.reference.iri_text import (
     convert_to_ucs,
     direction_faults,
-    normalize_own_syntax,
     undo_base64,
     undo_chunked,
     undo_html_escapes,
     undo_xml_escapes,
 )
-from hushlist.core.url.parts import Parts
-from hushlist.core.url.rfc3986 import split_generic
 from hushlist.tools.reference.specification_commands import Vector, vectors
 from unit.hostile import octets, urls
 from unit.rows import each_row

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hushlist.core.errors import UrlError
-from hushlist.core.url.comparison import LADDER, compare, is_slash_redirect, redirected_profile, slash_twin
+from hushlist.core.url.comparison import LADDER, is_slash_redirect, slash_twin
+from hushlist.tools.reference.url_comparison import compare, redirected_profile
 from unit.rows import each_row
 
 

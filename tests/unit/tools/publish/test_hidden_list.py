@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hushlist.core.lists.list_formats import FORMATS, list_format_of
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.match.false_positives import MOST, false_positives
 from hushlist.core.match.rule import Action, ExpressionHash
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri
+from hushlist.tools.publish.false_positives import MOST, false_positives
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, default_prefix_length, hide
 from hushlist.tools.publish.list_writer import ListHead, as_yaml
 from support.engines import engine_of

@@ -6,8 +6,8 @@ from hashlib import sha256
 import pytest
 
 from hushlist.core.match.expressions import expressions
-from hushlist.core.match.false_positives import MILLION, TYPICAL, Prefixes, false_positives
 from hushlist.core.url.request import canonical_forms, request_of
+from hushlist.tools.publish.false_positives import MILLION, TYPICAL, Prefixes, false_positives
 from shared import SHARED
 
 

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
-from hushlist.core.url.abnf import find_rule
-from hushlist.core.url.comparison import LADDER, compare
+from hushlist.core.url.comparison import LADDER
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.parts import StepChange, to_bytes
 from hushlist.core.url.rfc3986 import split_generic
+from hushlist.tools.reference.abnf import find_rule
+from hushlist.tools.reference.url_comparison import compare
 from unit.hostile import octets, urls
 from unit.rows import each_row
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
-from hushlist.core.url.abnf import Expected, GrammarError, find_rule
 from hushlist.core.url.hashed_uri import UnknownAlgorithmError, parse_hashed_uri
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.parts import Parts, split_generic
+from hushlist.tools.reference.abnf import Expected, GrammarError, find_rule
 from unit.rows import each_row
 
 # -- Appendix A, word by word, as an oracle: it backtracks, and knows no positions -----------------------------------
