@@ -89,14 +89,6 @@ def test_audit_names_lists_where_some_paths_are_relative_and_some_absolute(run: 
     assert "  own.yaml\n" in out
 
 
-def test_audit_reads_standard_input_and_several_processes_say_the_same(run: Run, urls: Path) -> None:
-    one = report_of(run, "-", "urls.txt", "--jobs", "1", stdin=URLS)
-    two = report_of(run, "-", "urls.txt", "--jobs", "2", stdin=URLS)
-    assert (one["records"], one["workers"], two["workers"]) == (8, 1, 2)
-    for name in ("records", "actions", "lists", "rules", "sites", "sources", "categories"):
-        assert one[name] == two[name]
-
-
 def test_a_folder_stands_for_the_files_in_it(run: Run, urls: Path) -> None:
     Path("logs", "older").mkdir(parents=True)
     for name in ("b.txt", "a.txt", ".hidden", "older/c.txt"):
@@ -121,14 +113,6 @@ def test_merged_reports_are_explained_for_whom_they_were_made(run: Run, urls: Pa
     assert {own["explanation"]["group"] for own in merged["records_shown"].values()} == {"g"}
     Path("a.json").write_text(json.dumps({**merged, "asked": {**merged["asked"], "client": "nobody's"}}))
     assert report_of(run, "--merge", "a.json")["asked"]["client"] == "nobody's"
-
-
-def test_reports_of_another_policy_are_not_merged(run: Run, urls: Path) -> None:
-    Path("a.json").write_text(json.dumps(report_of(run, urls)))
-    Path("ads.yaml").write_text("rules: [other.example]\n")
-    code, out, err = run("audit", "--policy", "policy.yaml", "--merge", "a.json")
-    why = "the reports cannot be merged: they were made with another policy, or other lists (--policy)"
-    assert (code, out, err) == (2, "", f"a.json: report: {why}\n")
 
 
 @pytest.mark.parametrize(

@@ -165,14 +165,6 @@ def test_folders_are_compared_file_by_file(run: Run) -> None:
     )
 
 
-def test_broken_records_are_counted_and_named(run: Run) -> None:
-    Path("requests.tsv").write_bytes(b"url\tpage\ttype\nhttp://ads.example/\t\timage\n\thttp://p.example/\timage\n")
-    code, out, _ = run("diff", "old.hosts", "fetched", "--against", "requests.tsv")
-    assert code == 0
-    assert "with 1 of 1 request" in out
-    assert "  records that are broken: 1\n    requests.tsv:3: the first column, the URL, is empty\n" in out
-
-
 def test_a_gate_without_a_request_is_no_gate(run: Run) -> None:
     Path("urls").write_text("")
     code, _, errors = run("diff", "old.hosts", "fetched", "--against", "urls", "--max-impact", "1%")

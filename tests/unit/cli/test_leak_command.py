@@ -81,6 +81,9 @@ def test_json_has_the_figures_and_on_demand_the_rules(run: Run) -> None:
         "verdict": plain["verdict"],
     }
     assert all(one.keys() == {"dictionary", "seconds"} for one in estimated)
+    assert row.keys() - {"kind", "bits", "hashes", "tried"} == {
+        *("recovered", "expected_by_chance", "likelihood_of_chance"),
+    }
     assert row["bits"] == 256
     rules = json.loads(run(*arguments, "--show")[1])["rules"]
     assert rules[0] == {"line": 2, "plaintext": "h0.example/", "table": "sha256, 32 octets"}

@@ -154,19 +154,6 @@ def test_the_likelihood_is_a_bound_of_poisson_s() -> None:
     assert leak_job.LeakRow(TargetKind(4), 1_000, 0, 0).likelihood == 1
 
 
-def test_a_row_has_the_same_names_in_json_on_every_day() -> None:
-    row = leak_job.LeakRow(TargetKind(4), 1_000, 2**32 // 1_000, 8)
-    assert row.as_dict() == {
-        "kind": str(row.table),
-        "bits": 32,
-        "hashes": 1_000,
-        "tried": 2**32 // 1_000,
-        "recovered": 8,
-        "expected_by_chance": row.by_chance,
-        "likelihood_of_chance": row.likelihood,
-    }
-
-
 @each_row(
     ("seconds", "words"),
     [(119, "119 seconds"), (120, "2.0 minutes"), (7_199, "120 minutes"), (7_200, "2.0 hours"), (172_800, "2.0 days")],

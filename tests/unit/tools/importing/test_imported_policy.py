@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.errors import HushlistError, SourceError
+from hushlist.core.errors import SourceError
 from hushlist.tools.importing.imported_policy import ImportedGroup, ImportedList, ImportedPolicy, by_network, shown
 from unit.tools.importing.deciding import Written
 
@@ -53,13 +53,6 @@ def test_a_policy_that_cannot_be_used_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"out.policy\.yaml:\d+: mode: nonsense"):
         policy.write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_empty_is_used_and_another_is_not(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    with_list(tmp_path / "x", "x").write(tmp_path / "out")
-    with pytest.raises(HushlistError, match="not empty"):
-        with_list(tmp_path / "x", "x").write(tmp_path / "out")
 
 
 def test_what_is_broad_in_a_list_is_told_but_not_the_list_of_every_address(tmp_path: Path) -> None:

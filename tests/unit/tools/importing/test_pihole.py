@@ -240,10 +240,6 @@ def test_a_broken_file_is_an_error(tmp_path: Path, octets: bytes, why: str) -> N
     assert why in bad(tmp_path / "file")
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    assert "No such file" in bad(tmp_path / "none")
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -9,8 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hushlist.core.match.expressions import full_hash
 from hushlist.extensions.safe_browsing.list_updates import update_of_v4, update_of_v5
@@ -289,21 +287,3 @@ def test_lists_that_nobody_publishes_are_left_out_of_v4(service: SafeBrowsingSer
         FetchThreatListUpdatesResponse, service.answer(as_each_form(other, "/v4/threatListUpdates:fetch", "")[2])
     )
     assert answer.list_update_responses == ()
-
-
-_PATHS = st.sampled_from(
-    [
-        *("/v4/threatListUpdates:fetch", "/v4/fullHashes:find", "/v4/encodedUpdates/", "/v5/hashLists:batchGet"),
-        *("/v5/hashList/mw-4b", "/v5/hashes:search", "/v5/hashLists", "/v4/threatLists"),
-    ]
-)
-
-
-@given(_PATHS, st.text(max_size=20), st.text(max_size=60), st.binary(max_size=60), st.sampled_from(["", PROTOBUF]))
-def test_any_request_has_an_answer(path: str, more: str, query: str, body: bytes, content_type: str) -> None:
-    history = ListHistory(Path("unused"), 1, number=1, packed=b"aaaa")
-    own = SafeBrowsingService({1: history}, 300.0, {1: PublishedList(HASHES[0])})
-    base64 = urlsafe_b64encode(body).decode()
-    for fields in (query, f"$req={base64}", f"names=mw-4b&version={base64}&hashPrefixes={base64}&pageToken={more}"):
-        answer = own.answer(ApiRequest("POST", path + more, fields, content_type, body))
-        assert answer.status in (200, 400, 404)
