@@ -69,6 +69,14 @@ def test_an_element_that_is_none_ends_the_document(
     assert str(error.value).startswith(why)
 
 
+@each_row("element", [[0] * 100, "x" * 498])
+def test_an_element_may_be_as_long_and_have_as_many_values(element: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("CHUNK", 16), ("LONGEST_ELEMENT", 500), ("MOST_VALUES", 100)):
+            patch.setattr(json_stream, name, value)
+        assert read(json.dumps({"log": {"entries": [element]}}, separators=(",", ":")).encode()) == [element]
+
+
 def test_an_element_that_is_nested_too_deep_is_no_crash() -> None:
     with suppress(JsonError):  # whether it can be read depends on the version of Python
         read(f'{{"log": {{"entries": [1, {"[" * 100_000 + "]" * 100_000}, 2]}}}}'.encode())
