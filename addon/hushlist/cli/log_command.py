@@ -166,7 +166,7 @@ def _filters(arguments: argparse.Namespace) -> LogFilters:
     now = datetime.now(arguments.zone)
     since, until = (text and parse_past_moment(text, now) for text in (arguments.since, arguments.until))
     return LogFilters(
-        arguments.action,
+        (arguments.action,) if arguments.action else (),
         _names("client", arguments.client and address_text(arguments.client)),
         _names("user", arguments.user),
         arguments.category,

@@ -25,7 +25,7 @@ _LINE = (
 )
 _FILTERS = (
     LogFilters(host="h.example", since="2026", until="2027", clients=["192.0.2.7"], users=["x"]),
-    LogFilters(action="block", category=parse_hrn("hrn://c.example/web"), list_name="l"),
+    LogFilters(["block", "warn"], category=parse_hrn("hrn://c.example/web"), list_name="l"),
 )
 
 

@@ -61,20 +61,13 @@ def history(runtime: Runtime, span: str, now: datetime) -> History | str:
     counted = counts_over_time(journal.place, since)
     if counted is None:
         return "no_database"
+    filters = LogFilters([action.value for action in STOPPING], since=since)
     stopped = {
-        by: shown_values(_stopped(runtime, by, since), by, journal.privacy())
+        by: shown_values(top_values(journal.place, by, filters, _MOST), by, journal.privacy())
         for by in _COUNTED
         if by != "client" or engine.policy.log.clients is not LoggedClients.DROP
     }
     return History(span, str(zone), _times(counted, span, now, zone), stopped)
-
-
-def _stopped(runtime: Runtime, by: str, since: str) -> list[tuple[str, int]]:
-    assert runtime.journal is not None
-    counts: Counter[str] = Counter()
-    for action in STOPPING:
-        counts.update(dict(top_values(runtime.journal.place, by, LogFilters(action.value, since=since), 10 * _MOST)))
-    return counts.most_common(_MOST)
 
 
 def _times(counted: Sequence[tuple[str, int]], span: str, now: datetime, zone: tzinfo) -> list[tuple[str, int, int]]:

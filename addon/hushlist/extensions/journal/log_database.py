@@ -167,7 +167,7 @@ COUNTED = ("list", "category", "client", "rule", "host", "action")
 #: a filter -> what it asks of a record; each question mark is its value, or all of its values
 _CONDITIONS = {
     "reference": "reference = ?",
-    "action": "action = ?",
+    "actions": "action IN (?)",
     "clients": "client IN (?)",
     "users": '"user" IN (?)',
     "category": "category = ? OR substr(category, 1, 1 + length(?)) = ? || '/'",
@@ -185,7 +185,8 @@ _BATCH = 500
 class LogFilters:
     """A record has to fit every filter that is not empty."""
 
-    action: str | None = None
+    #: any of these
+    actions: Sequence[str] = ()
     #: any of these: an address and its pseudonym
     clients: Sequence[str] = ()
     users: Sequence[str] = ()
