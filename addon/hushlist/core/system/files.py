@@ -110,7 +110,7 @@ def check_private(folder: Path) -> None:
 
 
 def check_status(status: os.stat_result, folder: Path) -> None:
-    """The same for what ``stat`` tells of a folder."""
+    """Check that no other user can write to a folder, by what ``stat`` tells of it; ``OSError`` if they can."""
     if S_ISLNK(status.st_mode):
         raise OSError(ELOOP, "it is a link, which is not followed", str(folder))
     if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
@@ -320,7 +320,7 @@ def read_regular(path: Path, longest: int) -> bytes:
 
 
 def read_private(path: Path, longest: int) -> bytes:
-    """The same of a secret; ``OSError`` also if others than its owner, and a group that may read it, can use it."""
+    """A whole secret; ``OSError`` also if others than its owner, and a group that may read it, can use it."""
     with open_regular(path, longest) as file:
         if os.name == "posix" and os.fstat(file.fileno()).st_mode & (S_IRWXO | S_IWGRP):
             raise OSError(EINVAL, "it is secret, and others can use it: take that away (chmod o=,g-w)", str(path))

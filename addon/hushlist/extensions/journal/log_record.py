@@ -31,7 +31,7 @@ LOST = "lost"
 
 #: the logged fields of one decision: plain types, in the order of a line; unknown fields are left out
 LogFields = dict[str, object]
-#: the same with its line
+#: the fields of a decision with its line
 LogEntry = tuple[LogFields, bytes]
 
 

@@ -421,7 +421,7 @@ class Overrides(UnblockVerdict):
         return self.withdraw_hash(self.code_hash(code), by=by)
 
     def withdraw_hash(self, hashed: bytes, *, by: str) -> bool:
-        """The same for the hash of a code, which is all that is known of it once it was shown."""
+        """Make the unused code of a hash invalid, which is all that is stored of it; whether there was one."""
         with self._writing() as (database, now):
             found = _find_code(database, hashed)
             if found is None or found.used is not None:
@@ -510,7 +510,7 @@ class Overrides(UnblockVerdict):
         return Tokens(self.key(), self._clock, self.spend)
 
     def known_tokens(self) -> Tokens | None:
-        """The same without waiting; ``None`` while the key is not known."""
+        """``tokens`` without waiting; ``None`` while the key is not known."""
         with suppress(BlockingIOError):
             key, _ = self._key.look()
             return None if key is None else Tokens(key, self._clock, self.spend)

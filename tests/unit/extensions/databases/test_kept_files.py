@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -111,27 +110,6 @@ def test_it_is_copied_when_blocks_have_changed_and_never_when_damaged(path: Path
     no_database(path)
     assert not keep_copy(path)
     assert copy_of(path).read_bytes() == good
-
-
-def test_a_folder_that_is_copied_with_what_is_in_the_wal_alone_has_all_of_the_store(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "overrides.sqlite"
-    with Overrides(path, time.time) as overrides:
-        overrides.block("host", "games.example", None, by="root")
-        assert b"games.example" not in path.read_bytes()
-        shutil.copytree(path.parent, tmp_path / "moved")
-    with Overrides(tmp_path / "moved" / path.name, time.time) as moved:
-        assert [block.target for block in moved.blocks()] == ["games.example"]
-
-
-def test_a_store_in_use_is_copied_by_sqlite(tmp_path: Path) -> None:
-    path, copy = tmp_path / "state" / "overrides.sqlite", tmp_path / "backup" / "overrides.sqlite"
-    copy.parent.mkdir(mode=0o700)
-    with Overrides(path, time.time) as overrides:
-        overrides.block("host", "games.example", None, by="root")
-        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
-            source.backup(target)
-    with Overrides(copy, time.time) as moved:
-        assert [block.target for block in moved.blocks()] == ["games.example"]
 
 
 def test_what_was_set_aside_is_removed_by_age_but_the_newest(path: Path) -> None:

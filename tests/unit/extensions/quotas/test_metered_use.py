@@ -91,10 +91,6 @@ def metered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Metered
         yield Metered(hushlist, tmp_path / "policy.yaml")
 
 
-def test_a_policy_without_quotas_has_no_meter(metered: Metered, tmp_path: Path) -> None:
-    assert Hushlist().runtime.quotas is None
-
-
 def test_a_relayed_connection_counts_when_it_begins_and_while_octets_flow(metered: Metered) -> None:
     client, other = metered.relay(), metered.relay("other.example")
     assert metered.used == 1
