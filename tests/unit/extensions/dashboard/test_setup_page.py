@@ -16,13 +16,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 from mitmproxy import certs, ctx, exceptions, http
 from mitmproxy.addons.onboarding import Onboarding
-from mitmproxy.proxy.mode_specs import ProxyMode
-from mitmproxy.test import tflow
 
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.dashboard.setup_page import SetupPage, device_of, is_direct, proxy_address
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import TEXTS
+from support import flows
 from support.mitmproxied import GUARDS, mitmproxied, own_answer
 from unit.proxy.outline import outline
 from unit.rows import each_row
@@ -69,11 +68,8 @@ def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: certs.CertS
 
 
 def flow_of(url: str, mode: str = "regular", method: str = "GET", **headers: str) -> http.HTTPFlow:
-    flow = tflow.tflow(req=http.Request.make(method, url))
-    flow.request.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
-    flow.client_conn.peername, flow.client_conn.sockname = (PUPIL, 50000), OWN
-    flow.client_conn.proxy_mode = ProxyMode.parse(mode)
-    flow.client_conn.sni = flow.request.host if flow.request.scheme == "https" else None
+    flow = flows.flow_of(url, method, client=PUPIL, mode=mode, **headers)
+    flow.client_conn.sockname = OWN
     return flow
 
 
