@@ -29,17 +29,17 @@ from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, TAKEN
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.upkeep import Upkeep
 from support.flows import flow_of
+from support.policies import write_policy
 from unit.rows import each_row
 
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    (tmp_path / "ads.yaml").write_text(
+    rules = (
         "rules:\n- {expression: blocked.example, reason: Ads}\n- {expression: tagged.example, action: tag}\n"
         "- {expression: blocked.example/ok, action: allow}\n"
     )
-    (tmp_path / "policy.yaml").write_text("layers:\n- {name: lists, lists: [ads.yaml]}\n")
-    return tmp_path / "policy.yaml"
+    return write_policy(tmp_path, files={"ads.yaml": rules})
 
 
 @pytest.fixture

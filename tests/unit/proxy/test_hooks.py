@@ -17,6 +17,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from support.flows import flow_of
 from support.mitmproxied import mitmproxied
+from support.policies import write_policy
 from unit.proxy.connections.test_tunnels import (
     ADDRESS,
     GREETING,
@@ -31,12 +32,11 @@ from unit.rows import each_row
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    (tmp_path / "rules.yaml").write_text(
+    rules = (
         "rules:\n- blocked.example\n- {expression: warned.example, action: warn}\n"
         "- {expression: tagged.example, action: tag}\n"
     )
-    (tmp_path / "policy.yaml").write_text("safe-search: strict\nlayers:\n- {name: lists, lists: [rules.yaml]}\n")
-    return tmp_path / "policy.yaml"
+    return write_policy(tmp_path, "safe-search: strict", {"rules.yaml": rules})
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from hushlist.core.system.files import fingerprint
 from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.parts import split_web
 from support.https_origin import HttpsOrigin, Page
+from support.policies import write_policy
 
 pytestmark = pytest.mark.slow  # most start a Python
 
@@ -29,10 +30,7 @@ PROMPTLY = 30
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    (tmp_path / "ads.hosts").write_text("0.0.0.0 ads.example\n")
-    path = tmp_path / "policy.yaml"
-    path.write_text("layers: [{name: lists, lists: [ads.hosts]}]")
-    return path
+    return write_policy(tmp_path, files={"ads.hosts": "0.0.0.0 ads.example\n"})
 
 
 @pytest.fixture

@@ -12,18 +12,19 @@ from hushlist.core.decide.trace import LayerAsked, trace
 from hushlist.core.errors import UrlError
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import NOBODY
+from support.policies import write_policy
 
 NOW = datetime(2026, 12, 24, 22, 30, tzinfo=UTC)
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    (tmp_path / "own.yaml").write_text("rules: [{expression: a.example/fine, action: allow}]")
-    (tmp_path / "list.yaml").write_text("title: Games\nrules: [a.example]")
-    (tmp_path / "policy.yaml").write_text(
-        "layers:\n- {name: own, checks: {encoded-nul: block}, lists: [own.yaml]}\n- {name: lists, lists: [list.yaml]}\n"
-    )
-    return load_engine(tmp_path / "policy.yaml")
+    files = {
+        "own.yaml": "rules: [{expression: a.example/fine, action: allow}]",
+        "list.yaml": "title: Games\nrules: [a.example]",
+    }
+    own = "{name: own, checks: {encoded-nul: block}, lists: [own.yaml]}"
+    return load_engine(write_policy(tmp_path, f"layers: [{own}, {{name: lists, lists: [list.yaml]}}]", files))
 
 
 def test_it_has_every_step_to_the_layer_that_decides(engine: Engine) -> None:

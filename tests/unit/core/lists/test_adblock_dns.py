@@ -9,6 +9,7 @@ from hushlist.core.url.request import Told
 from hushlist.extensions.adblock.filter_lists import read_adblock_dns
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.network_filter import Asked
+from support.policies import write_policy
 from support.readings import read_rules
 from unit.rows import each_row
 
@@ -114,11 +115,7 @@ LIST = """! Title: AdGuard DNS filter
 
 
 def compiled(folder: Path, **lists: str) -> Compiled:
-    for name, text in lists.items():
-        (folder / f"{name}.adblock").write_text(text)
-    names = ", ".join(f"{name}.adblock" for name in lists)
-    (folder / "policy.yaml").write_text(f"layers: [{{name: lists, lists: [{names}]}}]")
-    return compile_policy(folder / "policy.yaml")
+    return compile_policy(write_policy(folder, files={f"{name}.adblock": text for name, text in lists.items()}))
 
 
 def test_filters_of_names_decide_for_all_that_is_asked_of_a_host(tmp_path: Path) -> None:

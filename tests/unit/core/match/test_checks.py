@@ -18,6 +18,7 @@ from hushlist.core.match.checks import CHECKS, Check, CheckedRequest, may_fail
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.url.request import Request, canonical_host, request_of
+from support.policies import write_policy
 from unit.hostile import octets
 from unit.rows import each_row
 
@@ -219,10 +220,9 @@ def test_of_a_usual_request_no_check_is_asked(url: str) -> None:
 
 
 def engine(folder: Path, checks: str, lists: str = "[own.yaml]") -> Engine:
-    (folder / "own.yaml").write_text("rules: [{expression: allowed.example, action: allow}]")
-    layers = f"- {{name: own, lists: {lists}}}\n- name: checks\n  checks:\n{checks}"
-    (folder / "policy.yaml").write_text(f"layers:\n{layers}")
-    return load_engine(folder / "policy.yaml")
+    layers = f"layers:\n- {{name: own, lists: {lists}}}\n- name: checks\n  checks:\n{checks}"
+    own = "rules: [{expression: allowed.example, action: allow}]"
+    return load_engine(write_policy(folder, layers, {"own.yaml": own}))
 
 
 def test_a_check_blocks_or_tags_and_says_where_it_stands(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import tunnels
 from support.mitmproxied import add_proxy_options, client_of
+from support.policies import write_policy
 from unit.rows import each_row
 
 POLICY = """
@@ -66,10 +67,7 @@ def client_hello(*names: bytes, more: bytes = b"") -> bytes:
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (tmp_path / "pinned.txt").write_text("pinned.example\n192.0.2.0/24")
-    (tmp_path / "policy.yaml").write_text(POLICY)
-    return tmp_path / "policy.yaml"
+    return write_policy(tmp_path, POLICY, {"rules.yaml": RULES, "pinned.txt": "pinned.example\n192.0.2.0/24"})
 
 
 @pytest.fixture
