@@ -35,7 +35,7 @@ from hushlist.core.policy.schedule import CATEGORY_ACTIONS, DEFAULT_ACTIONS, Sch
 from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri, parse_hashed_uri
 from hushlist.core.url.parts import Parts
-from hushlist.core.url.request import MOST_HOSTS, Request, Told, request_of
+from hushlist.core.url.request import MOST_HOSTS, Request, Told, canonical_forms, request_of
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.extensions.unblock.grants import Grant, GrantTable
 from hushlist.extensions.unblock.overrides import Overrides
@@ -1381,3 +1381,17 @@ def test_a_list_that_is_spent_turns_off_no_layer_above_it() -> None:
     other = engine.decide(asked(url.replace("a.example", "c.example")))
     assert other.action is Action.BLOCK
     assert "too many filters of list0" in (other.fault or "")
+
+
+@each_row("rung", RUNGS)
+@each_row("target", ["/bad/%2e%2e/good", "/good%2f..%2fbad/x", "/bad;/../good", "/%62ad/x"])
+def test_an_allowed_whole_url_is_no_way_into_a_path_that_is_blocked(rung: str, target: str) -> None:
+    allowed = whole_url(f"http://h.example{target}", rung, "allow")
+    open_, closed = engine_of(f"rules: [{allowed}]"), engine_of(f"rules: [{allowed}]", "rules: [h.example/bad/]")
+    url = f"http://h.example{target}".encode()
+    forms = canonical_forms(request_of(url), b"h.example")
+    assert open_.decide_url(url).action is Action.ALLOW
+    if any(form.path.startswith(b"/bad/") for form in forms[1:]):
+        assert closed.decide_url(url).action is Action.BLOCK
+    else:  # it has one reading, and the administrator's layer comes first
+        assert closed.decide_url(url).action is Action.ALLOW
