@@ -68,23 +68,6 @@ def run(hushlist: Hushlist, flow: http.HTTPFlow) -> http.HTTPFlow:
     return flow
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Accept": "text/html, Application/DNS-Message;q=1"}, 403),
-        ({"Content_Type": "application/dns-message"}, 403),
-        ({"Accept": "text/html"}, None),
-    ],
-)
-def test_media_types_of_a_request_are_checked_where_the_policy_asks_for_them(
-    context: taddons.context, hushlist: Hushlist, tmp_path: Path, headers: dict[str, str], status: int | None
-) -> None:
-    (tmp_path / "policy.yaml").write_text("layers: [{name: checks, checks: {dns-over-https: block}}]\n")
-    context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
-    flow = run(hushlist, flow_of("https://other.example/q", **headers))
-    assert (flow.response and flow.response.status_code) == status
-
-
 _NEWS = "https://www.news.example/"
 
 
@@ -255,15 +238,6 @@ def test_bodies_are_streamed_unless_somebody_needs_them_whole(
     assert flow.response.stream is answer
 
 
-@pytest.mark.usefixtures("active")
-def test_every_name_of_a_request_is_looked_at(hushlist: Hushlist) -> None:
-    by_header = flow_of("http://other.example/", host="blocked.example:80")
-    by_server_name = flow_of("https://other.example/")
-    by_server_name.client_conn.sni = "blocked.example"
-    assert run(hushlist, by_header).response
-    assert run(hushlist, by_server_name).response
-
-
 # -- deciding again --------------------------------------------------------------------------------------------------
 
 
@@ -325,17 +299,6 @@ def test_whatever_is_changed_in_a_request_it_is_decided_again(
     hushlist.request(flow)
     assert len(asked) == 2
     assert (flow.response is not None) is is_blocked
-
-
-@pytest.mark.usefixtures("active")
-def test_what_makes_no_other_request_is_not_decided_again(hushlist: Hushlist, asked: list[Request]) -> None:
-    flow = flow_of("http://other.example/", x="y")
-    flow.request.method = "POST"
-    hushlist.requestheaders(flow)
-    del flow.request.headers["x"]
-    flow.request.content = b"body"
-    hushlist.request(flow)
-    assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("active")

@@ -7,19 +7,6 @@ import pytest
 from hushlist.proxy.hook_calls import BegunCoroutine, begin
 
 
-def test_what_does_not_wait_is_done_at_once_without_any_loop() -> None:
-    done = []
-
-    async def inner() -> int:
-        return 7
-
-    async def outer() -> None:
-        done.append(await inner())
-
-    assert begin(outer()) is None
-    assert done == [7]
-
-
 def test_the_rest_is_awaited_also_by_another_task() -> None:
     steps = []
 

@@ -107,16 +107,6 @@ def test_a_list_that_cannot_be_changed_is_an_error_that_says_why(
     assert sorted(own.parent.iterdir()) == before
 
 
-def test_a_policy_without_a_list_of_one_s_own_is_an_error(
-    context: taddons.context, hushlist: Hushlist, policy: Path
-) -> None:
-    policy.write_text("layers:\n- {name: lists, lists: [list.yaml]}\n")
-    context.configure(hushlist, hushlist_policy=str(policy.with_name("policy.yaml")), hushlist_mode="tag")
-    hushlist.policy_watch.load(policy)
-    with pytest.raises(exceptions.CommandError, match="no YAML list in a layer 'overrides'"):
-        context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
-
-
 @pytest.mark.parametrize("command", ["explain", "allow", "block"])
 def test_without_a_policy_there_is_an_error(command: str) -> None:
     with taddons.context() as context:

@@ -76,18 +76,6 @@ def test_a_flow_is_refused_where_that_cannot_be_logged(monkeypatch: pytest.Monke
     assert flow.response is not None
 
 
-def test_failures_are_counted_by_what_was_done() -> None:
-    made = failure_policy(FailureCause.ERROR)
-    assert made.status() == ""
-    for error, _ in ERRORS:
-        act(made, tflow.tflow(), error)
-    assert not made.passes(FailureCause.START)
-    assert made.status().startswith(
-        "failures: 1 by index, 1 by start refused, 1 by error passed undecided, the last at"
-    )
-    assert made.status().endswith("UTC: IndexFileError: index: it is shorter than it was")
-
-
 def test_neither_status_nor_log_can_be_forged_by_what_is_raised(caplog: pytest.LogCaptureFixture) -> None:
     made = failure_policy()
     for _ in range(2):  # the second without a traceback

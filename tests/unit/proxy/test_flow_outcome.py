@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from mitmproxy import flowfilter, http
+from mitmproxy import http
 from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test import tflow
 
@@ -70,24 +70,6 @@ def test_saved_flows_load_again(host: str) -> None:
     assert loaded.metadata == flow.metadata
     assert (loaded.marked, loaded.comment) == (flow.marked, flow.comment)
     assert loaded.metadata[KEY]["matches"]
-
-
-@each_row(
-    ("expression", "hosts"),
-    [
-        ("~meta hushlist", {"blocked.example", "tagged.example", "allowed.example"}),
-        ("~meta c.example/ads", {"blocked.example"}),
-        ("~marked", {"blocked.example", "tagged.example"}),
-        (f"~marker {BLOCKED}", {"blocked.example"}),
-        (f"~marker {TAGGED}", {"tagged.example"}),
-        ('~comment "hushlist: block"', {"blocked.example"}),
-        ("~comment Bad", {"blocked.example"}),
-    ],
-)
-def test_mitmproxy_s_filters_find_it(expression: str, hosts: set[str]) -> None:
-    matches = flowfilter.parse(expression)
-    asked = ("blocked.example", "tagged.example", "allowed.example", "other.example")
-    assert {host for host in asked if matches(noted(host))} == hosts
 
 
 def test_what_a_person_noted_stays() -> None:

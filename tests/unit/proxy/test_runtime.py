@@ -61,13 +61,6 @@ def engine_of(*notify: str, log: str | None = None) -> Engine:
     return cast(Engine, SimpleNamespace(policy=policy))
 
 
-def test_the_channels_are_those_of_the_policy_and_closed_at_the_end(runtime: Runtime) -> None:
-    for names in ((), ("a",), ("b",)):
-        runtime.use(engine_of(*names), None)
-    runtime.close()
-    assert EVENTS == [("used", ()), ("used", ("a",)), ("used", ("b",)), ("closed", ())]
-
-
 def test_a_log_is_opened_anew_where_a_policy_says_something_else_of_it(runtime: Runtime) -> None:
     engines = [engine_of(log=log) for log in (None, "a", "a", "b")]
     for engine in engines:

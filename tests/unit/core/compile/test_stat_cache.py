@@ -58,13 +58,6 @@ def names(index: Index) -> set[str]:
     return {host.decode() for host in hosts if index.on_host(host).matches}
 
 
-def test_a_second_time_nothing_is_read_again(policy: Path, compiled: list[object]) -> None:
-    first, index = load_policy(policy)
-    again, same = load_policy(policy)
-    assert compiled == [policy]
-    assert (again, same.source, names(same)) == (first, index.source, {"a.example", "b.example"})
-
-
 def _same_length_and_time(policy: Path) -> None:
     path = policy.parent / "a.domains"
     stat = path.stat()

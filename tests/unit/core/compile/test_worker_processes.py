@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,22 +20,6 @@ def forking(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
     with Workers(jobs) as workers:
         assert list(workers.apply(abs, range(-100, 0))) == list(range(100, 0, -1))
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_tasks_are_taken_as_they_are_needed(jobs: int) -> None:
-    taken: list[int] = []
-
-    def tasks() -> Iterator[int]:
-        for number in range(1, 1_000):
-            taken.append(number)
-            yield number
-
-    with Workers(jobs) as workers:
-        results = iter(workers.apply(abs, tasks()))
-        for number in range(1, 20):
-            assert next(results) == number
-            assert len(taken) <= number + 8
 
 
 def add(state: list[int], task: int, tell: Tell) -> None:

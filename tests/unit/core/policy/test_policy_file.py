@@ -243,25 +243,6 @@ def test_every_file_is_remembered_as_it_was(folder: Path) -> None:
     assert None not in policy.files.values()
 
 
-def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    seen = [fingerprint(path)]
-    path.write_text("a")
-    os.utime(path, ns=(0, 0))
-    seen.append(fingerprint(path))
-    path.write_text("ab")
-    os.utime(path, ns=(0, 0))  # size alone
-    seen.append(fingerprint(path))
-    os.utime(path, ns=(0, 1))  # time alone
-    seen.append(fingerprint(path))
-    (tmp_path / "y").write_text("ab")
-    os.utime(tmp_path / "y", ns=(0, 1))
-    (tmp_path / "y").replace(path)  # the file alone
-    seen.append(fingerprint(path))
-    assert seen[0] is None
-    assert len(set(seen)) == 5
-
-
 def test_each_list_has_its_own_key_which_is_one_of_the_policy_s_files(folder: Path) -> None:
     other = SealKey(bytes(32))
     write_private(folder / "other.key", other.text.encode())

@@ -8,7 +8,7 @@ import pytest
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
-from hushlist.extensions.safe_browsing.threat_lists import GOOGLE, back_off
+from hushlist.extensions.safe_browsing.threat_lists import GOOGLE
 from unit.rows import each_row
 
 SECRET = "AIzaSyNobodyMaySeeThis"
@@ -58,14 +58,6 @@ def test_a_list_of_v4_is_named_by_its_types(tmp_path: Path, name: str, types: tu
     assert errors == []
     (own,) = policy.confirmers.values()
     assert own.types == types
-
-
-def test_a_list_of_v5_is_of_the_threat_that_its_name_begins_with(tmp_path: Path) -> None:
-    policy, errors = read(tmp_path, f"version: 5, lists: [mw-4b, se-4b, uws-4b, uwsa-4b, pha-4b], {SERVER}")
-    assert errors == []
-    threats = [own.threat for own in policy.confirmers.values()]
-    unwanted = "UNWANTED_SOFTWARE"
-    assert threats == ["MALWARE", "SOCIAL_ENGINEERING", unwanted, unwanted, "POTENTIALLY_HARMFUL_APPLICATION"]
 
 
 def test_without_a_server_it_is_google_s_which_needs_a_key(tmp_path: Path) -> None:
@@ -142,12 +134,3 @@ def test_nothing_that_is_printed_has_the_key(tmp_path: Path) -> None:
     assert SECRET not in "".join(own.store.folder.name for own in policy.subscribed)
     ((service, _),) = ((own.service, own) for own in policy.confirmers.values())
     assert SECRET not in service.key
-
-
-# Spec: Safe Browsing v4, Request Frequency: the windows are 15 to 30 minutes, 30 to 60, 60 to 120, and so on to a day
-@pytest.mark.parametrize(
-    ("failures", "least", "most"), [(1, 15, 30), (2, 30, 60), (3, 60, 120), (7, 960, 1440), (8, 1440, 1440)]
-)
-def test_the_pause_after_failures_is_by_the_book(failures: int, least: int, most: int) -> None:
-    assert (back_off(failures, 0.0), back_off(failures, 1.0)) == (60.0 * least, 60.0 * most)
-    assert 60.0 * least <= back_off(failures, 0.5) <= 60.0 * most

@@ -18,7 +18,6 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import read_policy
-from hushlist.extensions.subscriptions import rule_comparison
 from hushlist.extensions.subscriptions.gate import reasons
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.list_comparison import BroadRule, ListChange, compare_lists
@@ -410,12 +409,6 @@ def test_a_kill_at_any_step_leaves_the_good_rules_in_force(lists: Lists) -> None
         assert rules_of(compiled, "h1.example", "h30.example") == {"h1.example"}
         assert [*compiled.policy.held] == [lists.list]
     assert step > 20
-
-
-def test_ranges_of_keys_are_compared_one_by_one(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_comparison, "ranges_of", lambda _: [(0, 100), (100, 256)])
-    lists.compile(hosts(*range(300)))
-    assert lists.why(hosts(*range(100))) == "it loses 200 of 300 rules, more than 50 %"
 
 
 @pytest.mark.parametrize(

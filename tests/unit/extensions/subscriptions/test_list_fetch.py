@@ -79,12 +79,6 @@ def test_what_has_not_changed_is_not_fetched_again(origin: HttpsOrigin) -> None:
     assert fault(f"{origin.url}/list") == "the server says 304 Not Modified"
 
 
-@pytest.mark.parametrize("status", [204, 206, 400, 403, 404, 410, 429, 500, 503])
-def test_another_status_is_told(origin: HttpsOrigin, status: int) -> None:
-    origin.pages["/list"] = Page(b"x", status)
-    assert fault(f"{origin.url}/list").startswith(f"the server says {status} ")
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("120", 120), ("9" * 30, 7 * 86400), ("", 0), ("soon", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("-5", 0)],

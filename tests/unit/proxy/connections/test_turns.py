@@ -29,9 +29,3 @@ def test_who_sends_much_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(whole())
     assert done.count("many") == 20
     assert done.index("other") <= 5
-
-
-def test_where_no_loop_runs_nobody_waits() -> None:
-    own = Turns()
-    assert own.of("a") is None
-    assert own.of("a") is None

@@ -127,21 +127,6 @@ def test_while_it_ends_an_answer_is_the_last_on_its_connection(monkeypatch: pyte
     asyncio.run(stopped())
 
 
-def test_signals_are_given_back_where_the_filter_is_taken_out_of_a_program_that_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def given_back() -> bool:
-        loop = asyncio.get_running_loop()
-        master = SimpleNamespace(should_exit=asyncio.Event(), event_loop=loop)
-        monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(master=master))
-        stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
-        stop.run(is_balanced=False)
-        stop.close()
-        return not loop.remove_signal_handler(signal.SIGTERM)
-
-    assert asyncio.run(given_back())
-
-
 class Program:
     """One that ends, by a clock of its own; whoever waits moves that on."""
 

@@ -1,11 +1,9 @@
 """Reloading on a change."""
 
 import asyncio
-import gc
 import logging
 import os
 import threading
-import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import monotonic, time
@@ -275,34 +273,6 @@ def test_all_is_read_again(policy: Path, way: str, caplog: pytest.LogCaptureFixt
     is_changed = way == "the index was changed"
     assert len(engines) == is_changed
     assert ("somebody has changed it while it was in use" in caplog.text) is is_changed
-
-
-def test_an_engine_is_gone_when_another_one_has_replaced_it(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hushlist, looks = Hushlist(), list[None]()
-    monkeypatch.setattr(policy_watch, "RETRY", 0.01)
-    monkeypatch.setattr(policy_watch, "clear_cache", lambda: looks.append(None))  # at each of the guard's looks
-
-    async def until_looked() -> None:
-        before = len(looks)
-        while len(looks) < before + 3:
-            await asyncio.sleep(0.001)
-
-    async def steps() -> None:
-        assert hushlist.runtime.engine is not None
-        first = weakref.ref(hushlist.runtime.engine)
-        await until_looked()
-        policy_watch.RETRY = 1000.0  # from now on, the guard waits, and looks at the index alone
-        await until_looked()
-        hushlist.policy_watch.reload()
-        while first() is not None:  # it fails by its timeout
-            await asyncio.sleep(0.001)
-        assert hushlist.runtime.engine is not None
-
-    gc.disable()
-    try:
-        asyncio.run(running(hushlist, policy, steps))
-    finally:
-        gc.enable()
 
 
 def test_a_store_that_could_not_be_used_at_the_start_is_used_once_it_can(

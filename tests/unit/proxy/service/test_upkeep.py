@@ -14,7 +14,6 @@ from mitmproxy import certs
 from mitmproxy.addons.dns_resolver import DnsResolver
 from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.certs import CertStore
-from mitmproxy.net import tls
 from mitmproxy.test import taddons
 
 from hushlist.core.system.authority_file import OTHER_AUTHORITY
@@ -176,13 +175,3 @@ def test_the_systems_name_servers_of_today_are_asked(resolver: DnsResolver, monk
         kept.append(resolver.resolver() if servers else None)
     assert asked == found
     assert kept[1] is kept[2] is not kept[3]
-
-
-def test_the_authorities_of_origins_are_read_again_each_day(
-    hushlist: Hushlist, context: taddons.context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cleared, upkeep = list[int](), Upkeep(hushlist.runtime)
-    monkeypatch.setattr(tls.create_proxy_server_context, "cache_clear", lambda: cleared.append(1), raising=True)
-    for hours in (0, 1, 25, 26):
-        upkeep.look(datetime(2026, 12, 31, tzinfo=UTC) + timedelta(hours=hours))
-    assert len(cleared) == 2
