@@ -878,3 +878,11 @@ def test_a_connection_goes_by_one_policy_alone(hushlist: Hushlist) -> None:
     data = hello_to(("bank.example", 443), "bank.example")
     hushlist.tls_clienthello(data)
     assert not data.ignore_connection
+
+
+def test_the_first_tunnel_of_an_http_2_connection_is_decided(hushlist: Hushlist) -> None:
+    flow = connect_to("blocked.example:22")
+    flow.request.http_version = "HTTP/2.0"
+    hushlist.http_connect(flow)
+    assert flow.response is not None
+    assert flow.response.status_code == 403
