@@ -100,7 +100,7 @@ def spoil_by_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ("spoil", "why"),
     [
         (spoil_by_missing_home, "Could not determine home directory."),
-        (spoil_by_file, ("File exists", "Not a directory")),
+        (spoil_by_file, "is no folder"),
         (spoil_by_full_disk, "No space left on device"),
         (spoil_by_mode, "other users can write there"),
     ],
@@ -111,7 +111,7 @@ def test_a_cache_that_cannot_be_used_is_done_without_and_that_is_a_warning(
     temporary: Path,
     monkeypatch: pytest.MonkeyPatch,
     spoil: Callable[[pytest.MonkeyPatch, Path], None],
-    why: str | tuple[str, ...],
+    why: str,
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     spoil(monkeypatch, tmp_path)
@@ -121,7 +121,7 @@ def test_a_cache_that_cannot_be_used_is_done_without_and_that_is_a_warning(
     assert compiled.temporary == folder
     (warning,) = (problem for problem in compiled.report.warnings if problem.what == "cache")
     assert warning.why.startswith("it cannot be used, and every start compiles anew: ")
-    assert warning.why.endswith(why)
+    assert why in warning.why
     compiled.let_go()
     assert [*temporary.iterdir()] == []
     compiled.index.verify()
