@@ -25,6 +25,7 @@ from xdist.scheduler import LoadGroupScheduling
 
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from postgres import GROUP, Server, running
+from support.clock import Clock
 
 # Always the same examples, here and in CI, so more of them would find nothing new; ``HYPOTHESIS_PROFILE`` names another
 # profile.
@@ -223,6 +224,12 @@ def database(postgres: Server) -> Iterator[PostgresAddress]:
     """The address of a database with our tables, which are empty."""
     with postgres.database() as name:
         yield postgres.address(name)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of a test."""
+    return Clock()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=GROUP)])

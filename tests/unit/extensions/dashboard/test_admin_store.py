@@ -21,11 +21,6 @@ ACCOUNT = Account("anna", Role.MANAGE, "192.0.2.7")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def store(place: Path | PostgresAddress, clock: Clock) -> Iterator[AdminStore]:
     with AdminStore(place, clock) as opened:
         yield opened

@@ -21,11 +21,6 @@ GOOD = ProxyRecord("gate:1", NOW, version="1", policy_digest="a", index_digest="
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def records(place: Path | PostgresAddress, clock: Clock) -> Iterator[ProxyRecords]:
     opened = ProxyRecords(place, clock)
     yield opened

@@ -36,11 +36,6 @@ PUPIL = "192.0.2.7"
 GAMES = "hrn://c.example/games"
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(1_800_000_000.0)
-
-
 def wanted(host: str = "games.example", client: str = PUPIL, **more: str | None) -> AccessRequest:
     values = {"url": f"http://{host}/", "category": GAMES, "reason": "", **more}
     return AccessRequest(0, client, client, "pupils", host, asked=0.0, until=0.0, **values)  # type: ignore[arg-type]

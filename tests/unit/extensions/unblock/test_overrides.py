@@ -37,11 +37,6 @@ WRONG = "0000-0000-0000"
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def other(place: Path | PostgresAddress, clock: Clock, overrides: Overrides) -> Iterator[Overrides]:
     """Another process, as far as SQLite and PostgreSQL can tell."""
     with Overrides(place, clock) as opened:

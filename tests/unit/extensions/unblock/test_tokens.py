@@ -17,12 +17,6 @@ from support.clock import Clock
 from unit.rows import each_row
 
 CLIENT, URL, PURPOSE = "192.0.2.7", "http://h.example/a?q", "passphrase"
-START = 1_800_000_000.0
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START)
 
 
 @pytest.fixture
