@@ -381,6 +381,14 @@ def test_a_mode_that_is_none_is_refused(running: taddons.context, hushlist: Hush
     assert running.options.hushlist_mode == "block"
 
 
+def test_at_the_start_a_mode_that_is_none_is_said_once(
+    context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):  # as mitmproxy does for an option that waits for the script
+        context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="nonsense")
+    assert caplog.text.count("hushlist_mode cannot be 'nonsense'") == 1
+
+
 def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
     context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

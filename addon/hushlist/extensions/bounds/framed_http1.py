@@ -91,7 +91,7 @@ class FramedClient(Http1Client):
             self._may_switch = _may_switch(event.request)
             self._ends = not event.end_stream and not _keeps_origin(event.request)
             sent = as_sent(event.request, has_body=not event.end_stream, may_switch=self._may_switch)
-            self._is_chunked = _is_in_chunks(sent)
+            self._is_chunked = not event.end_stream and _is_in_chunks(sent)
             if sent is not event.request:
                 event = replace(event, request=sent)
         return super().send(event)
