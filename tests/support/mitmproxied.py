@@ -39,9 +39,8 @@ def own_answer(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
     """What a page of the addon's own answers; the request goes no further, and no later addon sees it."""
 
     async def whole() -> None:
-        awaited = hushlist.requestheaders(flow)
-        assert awaited is not None
-        await awaited
+        if (awaited := hushlist.requestheaders(flow)) is not None:
+            await awaited
 
     with pytest.raises(exceptions.AddonHalt):
         asyncio.run(whole())

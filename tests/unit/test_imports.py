@@ -35,6 +35,15 @@ DECLARED: dict[str, set[str]] = {
 }
 #: modules that are there for other rooms: what commands are made of
 DOORS = {"hushlist.cli.common", "hushlist.cli.command_options"}
+#: what parts of extensions may use of the proxy
+DOORS_OF_PARTS = {
+    f"hushlist.proxy.{name}"
+    for name in (
+        *("parts", "runtime", "flow_request", "flow_outcome", "request_handler", "languages", "object_patches"),
+        *("page.pages", "page.elements", "page.template", "page.access_form", "page.block_response"),
+        *("connections.client_connections", "service.health", "statistics"),
+    )
+}
 #: where files may import each other's room, by the first part of their names
 ROOMS = {
     "core": {"core"},
@@ -52,6 +61,8 @@ def is_against_the_house(module: str, imported: str) -> bool:
     if not ours:  # the package itself
         return True
     if imported in DOORS and module.endswith(("_command", "_commands")):
+        return False
+    if ours[0] == "extensions" and imported in DOORS_OF_PARTS:
         return False
     if theirs[0] not in ROOMS[ours[0]]:
         return True

@@ -23,7 +23,7 @@ MODULES = """
     hushlist.extensions.databases.kept_files
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
-    hushlist.extensions.bounds.bounded_websocket hushlist.extensions.bounds.object_patches
+    hushlist.extensions.bounds.bounded_websocket hushlist.proxy.object_patches
     hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
     hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database
     hushlist.extensions.journal.log_record hushlist.extensions.notify.notifier

@@ -154,6 +154,8 @@ class Extension:
     #: a reference to a function from a canonical host and a group's ``GroupSettings`` to why a connection to the host
     #: has to be decrypted, in words that go before the host; ``None`` if it need not
     why_decrypt: str = ""
+    #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy
+    part: str = ""
     #: the extensions whose code it imports; each of them can still be left out of use
     uses: tuple[str, ...] = ()
 

@@ -15,6 +15,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.utils import human
 
 from hushlist.core.errors import Lines, did_you_mean, logger_of, printable
+from hushlist.core.extension import built_in
 from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.groups import MODES
 from hushlist.core.policy.policy_file import PolicyError
@@ -25,19 +26,6 @@ from hushlist.core.url.http_head import HEAD_LIMIT, HeadLimit
 from hushlist.extensions.bounds.bounded_input import bound_input, not_taken
 from hushlist.extensions.bounds.bounded_streams import close_ports
 from hushlist.extensions.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
-from hushlist.extensions.dashboard.dashboard_server import (
-    DashboardServer,
-    answer_onboarding,
-    asked_name,
-    hide_dashboard_flow,
-    is_asked,
-    is_onboarding,
-)
-from hushlist.extensions.dashboard.metrics import summary
-from hushlist.extensions.fleet.heartbeat import Heartbeat
-from hushlist.extensions.quotas.metered_use import MeteredUse
-from hushlist.extensions.unblock.ask_handler import answer_waiting_page, is_of_waiting_page
-from hushlist.extensions.unblock.unblock_handler import UnblockHandler
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
@@ -52,9 +40,10 @@ from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.connections.server_handshakes import ServerHandshakes
 from hushlist.proxy.connections.tunnels import Tunnels
 from hushlist.proxy.connections.turns import Turns
-from hushlist.proxy.flow_outcome import is_open
+from hushlist.proxy.flow_outcome import hide, is_open
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
 from hushlist.proxy.hook_calls import ask_the_filter, begin, end_what_is_open, filter_is_gone
+from hushlist.proxy.parts import Parts
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
@@ -120,24 +109,19 @@ class Hushlist:
         self.policy_watch = PolicyWatch(self.runtime)
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._own = own
-        self._forms = UnblockHandler(self.runtime)
+        self.parts = Parts(self.runtime, own, built_in())
         self._bodies_flow = BodiesFlow()
-        self._metered = MeteredUse(self.runtime)
-        self._requests = RequestHandler(self.runtime, own, self._forms, self._metered)
+        self._requests = RequestHandler(self.runtime, own, self.parts)
         self._last_look = LastLook(self._requests)
-        self._relayed = RelayedConnections(self.runtime, self._metered, self._requests)
-        self._tunnels = Tunnels(self.runtime, own, self._relayed)
-        self._dashboard = DashboardServer(self.runtime, own)
+        self._relayed = RelayedConnections(self.runtime, self.parts, self._requests)
+        self._tunnels = Tunnels(self.runtime, own, self._relayed, self.parts)
         self._stop = GracefulStop(self.runtime)
         self._health = HealthPort(self.runtime)
-        self._heartbeat = Heartbeat(self.runtime)
         self._upkeep = Upkeep(self.runtime)
         self._connection_lines = ConnectionLines(self.runtime)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         self._start_error = ""
-        #: the host of mitmproxy's own page
-        self._onboarding: str | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
         self._files, self._names = OpenFiles(), NameLookups()
@@ -162,7 +146,7 @@ class Hushlist:
         self.websocket_message = self.tcp_message = self.udp_message = keep_last
         self.dns_request = names.ask
         self.dns_response = names.answer
-        self.error = hide_dashboard_flow
+        self.error = hide
         #: all of them; what a script has put in the place of one differs
         self._made = dict(vars(self))
 
@@ -236,6 +220,8 @@ class Hushlist:
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
         bound_input()
+        for load in self.parts.load:
+            load()
         loaded_digest()
         ask_the_filter(loader.master.addons, self)
         with suppress(RuntimeError):  # another program loads it before it has an event loop
@@ -263,8 +249,8 @@ class Hushlist:
             # After the error, mitmproxy restores the options, and calls again.
             self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
             self._bodies_flow.configure()
-            is_there = "onboarding" in ctx.options and ctx.options.onboarding
-            self._onboarding = ctx.options.onboarding_host if is_there else None
+            for configured in self.parts.configured:
+                configured()
 
     def _configure(self, updated: set[str]) -> None:
         if not self._is_running:
@@ -345,8 +331,9 @@ class Hushlist:
         self._names.run()
         self._relayed.run()
         self._open_health_port()
-        self._heartbeat.run()
         self._upkeep.run()
+        for running in self.parts.running:
+            running()
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
@@ -376,20 +363,21 @@ class Hushlist:
 
     def _close(self) -> None:
         self._connection_lines.end()
-        words = summary(self.runtime)
-        if words:
-            logger.info("hushlist: %s", Lines(words))
+        for summary in self.parts.summary:
+            if words := summary():
+                logger.info("hushlist: %s", Lines(words))
         self._leave(ctx.master.addons)
         self._stop.close()
-        self._heartbeat.leave()
+        for leave in self.parts.leave:
+            leave()
         self._upkeep.close()
         self._health.close()
         self._relayed.close()
         self._names.close()
         self.policy_watch.close()
-        self._dashboard.close()
+        for close in self.parts.close:
+            close()
         self.runtime.close()
-        self._heartbeat.close()  # waits at the same time
 
     def _leave(self, addons: AddonManager) -> None:
         """Let nothing pass from now on; mitmproxy may go on although the filter was taken out of it."""
@@ -421,14 +409,18 @@ class Hushlist:
 
     def _requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         self._stop.note(flow)
-        name = asked_name(flow)
-        if is_asked(flow, name):
-            return self._dashboard.answer(flow)
-        if name == self._onboarding and is_onboarding(flow, name):
-            return answer_onboarding(flow)
+        for answer in self.parts.answer:
+            if (answering := answer(flow)) is not None:
+                return begin(self._answered(flow, answering))
+        return self._decide(flow)
+
+    async def _answered(self, flow: http.HTTPFlow, answering: Awaitable[None]) -> None:
+        await answering
+        if (deciding := self._decide(flow)) is not None:
+            await deciding
+
+    def _decide(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         self._bodies_flow.stream_request(flow)
-        if is_of_waiting_page(flow):
-            return begin(self._answer_waiting_page(flow))
         if flow.request.headers.get("upgrade", "websocket").lower() != "websocket":
             return begin(self._answer_upgrade(flow))
         return begin(self._requests.filter(flow, again=True))
@@ -437,39 +429,40 @@ class Hushlist:
         await self._requests.filter(flow, again=True)
         await self._tunnels.upgrade(flow)
 
-    async def _answer_waiting_page(self, flow: http.HTTPFlow) -> None:
-        if await answer_waiting_page(self.runtime, flow):
-            hide_dashboard_flow(flow)
-        await self._requests.filter(flow, again=True)
-
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again if the request has changed; take a page's form."""
-        if (answer := self._dashboard.take(flow)) is not None:
-            return answer
-        hide_dashboard_flow(flow)
+        for take in self.parts.take:
+            if (taking := take(flow)) is not None:
+                return taking
+        hide(flow)
         deciding = begin(self._requests.filter(flow, again=False))
-        return self._forms.take(flow) if deciding is None else self._request(flow, deciding)
+        return self._request(flow) if deciding is None else self._decided(flow, deciding)
 
-    async def _request(self, flow: http.HTTPFlow, deciding: Awaitable[None]) -> None:
+    async def _decided(self, flow: http.HTTPFlow, deciding: Awaitable[None]) -> None:
         await deciding
-        if (taken := self._forms.take(flow)) is not None:
-            await taken
+        if (answering := self._request(flow)) is not None:
+            await answering
+
+    def _request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """The first part that answers a decided request does."""
+        return next((answering for request in self.parts.request if (answering := request(flow)) is not None), None)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""
         assert flow.response is not None
         keep_here(flow, flow.response.headers, self.runtime)
         hide_challenge(flow, self.runtime)
-        self._metered.answered(flow)
         self._handshakes.answered(flow)
         self._stop.answered(flow)
+        for look_at in self.parts.responseheaders:
+            look_at(flow)
         self._bodies_flow.stream_answer(flow)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""
         assert flow.response is not None
         self._stop.answered(flow, is_sent=bool(flow.response.stream))
-        hide_dashboard_flow(flow)
+        hide(flow)
         keep_here(flow, flow.response.trailers, self.runtime)
         if self._learns:
             self._requests.learn(flow)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mitmproxy import http
+from mitmproxy import exceptions, http
 from mitmproxy.flow import Flow
 
 from hushlist.core.decide.decision import STOPPING, Judgement
@@ -84,3 +84,16 @@ def frame(flow: http.HTTPFlow) -> None:
     content = request.raw_content
     if content and is_open(flow) and (request.is_http2 or request.is_http3) and _LENGTH not in request.headers:
         request.headers[_LENGTH] = str(len(content))
+
+
+def hide(flow: Flow) -> None:
+    """Hide a flow that has ``HIDDEN`` from all later addons, whose views and files it would fill, by ``AddonHalt``."""
+    if HIDDEN in flow.metadata and flow.live:
+        raise exceptions.AddonHalt
+
+
+def is_over(flow: http.HTTPFlow) -> bool:
+    """Whether nothing more comes of a request: neither of its body, nor an answer, nor, by a WebSocket, a message."""
+    lasts = flow.websocket or flow.response
+    has_ended = flow.request.timestamp_end is not None and lasts is not None and lasts.timestamp_end is not None
+    return flow.error is not None or has_ended

@@ -26,8 +26,8 @@ from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.errors import logger_of
-from hushlist.extensions.bounds.object_patches import put_on
 from hushlist.proxy.connections.client_connections import all_connections, end_connection
+from hushlist.proxy.object_patches import put_on
 
 logger = logger_of(__name__)
 

@@ -12,18 +12,17 @@ from mitmproxy import connection, http
 from mitmproxy.net.http.url import hostport
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.core.decide.decision import Judgement
+from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.match.rule import Action
 from hushlist.core.url.comparison import PERMANENT
 from hushlist.core.url.http_head import names_to_take_out
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
-from hushlist.extensions.quotas.metered_use import MeteredUse, is_over
 from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search, safe_host, set_cookies
-from hushlist.extensions.unblock.unblock_handler import UnblockHandler, respond
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.connections.client_connections import end_server, servers_of
-from hushlist.proxy.flow_outcome import is_open, refuse
+from hushlist.proxy.flow_outcome import is_open, is_over, refuse
 from hushlist.proxy.flow_request import (
     Seen,
     SelfConnections,
@@ -36,6 +35,8 @@ from hushlist.proxy.flow_request import (
 )
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
+from hushlist.proxy.page.pages import Unblock, Verdict
+from hushlist.proxy.parts import Parts
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -62,6 +63,18 @@ class _Lead(NamedTuple):
     host: str
 
 
+def stopped_response(
+    runtime: Runtime, request: http.Request, judgement: Judgement, offer: Unblock | None
+) -> http.Response:
+    """The response that replaces the origin's, with what its page offers."""
+    engine, action = runtime.engine, judgement.decision.action
+    kind = Verdict.WARNED if action is Action.WARN else Verdict.BLOCKED
+    if engine is None or action not in STOPPING:
+        kind = Verdict.FAILED
+    explanation = block_response.explanation_of(judgement, runtime.zone, kind)
+    return block_response.block_response(request, explanation, offer, runtime.template)
+
+
 class RequestHandler:
     """Decides requests, and carries decisions out.
 
@@ -73,11 +86,9 @@ class RequestHandler:
         self,
         runtime: Runtime,
         own: SelfConnections,
-        unblocker: UnblockHandler,
-        metered: MeteredUse,
+        parts: Parts,
     ) -> None:
-        self._runtime, self._own, self._unblocker = runtime, own, unblocker
-        self._metered = metered
+        self._runtime, self._own, self._parts = runtime, own, parts
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
         #: those that passed by a temporary unblock, and those of whom the filter was off, or failed
@@ -102,7 +113,7 @@ class RequestHandler:
                 self._frame(flow)  # a body that was not announced is decided, too
             await self._filter(flow, again=again)
         else:
-            self._leave(flow, is_form=self._unblocker.is_sealed(flow.request))
+            self._leave(flow, is_form=self._is_claimed(flow.request))
         if self._own.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
 
@@ -115,7 +126,7 @@ class RequestHandler:
     async def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         is_blocked = False
         try:
-            is_form = is_blocked = self._unblocker.is_sealed(flow.request)
+            is_form = is_blocked = self._is_claimed(flow.request)
             before = None if again else self._decided.get(flow)
             seen, with_media = seen_of_flow(flow), self._runtime.asks_media
             if before is None or before.seen != seen or before.with_media != with_media:
@@ -150,15 +161,15 @@ class RequestHandler:
                 )
             flow_outcome.annotate(flow, recorded)
             if is_blocked:
-                if refuse(flow, lambda answered: respond(self._runtime, answered, recorded)):
-                    self._unblocker.remember(flow, recorded)
+                if refuse(flow, lambda answered: self._respond(answered, recorded)):
+                    self._refused(flow, recorded)
             elif is_open(flow):
                 self._ask_the_name(flow, request)
                 self._name_the_host(flow)
                 self._take_out(flow, recorded)
                 self._search_safely(flow, recorded)
-                if recorded.settings.quotas:
-                    self._metered.begin(flow, flow.client_conn, recorded)
+                for passed in self._parts.passed:
+                    passed(flow, flow.client_conn, recorded)
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
             self._undecided.add(flow)  # it may have passed
@@ -172,7 +183,19 @@ class RequestHandler:
         """Let a request pass of whom the filter is off; but the form of a block page is not for the origin."""
         self._undecided.add(flow)
         if is_form:
-            self._unblocker.lead_back(flow)
+            self._refused(flow, None)
+
+    def _is_claimed(self, request: http.Request) -> bool:
+        return any(claims(request) for claims in self._parts.claims)
+
+    def _refused(self, flow: http.HTTPFlow, judgement: Judgement | None) -> None:
+        for refused in self._parts.refused:
+            refused(flow, judgement)
+
+    def _respond(self, request: http.Request, judgement: Judgement) -> http.Response:
+        """The page that replaces the origin's answer, with what the first part offers that offers something."""
+        offers = (offer(request, judgement) for offer in self._parts.offer)
+        return stopped_response(self._runtime, request, judgement, next(filter(None, offers), None))
 
     def note_grant(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
         """Note whether a request passes by a temporary unblock."""

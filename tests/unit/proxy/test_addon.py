@@ -20,7 +20,6 @@ from hushlist.core.policy.keys import names_of
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import POLICY_KEYS
 from hushlist.core.url.request import Request
-from hushlist.extensions.fleet.heartbeat import Heartbeat
 from hushlist.proxy import flow_outcome, request_handler
 from hushlist.proxy.addon import Hushlist, LastLook
 from hushlist.proxy.connections.name_lookups import NameLookups
@@ -55,7 +54,7 @@ def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.Mon
     monkeypatch.setattr(hushlist.policy_watch, "_restart", lambda: None)
     monkeypatch.setattr(RelayedConnections, "run", lambda _: None)
     monkeypatch.setattr(GracefulStop, "run", lambda _, is_balanced: None)
-    monkeypatch.setattr(Heartbeat, "run", lambda _: None)
+    hushlist.parts.running = ()
     monkeypatch.setattr(Upkeep, "run", lambda _: None)
     monkeypatch.setattr(NameLookups, "run", lambda _: None)
     hushlist.running()
@@ -247,9 +246,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     asked: list[Request] = []
     decide = Engine.decide
 
-    def record(self: Engine, request: Request, client: Client, group: Group) -> Decision:
+    def record(self: Engine, request: Request, client: Client, group: Group, *, is_settled: bool) -> Decision:
         asked.append(request)
-        return decide(self, request, client=client, group=group)
+        return decide(self, request, client=client, group=group, is_settled=is_settled)
 
     monkeypatch.setattr(Engine, "decide", record)
     return asked

@@ -26,6 +26,7 @@ from hushlist import cli
 from hushlist.core.routes import Action
 from hushlist.extensions.dashboard.admin_api import ACTIONS
 from hushlist.extensions.dashboard.api_description import BASE
+from hushlist.extensions.dashboard.dashboard_server import DashboardServer
 from hushlist.extensions.dashboard.history_page import History, history
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.masked_clients import SOMEBODY, privacy_of
@@ -263,7 +264,7 @@ def test_no_call_of_the_interface_names_anybody(world: World) -> None:
 @pytest.mark.slow
 def test_no_page_names_anybody(world: World) -> None:
     world.hushlist.runtime.statistics.count()
-    server = world.hushlist._dashboard
+    server = world.hushlist.parts.of(DashboardServer)
     paths = [*server._pages, *server._files]
     assert {"/", "/data", "/history", "/history.csv", "/metrics", "/explain"} <= set(paths)
     more = {"/explain": f"?url={quote('http://www.blocked.example/')}", "/history.csv": "?of=week"}

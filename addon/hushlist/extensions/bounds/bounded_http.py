@@ -32,7 +32,7 @@ from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 from hushlist.core.url.http_head import HEAD_LIMIT, LONGEST_HEADERS
 from hushlist.extensions.bounds.back_pressure import FlowingH2
 from hushlist.extensions.bounds.bounded_names import LONGEST_HELLO
-from hushlist.extensions.bounds.object_patches import put_on
+from hushlist.proxy.object_patches import put_on
 
 #: octets that wait to be read as HTTP/1, by default: four times what a head may have
 MOST_WAITING = 4 * LONGEST_HEADERS

@@ -24,8 +24,8 @@ from hushlist.extensions.bounds import (
     framed_http1,
     printable_log,
 )
-from hushlist.extensions.bounds.object_patches import OBJECT_PATCHES, untaken
 from hushlist.proxy.connections import server_handshakes, tunnel_layers
+from hushlist.proxy.object_patches import OBJECT_PATCHES, untaken
 from hushlist.proxy.service import upkeep
 
 #: package -> the versions with which tests try what stands in the place of its names

@@ -6,4 +6,4 @@ In: the runtime; who acts. Out: HTML, JSON, Prometheus' text; what was done, wit
 
 from hushlist.core.extension import Extension
 
-EXTENSION = Extension("dashboard")
+EXTENSION = Extension("dashboard", part=f"{__name__}.dashboard_server:DashboardServer")

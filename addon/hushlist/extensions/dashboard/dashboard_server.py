@@ -20,7 +20,7 @@ from urllib.parse import parse_qs
 from weakref import WeakSet
 
 from markupsafe import escape
-from mitmproxy import ctx, exceptions, http
+from mitmproxy import ctx, http
 
 from hushlist.core.decide.trace import trace
 from hushlist.core.errors import UrlError, logger_of
@@ -45,13 +45,14 @@ from hushlist.extensions.dashboard.history_page import (
     history_page,
     missing_page,
 )
-from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics
+from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics, summary
 from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
-from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
+from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.languages import live_texts, negotiate
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Explanation
+from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import HEALTH_PATHS
 
@@ -111,7 +112,7 @@ async def answer_onboarding(flow: http.HTTPFlow) -> None:
     """Have mitmproxy's own page answer, under every policy; the request goes on to no origin of that name.
 
     Raises:
-        AddonHalt: always, by ``hide_dashboard_flow``.
+        AddonHalt: always, by ``hide``.
     """
     flow.metadata[HIDDEN] = True
     flow.request.raw_content = b""  # mitmproxy would ask for it when the body is there
@@ -120,17 +121,17 @@ async def answer_onboarding(flow: http.HTTPFlow) -> None:
     except Exception:
         logger.exception("hushlist: mitmproxy's own page failed")
     refuse(flow, lambda request: block_response.block_response(request, Explanation(request.url)))
-    hide_dashboard_flow(flow)
+    hide(flow)
 
 
-def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
-    """Hide a flow of the page from all later addons, whose views and files it would fill, by ``AddonHalt``."""
-    if HIDDEN in flow.metadata and flow.live:
-        raise exceptions.AddonHalt
+class DashboardServer(Part):
+    """Answers for the live page, the set-up page, and mitmproxy's own page with its certificate."""
 
+    hosts = frozenset({HOST})
 
-class DashboardServer:
     def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
+        #: the host of mitmproxy's own page
+        self._onboarding: str | None = None
         #: one question to the log at a time
         self._asks_log = asyncio.Lock()
         self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
@@ -154,13 +155,29 @@ class DashboardServer:
     def close(self) -> None:
         self._api.close()
 
-    async def answer(self, flow: http.HTTPFlow) -> None:
+    def configured(self) -> None:
+        """Read the name of mitmproxy's page once: mitmproxy copies a value each time it is read."""
+        is_there = "onboarding" in ctx.options and ctx.options.onboarding
+        self._onboarding = ctx.options.onboarding_host if is_there else None
+
+    def summary(self) -> str:
+        """The numbers of all decisions, as lines."""
+        return summary(self._runtime)
+
+    def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Answer for the names of the pages."""
+        name = asked_name(flow)
+        if is_asked(flow, name):
+            return self._answer_page(flow)
+        return answer_onboarding(flow) if name == self._onboarding and is_onboarding(flow, name) else None
+
+    async def _answer_page(self, flow: http.HTTPFlow) -> None:
         """Answer a client; a call with a body is answered by ``take``, and meanwhile has an answer that says no.
 
         A body that is longer than any call, or of untold length, is not waited for.
 
         Raises:
-            AddonHalt: always, by ``hide_dashboard_flow``.
+            AddonHalt: always, by ``hide``.
         """
         flow.metadata[HIDDEN] = True
         is_call = flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/")
@@ -175,7 +192,7 @@ class DashboardServer:
         else:
             response = await self._answer(flow)
         refuse(flow, lambda _: response)
-        hide_dashboard_flow(flow)
+        hide(flow)
 
     def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Answer a call whose body has arrived; ``None`` for other requests."""
@@ -186,7 +203,7 @@ class DashboardServer:
 
     async def _take(self, flow: http.HTTPFlow) -> None:
         flow.response = await self._answer(flow)
-        hide_dashboard_flow(flow)
+        hide(flow)
 
     async def _answer(self, flow: http.HTTPFlow) -> http.Response:
         try:

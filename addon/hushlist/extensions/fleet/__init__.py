@@ -8,5 +8,6 @@ from hushlist.core.extension import Command, Extension
 
 EXTENSION = Extension(
     "fleet",
+    part=f"{__name__}.heartbeat:Heartbeat",
     commands=(Command(("fleet", "store"), f"{__name__}.fleet_commands", "while the filter runs"),),
 )

@@ -23,6 +23,7 @@ from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.fleet.proxy_records import BEAT, ProxyRecord, ProxyRecords, default_path
+from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import why_unready
 
@@ -36,10 +37,10 @@ _LONGEST_FAULT = 300
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
-class Heartbeat:
+class Heartbeat(Part):
     """Writes this proxy's record, and reads those of all into ``Runtime.fleet``."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._records: ProxyRecords | None = None
         self._place: Path | PostgresAddress | None = None
@@ -53,7 +54,7 @@ class Heartbeat:
         #: why nothing is known of other proxies, if so
         self.fault: str | None = None
 
-    def run(self) -> None:
+    def running(self) -> None:
         """Begin; called in the event loop, when mitmproxy listens."""
         self._name = _own_name()
         self._task = asyncio.get_running_loop().create_task(self._keep(), name="hushlist: fleet")

@@ -6,4 +6,4 @@ In: what passes, and the moment. Out: the minutes that are used, and the block w
 
 from hushlist.core.extension import Extension
 
-EXTENSION = Extension("quotas")
+EXTENSION = Extension("quotas", part=f"{__name__}.metered_use:MeteredUse")

@@ -23,7 +23,9 @@ from hushlist.core.url.request import Request
 from hushlist.extensions.quotas.quota_meter import is_passive, quotas_of
 from hushlist.extensions.quotas.quotas import Quota
 from hushlist.proxy.connections.client_connections import end_connection, is_gone, last_activity
+from hushlist.proxy.flow_outcome import is_over
 from hushlist.proxy.flow_request import client_of_connection
+from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -49,14 +51,14 @@ class _Use:
     waiting: Sequence[Quota]
 
 
-class MeteredUse:
+class MeteredUse(Part):
     """What has a quota and goes on. Only the event loop uses it; if anything fails here, what is asked about ends."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._uses: WeakKeyDictionary[http.HTTPFlow | connection.Client, _Use] = WeakKeyDictionary()
 
-    def begin(
+    def passed(
         self,
         used: http.HTTPFlow | connection.Client,
         client: connection.Client,
@@ -69,6 +71,8 @@ class MeteredUse:
         A connection counts once: what is known of it first has all its names, and ``look`` counts it further. So does a
         request that ``goes_on``: it was let through before, when there may have been no quota.
         """
+        if not judgement.settings.quotas:
+            return
         is_request = isinstance(used, http.HTTPFlow)
         if (goes_on or not is_request) and used in self._uses:
             return
@@ -87,7 +91,7 @@ class MeteredUse:
             waiting,
         )
 
-    def answered(self, flow: http.HTTPFlow) -> None:
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Look at the head of an answer: whatever the request said of itself, a page or a stream is used."""
         meter = self._runtime.quotas
         use = None if meter is None else self._uses.get(flow)
@@ -137,10 +141,3 @@ class MeteredUse:
 
 def _is_over(used: http.HTTPFlow | connection.Client, use: _Use) -> bool:
     return is_gone(use.client_conn) or (isinstance(used, http.HTTPFlow) and is_over(used))
-
-
-def is_over(flow: http.HTTPFlow) -> bool:
-    """Whether nothing more comes of a request: neither of its body, nor an answer, nor, by a WebSocket, a message."""
-    lasts = flow.websocket or flow.response
-    has_ended = flow.request.timestamp_end is not None and lasts is not None and lasts.timestamp_end is not None
-    return flow.error is not None or has_ended

@@ -11,7 +11,7 @@ from pathlib import Path
 from hushlist.core.extension import Extension
 from hushlist.core.system.files import state_folder
 
-EXTENSION = Extension("unblock")
+EXTENSION = Extension("unblock", part=f"{__name__}.unblock_handler:UnblockHandler")
 
 #: what a grant can be for
 SCOPES = ("host", "url", "category")

@@ -24,15 +24,22 @@ from hushlist.core.url.request import LONGEST_TARGET, request_of
 from hushlist.extensions.bounds.flowing_bodies import await_form
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
-from hushlist.extensions.unblock.ask_handler import ASK, access_offer, file_access_request
+from hushlist.extensions.unblock.ask_handler import (
+    ASK,
+    access_offer,
+    answer_waiting_page,
+    file_access_request,
+    is_of_waiting_page,
+)
 from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.extensions.unblock.grants import WARNING, is_target
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
-from hushlist.proxy.flow_outcome import refuse
-from hushlist.proxy.page import block_response
-from hushlist.proxy.page.pages import Unblock, Verdict
+from hushlist.proxy.flow_outcome import hide, refuse
+from hushlist.proxy.page.pages import Unblock
+from hushlist.proxy.parts import Part
+from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -50,27 +57,22 @@ MOST_FORMS, MOST_OF_CLIENT = 32, 4
 _AFTER_WARNING = 3600.0
 
 
-def respond(
+def offer_of(
     runtime: Runtime,
     request: http.Request,
     judgement: Judgement,
     message: str | None = None,
     *,
     is_asking: bool = False,
-) -> http.Response:
-    """The response that replaces the origin's; ``message``: key of a message about the last try to unblock it, or, with
-    ``is_asking``, to ask for access."""
-    engine, action = runtime.engine, judgement.decision.action
-    kind = Verdict.WARNED if action is Action.WARN else Verdict.BLOCKED
-    if engine is None or action not in STOPPING:
-        kind = Verdict.FAILED
-    explanation = block_response.explanation_of(judgement, runtime.zone, kind)
+) -> Unblock | None:
+    """What the page of a stopped request offers; ``message``: key of a message about the last try to unblock it, or,
+    with ``is_asking``, to ask for access."""
     tokens = None if _is_framed(request) else runtime.tokens
     unblock = None if tokens is None else offer(tokens, judgement, None if is_asking else message)
-    if unblock is not None:
-        access = access_offer(runtime, judgement, _address(judgement), message if is_asking else None)
-        unblock = replace(unblock, access=access)
-    return block_response.block_response(request, explanation, unblock, runtime.template)
+    if unblock is None:
+        return None
+    access = access_offer(runtime, judgement, _address(judgement), message if is_asking else None)
+    return replace(unblock, access=access)
 
 
 def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock | None:
@@ -117,32 +119,46 @@ def _address(judgement: Judgement) -> bytes:
     return url if judgement.decision.asked and b"#" not in url else judgement.decision.url
 
 
-class UnblockHandler:
-    def __init__(self, runtime: Runtime) -> None:
+class UnblockHandler(Part):
+    """Takes the forms of block pages, and answers pages that wait for somebody's answer."""
+
+    def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
         self._forms = Counter[str]()
 
-    def is_sealed(self, request: http.Request) -> bool:
+    def claims(self, request: http.Request) -> bool:
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
         if not _is_form(request):
             return False
         tokens, seal = self._runtime.tokens, _one(_query(request), "seal")
         return bool(seal) if tokens is None else tokens.is_ours(seal)
 
-    def remember(self, flow: http.HTTPFlow, stopped: Judgement | None) -> None:
-        """Remember that a request was answered in place of its origin."""
+    def offer(self, request: http.Request, judgement: Judgement) -> Unblock | None:
+        """What the page of a stopped request offers."""
+        return offer_of(self._runtime, request, judgement)
+
+    def refused(self, flow: http.HTTPFlow, judgement: Judgement | None) -> None:
+        """Remember that a request was answered in place of its origin.
+
+        The form of a page that blocks nothing any longer, since the filter was turned off meanwhile, is led back.
+        """
+        if judgement is None and not refuse(flow, lambda request: _go_on(_target(request))):
+            return
         if _is_form(flow.request):
-            self._stopped[flow] = stopped
+            self._stopped[flow] = judgement
             await_form(flow)
 
-    def lead_back(self, flow: http.HTTPFlow) -> None:
-        """Answer the form of a page that blocks nothing any longer, since the filter was turned off meanwhile."""
-        if refuse(flow, lambda request: _go_on(_target(request))):
-            self.remember(flow, None)
+    def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Answer a page that asks what became of a request for access."""
+        return self._answer_waiting(flow) if is_of_waiting_page(flow) else None
 
-    def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+    async def _answer_waiting(self, flow: http.HTTPFlow) -> None:
+        if await answer_waiting_page(self._runtime, flow):
+            hide(flow)
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Handle a form, and replace the block page that answers it by the result; ``None`` for other requests."""
         if flow.response is None or flow not in self._stopped:
             return None
@@ -180,7 +196,8 @@ class UnblockHandler:
         if message is None:
             flow.response = _go_on(request.target)
         else:
-            flow.response = respond(self._runtime, flow.request, judgement, message, is_asking=ASK in form)
+            unblock = offer_of(self._runtime, flow.request, judgement, message, is_asking=ASK in form)
+            flow.response = stopped_response(self._runtime, flow.request, judgement, unblock)
 
     async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
         """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""

@@ -20,7 +20,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from hushlist.core.errors import logger_of
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.proxy_settings import LOOPBACK
-from hushlist.extensions.bounds.object_patches import put_on
+from hushlist.proxy.object_patches import put_on
 
 logger = logger_of(__name__)
 

@@ -27,11 +27,11 @@ from hushlist.core.policy.proxy_settings import NameAnswers
 from hushlist.core.url.http_head import Naming
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request
-from hushlist.extensions.bounds.object_patches import put_on
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.connections.alternative_services import read_service_record
 from hushlist.proxy.flow_request import client_of_flow, hosts_of_name, naming_of, request_of_question
 from hushlist.proxy.hook_calls import begin
+from hushlist.proxy.object_patches import put_on
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)

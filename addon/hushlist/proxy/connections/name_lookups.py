@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from mitmproxy import connection
 
 from hushlist.core.policy.groups import address_text
-from hushlist.extensions.bounds.object_patches import put_on, take_off
+from hushlist.proxy.object_patches import put_on, take_off
 
 #: names that are looked up at once, and of one client: others wait for their turn
 MOST_LOOKUPS, MOST_OF_CLIENT = 128, 16

@@ -19,9 +19,9 @@ from hushlist.core.errors import logger_of, printable
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.pass_through import END
 from hushlist.core.url.request import Request
-from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.proxy.connections.client_connections import end_connection, is_gone
 from hushlist.proxy.flow_request import client_of_connection, client_of_flow
+from hushlist.proxy.parts import Parts
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 
@@ -52,8 +52,8 @@ _Open = tuple[connection.Client | http.HTTPFlow, Request | None, WhyEnd | None]
 class RelayedConnections:
     """The connections that pass undecrypted, and the requests that are open. Only the event loop uses it."""
 
-    def __init__(self, runtime: Runtime, metered: MeteredUse, requests: RequestHandler) -> None:
-        self._runtime, self._metered, self._requests = runtime, metered, requests
+    def __init__(self, runtime: Runtime, parts: Parts, requests: RequestHandler) -> None:
+        self._runtime, self._parts, self._requests = runtime, parts, requests
         self._relayed: WeakKeyDictionary[connection.Client, _Relayed] = WeakKeyDictionary()
         #: what the decisions of all connections go by
         self._state: object = None
@@ -73,7 +73,8 @@ class RelayedConnections:
         has_grant = judgement is not None and judgement.decision.grant is not None
         self._relayed.setdefault(client, _Relayed(request, why_end, has_grant))
         if judgement is not None:
-            self._metered.begin(client, client, judgement)
+            for passed in self._parts.passed:
+                passed(client, client, judgement)
 
     def run(self) -> None:
         """Begin to look at the policy; called in the event loop."""
@@ -88,7 +89,8 @@ class RelayedConnections:
             await asyncio.sleep(INTERVAL)
             try:
                 await self.ask_again()
-                await self._metered.look()
+                for look in self._parts.look:
+                    await look()
             except Exception:
                 logger.exception("hushlist: connections that are relayed were not asked again")
 
@@ -158,7 +160,8 @@ class RelayedConnections:
         self, used: connection.Client | http.HTTPFlow, client: connection.Client, judgement: Judgement
     ) -> None:
         """Note what lets it go on: it may have a quota now, or pass by an unblock, where nothing stopped it before."""
-        self._metered.begin(used, client, judgement, goes_on=True)
+        for passed in self._parts.passed:
+            passed(used, client, judgement, goes_on=True)
         if isinstance(used, http.HTTPFlow):
             self._requests.note_grant(used, judgement)
         elif (own := self._relayed.get(used)) is not None:

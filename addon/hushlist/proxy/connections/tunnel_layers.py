@@ -19,8 +19,8 @@ from mitmproxy.proxy.layers import TCPLayer
 from mitmproxy.proxy.layers.http import HttpStream
 from mitmproxy.proxy.layers.modes import DestinationKnown, Socks5Proxy
 
-from hushlist.extensions.bounds.object_patches import put_on
 from hushlist.proxy.hook_calls import BegunCoroutine
+from hushlist.proxy.object_patches import put_on
 
 
 class Refused(layer.Layer):

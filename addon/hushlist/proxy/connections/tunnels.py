@@ -36,7 +36,6 @@ from hushlist.core.url.http_head import Naming
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
 from hushlist.extensions.bounds.framed_http1 import let_switch
-from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.connections.beginnings import (
     CLIENT_FIRST_PORTS,
@@ -76,6 +75,7 @@ from hushlist.proxy.flow_request import (
 from hushlist.proxy.hook_calls import BegunCoroutine, begin
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
+from hushlist.proxy.parts import Parts
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -123,8 +123,8 @@ class _Early:
 class Tunnels:
     """Decides connections, and carries decisions out; if anything fails here, ``failure_policy`` decides."""
 
-    def __init__(self, runtime: Runtime, own: SelfConnections, relayed: RelayedConnections) -> None:
-        self._runtime, self._own, self._relayed = runtime, own, relayed
+    def __init__(self, runtime: Runtime, own: SelfConnections, relayed: RelayedConnections, parts: Parts) -> None:
+        self._runtime, self._own, self._relayed, self._parts = runtime, own, relayed, parts
         #: servers not to connect to as they are: decrypted requests have server connections of their own
         self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
         #: servers of client connections that could carry more than one tunnel
@@ -290,7 +290,7 @@ class Tunnels:
             return None
         if settings.decrypt not in BY_NEED or engine is None or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
             return "the policy says so"
-        if not _own_pages().isdisjoint(host.lower() for host in request.hosts):
+        if not self._pages().isdisjoint(host.lower() for host in request.hosts):
             return "it is for a page of the proxy"
         if settings.mode == "off":
             return None
@@ -666,7 +666,7 @@ class Tunnels:
             return False
         if decrypt == NEVER or (
             decrypt == WITHOUT_PAGES
-            and _own_pages().isdisjoint(host.lower() for host in request.hosts)
+            and self._pages().isdisjoint(host.lower() for host in request.hosts)
             and self._runtime.engine.why_decrypt(request, client=judgement.client) is None
         ):
             return False
@@ -674,10 +674,10 @@ class Tunnels:
         passed = judgement.settings.pass_through
         return not (passed.covers_at(canonical_host(host), request.port) or _is_raw(host, request.port))
 
-
-def _own_pages() -> set[bytes]:
-    """The names of pages that the proxy serves: the live page, and mitmproxy's, with its certificate authority."""
-    return {HOST.encode(), *([to_bytes(ctx.options.onboarding_host)] if "onboarding_host" in ctx.options else [])}
+    def _pages(self) -> set[bytes]:
+        """The names of pages that the proxy serves: those of parts, and mitmproxy's, with its certificate authority."""
+        mitmproxy = [to_bytes(ctx.options.onboarding_host)] if "onboarding_host" in ctx.options else []
+        return {*map(str.encode, self._parts.hosts), *mitmproxy}
 
 
 def _lead(server: connection.Server, request: Request) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from mitmproxy.addonmanager import AddonManager
 
-from hushlist.extensions.bounds.object_patches import filter_log_of
+from hushlist.proxy.object_patches import filter_log_of
 
 #: the ``extra`` of a message that is a reason not to start
 ENDS_THE_START: Mapping[str, object] = {"ends_the_start": True}

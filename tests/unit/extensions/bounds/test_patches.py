@@ -13,14 +13,15 @@ import pytest
 from mitmproxy.addonmanager import AddonManager
 from mitmproxy.addons.dns_resolver import DnsResolver
 
-from hushlist.extensions.bounds import bounded_input, object_patches
+from hushlist.extensions.bounds import bounded_input
 from hushlist.extensions.bounds.bounded_input import PATCHES, Patch, bound_input, not_taken, patch_rows
-from hushlist.extensions.bounds.object_patches import OBJECT_PATCHES, ObjectPatch, filter_log_of, put_on
 from hushlist.extensions.dashboard.metrics import metrics
+from hushlist.proxy import object_patches
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.dns_queries import ask_filter_first
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.hook_calls import ask_the_filter
+from hushlist.proxy.object_patches import OBJECT_PATCHES, ObjectPatch, filter_log_of, put_on
 from hushlist.proxy.service.health import is_ready
 from support.mitmproxied import mitmproxied
 from unit.rows import each_row

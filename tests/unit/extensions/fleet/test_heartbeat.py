@@ -79,7 +79,7 @@ class Proxies:
 
         async def run() -> None:
             heartbeat.asyncio.sleep, heartbeat.asyncio.to_thread = sleep, to_thread  # type: ignore[assignment]
-            self.heartbeat.run()
+            self.heartbeat.running()
             assert self.heartbeat._task is not None
             with suppress(asyncio.CancelledError):
                 await self.heartbeat._task
@@ -272,7 +272,7 @@ def test_its_end_ends_its_task(proxies: Proxies) -> None:
 
         heartbeat.asyncio.sleep = sleep  # type: ignore[assignment]
         heartbeat.asyncio.to_thread = asyncio.to_thread
-        proxies.heartbeat.run()
+        proxies.heartbeat.running()
         task = proxies.heartbeat._task
         assert task is not None
         proxies.heartbeat.close()
@@ -300,7 +300,7 @@ def test_a_store_that_gives_no_answer_keeps_nobody(tmp_path: Path, monkeypatch: 
     async def live() -> None:
         with taddons.context():
             own = Heartbeat(Runtime())
-            own.run()
+            own.running()
             while not has_beaten.is_set():
                 await asyncio.sleep(0.01)
             start = time.monotonic()

@@ -14,6 +14,7 @@ from mitmproxy.test import tflow
 
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.request import Request
+from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.quotas.quota_meter import QuotaMeter
 from hushlist.proxy.addon import Hushlist
 from support.mitmproxied import ProxyConnections, mitmproxied
@@ -66,7 +67,7 @@ class Metered(ProxyConnections):
 
     def look(self, minutes: float = 0) -> None:
         self.now += 60 * minutes
-        asyncio.run(self.hushlist._metered.look())
+        asyncio.run(self.hushlist.parts.of(MeteredUse).look())
 
     def is_closed(self, client: connection.Client) -> bool:
         return bool(self.handlers[client.id].closed)
