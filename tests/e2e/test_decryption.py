@@ -42,9 +42,11 @@ def test_what_no_rule_needs_shows_its_own_certificate_and_is_logged_once(
     assert (record["method"], record["url"], record["action"]) == ("CONNECT", f"https://{host}/", told)
 
 
-@pytest.mark.parametrize(
-    ("host", "path", "is_blocked"),
-    [
+def test_what_a_rule_needs_is_decrypted_and_decided_request_by_request(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
+) -> None:
+    proxy = start(policy=decrypting(tmp_path / "own", "where-needed"))
+    for host, path, is_blocked in (
         ("path.test", "/secret/x", True),
         ("www.path.test", "/a/..//secret/x", True),
         ("path.test", "/open", False),
@@ -53,17 +55,12 @@ def test_what_no_rule_needs_shows_its_own_certificate_and_is_logged_once(
         ("ads.test", "/", True),
         ("www.hashed.test", "/x", True),
         ("cdn.test", "/", False),
-    ],
-)
-def test_what_a_rule_needs_is_decrypted_and_decided_request_by_request(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, host: str, path: str, is_blocked: bool
-) -> None:
-    proxy = start(policy=decrypting(tmp_path / "own", "where-needed"))
-    with origin.watch() as arrived, tls_over(proxy.tunnel(host, 443), host) as tls:
-        assert not is_the_origin_s(tls)
-        answer = ask(tls, host, path)
-    assert (b"from the origin" not in answer) is is_blocked
-    assert len(arrived.requests) == (not is_blocked)
+    ):
+        with origin.watch() as arrived, tls_over(proxy.tunnel(host, 443), host) as tls:
+            assert not is_the_origin_s(tls), host
+            answer = ask(tls, host, path)
+        assert (b"from the origin" not in answer) is is_blocked, (host, path)
+        assert len(arrived.requests) == (not is_blocked), (host, path)
 
 
 def test_no_name_of_a_connection_hides_another_that_a_rule_needs(

@@ -92,8 +92,7 @@ def test_an_origin_cannot_teach_the_filter_about_another(
     assert {request.host for request in arrived.requests} == {"good.test"}
 
 
-@pytest.mark.parametrize("mode", ["block", "tag", "off"])
-@pytest.mark.parametrize("unparsable", ["block", "pass"])
+@pytest.mark.parametrize(("mode", "unparsable"), [("block", "block"), ("tag", "pass"), ("off", "pass")])
 def test_the_proxy_does_not_ask_itself_without_end(
     start: Callable[..., Proxy], tmp_path: Path, mode: str, unparsable: str
 ) -> None:
@@ -112,13 +111,12 @@ def test_the_proxy_does_not_ask_itself_without_end(
 @pytest.mark.parametrize(
     "settings", [{"decrypt": "where-needed"}, {"decrypt": "never"}, {"pass-through": ["self.test"]}]
 )
-@pytest.mark.parametrize("unparsable", ["block", "pass"])
 def test_nobody_is_taken_for_the_proxy_s_own_machine_by_way_of_undecrypted_tls(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, settings: dict[str, object], unparsable: str
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, settings: dict[str, object]
 ) -> None:
     write_list(tmp_path / "rules.yaml", "ads.test")
     groups = [{"name": "grown-ups", "clients": [LOOPBACK], "layers": []}]
-    policy = write_policy(tmp_path, ["rules.yaml"], groups=groups, unparsable=unparsable, **settings)
+    policy = write_policy(tmp_path, ["rules.yaml"], groups=groups, unparsable="pass", **settings)
     proxy = start(policy=policy)
     for host, port in (("ads.test", 443), ("good.test", 443), ("self.test", proxy.port)):
         with (
@@ -245,13 +243,13 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("what", SLOW)
-def test_nobody_waits_for_what_takes_long_to_read(start: Callable[..., Proxy], what: str) -> None:
+def test_nobody_waits_for_what_takes_long_to_read(start: Callable[..., Proxy]) -> None:
     proxy = start(options={"ignore_hosts": "ignored.example"})
-    with proxy.connect() as connection, proxy.client(timeout=10) as other:
-        connection.sendall(SLOW[what])
-        sleep(0.2)
-        assert other.get("http://good.test/").status_code == 200
+    for what, octets in SLOW.items():
+        with proxy.connect() as connection, proxy.client(timeout=10) as other:
+            connection.sendall(octets)
+            sleep(0.2)
+            assert other.get("http://good.test/").status_code == 200, what
 
 
 _MANY_READINGS = b"/a;x%2f..;b/%5c..//%252e%252e/;y/%3f%23z%00/x.%20/%u002e/(A(x))/:$i"

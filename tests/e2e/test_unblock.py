@@ -90,26 +90,17 @@ def unlock(client: httpx.Client, url: str, passphrase: str = PASSPHRASE, **more:
     return client.post(action, data=form)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "http2"),
-    [
-        pytest.param("http", False, id="http/1.1"),
-        pytest.param("https", False, id="https/1.1"),
-        pytest.param("https", True, id="https/2"),
-    ],
-)
-@pytest.mark.parametrize("host", ["games.test", "path.test"])
-def test_the_passphrase_opens_the_page_and_no_origin_sees_the_form(
-    filtering: Proxy, origin: Origin, scheme: str, http2: bool, host: str
-) -> None:
-    url = f"{scheme}://{host}/secret/a?b=%26"
-    with origin.watch() as arrived, filtering.client(http2=http2) as client:
-        wrong = unlock(client, url, "guess")
-        right = unlock(client, url)
-    assert (wrong.status_code, right.status_code) == (403, 303)
-    assert right.headers["location"] == "/secret/a?b=%26"
-    assert arrived.connections == 0
-    assert filtering.get(url).text == "from the origin"
+def test_the_passphrase_opens_the_page_and_no_origin_sees_the_form(filtering: Proxy, origin: Origin) -> None:
+    for scheme, http2 in (("http", False), ("https", False), ("https", True)):
+        for host in ("games.test", "path.test"):
+            url = f"{scheme}://{scheme}{http2:d}.{host}/secret/a?b=%26"
+            with origin.watch() as arrived, filtering.client(http2=http2) as client:
+                right = unlock(client, url)
+                wrong = unlock(client, "http://games.test/", "guess") if http2 else None
+            assert wrong is None or wrong.status_code == 403
+            assert (right.status_code, right.headers["location"]) == (303, "/secret/a?b=%26")
+            assert arrived.connections == 0
+            assert filtering.get(url).text == "from the origin"
     assert "Traceback" not in filtering.log.text()
 
 
@@ -135,21 +126,19 @@ def test_a_form_whose_length_is_not_told_is_taken(filtering: Proxy, origin: Orig
 
 
 @pytest.mark.parametrize("http2", [False, True])
-@pytest.mark.parametrize("chunked", [False, True])
-def test_no_form_leaks_where_bodies_are_streamed(
-    start: Start, folder: Path, origin: Origin, http2: bool, chunked: bool
-) -> None:
+def test_no_form_leaks_where_bodies_are_streamed(start: Start, folder: Path, origin: Origin, http2: bool) -> None:
     proxy = start(policy=folder / "policy.yaml", options={"stream_large_bodies": "1"})
-    with origin.watch() as arrived, proxy.client(http2=http2) as client:
-        action, token = form_of(client.get("https://path.test/secret/"))
-        form = f"token={token}&passphrase=open+sesame&scope=host&minutes=15".encode()
-        try:
-            # it may be cut off, and mitmproxy 12 may forget to close its connection
-            status = client.post(action, content=iter([form]) if chunked else form, timeout=3).status_code
-        except httpx.TransportError:
-            status = 0
-    assert status in (0, 303, 403)
-    assert arrived.connections == 0
+    for host in ("whole", "chunked"):
+        with origin.watch() as arrived, proxy.client(http2=http2) as client:
+            action, token = form_of(client.get(f"https://{host}.path.test/secret/"))
+            form = f"token={token}&passphrase=open+sesame&scope=host&minutes=15".encode()
+            try:
+                # it may be cut off, and mitmproxy 12 may forget to close its connection
+                status = client.post(action, content=iter([form]) if host == "chunked" else form, timeout=3).status_code
+            except httpx.TransportError:
+                status = 0
+        assert status in (0, 303, 403)
+        assert arrived.connections == 0
 
 
 def test_a_huge_form_is_refused(filtering: Proxy, origin: Origin) -> None:
