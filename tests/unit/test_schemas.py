@@ -17,9 +17,10 @@ from documentation import PAGES, ROOT, RULES, blocks, is_list, whole
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.yaml_rules import read_yaml
+from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.keys import Key
 from hushlist.core.policy.policy_file import PolicyError
-from hushlist.tools.reference.written_keys import FILES, page_with_tables, rows_of, schema_text
+from hushlist.tools.reference.written_keys import FILES, keys_of_file, page_with_tables, rows_of, schema_text
 from unit.rows import each_row
 
 SCHEMAS = {name: json.loads((RULES / f"{name}.schema.json").read_text(encoding="utf-8")) for name in FILES}
@@ -90,16 +91,16 @@ def complaints(schema: str, text: str, loader: type[yaml.SafeLoader]) -> list[st
 @pytest.mark.parametrize("name", FILES)
 def test_a_schema_is_what_is_written_from_the_table(name: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[name])
-    assert (RULES / f"{name}.schema.json").read_text(encoding="utf-8") == schema_text(name), COMMAND
+    assert (RULES / f"{name}.schema.json").read_text(encoding="utf-8") == schema_text(name, table_of()), COMMAND
 
 
 def test_the_tables_of_the_reference_are_what_is_written_from_the_table() -> None:
     marked = list[str]()
     for path in RULES.glob("*.md"):
         text = path.read_text(encoding="utf-8")
-        assert text == page_with_tables(path.name, text), COMMAND
+        assert text == page_with_tables(path.name, text, table_of()), COMMAND
         marked += re.findall("^<!-- keys: (.*) -->$", text, re.MULTILINE)
-    in_tables = {row.name for path in " ".join(marked).split() for rows in rows_of(path) for row in rows}
+    in_tables = {row.name for path in " ".join(marked).split() for rows in rows_of(path, table_of()) for row in rows}
     assert all_keys() - in_tables == set()
 
 
@@ -111,7 +112,7 @@ def all_keys() -> set[str]:
             yield row
             yield from below(row.kind.rows)
 
-    return {row.name for _, rows in FILES.values() for row in below(rows)}
+    return {row.name for name in FILES for row in below(keys_of_file(name, table_of()))}
 
 
 def test_every_key_is_described() -> None:

@@ -268,4 +268,4 @@ def store_of(
     if isinstance(place, Path) and not may_be_new and not place.exists():
         raise StoreError(place, "there is no such file")
     policy = policy_of(arguments) if place is None else None
-    return place or (policy and policy.store) or default()
+    return place or (policy and policy.of("store")) or default()

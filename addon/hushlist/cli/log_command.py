@@ -196,9 +196,9 @@ def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
     policy = policy_of(arguments)
     arguments.zone = UTC if policy is None else policy.zone
     try:
-        folder = arguments.folder or (policy and policy.log and policy.log.place) or state_folder()
+        folder = arguments.folder or (policy and policy.of("log") and policy.of("log").place) or state_folder()
         if has_log(folder):
-            arguments.privacy = privacy_of_store((policy and policy.store) or default_path(), policy)
+            arguments.privacy = privacy_of_store((policy and policy.of("store")) or default_path(), policy)
             code = answer(folder, arguments)
             if code == _NOTHING:
                 remark(f"{folder}: {_NO_RECORD}")

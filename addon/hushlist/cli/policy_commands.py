@@ -222,7 +222,7 @@ def _by_fragment(decision: Decision) -> Iterator[str]:
 def _quotas(engine: Engine, decision: Decision, moment: datetime, client: Client) -> Iterator[str]:
     """What is left of the quotas that a decision counts for, as this user's proxies have written it."""
     group = engine.group(client)
-    if not group.settings.quotas:
+    if not group.settings.of("quotas"):
         return
     from hushlist.extensions.quotas.quota_meter import QuotaMeter, quotas_of
     from hushlist.extensions.quotas.use_minutes import UseMinutes
@@ -236,7 +236,7 @@ def _quotas(engine: Engine, decision: Decision, moment: datetime, client: Client
         print_warnings([f"what was used is not known: {error}"])
     finally:
         minutes.close()
-    found = [quota for quota, _ in quotas_of(group.settings.quotas, decision)]
+    found = [quota for quota, _ in quotas_of(group.settings.of("quotas"), decision)]
     for use in QuotaMeter(minutes, moment.timestamp).uses(found, client, group.name):
         yield use.told_in(engine.policy.zone)
 

@@ -8,6 +8,7 @@ needed, so that an extension which nothing uses costs nothing:
         "gambling",
         list_formats={"bets": ListFormat("gambling.lists:read_bets", is_by_line=True, endings=(".bets",))},
         commands=(Command(("odds",), "gambling.odds_command", "test lists"),),
+        policy_keys=(Key("odds", "gambling.odds:ODDS").says("how long the odds may be: `10`"),),
         part="gambling.part:GamblingPart",
     )
 
@@ -31,6 +32,7 @@ from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_W
 if TYPE_CHECKING:
     from hushlist.core.lists.list_source import ListDefaults, ProblemReport
     from hushlist.core.match.rule import Rule, RuleBlock
+    from hushlist.core.policy.keys import Key
 
 #: the packages of the extensions that come with Hushlist, in the order in which their roles are used
 BUILT_IN = tuple(
@@ -154,6 +156,8 @@ class Extension:
     #: a reference to a function from a canonical host and a group's ``GroupSettings`` to why a connection to the host
     #: has to be decrypted, in words that go before the host; ``None`` if it need not
     why_decrypt: str = ""
+    #: rows of the table of keys: what a policy may say of it
+    policy_keys: tuple[Key, ...] = ()
     #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy
     part: str = ""
     #: the extensions whose code it imports; each of them can still be left out of use

@@ -291,7 +291,7 @@ class Hushlist:
         if not missing or self._is_running:
             return
         told = f"{OTHER_MITMPROXY}: {', '.join(missing)}"
-        if engine is not None and engine.policy.require_patches:
+        if engine is not None and engine.policy.of("require-patches"):
             raise exceptions.OptionsError(f"{told} (require-patches: on); see hushlist doctor for the one to install")
         logger.warning("hushlist: %s", printable(told))
 

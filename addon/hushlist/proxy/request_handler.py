@@ -261,10 +261,10 @@ class RequestHandler:
         if by_request is not None:
             return by_request
         settings = self._runtime.settings(client_of_connection(client))
-        if not settings.safe_search or settings.mode != "block":
+        if not settings.of("safe-search") or settings.mode != "block":
             return None
         with suppress(UrlError):
-            safe = safe_host(canonical_host(to_bytes(host)), settings.safe_search)
+            safe = safe_host(canonical_host(to_bytes(host)), settings.of("safe-search"))
             return None if safe is None else safe.decode("ascii")
         return None
 
@@ -310,13 +310,13 @@ class RequestHandler:
         A request may name several hosts; any of them can be the search engine's. A dry run changes nothing.
         """
         settings = judgement.settings
-        if not settings.safe_search or settings.mode == "tag":
+        if not settings.of("safe-search") or settings.mode == "tag":
             return
         data = flow.request.data
         changes = []
         for host in dict.fromkeys(judgement.request.hosts):
             with suppress(UrlError):
-                change = rewrite_for_safe_search(canonical_host(host), data.path, settings.safe_search)
+                change = rewrite_for_safe_search(canonical_host(host), data.path, settings.of("safe-search"))
                 if change is None:
                     continue
                 way, headers = change.way, flow.request.headers

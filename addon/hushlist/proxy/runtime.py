@@ -139,7 +139,7 @@ class Runtime:
     @property
     def names_clients(self) -> bool:
         """Whether messages may name clients: there is no log, or it keeps them."""
-        log = None if self.engine is None else self.engine.policy.log
+        log = None if self.engine is None else self.engine.policy.of("log")
         return log is None or log.clients is LoggedClients.KEEP
 
     @property
@@ -181,7 +181,7 @@ class Runtime:
             decide = engine.decide_host if is_connection else engine.decide
             decision = decide(request, client=client, group=group, is_settled=is_settled)
         judgement = Judgement(request, client, settings, decision, perf_counter_ns() - start)
-        if settings.quotas and self.quotas is not None and not is_lookup:
+        if settings.of("quotas") and self.quotas is not None and not is_lookup:
             may_warn = not goes_on and (is_settled or not decision.unconfirmed)
             return self.quotas.limited(judgement, self.overrides, may_warn=may_warn)
         return judgement
@@ -209,7 +209,7 @@ class Runtime:
     def quota_uses(self, client: Client) -> list[QuotaUse]:
         """What a client has used of the quotas of its group, and what is left."""
         group = self._group(client)
-        return [] if self.quotas is None else self.quotas.uses(group.settings.quotas, client, group.name)
+        return [] if self.quotas is None else self.quotas.uses(group.settings.of("quotas"), client, group.name)
 
     def record(self, judgement: Judgement, method: str, *, is_live: bool = True, is_counted: bool = True) -> Judgement:
         """Count a decision, and log it; returns it with its canonical URL, and its reference in the log.
@@ -255,14 +255,14 @@ class Runtime:
 
         What may fail comes first: then the policy before stays in use as a whole.
         """
-        before = None if self.engine is None else self.engine.policy.log
+        before = None if self.engine is None else self.engine.policy.of("log")
         self.open_quotas(engine.policy)
-        self.notifier.use(engine.policy.notify)
+        self.notifier.use(engine.policy.of("notify"))
         self.engine, self.template, self.problem = engine, template, None
         self.policies += 1
         self.failure_policy.on_failure = engine.policy.on_failure
-        if engine.policy.log != before:
-            self._open_journal(engine.policy.log)
+        if engine.policy.of("log") != before:
+            self._open_journal(engine.policy.of("log"))
 
     def give_up(self, problem: str) -> None:
         """Stop using an index that was written to: a rule that is lost there would let requests pass."""
@@ -359,8 +359,8 @@ class Runtime:
 
         Without a store, it counts from nothing, with a warning.
         """
-        before, place = self._minutes, policy.store or self._minutes_path()
-        if before is None and not any(group.settings.quotas for group in policy.all_groups):
+        before, place = self._minutes, policy.of("store") or self._minutes_path()
+        if before is None and not any(group.settings.of("quotas") for group in policy.all_groups):
             return
         if before is not None and before.place == place:
             return
@@ -397,7 +397,7 @@ class Runtime:
         """Why decisions are not logged although the policy says so, if so."""
         if self.journal is not None:
             return self.journal.fault
-        wants = self.engine is not None and self.engine.policy.log is not None
+        wants = self.engine is not None and self.engine.policy.of("log") is not None
         return "it cannot be started: see the messages of the proxy" if wants else None
 
     @property

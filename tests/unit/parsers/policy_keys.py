@@ -10,7 +10,8 @@ from typing import Any
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.policy.groups import Client
-from hushlist.core.policy.keys import NONE, Reading, Type
+from hushlist.core.policy.key_types import Reading
+from hushlist.core.policy.keys import NONE, Type
 from hushlist.core.policy.pass_through import (
     PassThrough,
     ReadFile,

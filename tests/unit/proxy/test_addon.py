@@ -16,9 +16,10 @@ from mitmproxy.test import taddons, tflow
 from hushlist.core.decide.decision import Decision
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import Client, Group
-from hushlist.core.policy.keys import names_of
+from hushlist.core.policy.key_table import table_of
+from hushlist.core.policy.key_types import names_of
 from hushlist.core.policy.policy_file import PolicyError
-from hushlist.core.policy.policy_reader import POLICY_KEYS
+from hushlist.core.policy.policy_reader import policy_rows
 from hushlist.core.url.request import Request
 from hushlist.proxy import flow_outcome, request_handler
 from hushlist.proxy.addon import Hushlist, LastLook
@@ -435,7 +436,7 @@ def test_a_policy_that_cannot_be_used_is_refused_with_file_and_line(
         running.configure(hushlist, hushlist_policy=str(bad))
     assert str(caught.value) == (
         f"hushlist_policy cannot be used:\n{bad}:2: none.yaml: there is no such file\n"
-        f"{bad}:3: colour: unknown key (known: {', '.join(names_of(POLICY_KEYS))})"
+        f"{bad}:3: colour: unknown key (known: {', '.join(names_of(policy_rows(table_of())))})"
     )
     # what was in force stays in force
     assert running.options.hushlist_policy == str(tmp_path / "policy.yaml")

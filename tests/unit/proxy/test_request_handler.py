@@ -96,7 +96,7 @@ def test_a_request_whose_body_ends_under_another_policy_goes_by_that(hushlist: H
 @pytest.mark.usefixtures("context")
 @pytest.mark.parametrize("connection", ["close, youtube-Restrict", "YouTube-Restrict"])
 def test_a_client_has_nobody_remove_the_header_of_safe_search(hushlist: Hushlist, connection: str) -> None:
-    settings = GroupSettings(safe_search={"youtube": "strict"})
+    settings = GroupSettings(values={"safe-search": {"youtube": "strict"}})
     hushlist.runtime.use(Engine(Policy("policy.yaml", (), settings=settings), index_of([])), None)
     headers = {"Host": "www.youtube.com", "Connection": connection, "YouTube-Restrict": "no"}
     flow = tflow.tflow(req=http.Request.make("GET", "https://www.youtube.com/", b"", headers))

@@ -32,7 +32,7 @@ def use(runtime: Runtime, folder: Path, text: str) -> None:
     path = folder / "policy.yaml"
     path.write_text(f"{text}\nquotas: {{{GAMES}: 60}}\nlayers: []\n")
     compiled = compile_policy(path)
-    overrides = runtime.open_overrides(compiled.policy.store)
+    overrides = runtime.open_overrides(compiled.policy.of("store"))
     runtime.use_overrides(overrides)
     runtime.use(Engine(compiled.policy, compiled.index, None, overrides), None)
 

@@ -342,7 +342,7 @@ class EffectivePolicy:
         self.layers = (*self._layers, DEFAULT_LAYER)
         self._default = _default_match(said, group.settings.default)
         #: categories that have a quota, or are blocked for somebody
-        self._kept = blocks.categories.union(quota.category for quota in group.settings.quotas)
+        self._kept = blocks.categories.union(quota.category for quota in group.settings.of("quotas"))
         #: category -> what is said of it now
         self._nearest = BoundedCache(partial(said.of_category, group.settings.categories), _MOST_CATEGORIES)
         #: whether it is the same at every moment, past moments included

@@ -7,12 +7,9 @@ from pathlib import Path
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.rule import RUNGS, Action
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_types import (
     NETWORK,
-    Key,
     Reading,
-    Schema,
-    Type,
     any_text,
     choice,
     hrn,
@@ -23,6 +20,7 @@ from hushlist.core.policy.keys import (
     schema_of_rows,
     title,
 )
+from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.url.hashed_uri import VARIANTS
 
 RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)

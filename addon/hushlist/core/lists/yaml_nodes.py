@@ -226,9 +226,14 @@ _Choice = TypeVar("_Choice", bound=str)
 
 
 class MappingReader:
-    """Typed access to a mapping; a value of the wrong type is an error in the report, and counts as absent."""
+    """Typed access to a mapping; a value of the wrong type is an error in the report, and counts as absent.
 
-    def __init__(self, node: YamlNode, known: Iterable[str], report: ProblemReport) -> None:
+    ``left_out`` has keys that are known and cannot be used, each with what is said of it.
+    """
+
+    def __init__(
+        self, node: YamlNode, known: Iterable[str], report: ProblemReport, left_out: Mapping[str, str] | None = None
+    ) -> None:
         self.line = node.line
         #: what is wrong goes there
         self.report = report
@@ -240,7 +245,9 @@ class MappingReader:
             return
         self._values = node.value
         for key, value in node.value.items():
-            if key not in known:
+            if left_out and key in left_out:
+                report.error(value.line, key, left_out[key])
+            elif key not in known:
                 near = "" if report.is_full else did_you_mean(key, known)
                 report.error(value.line, key, f"unknown key{near} (known: {', '.join(known)})")
 

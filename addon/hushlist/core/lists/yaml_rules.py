@@ -28,7 +28,7 @@ from hushlist.core.lists.patterns import (
 )
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Terms, each_rule
-from hushlist.core.policy.keys import names_of
+from hushlist.core.policy.key_types import names_of
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "expression": parse_written_expression,

@@ -10,21 +10,22 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any, NamedTuple
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_table import KeyTable, default_of
+from hushlist.core.policy.key_types import (
     NETWORK,
     TEXT,
-    Key,
     Reading,
-    Schema,
-    Type,
     any_text,
     choice,
     list_of,
     names_of,
     numbers,
+    of_node,
     read_rows,
+    read_values,
     schema_of_rows,
 )
+from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.pass_through import (
     ALL,
     ALWAYS_DECRYPT,
@@ -49,11 +50,6 @@ SETTINGS_KEYS = (
         also by a schedule: see [Default](policy.md#default)"""),
     Key("mode", choice(MODES)).says("""`block` (the default); `tag`, the dry run: what would be blocked passes and is
         marked; `off`: nothing is blocked"""),
-    Key("safe-search", "hushlist.extensions.safe_search.safe_search:SAFE_SEARCH").says("""which services are asked for
-        safe results: see [Safe search](network.md#safe-search)"""),
-    Key("unblock", "hushlist.extensions.unblock.unblock_keys:UNBLOCK", into="unblocking").says("""whether block pages
-        let somebody through for a while, and by what: `off` (the default), `on` or a mapping: see [Temporary
-        unblocking](unblocking.md#temporary-unblocking)"""),
     Key("pass-through", PASS_THROUGH).says("""hosts that are not decrypted, as apps that pin their certificates need it:
         a list or a mapping: see [Pass-through](network.md#pass-through)"""),
     Key("decrypt", choice(DECRYPTION)).says("""which TLS is decrypted: `all` (the default); `where-needed`: only where
@@ -64,8 +60,6 @@ SETTINGS_KEYS = (
     Key("relayed", choice(RELAYED)).says("""what becomes of a WebSocket, a download or a connection that is not
         decrypted, is open, and would be blocked or decrypted if it began now: `end` (the default), it ends; `keep`, it
         goes on: see [Pass-through](network.md#pass-through)"""),
-    Key("quotas", "hushlist.extensions.quotas.quotas:QUOTAS").says("""for how many minutes a day or a week a category
-        may be used, by its `hrn:` name: see [Quotas](quotas.md#quotas)"""),
 )
 #: what a layer or a group may be called
 NAME = Type(any_text.read, {"$name": "own-name", "allOf": [TEXT], "not": {"const": DEFAULT}})
@@ -139,10 +133,6 @@ class GroupSettings:
     #: the action if no rule decides; ``None``: pass
     default: ScheduledAction | None = None
     mode: str = "block"
-    #: service -> level
-    safe_search: Mapping[str, str] = field(default_factory=dict)
-    #: what block pages offer; ``None``: nothing
-    unblocking: Any = None
     #: hosts that are not decrypted
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
     #: which other connections are decrypted: one of ``DECRYPTION``
@@ -151,8 +141,12 @@ class GroupSettings:
     always_decrypted: AlwaysDecrypted = AlwaysDecrypted()  # noqa: RUF009  it is immutable
     #: what becomes of open connections that are not decrypted, and would be blocked or decrypted now
     relayed: str = END
-    #: how long categories may be used
-    quotas: tuple[Any, ...] = ()
+    #: those of extensions' keys, by the names of the keys that there are
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, key: str) -> Any:
+        """The value of an extension's key."""
+        return self.values[key] if key in self.values else default_of(key)
 
     def under(self, option: str) -> GroupSettings:
         """The settings with the effective mode: the group's, or that of mitmproxy's option if it does less.
@@ -169,7 +163,8 @@ class GroupSettings:
         before = self.categories
         theirs = {name: replace(timed, behind=before.get(name)) for name, timed in own.categories.items()}
         others = {row.field: getattr(own, row.field) for row in SETTINGS_KEYS[1:] if row.name in given}
-        return replace(self, categories={**before, **theirs}, **others)
+        values = {**self.values, **own.values}
+        return replace(self, categories={**before, **theirs}, values=values, **others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +247,8 @@ def group_of(groups: Sequence[Group], client: Client) -> Group:
 
 def read_settings(fields: MappingReader, reading: Reading) -> GroupSettings:
     """The settings in a mapping, for a group or for everybody."""
-    return GroupSettings(**read_rows(SETTINGS_KEYS, fields, reading))
+    values = read_values(reading.table.rows("group"), fields, reading)
+    return GroupSettings(**read_rows(SETTINGS_KEYS, fields, reading), values=values)
 
 
 _LAYERS = Key(
@@ -264,7 +260,7 @@ _LAYERS = Key(
     ),
 ).says("""which layers are asked, in which order, each by its name, or as `{name: lists, during: lessons}`; without it,
     all of them are, in the policy's order""")
-GROUP_KEYS = (
+_GROUP_KEYS = (
     Key("name", NAME, is_required=True).says("""what the group is called: any text but `default`, and no other group's;
         logs and explanations name it"""),
     *_WHO_KEYS,
@@ -273,9 +269,18 @@ GROUP_KEYS = (
 )
 
 
+def groups_type(table: KeyTable) -> Type:
+    """The type of the groups; ``read_group`` reads one."""
+    rows = (*_GROUP_KEYS, *table.rows("group"))
+    one_of_who = [{"required": [key]} for key in names_of(_WHO_KEYS)]
+    return of_node(lambda node, _: node, lambda: list_of(schema_of_rows(rows, name="group", anyOf=one_of_who)), rows)
+
+
 def read_group(node: YamlNode, settings: GroupSettings, reading: Reading) -> Group:
     """A group; ``settings`` are everybody's."""
-    fields, who = MappingReader(node, names_of(GROUP_KEYS), reading.report), names_of(_WHO_KEYS)
+    table, who = reading.table, names_of(_WHO_KEYS)
+    keys = names_of((*_GROUP_KEYS, *table.rows("group")))
+    fields = MappingReader(node, keys, reading.report, table.left_out("group"))
     name = fields.text("name")
     if name is None and isinstance(node.value, dict):
         reading.report.error(node.line, "group", "it has no name")
@@ -289,11 +294,6 @@ def read_group(node: YamlNode, settings: GroupSettings, reading: Reading) -> Gro
         settings=settings.behind(read_settings(fields, reading), fields),
         **read_rows(_WHO_KEYS, fields, reading),
     )
-
-
-def schema_of_groups() -> Schema:
-    one_of_who = [{"required": [key]} for key in names_of(_WHO_KEYS)]
-    return list_of(schema_of_rows(GROUP_KEYS, name="group", anyOf=one_of_who))
 
 
 def read_users(fields: MappingReader) -> Iterator[str]:

@@ -27,19 +27,8 @@ from hushlist.core.errors import UrlError
 from hushlist.core.lists.list_source import ProblemReport, entries
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.household import HOUSEHOLD, needs
-from hushlist.core.policy.keys import (
-    HRN,
-    Key,
-    Schema,
-    Type,
-    any_text,
-    choice,
-    list_of,
-    names_of,
-    of_node,
-    schema_of,
-    schema_of_rows,
-)
+from hushlist.core.policy.key_types import HRN, any_text, choice, list_of, names_of, of_node, schema_of, schema_of_rows
+from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.url.host import DELIMITERS, is_address, parse_address
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.parts import to_bytes

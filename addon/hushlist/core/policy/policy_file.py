@@ -15,9 +15,10 @@ from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD, files_of_
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy.groups import DEFAULT, ClientConditions, Group, GroupSettings, LayerUse
+from hushlist.core.policy.groups import DEFAULT, Group, GroupSettings, LayerUse
+from hushlist.core.policy.key_table import default_of
 from hushlist.core.policy.pass_through import HostSet
-from hushlist.core.policy.proxy_settings import LOOPBACK, LogSettings, NameAnswers, OnFailure
+from hushlist.core.policy.proxy_settings import NameAnswers, OnFailure
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import rules_of_zone
 from hushlist.core.system.files import Fingerprint, fingerprint
@@ -81,10 +82,6 @@ class Policy:
     settings: GroupSettings = GroupSettings()  # noqa: RUF009  it is immutable
     #: the time zone of times in the policy
     zone: tzinfo = UTC
-    #: the database of temporary unblocks and administrators; ``None``: files of this machine
-    store: Any = None
-    #: settings of the decision log; ``None``: no log
-    log: LogSettings | None = None
     #: the administrator's own template of the block page
     block_page: Path | None = None
     #: the answer for blocked names
@@ -93,22 +90,12 @@ class Policy:
     kept_headers: HostSet = HostSet()  # noqa: RUF009  it is immutable
     #: what to do with requests if the filter fails
     on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
-    #: who may see the live page; ``None``: nobody
-    live: ClientConditions | None = LOOPBACK
-    #: who may sign in to it; if there is nobody, the page only shows
-    admin: tuple[Any, ...] = ()
-    #: where people are told of what waits for them
-    notify: tuple[Any, ...] = ()
-    #: the language in which they are told
-    language: str = "en"
-    #: whether the proxy only starts where all of mitmproxy could be bounded
-    require_patches: bool = False
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
     seals: dict[str, SealKey] = field(default_factory=dict)
-    #: how much lists may change that have no limits of their own
-    gate: GateLimits = GateLimits()  # noqa: RUF009  it is immutable
+    #: those of extensions' keys, by the names of the keys that there are
+    values: dict[str, Any] = field(default_factory=dict)
     #: lists that are held back, so that their last good copies are in force: why, for people
     held: dict[Path, str] = field(default_factory=dict)
     #: what changes when a person has another copy of a list in force
@@ -125,7 +112,12 @@ class Policy:
     @property
     def popular(self) -> Path | None:
         """Popular domains, which no list may newly cover."""
-        return self.gate.file
+        limits = self.of("gate")
+        return None if limits is None else limits.file
+
+    def of(self, key: str) -> Any:
+        """The value of an extension's key."""
+        return self.values[key] if key in self.values else default_of(key)
 
     @property
     def number_of_files(self) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.core.errors import SourceError, did_you_mean
+from hushlist.core.extension import ExtensionError, extensions_named
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.core.lists.list_keys import DEFAULTS_KEYS, read_defaults
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_octets, read_seal_key
@@ -26,20 +27,17 @@ from hushlist.core.policy.groups import (
     DEFAULT,
     DEFAULT_LAYER,
     DURING,
-    GROUP_KEYS,
     NAME,
     SETTINGS_KEYS,
     Group,
+    groups_type,
     read_group,
     read_settings,
-    schema_of_groups,
 )
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_table import KeyTable, table_of
+from hushlist.core.policy.key_types import (
     TEXT,
-    Key,
     Reading,
-    Schema,
-    Type,
     any_text,
     choice,
     file,
@@ -49,15 +47,15 @@ from hushlist.core.policy.keys import (
     numbers,
     of_node,
     read_rows,
+    read_values,
     schema_of_rows,
-    switch,
 )
+from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.pass_through import KEEP_HEADERS
 from hushlist.core.policy.policy_file import Layer, ListFile, Policy, list_files, uses_of
-from hushlist.core.policy.proxy_settings import DATABASE, LIVE, LOG, NAME_ANSWERS, ON_FAILURE
+from hushlist.core.policy.proxy_settings import NAME_ANSWERS, ON_FAILURE
 from hushlist.core.policy.schedule import SCHEDULES, TIMEZONE, read_during, read_schedules, read_timezone
 from hushlist.core.system.files import LONGEST_DOCUMENT, fingerprint
-from hushlist.extensions.notify.notify_channels import LANGUAGES
 from hushlist.extensions.subscriptions.gate_limits import GateLimits, limits_of_policy
 from hushlist.extensions.subscriptions.subscription import (
     SUBSCRIPTION_KEYS,
@@ -204,8 +202,7 @@ LAYER_KEYS = (
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LAYERS = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(LAYER_KEYS, name="layer")), LAYER_KEYS)
-_GROUPS = of_node(lambda node, _: node, schema_of_groups, GROUP_KEYS)
-POLICY_KEYS = (
+_POLICY_KEYS = (
     Key("unparsable", choice(_BLOCK_OR_PASS)).says("""what to do with a request whose address cannot be read, or that
         may be more than one: `block` (the default) or `pass`. What is too long, or too much work to decide, is blocked
         in any case: see [What takes too long](decisions.md#what-takes-too-long)"""),
@@ -219,11 +216,7 @@ POLICY_KEYS = (
     Key("layers", _LAYERS, is_required=True).says("""the lists and checks, in the order in which they are asked: see
         [Layers](policy.md#layers)"""),
     *SETTINGS_KEYS,
-    Key("groups", _GROUPS).says("for whom something else holds: see [Groups](groups.md#groups)"),
-    Key("store", DATABASE).says("""the database that several machines share for temporary unblocks, quotas and sign-ins:
-        a `postgresql://` address; without it, files of this machine: see [A database](fleet.md#a-database)"""),
-    Key("log", LOG).says("""whether decisions are written down, and what of them: `off` (the default), `on` or a
-        mapping: see [Log](log.md#log)"""),
+    Key("groups", any_text).says("for whom something else holds: see [Groups](groups.md#groups)"),
     Key("block-page", file).says("""a file with a page of your own, relative to the policy's folder: see [The block
         page](unblocking.md#the-block-page)"""),
     Key("dns", NAME_ANSWERS, into="name_answers").says("""how blocked names are answered, where mitmproxy is asked for
@@ -234,27 +227,34 @@ POLICY_KEYS = (
     Key("on-failure", ON_FAILURE).says("""what becomes of requests that the filter fails on: `closed` (the default),
         they are refused; `open`, they pass; or a mapping of causes: see [When the filter
         fails](failures.md#when-the-filter-fails)"""),
-    Key("live", LIVE).says("""who may see the live page, and the metrics: `on` (the default): whoever is on the machine
-        of the proxy itself; `off`: nobody; or a mapping: see [The live page](log.md#the-live-page)"""),
-    Key("gate", "hushlist.extensions.subscriptions.gate_limits:GATE").says("""how much a list may change before it is
-        held back, and its last good copy stays in force: `on` (the default), `off` or a mapping: see
-        [Changes](lists.md#changes)"""),
-    Key("admin", "hushlist.extensions.dashboard.admin_keys:ADMIN").says("""who may sign in to the live page and act
-        there: a list of people, each with a name, a passphrase and a role; without it, the page only shows: see
-        [Signing in](admin.md#signing-in)"""),
-    Key("notify", "hushlist.extensions.notify.notify_channels:NOTIFY").says("""where people are told that somebody asks
-        for access, and that the certificate on all devices ends: a list of webhooks, mail and commands: see
-        [Notices](unblocking.md#notices)"""),
-    Key("language", choice(LANGUAGES)).says("""the language of notices and summaries, which no browser asks for: `en`
-        (the default), or that of another [page](unblocking.md#the-block-page): `ar`, `de`, `es`, `fr`, `hi`, `it`,
-        `ja`, `nl`, `pl`, `pt`, `tr`, `uk` or `zh-hans`"""),
-    Key("require-patches", switch).says("""what becomes of a start with a mitmproxy in which a name is missing that the
-        filter replaces, to bound what clients may send: `off` (the default), it is logged, and told by `/readyz` and
-        `hushlist doctor`; `on`, the start ends with an error: see [mitmproxy itself](failures.md#mitmproxy-itself)"""),
 )
 #: those that are read after the layers, or make no field of a policy
 _READ_APART = ("timezone", "schedules", "layers", "groups", *names_of(SETTINGS_KEYS))
-_READ_FIRST = tuple(row for row in POLICY_KEYS if row.name not in _READ_APART)
+_READ_FIRST = tuple(row for row in _POLICY_KEYS if row.name not in _READ_APART)
+
+
+def _read_extensions(fields: MappingReader, key: str, _: Reading) -> tuple[str, ...]:
+    """The names of which there are extensions."""
+    found = []
+    for item in fields.items(key):
+        try:
+            extensions_named([str(item.value)])
+            found.append(str(item.value))
+        except ExtensionError as error:
+            fields.report.error(item.line, f"{key}: {item}", str(error))
+    return tuple(found)
+
+
+_EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""which extensions are in use, by their
+    names: `built-in` (the default) stands for all that come with Hushlist; one that an installed package brings is in
+    use where it is named, and one that is left out makes its keys errors""")
+
+
+def policy_rows(table: KeyTable) -> tuple[Key, ...]:
+    """All keys of a policy."""
+    types = {"groups": groups_type(table)}
+    core = (replace(row, type=types.get(row.name, row.type)) for row in _POLICY_KEYS)
+    return (*core, _EXTENSIONS, *table.rows("group"), *table.rows("policy"))
 
 
 class _PolicyReader:
@@ -268,17 +268,23 @@ class _PolicyReader:
 
     def read(self, document: YamlNode) -> Policy:
         reading = self._reading
-        fields = MappingReader(document, names_of(POLICY_KEYS), self._report)
+        given = document.value if isinstance(document.value, dict) else {}
+        if _EXTENSIONS.name in given:
+            chosen = MappingReader(YamlNode(1, {_EXTENSIONS.name: given[_EXTENSIONS.name]}), given, self._report)
+            reading.table = table_of(_read_extensions(chosen, _EXTENSIONS.name, reading))
+        table = reading.table
+        fields = MappingReader(document, names_of(policy_rows(table)), self._report, table.left_out("policy", "group"))
         reading.zone = read_timezone(fields)
         schedules = fields.node("schedules")
         if schedules is not None:
             reading.schedules = read_schedules(schedules, reading.zone, self._report)
-        reading.values = read_rows(_READ_FIRST, fields, reading)
+        reading.values = table.foreign_defaults("policy") | read_values(table.rows("policy"), fields, reading)
         fields.require("layers", "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
         self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
         reading.layers = uses_of(layers)
         settings = read_settings(fields, reading)
+        settings = replace(settings, values={**table.foreign_defaults("group"), **settings.values})
         groups = tuple(read_group(node, settings, reading) for node in fields.items("groups"))
         self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")
         return Policy(
@@ -291,7 +297,8 @@ class _PolicyReader:
             subscribed=tuple(self._subscribed),
             confirmers=self._confirmers,
             files=reading.files,
-            **reading.values,
+            values=reading.values,
+            **read_rows(_READ_FIRST, fields, reading),
         )
 
     def _check_names(
@@ -431,7 +438,7 @@ class _PolicyReader:
         defaults, line = read_defaults(fields), fields.line_of("safe-browsing")
         if defaults.action is Action.ALLOW:
             fields.error("action", "a prefix may fit by chance, and cannot allow")
-        given = read_rows((row for row in LIST_KEYS if row.name in _PREFIX_LIST_KEYS), fields, self._reading)
+        given = read_rows([row for row in LIST_KEYS if row.name in _PREFIX_LIST_KEYS], fields, self._reading)
         service, is_optional = given.get("safe_browsing"), given.get("is_optional", False)
         if service is None:
             return []

@@ -9,36 +9,26 @@ of several machines.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.groups import CLIENTS, USERS, ClientConditions
-from hushlist.core.policy.keys import (
-    TEXT,
-    Key,
+from hushlist.core.policy.groups import ClientConditions
+from hushlist.core.policy.key_types import (
     Reading,
-    Schema,
-    Type,
     choice,
     list_of,
     mapping,
     names_of,
-    number,
     of_node,
     read_rows,
-    schema_of_number,
     schema_of_rows,
-    some_of,
-    switch,
-    switch_or,
 )
-from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
+from hushlist.core.policy.keys import Key, Schema, Type
+from hushlist.extensions.databases.postgres_address import PostgresAddress
 
 
 class FailureCause(StrEnum):
@@ -106,24 +96,6 @@ ON_FAILURE = of_node(
 
 #: the clients on the machine itself
 LOOPBACK = ClientConditions(networks=(IPv4Network("127.0.0.0/8"), IPv6Network("::1/128")))
-_LIVE_KEYS = (
-    Key("clients", CLIENTS, into="networks").says("""addresses and networks that may see it, in place of the machine of
-        the proxy itself: `127.0.0.0/8` and `::1`"""),
-    Key("users", USERS).says("users of the proxy, of whom the client has to be one besides"),
-)
-
-
-def _live(fields: MappingReader, reading: Reading) -> ClientConditions:
-    for key in names_of(_LIVE_KEYS):
-        fields.refuse_empty(key, f"expected some {key}")  # otherwise it would allow everybody
-    conditions = ClientConditions(**read_rows(_LIVE_KEYS, fields, reading))
-    return conditions if conditions.networks else replace(conditions, networks=LOOPBACK.networks)
-
-
-#: its value is ``None`` for ``off`` and for errors
-LIVE = switch_or(_LIVE_KEYS, _live, on=LOOPBACK, name="live")
-
-
 NXDOMAIN, REFUSED = "nxdomain", "refused"
 _EXPECTED = f"expected {NXDOMAIN}, {REFUSED}, an IPv4 address, an IPv6 address, or a list of one of each"
 
@@ -196,11 +168,6 @@ class LoggedClients(StrEnum):
 
 
 _MIB = 1 << 20
-_UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "KiB": 1 << 10, "MB": 1000**2, "MiB": _MIB, "GB": 1000**3}
-_UNITS["GiB"] = 1 << 30
-_SIZE = re.compile(r"([0-9]{1,10}) ?([A-Za-z]{0,3})")
-_LEAST_SIZE, _MOST_SIZE = 64 << 10, 1 << 30
-_MOST_FILES, _MOST_DAYS, _MOST_ROWS = 1000, 3650, 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,108 +216,3 @@ class LogSettings:
     def place(self) -> PostgresAddress | Path | None:
         """Where records are found; ``None``: in the platform's folder for state."""
         return self.to or self.folder
-
-
-_MOST_COPIES = 4
-_SERVER = re.compile(r"syslog\+(udp|tcp)://(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
-_LOCAL = re.compile(r"syslog:(/[^\0]+)")
-
-
-def _copies(node: YamlNode, report: ProblemReport) -> Iterator[LogCopy]:
-    seen = set[LogCopy]()
-    for item in node.items:
-        copy = _copy(str(item.value)) if isinstance(item.value, str) else None
-        if copy is None:
-            expected = "expected stdout, syslog:/PATH, syslog+udp://HOST:PORT or syslog+tcp://HOST:PORT"
-            report.error(item.line, f"also: {item}", expected)
-        elif copy in seen:
-            report.error(item.line, f"also: {item}", "it is given twice")
-        elif len(seen) == _MOST_COPIES:
-            report.error(item.line, f"also: {item}", f"there may be {_MOST_COPIES} at most")
-        else:
-            seen.add(copy)
-            yield copy
-
-
-def _copy(text: str) -> LogCopy | None:
-    if text == "stdout":
-        return LogCopy(text)
-    if local := _LOCAL.fullmatch(text):
-        return LogCopy("unix", local[1])
-    server = _SERVER.fullmatch(text)
-    port = int(server[4]) if server else 0
-    return LogCopy(server[1], server[2] or server[3], port) if server and 0 < port < 1 << 16 else None
-
-
-def _folder(fields: MappingReader, key: str, _: Reading) -> Path | None:
-    text = fields.text(key)
-    if text is None:
-        return None
-    try:
-        return Path(fields.report.source).parent / Path(text).expanduser()
-    except RuntimeError as error:
-        fields.error(key, str(error), f"{key}: {text}")
-        return None
-
-
-def _octets(text: str) -> int | None:
-    """Octets of a text such as ``10 MiB``, or ``None``."""
-    found = _SIZE.fullmatch(text)
-    octets = int(found[1]) * _UNITS.get(found[2], 0) if found and found[1].isascii() else 0
-    return octets if _LEAST_SIZE <= octets <= _MOST_SIZE else None
-
-
-_NAMES = "|".join(filter(None, _UNITS))
-_SIZES: Schema = {
-    **schema_of_number(_LEAST_SIZE, _MOST_SIZE),
-    "pattern": f"^[0-9]{{1,10}} ?(?:{_NAMES})?$",
-}
-_NO_SIZE = f"expected a size from 64 KiB to 1 GiB such as 10 MiB (units: {_NAMES.replace('|', ', ')})"
-_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
-_COPIES: Schema = {
-    "$name": "log-copy",
-    "type": "string",
-    "pattern": r"^(?:stdout|syslog:/[^\u0000]+|syslog\+(?:udp|tcp)://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):"
-    rf"(?:{_PORT}))$",
-}
-_ALSO = of_node(
-    lambda node, reading: tuple(_copies(node, reading.report)),
-    some_of(_COPIES, maxItems=_MOST_COPIES, uniqueItems=True),
-)
-#: the database that a key names; an error quotes nothing of it, since it may have a password
-DATABASE = Type(
-    lambda fields, key, _: fields.converted(key, parse_postgres_address),
-    {"$name": "database", "type": "string", "pattern": "^postgres(?:ql)?://"},
-)
-_LOG_KEYS = (
-    Key("what", choice(LoggedRequests)).says("""`blocked`: what is or would be blocked, and what passes by a temporary
-        override; `noted` (the default): that, and everything else that a rule fits or that cannot be read; `all`:
-        whatever is asked for"""),
-    Key("queries", choice(LoggedQueries)).says("""`keep` (the default) or `drop`: URLs are written without their
-        queries"""),
-    Key("clients", choice(LoggedClients)).says("""`keep` (the default); `pseudonym`: the same client and the same user
-        always have the same name, made with a key, the file `pseudonyms.key` in the user's folder for state; remove it,
-        and new names are made at the next start; `drop`: neither address nor user is written"""),
-    Key("folder", Type(_folder, TEXT)).says("""where the log is, relative to the policy's folder; without it, in the
-        user's folder for state"""),
-    Key("size", Type(lambda fields, key, _: fields.converted(key, _octets, _NO_SIZE), _SIZES)).says("""when the next
-        file of lines is begun, from `64 KiB` to `1 GiB` (default: `10 MiB`); each is also begun after some days"""),
-    Key("files", number(1, _MOST_FILES)).says("""how many files are kept besides the one that is written, 1 to 1000
-        (default: 100)"""),
-    Key("days", number(1, _MOST_DAYS)).says("""how long records are kept, 1 to 3650 (default: 30); a file of lines is
-        removed as a whole, when its last line is that old"""),
-    Key("rows", number(0, _MOST_ROWS)).says("""how many records SQLite keeps, up to 10000000 (default: 2000000); each
-        takes some 750 octets, of the longest URLs some 10 kB; 0: there is no SQLite file"""),
-    Key("gzip", switch).says("`on`: files that are full are compressed; `off` (the default)"),
-    Key("to", DATABASE).says("""the database that has the records of several machines, in place of the files: a
-        `postgresql://` address: see [The log](fleet.md#the-log)"""),
-    Key("also", _ALSO).says("""one place, or up to four, that get each record besides: `stdout`, `syslog:/PATH`,
-        `syslog+udp://HOST:PORT` or `syslog+tcp://HOST:PORT`: see [Copies](log.md#copies)"""),
-)
-#: its value is ``None`` for ``off``; wrong keys are ignored, and a folder is relative to the policy's
-LOG = switch_or(
-    _LOG_KEYS,
-    lambda fields, reading: LogSettings(**read_rows(_LOG_KEYS, fields, reading)),
-    on=LogSettings(),
-    name="log",
-)

@@ -16,11 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_types import (
     HRN,
-    Key,
-    Schema,
-    Type,
     any_text,
     choice,
     names_of,
@@ -29,6 +26,7 @@ from hushlist.core.policy.keys import (
     schema_of_words,
     some_of,
 )
+from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
 
 if TYPE_CHECKING:

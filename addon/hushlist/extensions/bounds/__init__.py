@@ -5,5 +5,14 @@ the protocol where a peer sends too much. Open first: ``bounded_input``, then th
 """
 
 from hushlist.core.extension import Extension
+from hushlist.core.policy.keys import Key
 
-EXTENSION = Extension("bounds")
+EXTENSION = Extension(
+    "bounds",
+    policy_keys=(
+        Key("require-patches", "hushlist.core.policy.key_types:switch", default=False).says("""what becomes of a start
+            with a mitmproxy in which a name is missing that the filter replaces, to bound what clients may send: `off`
+            (the default), it is logged, and told by `/readyz` and `hushlist doctor`; `on`, the start ends with an
+            error: see [mitmproxy itself](failures.md#mitmproxy-itself)"""),
+    ),
+)

@@ -153,7 +153,7 @@ class AdminApi:
     @property
     def _people(self) -> tuple[AdminPerson, ...]:
         engine = self._runtime.engine
-        return () if engine is None else engine.policy.admin
+        return () if engine is None else engine.policy.of("admin")
 
     async def answer(self, request: http.Request, client: Client) -> http.Response:
         """The answer, always as JSON."""

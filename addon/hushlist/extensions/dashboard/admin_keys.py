@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hushlist.core.lists.yaml_nodes import MappingReader
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_types import (
     TEXT,
-    Key,
     Reading,
-    Type,
     choice,
     converted,
     list_of,
@@ -19,6 +17,7 @@ from hushlist.core.policy.keys import (
     read_rows,
     schema_of_rows,
 )
+from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.core.routes import Role
 from hushlist.extensions.unblock.unblock_keys import STORED

@@ -107,7 +107,7 @@ def _format_name(wanted: ListFormat) -> str:
 def log_of(runtime: Runtime) -> LogStatus:
     """The state of the log; its privacy settings also apply to the live page, even without a log."""
     engine, journal = runtime.engine, runtime.journal
-    settings = None if engine is None else engine.policy.log
+    settings = None if engine is None else engine.policy.of("log")
     kept = settings or LogSettings()
     shown = kept.queries.value, kept.clients.value
     if journal is None:

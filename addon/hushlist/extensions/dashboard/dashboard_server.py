@@ -249,7 +249,7 @@ class DashboardServer(Part):
 
     def _may_see(self, client: Client) -> bool:
         engine = self._runtime.engine
-        live = LOOPBACK if engine is None else engine.policy.live
+        live = LOOPBACK if engine is None else engine.policy.values.get("live", LOOPBACK)
         return live is not None and live.fits(client)
 
     # -- what there is to see ------------------------------------------------------------------------------------

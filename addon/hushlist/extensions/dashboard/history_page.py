@@ -54,7 +54,7 @@ class History:
 def history(runtime: Runtime, span: str, now: datetime) -> History | str:
     """The history up to ``now``, or a key of ``WHY_NONE``; waits for the disk."""
     journal, engine = runtime.journal, runtime.engine
-    if journal is None or engine is None or engine.policy.log is None:
+    if journal is None or engine is None or engine.policy.of("log") is None:
         return "no_log"
     span, zone = span if span in _SPANS else "day", engine.policy.zone
     since = time_text((now - timedelta(days=_DAYS[span])).timestamp())
@@ -65,7 +65,7 @@ def history(runtime: Runtime, span: str, now: datetime) -> History | str:
     stopped = {
         by: shown_values(top_values(journal.place, by, filters, _MOST), by, journal.privacy())
         for by in _COUNTED
-        if by != "client" or engine.policy.log.clients is not LoggedClients.DROP
+        if by != "client" or engine.policy.of("log").clients is not LoggedClients.DROP
     }
     return History(span, str(zone), _times(counted, span, now, zone), stopped)
 

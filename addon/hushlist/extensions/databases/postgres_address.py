@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, urlencode
 
+from hushlist.core.policy.key_types import converted
+
 _HOST = r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]*)(?::[0-9]{0,5})?"
 _URL = re.compile(rf"postgres(?:ql)?://(?:([^@/]*)@)?({_HOST}(?:,{_HOST})*)(?:/([^?]*))?(?:\?(.*))?", re.DOTALL)
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -62,3 +64,9 @@ def parse_postgres_address(text: str) -> PostgresAddress:
             "or leave the password to PGPASSFILE"
         )
     return PostgresAddress(text)
+
+
+#: the database that a key names; an error quotes nothing of it, since it may have a password
+DATABASE = converted(
+    parse_postgres_address, schema={"$name": "database", "type": "string", "pattern": "^postgres(?:ql)?://"}
+)

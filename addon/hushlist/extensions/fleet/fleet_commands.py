@@ -67,7 +67,7 @@ def migrate_stores(arguments: argparse.Namespace) -> int:
     """Migrate each database once; the first that cannot be is the last that is tried."""
     policy = policy_of(arguments)
     assert policy is not None  # argparse saw to it
-    named = (policy.store, None if policy.log is None else policy.log.to)
+    named = (policy.of("store"), None if policy.of("log") is None else policy.of("log").to)
     addresses = {address: None for address in named if address is not None}
     if not addresses:
         return complain(f"{policy.source}: it names no database: see 'store' and 'to' of 'log'")

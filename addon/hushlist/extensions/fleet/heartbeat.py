@@ -115,7 +115,7 @@ class Heartbeat(Part):
 
     def _opened(self) -> ProxyRecords:
         engine = self._runtime.engine
-        place = (None if engine is None else engine.policy.store) or default_path()
+        place = (None if engine is None else engine.policy.of("store")) or default_path()
         if self._records is None or place != self._place:
             self._close_store()
             self._records, self._place = ProxyRecords(place, time), place

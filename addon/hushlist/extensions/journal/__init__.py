@@ -6,5 +6,12 @@ here never stops the filter. No line has user information, and no request can fo
 """
 
 from hushlist.core.extension import Extension
+from hushlist.core.policy.keys import Key
 
-EXTENSION = Extension("journal")
+EXTENSION = Extension(
+    "journal",
+    policy_keys=(
+        Key("log", f"{__name__}.log_keys:LOG").says("""whether decisions are written down, and what of them: `off` (the
+            default), `on` or a mapping: see [Log](log.md#log)"""),
+    ),
+)

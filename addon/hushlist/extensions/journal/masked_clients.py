@@ -94,7 +94,7 @@ def shown_client(client: str, privacy: Privacy) -> str:
 
 def privacy_of(engine: Engine | None, journal: LogWriter | None) -> Privacy:
     """The log's limits on what may be shown; no limits if the policy has no log. May read the disk."""
-    settings = None if engine is None else engine.policy.log
+    settings = None if engine is None else engine.policy.of("log")
     if settings is None:
         return Privacy()
     if journal is not None:
@@ -105,7 +105,7 @@ def privacy_of(engine: Engine | None, journal: LogWriter | None) -> Privacy:
 
 def clients_shown(engine: Engine | None) -> LoggedClients:
     """What the policy says of clients; as ``privacy_of``, which may have no pseudonyms, but at once."""
-    settings = None if engine is None else engine.policy.log
+    settings = None if engine is None else engine.policy.of("log")
     return LoggedClients.KEEP if settings is None else settings.clients
 
 
@@ -131,7 +131,7 @@ def privacy_beside(shown: tuple[str, str], policy: Policy | None, state: Path) -
 
 def shown_by(policy: Policy) -> tuple[str, str]:
     """A policy's ``queries`` and ``clients``: without a log, everything is shown."""
-    return KEPT if policy.log is None else (policy.log.queries.value, policy.log.clients.value)
+    return KEPT if policy.of("log") is None else (policy.of("log").queries.value, policy.of("log").clients.value)
 
 
 _Kept = TypeVar("_Kept", bound=StrEnum)

@@ -11,12 +11,9 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_types import (
     TEXT,
-    Key,
     Reading,
-    Schema,
-    Type,
     choice,
     converted,
     file,
@@ -30,6 +27,7 @@ from hushlist.core.policy.keys import (
     some_of,
     switch,
 )
+from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.extensions.subscriptions.subscription import WEB_URL, parts_of
 
 #: in which people can be told: those of the pages
@@ -217,3 +215,4 @@ def _schema() -> Schema:
 
 
 NOTIFY = Type(_channels, _schema, (*_WEBHOOK_KEYS[:-1], *_MAIL_KEYS[:-1], *_COMMAND_KEYS))
+LANGUAGE = choice(LANGUAGES)

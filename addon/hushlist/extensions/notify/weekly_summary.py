@@ -27,7 +27,7 @@ _CELL = "padding:4px 6px;text-align:left;vertical-align:top"
 def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
     """Send the summary if a week has begun, once for all proxies of a store; waits for the disk, and raises nothing."""
     engine, overrides = runtime.engine, runtime.overrides
-    if engine is None or overrides is None or not any(channel.weekly for channel in engine.policy.notify):
+    if engine is None or overrides is None or not any(channel.weekly for channel in engine.policy.of("notify")):
         return
     day = (now.astimezone(engine.policy.zone) - _BEGIN).date()
     monday = day - timedelta(days=day.weekday())
@@ -35,7 +35,7 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
         if overrides.begin_week(monday.isoformat()):
             found = history(runtime, "week", now)
             if isinstance(found, History):
-                runtime.notifier.send(summary_of(found, monday, engine.policy.language))
+                runtime.notifier.send(summary_of(found, monday, engine.policy.of("language")))
             else:
                 logger.warning("hushlist: no summary of the week: %s", WHY_NONE[found])
     except StoreError as error:

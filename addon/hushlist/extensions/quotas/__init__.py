@@ -5,5 +5,13 @@ In: what passes, and the moment. Out: the minutes that are used, and the block w
 """
 
 from hushlist.core.extension import Extension
+from hushlist.core.policy.keys import Key
 
-EXTENSION = Extension("quotas", part=f"{__name__}.metered_use:MeteredUse")
+EXTENSION = Extension(
+    "quotas",
+    policy_keys=(
+        Key("quotas", f"{__name__}.quotas:QUOTAS", place="group", default=()).says("""for how many minutes a day or a
+            week a category may be used, by its `hrn:` name: see [Quotas](quotas.md#quotas)"""),
+    ),
+    part=f"{__name__}.metered_use:MeteredUse",
+)

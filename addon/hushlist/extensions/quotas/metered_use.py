@@ -77,7 +77,7 @@ class MeteredUse(Part):
         if (goes_on or not is_request) and used in self._uses:
             return
         meter, engine, decision = self._runtime.quotas, self._runtime.engine, judgement.decision
-        if meter is None or engine is None or not quotas_of(judgement.settings.quotas, decision):
+        if meter is None or engine is None or not quotas_of(judgement.settings.of("quotas"), decision):
             return
         waiting = meter.count(judgement, engine, is_request=is_request)
         self._uses[used] = _Use(

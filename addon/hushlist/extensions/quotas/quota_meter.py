@@ -178,7 +178,7 @@ class QuotaMeter:
             return judgement
         ending: QuotaUse | None = None
         lifting = None
-        for quota, category in quotas_of(judgement.settings.quotas, decision):
+        for quota, category in quotas_of(judgement.settings.of("quotas"), decision):
             (use,) = self.uses([quota], client, decision.group)
             if use.is_used_up:
                 grant = _covering(overrides, judgement, category, self._clock())
@@ -212,7 +212,7 @@ class QuotaMeter:
         """
         decision, client, minute = judgement.decision, judgement.client, self.minute
         waiting = []
-        for quota, _ in () if _is_unblocked(judgement) else quotas_of(judgement.settings.quotas, decision):
+        for quota, _ in () if _is_unblocked(judgement) else quotas_of(judgement.settings.of("quotas"), decision):
             name = counter_name(quota, client, decision.group)
             if is_request and is_background(judgement, quota, engine) and self._may_wait(name, quota, minute):
                 waiting.append(quota)

@@ -8,11 +8,8 @@ from datetime import UTC, datetime, tzinfo
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_types import (
     HRN,
-    Key,
-    Schema,
-    Type,
     any_text,
     choice,
     list_of,
@@ -21,6 +18,7 @@ from hushlist.core.policy.keys import (
     schema_of_number,
     schema_of_rows,
 )
+from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.recurrence import A_DAY, first_moment
 from hushlist.core.policy.schedule import WEEKDAYS, parse_time
 

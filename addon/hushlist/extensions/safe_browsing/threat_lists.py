@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.keys import (
+from hushlist.core.policy.key_types import (
     TEXT,
-    Key,
     Reading,
-    Type,
     choice,
     hrn,
     list_of,
@@ -36,6 +34,7 @@ from hushlist.core.policy.keys import (
     read_rows,
     schema_of_rows,
 )
+from hushlist.core.policy.keys import Key, Type
 from hushlist.extensions.safe_browsing.v4_messages import PlatformType, ThreatEntryType, ThreatType
 from hushlist.extensions.subscriptions.subscription import parts_of
 

@@ -4,5 +4,13 @@ In: a request. Out: the host or the query that it gets instead. Open first: ``sa
 """
 
 from hushlist.core.extension import Extension
+from hushlist.core.policy.keys import Key
 
-EXTENSION = Extension("safe_search", why_decrypt="hushlist.extensions.safe_search.safe_search:why_decrypt")
+EXTENSION = Extension(
+    "safe_search",
+    why_decrypt=f"{__name__}.safe_search:why_decrypt",
+    policy_keys=(
+        Key("safe-search", f"{__name__}.safe_search:SAFE_SEARCH", place="group", default={}).says("""which services are
+            asked for safe results: see [Safe search](network.md#safe-search)"""),
+    ),
+)

@@ -24,7 +24,8 @@ import yaml
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import LOADER, MappingReader, YamlNode
-from hushlist.core.policy.keys import Key, Schema, choice, list_of, of_node, schema_of_rows, schema_of_words
+from hushlist.core.policy.key_types import choice, list_of, of_node, schema_of_rows, schema_of_words
+from hushlist.core.policy.keys import Key, Schema
 from hushlist.core.url.normalization import percent_decode_repeatedly, unescape_percent_u
 from hushlist.core.url.request import target_forms
 
@@ -148,7 +149,7 @@ def safe_host(host: bytes, levels: Mapping[str, str]) -> bytes | None:
 def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
     """Why connections to a canonical host have to be decrypted, for people: requests to it may need changes."""
     service = _service_of(host)
-    changes = service is not None and settings.safe_search.get(service.name, OFF) != OFF
+    changes = service is not None and settings.of("safe-search").get(service.name, OFF) != OFF
     return "safe search changes requests to" if changes else None
 
 

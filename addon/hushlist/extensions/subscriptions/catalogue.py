@@ -11,18 +11,8 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.policy import shipped_policy
-from hushlist.core.policy.keys import (
-    Key,
-    Reading,
-    Type,
-    any_text,
-    choice,
-    hrn,
-    list_of,
-    names_of,
-    read_rows,
-    schema_of_rows,
-)
+from hushlist.core.policy.key_types import Reading, any_text, choice, hrn, list_of, names_of, read_rows, schema_of_rows
+from hushlist.core.policy.keys import Key, Type
 from hushlist.core.system.files import LONGEST_DOCUMENT
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

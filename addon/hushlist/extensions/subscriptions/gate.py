@@ -147,7 +147,7 @@ class Gate:
             logged_requests,  # most policies start faster without it
         )
 
-        requests = logged_requests(self.policy.log)
+        requests = logged_requests(self.policy.of("log"))
         good_files = [own.file for own in lists] + [good.file for _, good in changed.values()]
         before = with_copies(self.policy, good_files)
         for at, (current, good) in changed.items():

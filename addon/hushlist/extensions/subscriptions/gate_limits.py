@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.keys import (
-    NONE,
+from hushlist.core.policy.key_types import (
     OFF,
-    Key,
     Reading,
-    Type,
     file,
     flag,
     names_of,
@@ -24,6 +21,7 @@ from hushlist.core.policy.keys import (
     schema_of_switch_or,
     switch,
 )
+from hushlist.core.policy.keys import NONE, Key, Type
 
 _PERCENT = re.compile(r"([0-9]{1,2})%")
 

@@ -307,7 +307,12 @@ def _doubts(own: SubscribedList, path: Path, current: Version | None, known: _Kn
     if old is not None and not old.report.errors:
         with IndexCache().writing() as name:
             reasons, is_list = judge(old, new, known.popular, Path(name), 1, None)
-        if is_list and not reasons and known.policy is not None and (requests := logged_requests(known.policy.log)):
+        if (
+            is_list
+            and not reasons
+            and known.policy is not None
+            and (requests := logged_requests(known.policy.of("log")))
+        ):
             with _WEIGHING:
                 reasons = weigh(known.policy, replace(new.file, path=old.file.path, copy=path), requests, _compiled)
         if reasons and is_list:

@@ -3,7 +3,7 @@
 >>> from pathlib import Path
 >>> from hushlist.core.lists.list_source import ProblemReport
 >>> from hushlist.core.lists.yaml_nodes import YamlNode
->>> from hushlist.core.policy.keys import names_of
+>>> from hushlist.core.policy.key_types import names_of
 >>> entry = {"url": YamlNode(3, "https://lists.example/ads.hosts"), "every": YamlNode(4, "6h")}
 >>> reading = Reading(Path("policy.yaml"), ProblemReport("policy.yaml"))
 >>> fields = MappingReader(YamlNode(3, entry), ("url", *names_of(SUBSCRIPTION_KEYS)), reading.report)
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
-from hushlist.core.policy.keys import TEXT, Key, Reading, Type, any_text, converted, flag, read_rows
+from hushlist.core.policy.key_types import TEXT, Reading, any_text, converted, flag, read_rows
+from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 

@@ -9,9 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from hushlist.core.extension import Extension
+from hushlist.core.policy.keys import Key
 from hushlist.core.system.files import state_folder
 
-EXTENSION = Extension("unblock", part=f"{__name__}.unblock_handler:UnblockHandler")
+EXTENSION = Extension(
+    "unblock",
+    policy_keys=(
+        Key("unblock", f"{__name__}.unblock_keys:UNBLOCK", place="group").says("""whether block pages let somebody
+            through for a while, and by what: `off` (the default), `on` or a mapping: see [Temporary
+            unblocking](unblocking.md#temporary-unblocking)"""),
+    ),
+    part=f"{__name__}.unblock_handler:UnblockHandler",
+)
 
 #: what a grant can be for
 SCOPES = ("host", "url", "category")

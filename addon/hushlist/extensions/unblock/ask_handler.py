@@ -56,7 +56,7 @@ _HEADERS = {
 
 def access_offer(runtime: Runtime, judgement: Judgement, address: bytes, message: str | None) -> AccessOffer | None:
     """What the page of a stopped request offers to somebody who asks; ``address`` is the URL to return to."""
-    unblocking, decision = judgement.settings.unblocking, judgement.decision
+    unblocking, decision = judgement.settings.of("unblock"), judgement.decision
     if unblocking is None or not unblocking.ask or decision.action is Action.WARN or runtime.tokens is None:
         return None
     name, url = judgement.client.names[-1], address.decode("ascii", "replace")
@@ -84,7 +84,7 @@ def file_access_request(
         StoreError: it cannot be stored.
     """
     client = stopped.client
-    if stopped.settings.unblocking is None or not stopped.settings.unblocking.ask:
+    if stopped.settings.of("unblock") is None or not stopped.settings.of("unblock").ask:
         raise ValueError("nobody can ask for it")
     wanted = AccessRequest(
         0,
@@ -97,11 +97,11 @@ def file_access_request(
         reason,
         asked=0.0,
         until=0.0,
-        is_named=stopped.settings.unblocking.names_asker,
+        is_named=stopped.settings.of("unblock").names_asker,
     )
     filed = overrides.ask(wanted)
     if filed.times == 1:
-        language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.language
+        language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.of("language")
         runtime.notifier.send(notice_of(filed, privacy_of(runtime.engine, runtime.journal), language))
 
 

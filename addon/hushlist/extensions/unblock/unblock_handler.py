@@ -77,7 +77,7 @@ def offer_of(
 
 def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock | None:
     """What a page offers for a stopped request, or nothing."""
-    decision, unblocking = judgement.decision, judgement.settings.unblocking
+    decision, unblocking = judgement.decision, judgement.settings.of("unblock")
     if decision.winner is None or (decision.action is not Action.WARN and unblocking is None):
         return None
     token = tokens.make(_name(judgement), _text(decision.url), decision.action.value)
@@ -224,7 +224,7 @@ class UnblockHandler(Part):
             if decision.action is Action.WARN:
                 overrides.grant("host", _wanted(stopped)["host"], _AFTER_WARNING, client=name, how=WARNING, by=name)
                 return None
-            unblocking = stopped.settings.unblocking
+            unblocking = stopped.settings.of("unblock")
             return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)
         except TokenError as error:
             logger.warning("hushlist: %s: %s", name, error)

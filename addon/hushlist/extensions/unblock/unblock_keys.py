@@ -5,19 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hushlist.core.lists.yaml_nodes import MappingReader
-from hushlist.core.policy.keys import (
-    Key,
-    Reading,
-    Schema,
-    Type,
-    choice,
-    converted,
-    list_of,
-    numbers,
-    read_rows,
-    switch,
-    switch_or,
-)
+from hushlist.core.policy.key_types import Reading, choice, converted, list_of, numbers, read_rows, switch, switch_or
+from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.extensions.unblock import SCOPES
 
 #: most minutes of an unblock by a block page; a longer one is for the command line

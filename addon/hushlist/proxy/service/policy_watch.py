@@ -241,7 +241,7 @@ class PolicyWatch:
         engine, runtime = self._runtime.engine, self._runtime
         if engine is None or runtime.overrides is not None:
             return False
-        before, self._store = self._store, runtime.open_overrides(engine.policy.store)
+        before, self._store = self._store, runtime.open_overrides(engine.policy.of("store"))
         return self._store is not before
 
     async def _keep_fetching(self) -> None:
@@ -310,7 +310,7 @@ class PolicyWatch:
             self._may_pass = True
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
-        overrides = runtime.open_overrides(policy.store)
+        overrides = runtime.open_overrides(policy.of("store"))
         runtime.note_shown(overrides, policy)
         if runtime.use_minutes is None:  # what is in use stays so until the policy is used
             runtime.open_quotas(policy)

@@ -167,7 +167,7 @@ class Upkeep:
         step = min((days for days in NOTICES if end - now <= timedelta(days=days)), default=None)
         if step is not None and step != self._told:
             engine = self._runtime.engine
-            texts = live_texts()[DEFAULT_LANGUAGE if engine is None else engine.policy.language]
+            texts = live_texts()[DEFAULT_LANGUAGE if engine is None else engine.policy.of("language")]
             folder = ctx.options.confdir
             logger.warning("hushlist: the authority in %s ends on %s: see hushlist doctor", folder, f"{end:%Y-%m-%d}")
             title = texts["authority_ends"].format(day=moment_text(end, texts, ""))

@@ -136,8 +136,8 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
         yield Diagnosis(About.CLOCK, WARNING, why, "set the clock, or touch the file")
     yield _examine_folder("cache", cache_folder)
     yield _examine_folder("state", state_folder)
-    if policy.log is not None and policy.log.folder is not None:
-        yield _examine_writing("the log's folder", policy.log.folder)
+    if policy.of("log") is not None and policy.of("log").folder is not None:
+        yield _examine_writing("the log's folder", policy.of("log").folder)
     if not open_ones:
         told = f"no other user can change {number_of(policy.number_of_files, 'file', 'files')} of the policy"
         yield Diagnosis(About.FILES, GOOD, told)
@@ -149,7 +149,7 @@ def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
         state = state_folder()
     except RuntimeError:
         return  # the folder for state is a finding already
-    log = None if policy.log is None else policy.log.folder
+    log = None if policy.of("log") is None else policy.of("log").folder
     folders, good = [state, *([] if log is None else [log])], list[str]()
     for path in databases(folders):
         why = why_damaged(path)
@@ -161,7 +161,7 @@ def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
     for path in set_aside(folders):
         advice = "look through what holds (administrators' blocks, tokens), and then remove it, with -wal and -shm"
         yield Diagnosis(About.FILES, WARNING, f"{SET_ASIDE}: {path}", advice)
-    if policy.log is not None and policy.log.clients is LoggedClients.PSEUDONYM:
+    if policy.of("log") is not None and policy.of("log").clients is LoggedClients.PSEUDONYM:
         try:
             read_key(state)
         except (OSError, ValueError) as error:
@@ -173,7 +173,7 @@ def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
 
 def examine_log(policy: Policy, now: float) -> Iterator[Diagnosis]:
     """How large the log is, and whether it ends before ``days`` says; ``now`` as above."""
-    settings = policy.log
+    settings = policy.of("log")
     if settings is None or settings.to is not None:
         return
     with suppress(RuntimeError, OSError):  # the folder for state is a finding already

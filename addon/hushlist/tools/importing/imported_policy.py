@@ -23,7 +23,7 @@ from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_oc
 from hushlist.core.lists.plain_lists import read_addresses
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.policy.groups import DEFAULT
-from hushlist.core.policy.keys import Reading, names_of
+from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone
 from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, check_length, open_regular
 from hushlist.extensions.subscriptions.subscription import SUBSCRIPTION_KEYS, read_subscription

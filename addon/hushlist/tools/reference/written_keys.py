@@ -11,34 +11,40 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hushlist.core.lists.list_keys import LIST_KEYS
-from hushlist.core.policy.keys import Key, Schema, schema_of_rows
-from hushlist.core.policy.policy_reader import POLICY_KEYS
+from hushlist.core.policy.key_table import KeyTable, table_of
+from hushlist.core.policy.key_types import schema_of_rows
+from hushlist.core.policy.keys import Key, Schema
+from hushlist.core.policy.policy_reader import policy_rows
 from hushlist.extensions.subscriptions.catalogue import CATALOGUE_KEYS
 
-#: the keys of a file -> what it is
-FILES: Mapping[str, tuple[str, tuple[Key, ...]]] = {
-    "policy": ("A policy of Hushlist", POLICY_KEYS),
-    "list": ("A list of Hushlist, in YAML", LIST_KEYS),
-    "catalogue": ("A catalogue of public lists, for Hushlist", CATALOGUE_KEYS),
+#: the kinds of files -> what each is
+FILES = {
+    "policy": "A policy of Hushlist",
+    "list": "A list of Hushlist, in YAML",
+    "catalogue": "A catalogue of public lists, for Hushlist",
 }
 _CELL = re.compile(r"(?<!\\)\|")
 _MARK = re.compile(r"(?<=^<!-- keys: )(.*)( -->\n\n?\|.*\n\| --- .*\n)((?:\|.*\n)+)", re.MULTILINE)
 
 
-def schema_of_file(name: str) -> Schema:
+def keys_of_file(name: str, table: KeyTable) -> tuple[Key, ...]:
+    """The keys of a kind of file, with those of some extensions."""
+    return {"policy": policy_rows(table), "list": LIST_KEYS, "catalogue": CATALOGUE_KEYS}[name]
+
+
+def schema_of_file(name: str, table: KeyTable) -> Schema:
     """The schema of a kind of file."""
-    title, rows = FILES[name]
     defined: dict[str, Any] = {}
-    schema = _defined(schema_of_rows(rows), defined)
+    schema = _defined(schema_of_rows(keys_of_file(name, table)), defined)
     says = "written from the table of keys; README.md beside this file is the reference, and has the same words"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
+        "title": FILES[name],
         "description": says,
         **schema,
         **({"$defs": defined} if defined else {}),
@@ -62,9 +68,9 @@ def _defined(schema: Any, defined: dict[str, Any]) -> Any:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def schema_text(name: str) -> str:
+def schema_text(name: str, table: KeyTable) -> str:
     """The file of a schema: a line for each key, and for each definition."""
-    return "".join(_lines(schema_of_file(name), "")) + "\n"
+    return "".join(_lines(schema_of_file(name, table), "")) + "\n"
 
 
 def _lines(schema: Schema, indent: str) -> Iterator[str]:
@@ -80,23 +86,23 @@ def _lines(schema: Schema, indent: str) -> Iterator[str]:
     yield f"\n{indent}}}"
 
 
-def rows_of(path: str) -> tuple[list[Key], list[Key]]:
+def rows_of(path: str, table: KeyTable) -> tuple[list[Key], list[Key]]:
     """The keys that a key may have, by its path from the kind of file on; and those that its parents have, too."""
     file, *steps = path.split("/")
-    rows, above = FILES[file][1], list[Key]()
+    rows, above = keys_of_file(file, table), list[Key]()
     for step in steps:
         above += rows
         rows = next(row for row in rows if row.name == step).kind.rows
     return [row for row in rows if row not in above], [row for row in rows if row in above]
 
 
-def page_with_tables(page: str, text: str) -> str:
+def page_with_tables(page: str, text: str, table: KeyTable) -> str:
     """A page of the reference, with its tables as the keys have them."""
 
     def written(match: re.Match[str]) -> str:
         lines, last = [], match[3].splitlines()[-1]
         for path in match[1].split():
-            rows, shared = rows_of(path)
+            rows, shared = rows_of(path, table)
             lines += [f"| `{row.name}` | {row.sentence.replace(f']({page}#', '](#')} |" for row in rows]
             if shared:
                 lines.append(f"| {', '.join(f'`{row.name}`' for row in shared)} |{_CELL.split(last)[2]}|")
@@ -109,11 +115,12 @@ def page_with_tables(page: str, text: str) -> str:
 
 def main(folder: Path) -> None:
     """Write them."""
+    table = table_of()
     for name in FILES:
-        (folder / f"{name}.schema.json").write_text(schema_text(name), encoding="utf-8")
+        (folder / f"{name}.schema.json").write_text(schema_text(name, table), encoding="utf-8")
     for page in folder.glob("*.md"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(page_with_tables(page.name, text), encoding="utf-8")
+        page.write_text(page_with_tables(page.name, text, table), encoding="utf-8")
 
 
 if __name__ == "__main__":

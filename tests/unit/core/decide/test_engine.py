@@ -1121,7 +1121,7 @@ def test_the_reasons_to_decrypt_a_connection() -> None:
         """
     )
     always = AlwaysDecrypted(frozenset([(b"other.example", True)]), categories=frozenset(["hrn://c.example/cdn"]))
-    settings = GroupSettings(safe_search={"google": "strict", "bing": "off"}, always_decrypted=always)
+    settings = GroupSettings(values={"safe-search": {"google": "strict", "bing": "off"}}, always_decrypted=always)
     engine = Engine(replace(engine.policy, settings=settings), engine.index)
     page, paths, address = "the page is to be shown: ", "there are rules for paths on ", "it goes to an address: "
     reasons = {

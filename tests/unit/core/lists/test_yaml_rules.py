@@ -9,7 +9,7 @@ from hushlist.core.lists import list_keys
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.core.match.rule import Action, ExpressionHash
-from hushlist.core.policy.keys import names_of
+from hushlist.core.policy.key_types import names_of
 from support.readings import read_list
 from unit.rows import each_row
 

@@ -18,7 +18,7 @@ from hushlist.core.policy.groups import (
     read_group,
     read_settings,
 )
-from hushlist.core.policy.keys import Reading, names_of
+from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone
 from unit.rows import each_row
 
@@ -113,7 +113,9 @@ def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]
     assert for_all is not None
     assert node is not None
     reading = Reading(Path("p"), report, {}, UTC, schedules, layers=tuple(map(LayerUse, LAYERS)))
-    settings = read_settings(MappingReader(for_all, names_of(SETTINGS_KEYS), report), reading)
+    settings = read_settings(
+        MappingReader(for_all, names_of((*SETTINGS_KEYS, *reading.table.rows("group"))), report), reading
+    )
     found = read_group(node, settings, reading)
     return found, list(map(str, report.errors))
 
@@ -151,10 +153,10 @@ categories: {'hrn://c.example/a': block, 'hrn://c.example/b': warn}
     assert same.settings.default is not None
     assert own.settings.default is not None
     assert (same.settings.mode, same.settings.default.action) == ("tag", Action.BLOCK)
-    assert same.settings.unblocking is not None
-    assert set(same.settings.safe_search.values()) == {"strict"}
-    assert (own.settings.mode, own.settings.default.action, own.settings.unblocking) == ("block", Action.PASS, None)
-    assert set(own.settings.safe_search.values()) <= {"off"}
+    assert same.settings.of("unblock") is not None
+    assert set(same.settings.of("safe-search").values()) == {"strict"}
+    assert (own.settings.mode, own.settings.default.action, own.settings.of("unblock")) == ("block", Action.PASS, None)
+    assert set(own.settings.of("safe-search").values()) <= {"off"}
     assert {name: timed.action for name, timed in own.settings.categories.items()} == {
         "hrn://c.example/a": Action.BLOCK,
         "hrn://c.example/b": Action.TAG,
@@ -181,7 +183,7 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
             "x",
             [
                 f"p:1: 'x': expected a mapping with name, {WHO}, layers, categories, default, mode, "
-                "safe-search, unblock, pass-through, decrypt, always-decrypt, relayed, quotas"
+                "pass-through, decrypt, always-decrypt, relayed, unblock, quotas, safe-search"
             ],
         ),
         *(

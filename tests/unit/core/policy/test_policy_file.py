@@ -11,15 +11,16 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_keys import DEFAULTS_KEYS
 from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy.keys import names_of
+from hushlist.core.policy.key_table import table_of
+from hushlist.core.policy.key_types import names_of
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import LIST_KEYS as LIST_ROWS
-from hushlist.core.policy.policy_reader import POLICY_KEYS
+from hushlist.core.policy.policy_reader import policy_rows
 from hushlist.core.system.files import fingerprint, write_private
 from support.engines import rules_in
 from unit.rows import each_row
 
-KEYS = ", ".join(names_of(POLICY_KEYS))
+KEYS = ", ".join(names_of(policy_rows(table_of())))
 LAYER_KEYS = "name, during, checks, lists"
 LIST_KEYS = ", ".join(names_of((*LIST_ROWS, *DEFAULTS_KEYS)))
 NAMES = ", ".join(FORMATS)

@@ -174,7 +174,7 @@ def test_sessions_are_listed_and_ended_by_others(manager: Browser, hushlist: Hus
 def test_a_session_ends_at_its_time(tmp_path: Path, hushlist: Hushlist, use: Callable[..., Path]) -> None:
     use()
     assert hushlist.runtime.engine is not None
-    (person, *_), clock = hushlist.runtime.engine.policy.admin, Clock()
+    (person, *_), clock = hushlist.runtime.engine.policy.of("admin"), Clock()
     with AdminStore(tmp_path / "own" / "admin.sqlite", clock) as store:
         token = store.sign_in(person, "127.0.0.1", is_secure=True)
         people = [person]

@@ -15,7 +15,7 @@ PERSON = f"{{name: a, passphrase: '{STORED}', role: view}}"
 
 def read(folder: Path, admin: str) -> tuple[tuple[AdminPerson, ...], list[str]]:
     policy, errors = read_whole(folder, f"layers: []\nadmin: {admin}\n")
-    return policy.admin, [f"policy.yaml:{error}" for error in errors]
+    return policy.of("admin"), [f"policy.yaml:{error}" for error in errors]
 
 
 def test_people_have_a_name_a_passphrase_and_a_role(tmp_path: Path) -> None:

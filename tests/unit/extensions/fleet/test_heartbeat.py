@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from mitmproxy import ctx
 from mitmproxy.test import taddons
 
 from hushlist import __version__
+from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.fleet import heartbeat
@@ -35,7 +37,7 @@ class Index(list[int]):
     source = f"/cache/{INDEX}.index"
 
 
-ENGINE = SimpleNamespace(policy=SimpleNamespace(store=None, digest="2e" * 32, subscribed=()), index=Index([1, 2, 3]))
+ENGINE = SimpleNamespace(policy=Policy("policy.yaml", (), digest="2e" * 32), index=Index([1, 2, 3]))
 FULL = StoreError(Path("fleet.sqlite"), "the disk is full")
 
 
@@ -233,7 +235,7 @@ def test_while_the_store_fails_it_tries_each_five_seconds_and_says_so_once(
 
 def test_it_goes_where_the_policy_says(proxies: Proxies) -> None:
     other = PostgresAddress("postgresql:///other")
-    policy = SimpleNamespace(**{**vars(ENGINE.policy), "store": other})
+    policy = replace(ENGINE.policy, values={"store": other})
     proxies.go(lambda: proxies.set(engine=SimpleNamespace(policy=policy, index=ENGINE.index), mode="tag"))
     moved = [("leave", NAME), ("close",), ("open", other), ("beat", 1.0), ("look", 1.0)]
     assert proxies.events == [("open", default_path()), ("beat", 0.0), ("look", 0.0), *moved]

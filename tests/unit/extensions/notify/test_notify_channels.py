@@ -19,7 +19,7 @@ def read(folder: Path, item: str) -> tuple[tuple[Channel, ...], list[str]]:
     report = ProblemReport("p")
     policy = read_policy(path, report)
     assert policy is not None
-    return policy.notify, list(map(str, report.errors))
+    return policy.of("notify"), list(map(str, report.errors))
 
 
 @each_row(

@@ -74,7 +74,7 @@ class Metered(ProxyConnections):
 
     @property
     def used(self) -> int:
-        (use,) = self.meter.uses(self.hushlist.runtime.settings(Client()).quotas, Client("127.0.0.1"), "default")
+        (use,) = self.meter.uses(self.hushlist.runtime.settings(Client()).of("quotas"), Client("127.0.0.1"), "default")
         return use.used
 
     @property
@@ -181,7 +181,7 @@ def test_a_datagram_connection_ends_too(metered: Metered) -> None:
     client = metered.relay(protocol="udp")
     metered.look(1)
     metered.hushlist.runtime.quotas.count_for(  # type: ignore[union-attr]
-        metered.hushlist.runtime.settings(Client()).quotas, Client("127.0.0.1"), "default"
+        metered.hushlist.runtime.settings(Client()).of("quotas"), Client("127.0.0.1"), "default"
     )
     metered.flow_on(client)
     metered.look(1)

@@ -75,7 +75,7 @@ class Metered:
 
     def left(self, client: Client = JO) -> list[int]:
         group = self.engine.group(client)
-        return [use.left for use in self.meter.uses(group.settings.quotas, client, group.name)]
+        return [use.left for use in self.meter.uses(group.settings.of("quotas"), client, group.name)]
 
     def go_on(self, minutes: float = 1) -> None:
         self.now += 60 * minutes
@@ -137,7 +137,7 @@ def test_a_use_has_the_same_names_in_json_on_every_day(made: Made) -> None:
     metered = made({GAMES: 2})
     metered.visit("https://game.example/")
     group = metered.engine.group(JO)
-    (use,) = metered.meter.uses(group.settings.quotas, JO, group.name)
+    (use,) = metered.meter.uses(group.settings.of("quotas"), JO, group.name)
     assert use.as_dict() == {
         "category": GAMES,
         "per": "day",
@@ -189,7 +189,7 @@ def test_an_extension_opens_it_in_this_period(made: Made) -> None:
     metered.minutes.extend(FUN, 2, client="192.0.2.7", by="a parent")
     metered.minutes.exchange()
     assert (metered.left(), metered.visit("https://game.example/")) == ([2], Action.TAG)
-    (use,) = metered.meter.uses(metered.engine.group(JO).settings.quotas, JO, "default")
+    (use,) = metered.meter.uses(metered.engine.group(JO).settings.of("quotas"), JO, "default")
     place = f"{metered.engine.policy.source}:1"
     assert use.told_in(UTC) == (
         f"{GAMES}: 1 of 3 minutes a day left, 2 of them added, until 2026-12-25 00:00 UTC ({place})"
@@ -215,7 +215,7 @@ def test_a_grant_lets_through_and_uses_no_minutes(made: Made, scope: str, target
     metered.go_on()
     metered.overrides.grant(scope, target, 3600, client="user:jo", how="code", by="a parent")
     assert metered.visit("https://game.example/") is (Action.ALLOW if lifts else Action.BLOCK)
-    (use,) = metered.meter.uses(metered.engine.group(JO).settings.quotas, JO, "default")
+    (use,) = metered.meter.uses(metered.engine.group(JO).settings.of("quotas"), JO, "default")
     assert use.used == 1
 
 
@@ -361,7 +361,7 @@ def test_who_lies_has_few_requests_a_minute_and_none_when_the_time_is_up(made: M
     metered = made({GAMES: 3})
     for _ in range(3):
         for number in range(MOST_BACKGROUND + 1):
-            (use,) = metered.meter.uses(metered.engine.group(JO).settings.quotas, JO, "default")
+            (use,) = metered.meter.uses(metered.engine.group(JO).settings.of("quotas"), JO, "default")
             assert use.is_counted is False, number
             assert metered.visit("https://game.example/", fields=IMAGE) is Action.TAG
         metered.go_on()
@@ -372,7 +372,7 @@ def test_who_lies_has_few_requests_a_minute_and_none_when_the_time_is_up(made: M
 def test_a_request_by_two_names_is_never_in_the_background(made: Made) -> None:
     metered = made({GAMES: 10})
     judgement = metered.judged("https://game.example/", fields=IMAGE)
-    (quota,) = judgement.settings.quotas
+    (quota,) = judgement.settings.of("quotas")
     assert is_background(judgement, quota, metered.engine)
     request = Request(b"https", (b"game.example", b"news.example"), 443, b"/", fields=IMAGE)
     assert not is_background(judgement._replace(request=request), quota, metered.engine)
@@ -414,5 +414,5 @@ def quota_engine(tmp_path_factory: pytest.TempPathFactory) -> Metered:
 def test_quotas_are_found_once_each(made: Made) -> None:
     metered = made({GAMES: 10, FUN: 20, "hrn://d.example": 5})
     judgement = metered.judged("https://game.example/")
-    found = quotas_of(judgement.settings.quotas, judgement.decision)
+    found = quotas_of(judgement.settings.of("quotas"), judgement.decision)
     assert [(quota.minutes, category) for quota, category in found] == [(10, GAMES), (20, GAMES)]

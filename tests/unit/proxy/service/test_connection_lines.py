@@ -11,6 +11,7 @@ import pytest
 from mitmproxy import ctx
 from mitmproxy.proxy.server import ConnectionHandler
 
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
@@ -30,7 +31,7 @@ def runtime() -> Iterator[Runtime]:
 def logs(runtime: Runtime, clients: LoggedClients | None) -> None:
     """Use a policy whose log keeps clients so; ``None``: it has no log."""
     log = None if clients is None else LogSettings(clients=clients)
-    runtime.engine = cast(Any, SimpleNamespace(policy=SimpleNamespace(log=log)))
+    runtime.engine = cast(Any, SimpleNamespace(policy=Policy("policy.yaml", (), values={"log": log})))
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:

@@ -249,11 +249,14 @@ class TestKept:
 def test_a_log_that_ends_before_its_days_is_told(tmp_path: Path) -> None:
     now = NOW.timestamp()
     policy = policy_of(tmp_path, f"log: {{folder: log, rows: 10}}\n{PLAIN}")
-    assert policy.log is not None
+    assert policy.of("log") is not None
     assert list(examine_log(policy, now)) == []
-    database = Database(tmp_path / "log", replace(policy.log, rows=1000))
+    database = Database(tmp_path / "log", replace(policy.of("log"), rows=1000))
     database.append([({"time": time_text(now - 43200)}, b"{}\n")] * 20, now)
-    assert wrong(examine_log(replace(policy, log=replace(policy.log, rows=1000)), now)) == []
+    assert (
+        wrong(examine_log(replace(policy, values={**policy.values, "log": replace(policy.of("log"), rows=1000)}), now))
+        == []
+    )
     database.close()
     ((about, condition, what),) = wrong(examine_log(policy, now))
     assert (about, condition) == (About.FILES, Condition.WARNING)

@@ -203,10 +203,10 @@ def test_decisions_are_those_of_adguard_home(written: Written, url: str, client:
 def test_settings_are_taken_over(written: Written) -> None:
     policy = written.engine.policy
     assert str(policy.zone) == "Europe/Berlin"
-    assert policy.log is not None
-    assert (policy.log.what, policy.log.days, policy.log.clients) == ("all", 2, "drop")
-    assert policy.settings.safe_search == {"google": "strict", "bing": "strict"}
-    by_name = {group.name: group.settings.safe_search for group in policy.groups}
+    assert policy.of("log") is not None
+    assert (policy.of("log").what, policy.of("log").days, policy.of("log").clients) == ("all", 2, "drop")
+    assert policy.settings.of("safe-search") == {"google": "strict", "bing": "strict"}
+    by_name = {group.name: group.settings.of("safe-search") for group in policy.groups}
     assert by_name["Office"] == {"youtube": "strict"}
     assert set(by_name["Mum, at home"].values()) <= {"off"}
 

@@ -203,7 +203,7 @@ def test_ufdbguard_says_category_and_quotes_names(tmp_path: Path) -> None:
     written = Written(read_squidguard(configured(tmp_path, conf)), tmp_path / "o")
     assert (written("adult.example", "10.0.0.1"), written("x.example", "10.0.0.1")) == ("block", "pass")
     assert written("x.example") == "block"
-    assert written.engine.policy.settings.safe_search["google"] == "strict"
+    assert written.engine.policy.settings.of("safe-search")["google"] == "strict"
     assert written.told("squidGuard.conf:5:", "option x on")
 
 
