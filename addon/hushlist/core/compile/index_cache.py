@@ -79,7 +79,8 @@ class IndexCache:
 
     def pointers(self, policy: Policy) -> dict[Path, Fingerprint]:
         """What changes when another copy of one of a policy's lists comes into force."""
-        files = {file.path for layer in policy.layers for file in layer.lists if not (file.gate.is_off or file.url)}
+        lists = [file for layer in policy.layers for file in layer.lists if not file.url]
+        files = {file.path for file in lists if file.gate is not None and not file.gate.is_off}
         return fingerprints(self.store_of(policy, file).pointer for file in sorted(files))
 
     def make(self) -> Path:

@@ -319,7 +319,7 @@ def _too_much(index: Index, lists: Sequence[ChunkedList]) -> Iterator[Problem]:
     """Warnings of lists whose filters fit ordinary requests: a first version has none before it to be compared with."""
     found = effects(index)
     for own in lists:
-        most = own.file.gate.requests
+        most = None if own.file.gate is None else own.file.gate.requests
         if own.file.source in found and most is not None:
             for why in found[own.file.source].reasons(Effect(), most):
                 yield Problem(own.file.source, 0, "list", why)

@@ -148,7 +148,7 @@ def state_of(policy: Policy) -> str | None:
     foreign = (find_spec(name) for name in _PACKAGES)
     used = [Path(spec.origin).parent for spec in foreign if spec is not None and spec.origin is not None]
     lists = [
-        (str(file.path), file.source, file.format.reader, astuple(file.defaults), astuple(file.gate))
+        (str(file.path), file.source, file.format.reader, astuple(file.defaults), repr(file.gate))
         for layer in policy.layers
         for file in layer.lists
     ]

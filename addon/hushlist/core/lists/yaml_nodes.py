@@ -239,7 +239,7 @@ class MappingReader:
         self.report = report
         self._values: Mapping[str, YamlNode] = {}
         self._is_mapping = isinstance(node.value, dict)
-        known = tuple(known)
+        self.known = known = tuple(known)
         if not isinstance(node.value, dict):
             report.error(node.line, str(node), f"expected a mapping with {', '.join(known)}")
             return

@@ -27,6 +27,7 @@ from hushlist.core.policy.keys import NONE, Key, Schema, Type
 from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, fingerprint, read_private, reason_of
 
 if TYPE_CHECKING:
+    from hushlist.core.match.seal import SealKey
     from hushlist.core.policy.recurrence import Schedule
 
 SWITCH = ("on", "off")
@@ -46,6 +47,10 @@ class Reading:
     table: KeyTable = field(default_factory=table_of)
     #: the values of extensions' keys in the policy itself, by their names
     values: dict[str, Any] = field(default_factory=dict)
+    #: the keys of sealed lists, by their fingerprints; lists that are fetched; and who confirms what lists say
+    seals: dict[str, SealKey] = field(default_factory=dict)
+    subscribed: list[Any] = field(default_factory=list)
+    confirmers: dict[str, Any] = field(default_factory=dict)
     #: everybody's layers
     layers: tuple[Any, ...] = ()
 

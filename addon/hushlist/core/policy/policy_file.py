@@ -22,8 +22,6 @@ from hushlist.core.policy.proxy_settings import NameAnswers, OnFailure
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import rules_of_zone
 from hushlist.core.system.files import Fingerprint, fingerprint
-from hushlist.extensions.subscriptions.gate_limits import GateLimits
-from hushlist.extensions.subscriptions.subscription import SubscribedList
 
 if TYPE_CHECKING:
     from hushlist.core.decide.verdict import Confirmer
@@ -39,12 +37,17 @@ class ListFile:
     doubt: str = ""
     #: whether its report keeps every problem
     tells_all: bool = False
-    #: how much it may change before it is held back
-    gate: GateLimits = GateLimits()  # noqa: RUF009  it is immutable
+    #: the values of extensions' keys, by their names
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     #: the file that is read in its place, while it is held back
     copy: Path | None = None
     #: where it was fetched from, if it is a copy
     url: str | None = None
+
+    @property
+    def gate(self) -> Any:
+        """How much it may change before it is held back; ``None``: as it likes."""
+        return self.values.get("gate")
 
     @property
     def read_from(self) -> Path:
@@ -101,7 +104,7 @@ class Policy:
     #: what changes when a person has another copy of a list in force
     pointers: dict[Path, Fingerprint] = field(default_factory=dict)
     #: its lists that are fetched, also those of which there is no copy
-    subscribed: tuple[SubscribedList, ...] = ()
+    subscribed: tuple[Any, ...] = ()
     #: lists of prefixes, which have to be confirmed, by the rules' ``confirmer``
     confirmers: Mapping[str, Confirmer] = field(default_factory=dict)
     #: the fingerprint of every file of the policy, taken before it was read

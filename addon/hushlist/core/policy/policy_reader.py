@@ -11,18 +11,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hushlist.core.errors import SourceError, did_you_mean
+from hushlist.core.errors import SourceError
 from hushlist.core.extension import ExtensionError, extensions_named
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
-from hushlist.core.lists.list_keys import DEFAULTS_KEYS, read_defaults
-from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_octets, read_seal_key
+from hushlist.core.lists.list_source import ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.checks import Check
-from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.core.match.rule import Action, Rule, Terms
-from hushlist.core.match.seal import SealKey
 from hushlist.core.policy.groups import (
     DEFAULT,
     DEFAULT_LAYER,
@@ -43,7 +39,6 @@ from hushlist.core.policy.key_types import (
     file,
     list_of,
     names_of,
-    number,
     numbers,
     of_node,
     read_rows,
@@ -51,21 +46,15 @@ from hushlist.core.policy.key_types import (
     schema_of_rows,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
+from hushlist.core.policy.list_reader import lists_type, read_list
 from hushlist.core.policy.pass_through import KEEP_HEADERS
-from hushlist.core.policy.policy_file import Layer, ListFile, Policy, list_files, uses_of
+from hushlist.core.policy.policy_file import Layer, Policy, uses_of
 from hushlist.core.policy.proxy_settings import NAME_ANSWERS, ON_FAILURE
 from hushlist.core.policy.schedule import SCHEDULES, TIMEZONE, read_during, read_schedules, read_timezone
 from hushlist.core.system.files import LONGEST_DOCUMENT, fingerprint
-from hushlist.extensions.subscriptions.gate_limits import GateLimits, limits_of_policy
-from hushlist.extensions.subscriptions.subscription import (
-    SUBSCRIPTION_KEYS,
-    SubscribedList,
-    Subscription,
-    read_subscription,
-)
 
 if TYPE_CHECKING:
-    from hushlist.extensions.safe_browsing.threat_lists import ThreatList
+    pass
 
 
 def read_policy(path: Path, report: ProblemReport) -> Policy | None:
@@ -89,7 +78,7 @@ def policy_at(path: Path) -> Policy:
     return policy
 
 
-def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
+def subscribed_lists(policy: Path) -> tuple[Any, ...]:
     """The lists of a policy that are fetched, each once; none if it cannot be read."""
     known = read_policy(policy, ProblemReport(str(policy)))
     return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
@@ -141,67 +130,14 @@ def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | No
     return Rule(check, terms, fields.line_of("action"))
 
 
-_SOURCES = ("file", "url", "safe-browsing")
-LIST_KEYS = (
-    Key("file", any_text).says("the file, or a folder of squidGuard's"),
-    Key("catalogue", any_text).says("""the name of a list of the [catalogue](lists.md#the-catalogue), in the place of
-        `url`: its address, format, title and category are taken from there, if the policy gives no others"""),
-    Key("safe-browsing", "hushlist.extensions.safe_browsing.threat_lists:SAFE_BROWSING").says("""lists of a server, of
-        which only prefixes of hashes are here, in the place of `file` and `url`: see [Safe
-        Browsing](safe-browsing.md)"""),
-    Key("url", any_text).says("""the address of a list that is fetched, in the place of `file`: `https://`, or `http://`
-        where there is a `sha256` or a `key`"""),
-    *SUBSCRIPTION_KEYS,
-    Key("format", choice((*FORMATS, *FOLDERS))).says("""`yaml`, or one of the plain lists below; needed only where
-        neither the file's name nor its content tells it: `.yaml`, `.yml`, `.hashed`, `.sha256`, `.hosts`, `.dnsmasq`,
-        `.rpz`, `.adblock`, `.csv`, `.netset` and `.ipset` (`addresses`), and the bare names `domains`, `urls`
-        (`squidguard-urls`), `hosts` and `dnsmasq.conf` do; the content tells all but `yaml`, `chromium`,
-        `squidguard-urls` and `safebrowsing-raw`"""),
-    Key("prefix-length", number(SHORTEST_PREFIX, FULL_LENGTH)).says("""the length of a prefix in octets, 4 to 32: for
-        the format `safebrowsing-raw`, which needs it, and for no other"""),
-    Key("fragments", choice(("drop",))).says("""`drop`: a URL that is only a host and a fragment
-        (`https://host.example/#x`) is a rule for the whole host; without it, it is left out. For the formats `urls`,
-        `squidguard-urls` and `csv`"""),
-    Key("seal", any_text).says("""the file of the key that the list is sealed with, as `hushlist sealkey` made it; for
-        the formats `yaml` and `sha256`"""),
-    Key("gate", "hushlist.extensions.subscriptions.gate_limits:LIST_GATE").says("""the same for this list alone: `on`,
-        `off` or a mapping: see [Changes](lists.md#changes)"""),
-)
-#: of these, what a list of Safe Browsing may have besides
-_PREFIX_LIST_KEYS = ("safe-browsing", "optional", "covers", "name", "title", "action", "category", "reason")
-
-
-def _schema_of_list() -> Schema:
-    is_raw = {"properties": {"format": {"const": "safebrowsing-raw"}}}
-    with_url = {
-        key: ["url", *(["key"] if key == "signature" else [])]
-        for key in names_of(SUBSCRIPTION_KEYS)
-        if key != "optional"
-    }
-    return schema_of_rows(
-        (*LIST_KEYS, *DEFAULTS_KEYS),
-        name="list",
-        oneOf=[{"required": [key]} for key in _SOURCES],
-        dependentRequired=with_url,
-        dependentSchemas={"optional": {"anyOf": [{"required": [key]} for key in _SOURCES[1:]]}},
-        **{"if": {"anyOf": [{"required": ["prefix-length"]}, {"required": ["format"], **is_raw}]}},
-        then={"required": ["format", "prefix-length"], **is_raw},
-    )
-
-
-_READ_OF_LIST = tuple(
-    row for row in LIST_KEYS if row.name not in ("seal", "safe-browsing", *names_of(SUBSCRIPTION_KEYS))
-)
-_LISTS = of_node(lambda node, _: node, lambda: list_of({"anyOf": [TEXT, _schema_of_list()]}), LIST_KEYS)
 _CHECKS = of_node(lambda node, _: node, partial(schema_of_rows, CHECK_KEYS), CHECK_KEYS)
 LAYER_KEYS = (
     Key("name", NAME, is_required=True).says("what the layer is called: any text but `default`, and no other layer's"),
     Key("during", DURING).says("the schedule during which it is asked; without one, it always is"),
     Key("checks", _CHECKS).says("the checks that it makes, each with its action"),
-    Key("lists", _LISTS).says("its lists: file names, relative to the policy's folder, or mappings"),
+    Key("lists", any_text).says("its lists: file names, relative to the policy's folder, or mappings"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
-_LAYERS = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(LAYER_KEYS, name="layer")), LAYER_KEYS)
 _POLICY_KEYS = (
     Key("unparsable", choice(_BLOCK_OR_PASS)).says("""what to do with a request whose address cannot be read, or that
         may be more than one: `block` (the default) or `pass`. What is too long, or too much work to decide, is blocked
@@ -213,7 +149,7 @@ _POLICY_KEYS = (
         database, such as `Europe/Berlin`; UTC where there is none. When an update of the system brings new rules of
         that zone, they hold at once"""),
     Key("schedules", SCHEDULES).says("days and times by name: see [Schedules](groups.md#schedules)"),
-    Key("layers", _LAYERS, is_required=True).says("""the lists and checks, in the order in which they are asked: see
+    Key("layers", any_text, is_required=True).says("""the lists and checks, in the order in which they are asked: see
         [Layers](policy.md#layers)"""),
     *SETTINGS_KEYS,
     Key("groups", any_text).says("for whom something else holds: see [Groups](groups.md#groups)"),
@@ -252,7 +188,9 @@ _EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""w
 
 def policy_rows(table: KeyTable) -> tuple[Key, ...]:
     """All keys of a policy."""
-    types = {"groups": groups_type(table)}
+    layer = tuple(replace(row, type=lists_type(table)) if row.name == "lists" else row for row in LAYER_KEYS)
+    layers = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(layer, name="layer")), layer)
+    types = {"groups": groups_type(table), "layers": layers}
     core = (replace(row, type=types.get(row.name, row.type)) for row in _POLICY_KEYS)
     return (*core, _EXTENSIONS, *table.rows("group"), *table.rows("policy"))
 
@@ -262,9 +200,6 @@ class _PolicyReader:
 
     def __init__(self, reading: Reading) -> None:
         self._reading, self._report = reading, reading.report
-        self._seals: dict[str, SealKey] = {}
-        self._subscribed: list[SubscribedList] = []
-        self._confirmers: dict[str, ThreatList] = {}
 
     def read(self, document: YamlNode) -> Policy:
         reading = self._reading
@@ -293,9 +228,9 @@ class _PolicyReader:
             groups=groups,
             settings=settings,
             zone=reading.zone,
-            seals=self._seals,
-            subscribed=tuple(self._subscribed),
-            confirmers=self._confirmers,
+            seals=reading.seals,
+            subscribed=tuple(reading.subscribed),
+            confirmers=reading.confirmers,
             files=reading.files,
             values=reading.values,
             **read_rows(_READ_FIRST, fields, reading),
@@ -319,167 +254,6 @@ class _PolicyReader:
             self._report.error(node.line, "layer", "it has no name")
         name = name or ""
         checks = (_check(code, item, name, self._reading) for code, item in fields.entries("checks"))
-        lists = tuple(file for item in fields.items("lists") for file in self._list(item, name))
+        lists = tuple(file for item in fields.items("lists") for file in read_list(item, name, self._reading))
         during = read_during(fields, self._reading.schedules)
         return Layer(name, tuple(rule for rule in checks if rule is not None), lists, during)
-
-    def _list(self, node: YamlNode, layer: str) -> list[ListFile]:
-        report, reading = self._report, self._reading
-        entry = self._of_catalogue(node.short_for("file"))
-        if entry is None:
-            return []
-        fields = MappingReader(entry, names_of((*LIST_KEYS, *DEFAULTS_KEYS)), report)
-        if "safe-browsing" in fields:
-            return self._prefix_lists(fields, layer)
-        given = read_rows(_READ_OF_LIST, fields, reading)
-        form, gate = given.get("format"), given.get("gate") or limits_of_policy(reading)
-        defaults = replace(
-            read_defaults(fields),
-            **{key: given[key] for key in ("prefix_length", "fragments") if key in given},
-            layer=layer,
-            seal=self._seal(fields),
-        )
-        name, url = given.get("file"), given.get("url")
-        for key in ("file",) if url else names_of(SUBSCRIPTION_KEYS) if name else ():
-            if key in fields:
-                fields.error(key, "a list has a file, or a url and how it is fetched")
-        if name is None and url is None:
-            if isinstance(entry.value, dict) and not {"file", "url"} & entry.value.keys():
-                report.error(node.line, "list", "it names no file and no url")
-            return []
-        path = reading.path.parent / (name or (url or "").partition("?")[0].rpartition("/")[2])
-        form = form or list_format_of(path)
-        if defaults.prefix_length is not None and form != "safebrowsing-raw":
-            fields.error("prefix-length", "only the format safebrowsing-raw has one")
-        try:
-            files = (
-                self._copy(fields, form, defaults, gate)
-                if name is None
-                else list_files(path, form, defaults, reading.is_there)
-            )
-        except SourceError as error:
-            fields.error("url" if name is None else "file", error.problems[0].why, name or url or "")
-            return []
-        files = [replace(file, gate=gate) for file in files]
-        if defaults.seal and not all(file.format.can_be_sealed for file in files):
-            fields.error("seal", "only lists of the formats yaml and sha256 can be sealed")
-        return files
-
-    def _of_catalogue(self, node: YamlNode) -> YamlNode | None:
-        """A list with what the catalogue says of it, if it names one there; ``None`` if there is an error."""
-        given = node.value
-        if not isinstance(given, dict) or "catalogue" not in given:
-            return node
-        from hushlist.extensions.subscriptions.catalogue import (  # few policies need it
-            read_catalogue,
-            shipped_catalogue,
-        )
-
-        own, line = given["catalogue"], given["catalogue"].line
-        try:
-            known = read_catalogue(shipped_catalogue())
-        except SourceError as error:
-            self._report.error(line, "catalogue", str(error.problems[0]))
-            return None
-        entry = known.get(own.value) if isinstance(own.value, str) else None
-        if entry is None:
-            near = did_you_mean(str(own.value), known)
-            self._report.error(
-                line, f"catalogue: {own}", f"it has no such list{near} (see 'hushlist lists --catalogue')"
-            )
-            return None
-        if both := [key for key in ("file", "url") if key in given]:
-            self._report.error(line, "catalogue", f"it says where the list is: leave out {both[0]!r}")
-            return None
-        said = {"url": entry.url, "format": entry.format, "title": entry.title, "category": entry.category}
-        rest = {key: value for key, value in given.items() if key != "catalogue"}
-        return YamlNode(node.line, {key: YamlNode(line, text) for key, text in said.items()} | rest)
-
-    def _seal(self, fields: MappingReader) -> str | None:
-        """The fingerprint of the key that a list names; empty if it names none, ``None`` if there is an error."""
-        name = fields.text("seal")
-        if name is None:
-            return None if "seal" in fields else ""
-        path = self._reading.named(name, fields.line_of("seal"))
-        if path is None:
-            return None
-        try:
-            key = read_seal_key(path)
-        except SourceError as error:
-            fields.error("seal", error.problems[0].why, name)
-            return None
-        self._seals[key.fingerprint] = key
-        return key.fingerprint
-
-    def _copy(
-        self, fields: MappingReader, form: str | None, defaults: ListDefaults, gate: GateLimits
-    ) -> list[ListFile]:
-        """The copy of a list that is fetched; none if there is none yet, which is an error unless it is optional.
-
-        Raises:
-            SourceError: nothing tells its format.
-        """
-        report = self._report
-        subscription = read_subscription(fields, self._reading)
-        if subscription is None:
-            return []
-        if form in FOLDERS:
-            why = f"the format {form} is for folders, and a folder cannot be fetched"
-            report.error(subscription.line, subscription.url, why)
-            return []
-        return self._fetched(subscription, form, defaults, gate)
-
-    def _prefix_lists(self, fields: MappingReader, layer: str) -> list[ListFile]:
-        from hushlist.extensions.safe_browsing.threat_lists import ThreatList  # few policies need it
-
-        for key in names_of((*LIST_KEYS, *DEFAULTS_KEYS)):
-            if key in fields and key not in _PREFIX_LIST_KEYS:
-                fields.error(key, "a list of Safe Browsing has none")
-        defaults, line = read_defaults(fields), fields.line_of("safe-browsing")
-        if defaults.action is Action.ALLOW:
-            fields.error("action", "a prefix may fit by chance, and cannot allow")
-        given = read_rows([row for row in LIST_KEYS if row.name in _PREFIX_LIST_KEYS], fields, self._reading)
-        service, is_optional = given.get("safe_browsing"), given.get("is_optional", False)
-        if service is None:
-            return []
-        files = []
-        for own in (ThreatList(service, name) for name in service.lists):
-            self._confirmers[own.key] = own
-            terms = replace(
-                defaults,
-                title=defaults.title or own.name,
-                category=own.category or defaults.category,
-                layer=layer,
-                seal="",
-                confirmer=own.key,
-            )
-            asked = Subscription(service.url_of(own.name), is_optional=is_optional, line=line, prefixes=own)
-            files += self._fetched(asked, "sha256", terms, limits_of_policy(self._reading))
-        return files
-
-    def _fetched(
-        self, subscription: Subscription, form: str | None, defaults: ListDefaults, gate: GateLimits
-    ) -> list[ListFile]:
-        """The copy of a list, as for ``_copy``."""
-        from hushlist.extensions.subscriptions.list_store import ListStore  # most policies start faster without it
-
-        report, url, line = self._report, subscription.url, subscription.line
-        try:
-            store = ListStore(self._reading.path, subscription.identity)
-        except RuntimeError as error:
-            report.error(line, url, str(error))
-            return []
-        for own in self._subscribed:
-            if own.store.folder == store.folder and (own.form, own.gate) != (form, gate):
-                why = f"line {own.subscription.line} has it with another format or gate, and both share one copy"
-                report.error(line, url, f"{why}: give them the same")
-        self._subscribed.append(SubscribedList(subscription, form, defaults, gate, store))
-        self._reading.is_there(store.pointer)
-        version = store.current()
-        if version is not None:
-            return [replace(own, url=url) for own in list_files(version.path, form, defaults, self._reading.is_there)]
-        if not subscription.is_optional:
-            fault, update = store.state().fault, f"hushlist update --policy {self._reading.path}"
-            tried = f", and fetching it failed: {fault}; '{update}' tries again" if fault else f": run '{update}'"
-            report.error(line, url, f"there is no copy of it yet{tried}")
-        return []

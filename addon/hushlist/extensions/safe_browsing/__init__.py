@@ -15,5 +15,17 @@ All that cannot be used is an ``errors.MessageError``.
 """
 
 from hushlist.core.extension import Extension
+from hushlist.core.policy.keys import Key
 
-EXTENSION = Extension("safe_browsing")
+EXTENSION = Extension(
+    "safe_browsing",
+    policy_keys=(
+        Key(
+            "safe-browsing",
+            f"{__name__}.threat_lists:SAFE_BROWSING",
+            place="list",
+            files=f"{__name__}.list_sources:prefix_files",
+        ).says("""lists of a server, of which only prefixes of hashes are here, in the place of `file` and `url`: see
+            [Safe Browsing](safe-browsing.md)"""),
+    ),
+)

@@ -132,7 +132,7 @@ def change_back(policy: Policy, how: Mapping[str, object]) -> None:
 
 
 def _list_of(policy: Policy, url: str) -> SubscribedList:
-    own = next((own for own in policy.subscribed if own.subscription.url == url), None)
+    own: SubscribedList | None = next((own for own in policy.subscribed if own.subscription.url == url), None)
     if own is None:
         raise MissingError("the policy fetches no such list")
     return own

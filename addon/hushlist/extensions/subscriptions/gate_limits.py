@@ -105,8 +105,11 @@ def limits_of_policy(reading: Reading) -> GateLimits:
 GATE = of_node(
     lambda node, reading: _read(node, _KEYS, GateLimits(), reading), partial(schema_of_switch_or, _KEYS, "gate"), _KEYS
 )
-LIST_GATE = of_node(
-    lambda node, reading: _read(node, _LIST_KEYS, limits_of_policy(reading), reading),
-    partial(schema_of_switch_or, _LIST_KEYS, "list-gate"),
-    _LIST_KEYS,
-)
+
+
+def _read_of_list(fields: MappingReader, key: str, reading: Reading) -> GateLimits:
+    node, before = fields.node(key), limits_of_policy(reading)
+    return before if node is None else _read(node, _LIST_KEYS, before, reading)
+
+
+LIST_GATE = Type(_read_of_list, partial(schema_of_switch_or, _LIST_KEYS, "list-gate"), _LIST_KEYS)

@@ -337,4 +337,4 @@ def _compiled(policy: Policy) -> Index:
 
 def _chunked(own: SubscribedList, path: Path) -> ChunkedList:
     (file,) = list_files(path, own.form, own.defaults)
-    return chunk_list(replace(file, url=own.subscription.url, gate=own.gate))
+    return chunk_list(replace(file, url=own.subscription.url, values={"gate": own.gate}))

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
-from hushlist.core.policy.key_types import TEXT, Reading, any_text, converted, flag, read_rows
-from hushlist.core.policy.keys import Key, Type
+from hushlist.core.policy.key_types import TEXT, Reading, converted, read_rows
+from hushlist.core.policy.keys import Type
 from hushlist.core.policy.schedule import seconds_of
+from hushlist.extensions.subscriptions import SUBSCRIPTION_KEYS
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 
 if TYPE_CHECKING:
@@ -132,21 +133,10 @@ def _digest(text: str) -> str | None:
     return text.lower() if _SHA256.fullmatch(text) else None
 
 
-SUBSCRIPTION_KEYS = (
-    Key("every", converted(partial(_span, _MOST), "expected a time from 15m to 30d, such as 12h or 1d12h")).says("""how
-        often it is asked for, from `15m` to `30d`, such as `12h`; without it, what an `! Expires:` of the list says, or
-        a day"""),
-    Key("sha256", converted(_digest, "expected 64 hexadecimal digits")).says("""the SHA-256 of the only content that it
-        may have, in hexadecimal"""),
-    Key("key", Type(_key, TEXT)).says("""the minisign public key of its publisher, or a file with it: a list that it did
-        not sign is never used"""),
-    Key("signature", any_text).says("""the address of its signature; without it, that of the list with `.minisig` behind
-        it"""),
-    Key("max-age", converted(partial(_span, _OLDEST), "expected a time from 15m to 365d, such as 3d")).says("""the
-        longest time since it was last asked for with success, from `15m` to `365d`, such as `3d`, after which `/readyz`
-        says no; without it, any"""),
-    Key("optional", flag, into="is_optional").says("`true`: the policy is used without the list until there is a copy"),
-)
+EVERY = converted(partial(_span, _MOST), "expected a time from 15m to 30d, such as 12h or 1d12h")
+SHA256 = converted(_digest, "expected 64 hexadecimal digits")
+KEY = Type(_key, TEXT)
+MAX_AGE = converted(partial(_span, _OLDEST), "expected a time from 15m to 365d, such as 3d")
 
 
 def read_subscription(fields: MappingReader, reading: Reading) -> Subscription | None:

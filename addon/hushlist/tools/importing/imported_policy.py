@@ -26,7 +26,8 @@ from hushlist.core.policy.groups import DEFAULT
 from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone
 from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, check_length, open_regular
-from hushlist.extensions.subscriptions.subscription import SUBSCRIPTION_KEYS, read_subscription
+from hushlist.extensions.subscriptions import SUBSCRIPTION_KEYS
+from hushlist.extensions.subscriptions.subscription import read_subscription
 
 #: what a key of a policy says: text, or a list or mapping of such
 Setting = object

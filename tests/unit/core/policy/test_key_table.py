@@ -18,6 +18,7 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension("tiny", policy_keys=(
     Key("odds", f"{__name__}.odds:ODDS", default=10).says("how long the odds may be: see [Odds](odds.md)"),
     Key("bets", f"{__name__}.odds:BETS", place="group", default=False).says("whether bets are off"),
+    Key("tip", f"{__name__}.odds:ODDS", place="list").says("how good the list is"),
 ))
 """
 ODDS = """
@@ -65,11 +66,23 @@ def test_a_key_of_an_installed_extension_is_read(tmp_path: Path, text: str, odds
     assert [group.settings.of("bets") for group in policy.all_groups[-1:] + policy.groups] == bets
 
 
+@pytest.mark.usefixtures("tiny")
+def test_a_key_of_a_list_is_in_its_values(tmp_path: Path) -> None:
+    (tmp_path / "l.domains").write_text("a.example\n")
+    lists = "[{file: l.domains, tip: 7, gate: off}, l.domains]"
+    policy, errors = read_whole(tmp_path, f"extensions: [built-in, tiny]\nlayers: [{{name: a, lists: {lists}}}]\n")
+    assert errors == []
+    tipped, plain = policy.layers[0].lists
+    assert (tipped.values["tip"], tipped.gate.is_off) == (7, True)
+    assert ("tip" in plain.values, plain.gate.is_off) == (False, False)
+
+
 def test_it_is_in_the_schema_and_in_the_reference(tiny: KeyTable) -> None:
     schema = schema_of_file("policy", tiny)
     says = {"description": "how long the odds may be: see Odds", "type": ["integer", "string"]}
     assert says.items() <= schema["properties"]["odds"].items()
     assert "bets" in schema["$defs"]["group"]["properties"]
+    assert "tip" in schema["$defs"]["list"]["properties"]
     page = page_with_tables("policy.md", PAGE, tiny)
     assert "\n| `odds` | how long the odds may be: see [Odds](odds.md) |\n" in page
     assert page.endswith("\n\nText.\n")
@@ -87,13 +100,18 @@ def test_it_is_in_the_schema_and_in_the_reference(tiny: KeyTable) -> None:
             ["5: unblock: the extension unblock has this key, and 'extensions' leaves it out"],
         ),
         ("extensions: [quotas]\nquotas: {hrn://a.example: 5}", []),
+        (
+            "extensions: [adblock]\nlayers: [{name: a, lists: [{file: policy.yaml, gate: off}]}]",
+            ["2: gate: the extension subscriptions has this key, and 'extensions' leaves it out"],
+        ),
         ("extensions: built-in", ["1: extensions: expected a list, not text"]),
     ],
 )
 def test_a_key_of_an_extension_that_is_left_out_is_an_error_that_names_it(
     tmp_path: Path, text: str, errors: list[str]
 ) -> None:
-    assert read_whole(tmp_path, f"{text}\nlayers: []\n")[1] == errors
+    whole = text if "layers" in text else f"{text}\nlayers: []"
+    assert read_whole(tmp_path, f"{whole}\n")[1] == errors
 
 
 def test_an_extension_that_is_not_there_is_an_error_in_its_line(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
 from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import names_of
+from hushlist.core.policy.list_reader import lists_type
 from hushlist.core.policy.policy_file import Policy, PolicyError
-from hushlist.core.policy.policy_reader import LIST_KEYS as LIST_ROWS
 from hushlist.core.policy.policy_reader import policy_rows
 from hushlist.core.system.files import fingerprint, write_private
 from support.engines import rules_in
@@ -22,7 +22,7 @@ from unit.rows import each_row
 
 KEYS = ", ".join(names_of(policy_rows(table_of())))
 LAYER_KEYS = "name, during, checks, lists"
-LIST_KEYS = ", ".join(names_of((*LIST_ROWS, *DEFAULTS_KEYS)))
+LIST_KEYS = ", ".join(names_of((*lists_type(table_of()).rows, *DEFAULTS_KEYS)))
 NAMES = ", ".join(FORMATS)
 KEY = SealKey(bytes(range(32)))
 NO_KEY = "it is no key of sealed lists, 64 hexadecimal digits, as 'hushlist sealkey' makes them"

@@ -1,0 +1,92 @@
+"""Where a list of a policy is that is no file: by its URL, or by its name in the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hushlist.core.errors import SourceError, did_you_mean
+from hushlist.core.lists.list_formats import FOLDERS
+from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.lists.yaml_nodes import YamlNode
+from hushlist.core.policy.key_types import Reading
+from hushlist.core.policy.list_reader import read_entry, read_list
+from hushlist.core.policy.policy_file import ListFile, list_files
+from hushlist.extensions.subscriptions.gate_limits import GateLimits
+from hushlist.extensions.subscriptions.list_store import ListStore
+from hushlist.extensions.subscriptions.subscription import SubscribedList, Subscription, read_subscription
+
+
+def fetched_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile]:
+    """The copy of a list that is fetched; none if there is none yet, which is an error unless it is optional."""
+    said = read_entry(entry, layer, reading)
+    if "file" in said.fields:
+        said.fields.error("file", "a list has a file, or a url and how it is fetched")
+    url = said.fields.text("url")
+    if url is None:
+        return []
+
+    def find(form: str | None) -> list[ListFile]:
+        subscription = read_subscription(said.fields, reading)
+        if subscription is None:
+            return []
+        if form in FOLDERS:
+            why = f"the format {form} is for folders, and a folder cannot be fetched"
+            reading.report.error(subscription.line, subscription.url, why)
+            return []
+        return copies(subscription, form, said.defaults, said.values["gate"], reading)
+
+    return said.files("url", reading.path.parent / url.partition("?")[0].rpartition("/")[2], find, url)
+
+
+def copies(
+    subscription: Subscription, form: str | None, defaults: ListDefaults, gate: GateLimits, reading: Reading
+) -> list[ListFile]:
+    """The copy of a list; ``SourceError`` if nothing tells its format."""
+    report, url, line = reading.report, subscription.url, subscription.line
+    try:
+        store = ListStore(reading.path, subscription.identity)
+    except RuntimeError as error:
+        report.error(line, url, str(error))
+        return []
+    for own in reading.subscribed:
+        if own.store.folder == store.folder and (own.form, own.gate) != (form, gate):
+            why = f"line {own.subscription.line} has it with another format or gate, and both share one copy"
+            report.error(line, url, f"{why}: give them the same")
+    reading.subscribed.append(SubscribedList(subscription, form, defaults, gate, store))
+    reading.is_there(store.pointer)
+    version = store.current()
+    if version is not None:
+        files = list_files(version.path, form, defaults, reading.is_there)
+        return [replace(file, url=url, values={"gate": gate}) for file in files]
+    if not subscription.is_optional:
+        fault, update = store.state().fault, f"hushlist update --policy {reading.path}"
+        tried = f", and fetching it failed: {fault}; '{update}' tries again" if fault else f": run '{update}'"
+        report.error(line, url, f"there is no copy of it yet{tried}")
+    return []
+
+
+def catalogue_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile]:
+    """The copy of a list of the catalogue, of which the catalogue says what the entry does not."""
+    from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue  # few policies need it
+
+    assert isinstance(entry.value, dict)
+    given, report = entry.value, reading.report
+    own, line = given["catalogue"], given["catalogue"].line
+    try:
+        known = read_catalogue(shipped_catalogue())
+    except SourceError as error:
+        report.error(line, "catalogue", str(error.problems[0]))
+        return []
+    found = known.get(own.value) if isinstance(own.value, str) else None
+    if found is None:
+        near = did_you_mean(str(own.value), known)
+        report.error(line, f"catalogue: {own}", f"it has no such list{near} (see 'hushlist lists --catalogue')")
+        return []
+    if both := [key for key in ("file", "url") if key in given]:
+        report.error(line, "catalogue", f"it says where the list is: leave out {both[0]!r}")
+        return []
+    said = {"url": found.url, "format": found.format, "title": found.title, "category": found.category}
+    rest = {key: value for key, value in given.items() if key != "catalogue"}
+    return read_list(
+        YamlNode(entry.line, {key: YamlNode(line, text) for key, text in said.items()} | rest), layer, reading
+    )
