@@ -54,9 +54,9 @@ SAID = """
     GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
     GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs
     LogSettings.clients LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
-    LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.unknown_context
+    LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.extensions Policy.unknown_context
     Policy.unparsable Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone
-    Key.place Reading.zone
+    Key.place Reading.extensions Reading.zone
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin

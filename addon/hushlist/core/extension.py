@@ -160,6 +160,10 @@ class Extension:
     policy_keys: tuple[Key, ...] = ()
     #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy
     part: str = ""
+    #: a reference to the class that holds back lists which have changed (``core/compile/policy_compiler.py``)
+    gate: str = ""
+    #: a reference to a function from an index and its lists to warnings of these
+    list_warnings: str = ""
     #: the extensions whose code it imports; each of them can still be left out of use
     uses: tuple[str, ...] = ()
 

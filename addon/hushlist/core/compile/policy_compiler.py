@@ -21,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
+from typing import Any
 
 from hushlist.core.compile.compile_report import SECTION, CompileReport, ListReport
 from hushlist.core.compile.index_cache import IndexCache
@@ -35,25 +36,25 @@ from hushlist.core.compile.list_chunks import (
 )
 from hushlist.core.compile.worker_processes import Progress, WorkerError, Workers
 from hushlist.core.errors import Problem, number_of
+from hushlist.core.extension import built_in, extensions_named, load
 from hushlist.core.lists.list_formats import FOLDERS
 from hushlist.core.lists.list_source import MOST_SHOWN, ProblemReport
 from hushlist.core.lists.patterns import plain_expression
 from hushlist.core.lists.popular_domains import read_popular_file
 from hushlist.core.match.expressions import host_suffixes, path_prefixes
 from hushlist.core.match.index import Index
-from hushlist.core.match.index_file import IndexFileError, decode_terms
+from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, IndexFileError, decode_terms, key_length, seal_of
+from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.index_writer import append, assemble, duplicates_of, merge_all
-from hushlist.core.match.rule import Action, Terms
+from hushlist.core.match.overbroad import breadth_test
+from hushlist.core.match.rule import Action, ExpressionHash, Terms
 from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.shadowed import find_shadowed
-from hushlist.core.match.sorted_runs import Stored, unspill
+from hushlist.core.match.sorted_runs import Stored, rows_in_range, unspill
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import fingerprint, reason_of
 from hushlist.core.system.package_code import loaded_digest
-from hushlist.extensions.subscriptions.gate import Gate
-from hushlist.extensions.subscriptions.list_comparison import broad_hashes
-from hushlist.extensions.subscriptions.ordinary_requests import Effect, effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,12 @@ def compile_policy(
     def in_memory(other: Policy) -> Index:
         return compile_policy(other, cache=cache, jobs=jobs, popular=popular, progress=progress).let_go().index
 
-    gate: Gate | None = None
+    gate: Any = None
     try:
         try:
             place = cache or IndexCache()
             # a policy in memory is an audit's: that compares what it is asked to
-            gate = None if isinstance(source, Policy) else Gate(policy, place, _code(), in_memory, jobs, progress)
+            gate = None if isinstance(source, Policy) else _gate_of(policy, place, _code(), in_memory, jobs, progress)
             return compile_into(gate, place)
         except (OSError, RuntimeError) as error:
             if cache is not None or not may_do_without:
@@ -121,6 +122,12 @@ def compile_policy(
         raise PolicyError([problem], policy.files, may_pass=True) from error
     except RuntimeError as error:
         raise PolicyError([Problem("cache", 0, "folder", str(error))], policy.files) from error
+
+
+def _gate_of(policy: Policy, *how: Any) -> Any:
+    """What holds back the policy's lists that have changed too much; ``None`` if no extension does."""
+    gates = (extension.gate for extension in extensions_named(policy.extensions) if extension.gate)
+    return next((load(gate)(policy, *how) for gate in gates), None)
 
 
 def _without_cache(
@@ -143,7 +150,7 @@ def _compile(
     jobs: int | None,
     popular: Path | None,
     progress: Progress | None,
-    gate: Gate | None,
+    gate: Any,
     cache: IndexCache,
 ) -> Compiled:
     cache.check()
@@ -180,7 +187,7 @@ def _compile(
     return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
 
 
-def _in_force(policy: Policy, gate: Gate | None, lists: Sequence[ChunkedList]) -> Policy:
+def _in_force(policy: Policy, gate: Any, lists: Sequence[ChunkedList]) -> Policy:
     """The policy, which knows what is held back; keeps copies of the lists that are in force."""
     if gate is None:
         return policy
@@ -237,9 +244,24 @@ def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> Co
     part, broad = collect_rules(chunk, chunk.rule_blocks, popular, folder)
     for rule, why in broad:
         chunk.report.warn(rule.line, str(rule.pattern), why)
-    for line, what, why in broad_hashes(part, popular):
+    for line, what, why in _broad_hashes(part, popular):
         chunk.report.warn(line, what, why)
     return part
+
+
+def _broad_hashes(part: CollectedPart, popular: tuple[bytes, ...]) -> Iterator[tuple[int, str, str]]:
+    """The hashes of public suffixes and popular domains in a part."""
+    breadth = breadth_test(popular)
+    for name in part.runs if part.has_hashes else ():
+        if name.startswith(EXPRESSION_TABLE) and not seal_of(name):
+            size, terms = key_length(name), [decode_terms(own) for own in part.terms]
+            for row in rows_in_range([part.runs[name]], size + PLACE.size, 0, 256):
+                expression = breadth.hashed(row[:size])
+                _, line, number = PLACE.unpack_from(row, size)
+                if not expression or number == GUIDE or terms[number][0] or terms[number][1].confirmer:
+                    continue
+                if why := breadth.of_hash(ExpressionHash(row[:size])):
+                    yield line, f"sha256:{row[:size].hex()}", why
 
 
 def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> None:
@@ -307,22 +329,14 @@ def _build(
         for line in report.lists:
             line.read = line.kept + line.duplicates + line.refused
         index = Index.open(target)
-        warnings += _too_much(index, lists)
+        for extension in built_in():
+            if extension.list_warnings:
+                warnings += load(extension.list_warnings)(index, lists)
         for own, line in zip(lists, report.lists, strict=True):
             line.exceptions, some = own.report.exceptions
             line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
         append(file, directory, SECTION, report.to_json())
     return report
-
-
-def _too_much(index: Index, lists: Sequence[ChunkedList]) -> Iterator[Problem]:
-    """Warnings of lists whose filters fit ordinary requests: a first version has none before it to be compared with."""
-    found = effects(index)
-    for own in lists:
-        most = None if own.file.gate is None else own.file.gate.requests
-        if own.file.source in found and most is not None:
-            for why in found[own.file.source].reasons(Effect(), most):
-                yield Problem(own.file.source, 0, "list", why)
 
 
 def _left_out(lists: Sequence[ChunkedList], collected: Sequence[tuple[int, CollectedPart]]) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushlist.core.extension import ALL_BUILT_IN
 from hushlist.core.lists.list_source import LONGEST_REASON, LONGEST_TITLE, ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_table import KeyTable, table_of
@@ -43,7 +44,8 @@ class Reading:
     files: dict[Path, Fingerprint] = field(default_factory=dict)
     zone: tzinfo = UTC
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
-    #: the keys of the extensions that the policy uses
+    #: the names of the extensions that the policy uses, and their keys
+    extensions: tuple[str, ...] = (ALL_BUILT_IN,)
     table: KeyTable = field(default_factory=table_of)
     #: the values of extensions' keys in the policy itself, by their names
     values: dict[str, Any] = field(default_factory=dict)

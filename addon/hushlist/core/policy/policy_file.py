@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushlist.core.errors import Problem, SourceError
-from hushlist.core.extension import ListFormat
+from hushlist.core.extension import ALL_BUILT_IN, ListFormat
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD, files_of_folder
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
@@ -97,6 +97,8 @@ class Policy:
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
     seals: dict[str, SealKey] = field(default_factory=dict)
+    #: the names of the extensions that it uses
+    extensions: tuple[str, ...] = (ALL_BUILT_IN,)
     #: those of extensions' keys, by the names of the keys that there are
     values: dict[str, Any] = field(default_factory=dict)
     #: lists that are held back, so that their last good copies are in force: why, for people

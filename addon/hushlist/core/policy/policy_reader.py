@@ -206,7 +206,8 @@ class _PolicyReader:
         given = document.value if isinstance(document.value, dict) else {}
         if _EXTENSIONS.name in given:
             chosen = MappingReader(YamlNode(1, {_EXTENSIONS.name: given[_EXTENSIONS.name]}), given, self._report)
-            reading.table = table_of(_read_extensions(chosen, _EXTENSIONS.name, reading))
+            reading.extensions = _read_extensions(chosen, _EXTENSIONS.name, reading)
+            reading.table = table_of(reading.extensions)
         table = reading.table
         fields = MappingReader(document, names_of(policy_rows(table)), self._report, table.left_out("policy", "group"))
         reading.zone = read_timezone(fields)
@@ -232,6 +233,7 @@ class _PolicyReader:
             subscribed=tuple(reading.subscribed),
             confirmers=reading.confirmers,
             files=reading.files,
+            extensions=reading.extensions,
             values=reading.values,
             **read_rows(_READ_FIRST, fields, reading),
         )

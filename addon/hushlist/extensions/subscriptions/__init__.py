@@ -42,5 +42,7 @@ EXTENSION = Extension(
         Key("gate", f"{__name__}.gate_limits:LIST_GATE", place="list").says("""the same for this list alone: `on`, `off`
             or a mapping: see [Changes](lists.md#changes)"""),
     ),
+    gate=f"{__name__}.gate:Gate",
+    list_warnings=f"{__name__}.ordinary_requests:too_much",
     commands=(Command(("update", "lists"), f"{__name__}.update_command", "while the filter runs"),),
 )

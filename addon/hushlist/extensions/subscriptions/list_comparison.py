@@ -22,12 +22,11 @@ from typing import NamedTuple
 from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, SpillByPart, collect_rules, read_lists
 from hushlist.core.compile.worker_processes import Workers
 from hushlist.core.lists.line_differences import COMPARED, differing, differing_lines
-from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
-from hushlist.core.match.index_table import PLACE
+from hushlist.core.match.index_file import decode_terms
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
-from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, RuleBlock
+from hushlist.core.match.rule import Action, Expression, Rule, RuleBlock
 from hushlist.core.match.rule_collector import CollectedPart
-from hushlist.core.match.sorted_runs import rows_in_range, unspill
+from hushlist.core.match.sorted_runs import unspill
 from hushlist.core.system.files import open_regular
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.subscriptions import rule_comparison
@@ -197,21 +196,6 @@ def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds)
             why = breadth.of_range(pattern)
         if why and (pattern, rule.terms.action) not in known:
             yield BroadRule(rule.line, str(pattern), why)
-
-
-def broad_hashes(part: CollectedPart, popular: tuple[bytes, ...]) -> Iterator[BroadRule]:
-    """The hashes of public suffixes and popular domains in a part."""
-    breadth = breadth_test(popular)
-    for name in part.runs if part.has_hashes else ():
-        if name.startswith(EXPRESSION_TABLE) and not seal_of(name):
-            size, terms = key_length(name), [decode_terms(own) for own in part.terms]
-            for row in rows_in_range([part.runs[name]], size + PLACE.size, 0, 256):
-                expression = breadth.hashed(row[:size])
-                _, line, number = PLACE.unpack_from(row, size)
-                if not expression or number == GUIDE or terms[number][0] or terms[number][1].confirmer:
-                    continue
-                if why := breadth.of_hash(ExpressionHash(row[:size])):
-                    yield BroadRule(line, f"sha256:{row[:size].hex()}", why)
 
 
 # -- line by line ------------------------------------------------------------------------------------------------------

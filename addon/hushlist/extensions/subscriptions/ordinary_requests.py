@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.decide.decision import STOPPING
-from hushlist.core.errors import number_of
+from hushlist.core.errors import Problem, number_of
 from hushlist.core.match.context import Context, is_third_party
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import FILTERED
@@ -24,6 +24,9 @@ from hushlist.core.url.parts import split_web
 from hushlist.extensions.adblock.filter_index import FilterIndex
 from hushlist.extensions.adblock.filter_table import FilterTable, find_keys, table_sections
 from hushlist.extensions.adblock.network_filter import Asked, NetworkFilter
+
+if TYPE_CHECKING:
+    from hushlist.core.compile.list_chunks import ChunkedList
 
 _SITES = (
     *(b"www.quillmeadow.com", b"quillmeadow.com", b"shop.fernvault.com", b"www.oakharbourlibrary.org"),
@@ -149,3 +152,13 @@ def _of_request(index: Index, filters: FilterIndex, asked: Asked) -> Iterator[tu
         if isinstance(match.rule.pattern, NetworkFilter):
             is_exception = match.rule.pattern.is_exception
             yield match.rule.terms.source, Action.ALLOW if is_exception else match.rule.terms.action
+
+
+def too_much(index: Index, lists: Iterable[ChunkedList]) -> Iterator[Problem]:
+    """Warnings of lists whose filters fit ordinary requests: a first version has none before it to be compared with."""
+    found = effects(index)
+    for own in lists:
+        most = None if own.file.gate is None else own.file.gate.requests
+        if own.file.source in found and most is not None:
+            for why in found[own.file.source].reasons(Effect(), most):
+                yield Problem(own.file.source, 0, "list", why)
