@@ -71,7 +71,7 @@ class MeteredUse(Part):
         A connection counts once: what is known of it first has all its names, and ``look`` counts it further. So does a
         request that ``goes_on``: it was let through before, when there may have been no quota.
         """
-        if not judgement.settings.quotas:
+        if not judgement.settings.of("quotas"):
             return
         is_request = isinstance(used, http.HTTPFlow)
         if (goes_on or not is_request) and used in self._uses:
