@@ -1,4 +1,4 @@
-"""Files of flows that mitmproxy has written (``mitmdump -w``), of any version that has HTTP flows.
+"""Files of flows that mitmproxy has written (``mitmdump -w``), of version 7 and later.
 
 They are tagged netstrings, one after another, such as ``b"5:hello,"`` or ``b"8:1:a,1:1#}"``:
 
@@ -117,9 +117,6 @@ def _parse(octets: memoryview, tag: int, depth: int, left: Iterator[int]) -> obj
 
 
 def _key(value: object) -> str:
-    """A key; old versions wrote keys as octets."""
-    if isinstance(value, memoryview):
-        return str(value, "utf-8", "surrogateescape")
     if isinstance(value, str):
         return value
     raise TnetstringError("a key is no text")
@@ -238,7 +235,7 @@ def _naming(mode: str) -> Naming:
     return Naming.ADMINISTRATOR if kind == "reverse" else Naming.ADDRESS
 
 
-_BY_CLIENT = ("", "regular", "upstream")  # old flows have none
+_BY_CLIENT = ("", "regular", "upstream")  # before version 9, flows have none
 
 
 def _kind_of(mode: str) -> str:
@@ -259,7 +256,7 @@ def _field(fields: Any, name: bytes) -> bytes | None:
 
 def _client(flow: Mapping[str, Any], connection: Mapping[str, Any], mode: str) -> Client:
     """The client, as in ``proxy.flow_request``."""
-    peer = connection.get("peername") or connection.get("address")
+    peer = connection.get("peername")
     port = _port(connection.get("sockname"), mode)
     known = (flow.get("metadata") or {}).get("proxyauth")
     return Client(_text(peer[0]) if peer else "", _text(known[0]) if known else None, port)
@@ -274,13 +271,13 @@ def _number(value: Any, end: int) -> int:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _octets(value).decode("utf-8", "surrogateescape")
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"expected a text, found {value!r:.40}")
 
 
 def _octets(value: Any) -> bytes:
     """The value if it is octets: from a number, ``bytes`` would make as many zeros."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")
     if isinstance(value, memoryview | bytes):
         return bytes(value)
     raise TypeError(f"expected octets, found {value!r:.40}")

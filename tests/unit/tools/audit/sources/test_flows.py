@@ -106,30 +106,6 @@ def test_flows_without_an_answer_and_of_other_protocols_do_not_stop_the_rest() -
     ]
 
 
-def test_flows_of_old_versions_have_octets_and_addresses_elsewhere() -> None:
-    old = {
-        b"type": b"http",
-        b"request": {
-            b"host": b"h.example", b"port": 80, b"method": b"GET", b"scheme": b"http", b"path": b"/",
-            b"headers": [[b"Host", b"h.example"]],
-        },
-        b"client_conn": {b"address": [b"10.0.0.1", 5]},
-    }  # fmt: skip
-    (record,) = read(tnetstring.dumps(old))  # type: ignore[arg-type]
-    assert isinstance(record, RecordedRequest)
-    assert (record.url, record.client.address) == (b"http://h.example/", "10.0.0.1")
-
-
-def test_flows_of_old_versions_may_have_text_in_place_of_octets() -> None:
-    old = {
-        "type": "http",
-        "request": {"host": "h.example", "port": 80, "method": "GET", "scheme": "http", "path": "/é", "headers": []},
-    }
-    (record,) = read(tnetstring.dumps(old))  # type: ignore[arg-type]
-    assert isinstance(record, RecordedRequest)
-    assert record.url == "http://h.example/é".encode()
-
-
 @each_row(
     ("octets", "why"),
     [
