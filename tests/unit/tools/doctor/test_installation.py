@@ -67,53 +67,53 @@ class TestVersions:
         (table,) = re.findall(r"\| it looks at \|.*\n\| --- .*\n((?:\|.*\n)+)", joined(COMMANDS))
         assert [*About] == re.findall(r"\w+", " ".join(re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE)))
 
-    def test_what_is_tested_is_good(self) -> None:
+    @pytest.mark.parametrize(
+        ("version", "condition", "words"),
+        [
+            ("mitmproxy", Condition.GOOD, f"mitmproxy {installation.version('mitmproxy')}, Python"),
+            ("10.4.2", Condition.WARNING, "mitmproxy 10.4.2"),
+            (None, Condition.WRONG, "has no mitmproxy"),
+        ],
+    )
+    def test_a_mitmproxy_that_is_tested_is_good(
+        self, version: str | None, condition: Condition, words: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def version_of(name: str) -> str:
+            if version is None:
+                raise installation.PackageNotFoundError(name)
+            return version
+
+        if version != "mitmproxy":
+            monkeypatch.setattr(installation, "version", version_of)
         (one,) = examine_versions()
-        assert one.condition is Condition.GOOD
-        assert "mitmproxy 1" in one.what
-
-    def test_another_mitmproxy_is_a_warning_with_the_command(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(installation, "version", lambda _: "10.4.2")
-        ((_, condition, what),) = wrong(examine_versions())
-        assert condition is Condition.WARNING
-        assert "mitmproxy 10.4.2" in what
-
-    def test_none_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def no_version(name: str) -> str:
-            raise installation.PackageNotFoundError(name)
-
-        monkeypatch.setattr(installation, "version", no_version)
-        assert [condition for _, condition, _ in wrong(examine_versions())] == [Condition.WRONG]
+        assert (one.condition, words in one.what, bool(one.advice)) == (condition, True, one.is_finding)
 
 
-class TestPolicy:
-    def test_a_good_one_is_counted(self, tmp_path: Path) -> None:
-        policy_of(tmp_path, PLAIN)
-        engine, found = open_policy(tmp_path / "policy.yaml")
-        assert engine is not None
-        assert [(one.condition, one.what) for one in found] == [
-            (Condition.GOOD, f"{tmp_path / 'policy.yaml'}: 1 rule of 2 files")
-        ]
-
-    def test_a_file_that_is_not_there_is_not_counted(self, tmp_path: Path) -> None:
-        (tmp_path / "games").mkdir()
-        (tmp_path / "games" / "domains").write_text("games.example\nplay.example\n", encoding="utf-8")
-        (tmp_path / "policy.yaml").write_text("layers: [{name: a, lists: [games]}]\n", encoding="utf-8")
-        _, found = open_policy(tmp_path / "policy.yaml")
-        assert [one.what for one in found] == [f"{tmp_path / 'policy.yaml'}: 2 rules of 2 files"]
-
-    def test_every_mistake_has_its_place(self, tmp_path: Path) -> None:
-        (tmp_path / "policy.yaml").write_text("layers: []\nodd: 1\ntimezone: Nowhere/X\n", encoding="utf-8")
-        engine, found = open_policy(tmp_path / "policy.yaml")
-        assert engine is None
-        places = [what.partition("policy.yaml:")[2][:1] for _, condition, what in wrong(found)]
-        assert sorted(places) == ["2", "3"]
-
-    def test_warnings_are_findings(self, tmp_path: Path) -> None:
-        (tmp_path / "own.hosts").write_text("0.0.0.0 ads.example\nnothing that is a rule !\n", encoding="utf-8")
-        (tmp_path / "policy.yaml").write_text(PLAIN, encoding="utf-8")
-        _, found = open_policy(tmp_path / "policy.yaml")
-        assert [condition for _, condition, _ in wrong(found)] == [Condition.WARNING]
+@pytest.mark.parametrize(
+    ("policy", "conditions", "words"),
+    [
+        (PLAIN, [Condition.GOOD], ["policy.yaml: 1 rule of 2 files"]),
+        ("layers: [{name: a, lists: [games]}]\n", [Condition.GOOD], ["policy.yaml: 2 rules of 2 files"]),
+        ("layers: []\nodd: 1\ntimezone: Nowhere/X\n", [Condition.WRONG] * 2, ["policy.yaml:2: ", "policy.yaml:3: "]),
+        (
+            "layers: [{name: a, lists: [odd.hosts]}]\n",
+            [Condition.GOOD, Condition.WARNING],
+            [": 1 rule of 2", "odd.hosts:2: "],
+        ),
+    ],
+)
+def test_a_policy_is_counted_and_its_mistakes_have_their_places(
+    tmp_path: Path, policy: str, conditions: list[Condition], words: list[str]
+) -> None:
+    (tmp_path / "games").mkdir()
+    files = {"own.hosts": "0.0.0.0 ads.example\n", "games/domains": "games.example\nplay.example\n"}
+    files |= {"odd.hosts": "0.0.0.0 ads.example\nno rule !\n", "policy.yaml": policy}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    engine, found = open_policy(tmp_path / "policy.yaml")
+    assert (engine is None) is (Condition.WRONG in conditions)
+    assert sorted(one.condition for one in found) == sorted(conditions)
+    assert all(any(word in one.what for one in found) for word in words)
 
 
 class TestLists:
