@@ -5,36 +5,12 @@ from functools import partial
 import pytest
 
 from hushlist.core.lists.hash_lists import read_hashed_uris
-from hushlist.core.lists.list_source import ListDefaults
-from hushlist.core.match.rule import Action
 from support.readings import read_list
 
 SHA1 = f"hashed:sha1={'0' * 40}"
 
 
 read = partial(read_list, read_hashed_uris, source="lists/x.hashed")
-
-
-def test_one_a_line_with_comments() -> None:
-    text = f"# all\r\n\r\n{SHA1} # why\r\n  HASHED:MD5={'A' * 32}+Query\r\n"
-    rules, errors, warnings = read(b"\xef\xbb\xbf" + text.encode())
-    assert [(str(rule.pattern), rule.line) for rule in rules] == [(SHA1, 3), (f"hashed:md5={'a' * 32}+query", 4)]
-    assert {(rule.terms.list, rule.terms.source, rule.terms.action) for rule in rules} == {
-        ("x", "lists/x.hashed", Action.BLOCK)
-    }
-    assert errors == warnings == []
-
-
-def test_defaults_hold_for_every_rule() -> None:
-    defaults = ListDefaults(name="Mine", action=Action.ALLOW, category="hrn://c.example/x", reason="why", variant="p")
-    ((rule,), _, _) = read(SHA1.encode(), defaults)
-    assert (rule.terms.list, rule.terms.action, rule.terms.category, rule.terms.reason) == (
-        "Mine",
-        Action.ALLOW,
-        "hrn://c.example/x",
-        "why",
-    )
-    assert rule.pattern.key.variant == "p"  # type: ignore[union-attr]
 
 
 def test_every_bad_line_is_reported_at_once() -> None:

@@ -150,16 +150,6 @@ def test_what_is_read_in_pieces_is_what_is_read_at_once(
     assert behind == whole
 
 
-def test_a_report_knows_how_many_entries_were_refused() -> None:
-    report = ProblemReport("f")
-    report.warn(1, "a", "why")
-    for line in range(2, 32):
-        report.leave_out(line, "b", f"why {line % 2}")
-    report.tally(32, "c", "kind")
-    report.tally(33, "c", "kind")
-    assert report.refused == 32
-
-
 def test_what_is_shown_of_a_bad_value_is_short() -> None:
     report = ProblemReport("f")
     report.error(1, "x" * 121, "why")

@@ -227,25 +227,6 @@ def of(text: str, read_field: Callable[[MappingReader], object]) -> tuple[object
 @each_row(
     ("text", "value", "errors"),
     [
-        ("a: x", "x", []),
-        ("b: x", None, []),
-        ("b: x\na:", None, ["f:2: a: expected text, not nothing"]),
-        ("a: ''", None, ["f:1: a: expected text, not nothing"]),
-        ("a: [x]", None, ["f:1: a: expected text, not a list"]),
-        ("a: {x: y}", None, ["f:1: a: expected text, not a mapping"]),
-        ("c: x\na: y", "y", ["f:1: c: unknown key (known: a, b)"]),
-        ("[a]", None, ["f:1: a list: expected a mapping with a, b"]),
-        ("'a: x'", None, ["f:1: 'a: x': expected a mapping with a, b"]),
-        ("", None, ["f:1: nothing: expected a mapping with a, b"]),
-    ],
-)
-def test_text_is_text_that_is_not_empty(text: str, value: object, errors: list[str]) -> None:
-    assert of(text, lambda fields: fields.text("a")) == (value, errors)
-
-
-@each_row(
-    ("text", "value", "errors"),
-    [
         ("a: 2026-12-31", date(2026, 12, 31), []),
         ("a: '2026-12-31'", date(2026, 12, 31), []),
         ("b: x", None, []),
@@ -257,21 +238,6 @@ def test_text_is_text_that_is_not_empty(text: str, value: object, errors: list[s
 )
 def test_a_day_is_written_as_in_iso_8601(text: str, value: object, errors: list[str]) -> None:
     assert of(text, lambda fields: fields.day("a")) == (value, errors)
-
-
-@each_row(
-    ("text", "value", "errors"),
-    [
-        ("a: [x, y]", ["x", "y"], []),
-        ("a: []", [], []),
-        ("b: x", [], []),
-        ("a: x", [], ["f:1: a: expected a list, not text"]),
-        ("a:", [], ["f:1: a: expected a list, not nothing"]),
-        ("a: {x: y}", [], ["f:1: a: expected a list, not a mapping"]),
-    ],
-)
-def test_items_are_those_of_a_list(text: str, value: object, errors: list[str]) -> None:
-    assert of(text, lambda fields: [item.value for item in fields.items("a")]) == (value, errors)
 
 
 @each_row(("text", "number"), [("4", 4), ("032", None), ("32", 32), ("3", None), ("33", None), ("-4", None)])

@@ -1,7 +1,6 @@
 """The index, against a plain implementation."""
 
 from collections.abc import Iterable, Sequence
-from datetime import date
 from ipaddress import ip_network
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -120,14 +119,6 @@ def test_a_file_answers_as_the_same_octets_in_memory_do(given: Given) -> None:
         for parts in given.asked:
             assert opened.find(parts) == index.find(parts)
         assert by_pattern(opened.find_uris(given.uris)) == by_pattern(index.find_uris(given.uris))
-
-
-def test_terms_are_those_of_the_rule() -> None:
-    every = Terms(
-        Action.TAG, "list \u2603", "file", "hrn:games", "\ud800", date(2026, 12, 31), "t", "layer"
-    )  # a surrogate is what an undecodable octet of a file's name is
-    (match,) = index_of([Rule(Expression(b"h.example/"), every, 7)]).find(canonical("h.example"))
-    assert match.rule == Rule(Expression(b"h.example/"), every, 7)
 
 
 def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from hushlist.core.match import index_file
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
 from hushlist.core.match.index_writer import index_of
-from hushlist.core.match.rule import Action, Expression, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.url.parts import Parts
 from support.engines import rules_of
@@ -260,27 +259,6 @@ def test_a_section_that_was_added_is_found_and_verified() -> None:
 
 
 # -- what opening costs ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("count", [1, 1000, 20_000])
-def test_opening_reads_no_rows_and_no_terms(count: int) -> None:
-    terms = [Terms(Action.BLOCK, f"list {number % 100}", "file") for number in range(count)]
-    given_rules = [Rule(Expression(b"h%d.example/" % n), terms, n) for n, terms in enumerate(terms)]
-    file = bytearray(octets_of(index_of(given_rules)))
-    reads: list[int] = []
-
-    def read(offset: int, length: int) -> bytes:
-        reads.append(length)
-        return bytes(file[offset : offset + length])
-
-    for name, (offset, length, _) in directory_of(file)["sections"].items():
-        if not name.endswith(" fan"):
-            file[offset : offset + length] = bytes(length)  # would be noticed, if it were looked at
-    index = Index(bytes(file), read)
-    assert reads == []
-    assert len(index) == count
-    with pytest.raises(IndexFileError, match="corrupted"):
-        index.verify()
 
 
 # -- somebody else writes to it ----------------------------------------------------------------------------------------

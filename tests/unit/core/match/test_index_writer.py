@@ -91,12 +91,6 @@ def test_pieces_cover_every_first_octet_once(monkeypatch: pytest.MonkeyPatch) ->
         assert min(buckets) > 0
 
 
-def test_no_piece_has_many_more_rows_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorted_runs, "FEW_ROWS", 50)
-    (own,) = (own for name, own in merge_tasks(parts_of(many_rules(1000))).items() if name == "expression 32")
-    assert max(merge_runs(task).number for task in own) < 100
-
-
 def test_there_may_be_no_rules_and_no_parts() -> None:
     for parts in ([], parts_of([]), parts_of([], [])):
         file, _ = compiled(parts)

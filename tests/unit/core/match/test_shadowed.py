@@ -138,14 +138,6 @@ def test_a_rule_of_another_layer_covers_nothing() -> None:
     assert covers(rules, "first") == covers(rules, "second") == []
 
 
-def test_more_candidates_than_one_batch_has_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = rules_of("rules: [h.example, " + ", ".join(f"w{n % 7}.h.example/{n}" for n in range(40)) + "]")
-    before = covers(rules)
-    assert len(before) == 40
-    monkeypatch.setattr(shadowed, "_AT_ONCE", 3)
-    assert covers(rules) == before
-
-
 HOSTS = (b"b.c", b"a.b.c", b"x.a.b.c")
 PATHS = (b"/", b"/p/", b"/p/q", b"/p/q?r", b"/p/q/r/s/t/u")
 ASKED = [canonical(b"http://" + host + path) for host in (*HOSTS, b"y.x.a.b.c") for path in (*PATHS, b"/p/z", b"/z?q")]

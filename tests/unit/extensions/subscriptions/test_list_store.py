@@ -93,18 +93,6 @@ def test_rolled_back_is_held_back_until_it_is_accepted(store: ListStore) -> None
     assert in_force(store) == NEW
 
 
-def test_the_pointer_changes_only_with_the_version_in_force(store: ListStore) -> None:
-    use(store, OLD)
-    before = store.pointer.stat()
-    with store.locked():
-        store.note(etag="x", checked=1.5)
-        store.hold_back(store.keep(NEW), ["why"])
-    assert (store.pointer.stat().st_ino, store.pointer.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    with store.locked():
-        store.accept()
-    assert store.pointer.stat().st_ino != before.st_ino
-
-
 @pytest.mark.parametrize("octets", [b"", b"[", b"{}", b'{"held": 7, "faults": "x", "etag": null}', b"[" * 40_000, b"7"])
 def test_a_broken_state_is_as_new_and_decides_nothing(store: ListStore, octets: bytes) -> None:
     use(store, OLD)

@@ -104,14 +104,6 @@ def pause_after(policy: Path, monkeypatch: pytest.MonkeyPatch) -> float:
     return round(state.next_try - state.tried)
 
 
-def test_not_all_ask_at_the_same_moment_and_none_too_early(tmp_path: Path, origin: HttpsOrigin) -> None:
-    origin.pages["/list"] = Page(OLD)
-    policy = policy_of(tmp_path, origin, "every: 1d")
-    update(policy)
-    state = store_of(policy).state()
-    assert DAY <= state.next_try - state.tried <= 1.1 * DAY
-
-
 @pytest.mark.parametrize(
     ("more", "head", "seconds"),
     [
