@@ -37,7 +37,7 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
         data.http_version,
         tuple(map(tuple, data.headers.fields)),  # copied only if another addon has stored lists
         flow.client_conn.sni,
-        fault_of_body(data),
+        fault_of_body(data) if data.content else None,
     )
 
 
@@ -214,6 +214,9 @@ class SelfConnections:
 
     def is_loop(self, client: connection.Client, server: connection.Server) -> bool:
         """The same, for a proxy mode in which the client names the destination, which may again be the proxy."""
+        peer = client.peername
+        if peer is None or peer[1] not in self._ports:  # as mostly
+            return False
         return self.has(client, server) and naming_of(client.proxy_mode) is not Naming.ADMINISTRATOR
 
 

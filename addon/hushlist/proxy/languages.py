@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from operator import attrgetter
 
@@ -95,8 +95,7 @@ def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str
 
     Spec: RFC 9110, 12.5.4, and RFC 4647, 3.4 (lookup)
     """
-    # sorting is stable: of two with the same weight the first one comes first
-    weighted = _with_script(sorted(_ranges(header), key=lambda item: -item[1]))
+    weighted = _weighted(header) if len(header) <= _LONGEST_KNOWN else _weighted.__wrapped__(header)
     # 'a value of 0 means "not acceptable"'
     refused = {wanted for wanted, weight in weighted if weight == 0}
     for wanted, weight in weighted:
@@ -105,6 +104,16 @@ def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str
     # RFC 9110, 12.5.4: where nothing fits, "the origin server can either disregard the header field by treating the
     # response as if it is not subject to content negotiation" - a page in some language is better than none
     return default
+
+
+#: characters of a header that the cache keeps
+_LONGEST_KNOWN = 128
+
+
+@lru_cache(256)
+def _weighted(header: str) -> Sequence[tuple[str, float]]:
+    """The valid ranges, that with the largest weight first; of two with the same weight, the first one."""
+    return _with_script(sorted(_ranges(header), key=lambda item: -item[1]))
 
 
 def _ranges(header: str) -> Iterator[tuple[str, float]]:

@@ -164,7 +164,8 @@ class RequestHandler:
                 if refuse(flow, lambda answered: self._respond(answered, recorded)):
                     self._refused(flow, recorded)
             elif is_open(flow):
-                self._ask_the_name(flow, request)
+                if request.destination is not None:
+                    self._ask_the_name(flow, request)
                 self._name_the_host(flow)
                 self._take_out(flow, recorded)
                 self._search_safely(flow, recorded)

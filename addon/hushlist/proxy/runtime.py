@@ -150,7 +150,7 @@ class Runtime:
     @property
     def keeps(self) -> Keeps:
         """Whether fields that servers believe go on to a host; ``None`` if they do to none."""
-        return None if self.engine is None else self.engine.policy.keeps
+        return None if self.engine is None else self.engine.keeps
 
     def judge(
         self,

@@ -16,13 +16,15 @@ import h2.connection
 import pylsqpack
 import pytest
 import yaml
-from mitmproxy import connection, ctx
+from mitmproxy import connection, ctx, http
 from mitmproxy.proxy import commands, context, events
 from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 from mitmproxy.proxy.mode_specs import ProxyMode
 
 from hushlist.proxy.addon import Hushlist
+from support.flows import flow_of
 from support.mitmproxied import mitmproxied
+from unit.rows import each_row
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -202,3 +204,39 @@ def test_no_octet_costs_more_than_ten_times_that_of_an_ordinary_request(hushlist
     for octets, calls, octets3 in costs.values():
         assert calls / octets < 10 * usual[1] / usual[0]
         assert calls / octets3 < 10 * usual[1] / usual[2]
+
+
+def ways(hushlist: Hushlist, flow: http.HTTPFlow) -> tuple[int, int]:
+    """How many calls of our functions a request takes through the filter's hooks, and in how many of our files."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and "/hushlist/" in frame.f_code.co_filename:
+            called.append(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    for name in ("requestheaders", "request", "responseheaders", "response"):
+        if name == "responseheaders" and flow.response is None:
+            flow.response = http.Response.make(200, b"x", {"content-type": "text/html"})
+        sys.setprofile(note)
+        try:
+            getattr(hushlist, name)(flow)
+        finally:
+            sys.setprofile(before)
+    return len(called), len(set(called))
+
+
+@each_row(("host", "calls", "files"), [("h.example", 120, 30), ("blocked.test", 255, 43)])
+def test_the_way_of_a_request_is_short(hushlist: Hushlist, host: str, calls: int, files: int) -> None:
+    policy = Path(ctx.options.hushlist_policy).parent / "domains.yaml"
+    (policy.parent / "domains.txt").write_text("blocked.test\n")
+    layers = [{"name": "domains", "lists": [{"file": "domains.txt", "format": "domains"}]}]
+    policy.write_text(yaml.safe_dump({"layers": layers}))
+    ctx.options.hushlist_policy = str(policy)
+    for _ in range(2):
+        flow = flow_of(f"https://www.{host}/a/b?c=d", host=f"www.{host}", accept="text/html", accept_language="en")
+        taken = ways(hushlist, flow)
+    assert flow.response is not None
+    assert flow.response.status_code == (403 if host == "blocked.test" else 200)
+    assert taken[0] <= calls
+    assert taken[1] <= files

@@ -155,7 +155,9 @@ def original_url(decision: Decision, request: Request) -> bytes | None:
     "Its original form MUST be preserved" (draft-ietf-iri-comparison-00, 4.2.3). User information is left out. Escapes
     may hide some, which the canonical URL shows and others find: then there is no original.
     """
-    host = next((name for name in request.hosts if name != request.destination), (*request.hosts, b"")[0])
+    host = request.hosts[0] if request.hosts else b""
+    if host == request.destination:
+        host = next((name for name in request.hosts if name != host), host)
     url = to_bytes(without_user(request.url_by(host)))
     canonical = decision.url
     shown = without_user(canonical)

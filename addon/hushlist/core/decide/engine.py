@@ -101,8 +101,12 @@ class Engine:
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
         self._hosts = KnownHosts(policy, index, overrides)
+        #: the group of a client
+        self.group = self._hosts.group
         #: whether no rule depends on more than checks do, and on the canonical forms of a path
         self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
+        #: the policy's, which every request needs
+        self.keeps = policy.keeps
         if index.filters:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
 
@@ -122,16 +126,8 @@ class Engine:
         blocked. ``group`` is the client's, if it is known. ``is_settled``: all was asked that it needs (``Confirmer``).
         """
         hosts = self._hosts.of_group(client, now, group)
-        if len(request.hosts) == 1 and request.fault is None and not request.others:
-            try:
-                known = hosts.known[request.hosts[0]]
-            except UrlError as error:
-                return self._unparsable(request, error.reason)
-            if not self._checks or self._is_harmless(request, known):
-                decision = known.decision or self._below(known, request.target)
-                if decision is not None and (self._overrides is None or decision.action not in STOPPING):
-                    return decision.of(request)
-        return self._strictest(_Case(request, hosts, client, now, False, is_settled, FormBudget()))
+        decision = None if request.others else self._at_once(request, hosts)
+        return decision or self._strictest(_Case(request, hosts, client, now, False, is_settled, FormBudget()))
 
     def decide_host(
         self,
@@ -253,10 +249,22 @@ class Engine:
         now = datetime.now(UTC)
         return (now.date(), *(self._hosts.of_group(NOBODY, now, group).view for group in self.policy.all_groups))
 
-    def group(self, client: Client) -> Group:
-        return self._hosts.group(client)
-
     # -- the way to a decision ----------------------------------------------------------------------------------------
+
+    def _at_once(self, request: Request, hosts: GroupHosts) -> Decision | None:
+        """The decision for one target by one host, where it needs no other rules than those for the whole host."""
+        if len(request.hosts) != 1 or request.fault is not None:
+            return None
+        try:
+            known = hosts.known[request.hosts[0]]
+        except UrlError as error:
+            return self._unparsable(request, error.reason)
+        if self._checks and not self._is_harmless(request, known):
+            return None
+        decision = known.decision or self._below(known, request.target)
+        if decision is None or (self._overrides is not None and decision.action in STOPPING):
+            return None
+        return decision.of(request)
 
     def _below(self, known: KnownHost, target: bytes, start: int = 0) -> Decision | None:
         """The decision without a URL, where no rule fits less than the host; ``None``: all has to be looked at.
@@ -271,7 +279,8 @@ class Engine:
     def _strictest(self, case: _Case) -> Decision:
         """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""
         decisions = list[Decision]()
-        for decision in self._decisions(case):
+        is_one = case.is_connection or not case.request.others
+        for decision in self._of_target(case) if is_one else self._of_every_target(case):
             decisions.append(decision)
             if is_strictest(decision):
                 break  # no other could be stricter
@@ -281,18 +290,19 @@ class Engine:
             return self._strictest(replace(case, is_settled=True, budget=FormBudget(), memo={}, filters=None))
         return found
 
-    def _decisions(self, case: _Case) -> Iterator[Decision]:
+    def _of_every_target(self, case: _Case) -> Iterator[Decision]:
         """The decisions for a request's target, and for what else its header fields name, within one budget."""
         request = case.request
-        if case.is_connection or not request.others:
-            yield from self._of_target(case)
-            return
         faults = (own.fault for own in request.others if own.fault is not None)
         fault = request.fault or next((fault for fault in faults if self._stops(fault)), None)
         is_stopped = fault is not None and self._stops(fault)
         alone = replace(request, others=(), fault=fault if is_stopped else request.fault)
         for target in (alone,) if is_stopped else (alone, *request.others):
-            yield from self._of_target(replace(case, request=target, memo={}, filters=None))
+            decision = self._at_once(target, case.hosts)
+            if decision is None:
+                yield from self._of_target(replace(case, request=target, memo={}, filters=None))
+            else:
+                yield decision
 
     def _of_target(self, case: _Case) -> Iterator[Decision]:
         """The decisions for each name of a request with each form of its target, and for each fault in it.
@@ -344,7 +354,7 @@ class Engine:
                 seen.append(decision)
             if is_only:
                 decision = decision.of(request)
-            else:
+            if not is_only or (self._overrides is not None and decision.action in STOPPING):
                 decision = decision._replace(canonical=form._replace(host=known.canonical).join())
             if self._overrides is not None:
                 names = (*case.client.names, f"group:{known.view.group.name}")

@@ -99,6 +99,7 @@ class Hrn:
             yield text
 
 
+@lru_cache(1 << 8)
 def parse_hrn(text: str) -> Hrn:
     """Read one `hrn:` name, in time linear in its length (draft-pstickler-hrn-00, 2).
 

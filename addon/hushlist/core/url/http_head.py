@@ -370,17 +370,16 @@ def names_to_take_out(request: Request, naming: Naming, keeps: Keeps = None) -> 
     >>> names_to_take_out(Request(b"http", (b"h.example",), 80, b"/", fields=fields), Naming.CLIENT)
     frozenset({b'X_Forwarded-Host'})
     """
-    names = {name for name, _ in request.fields if _is_taken_out(name)}
+    names: set[bytes] = set()
+    for name, _ in request.fields:
+        if _is_known(name) if len(name) <= _LONGEST_KNOWN_NAME else _is_known.__wrapped__(name):
+            names.add(name)
     if not names or naming is Naming.ADMINISTRATOR:
         return frozenset()
     hosts = (host for host in request.hosts if host != request.destination or len(request.hosts) == 1)
     if keeps is not None and all(keeps(_canonical(host)) for host in hosts):
         return frozenset()
     return frozenset(names)
-
-
-def _is_taken_out(name: bytes) -> bool:
-    return _is_known(name) if len(name) <= _LONGEST_KNOWN_NAME else _is_known.__wrapped__(name)
 
 
 @lru_cache(1024)
@@ -476,8 +475,9 @@ def _fault(head: HttpHead) -> str | None:
         return Excess(f"its headers have more than {HEAD_LIMIT.octets:,} octets")
     if _LF in fields or _CR in fields or _NUL in fields:
         return "there is a line end or a NUL in its headers"
-    if any(len(name) == len(_CONNECTION) and _nominates(name, value) for name, value in head.headers.fields):
-        return "its Connection names a header that is no server's to remove"
+    for name, value in head.headers.fields:
+        if len(name) == len(_CONNECTION) and _nominates(name, value):
+            return "its Connection names a header that is no server's to remove"
     return None
 
 

@@ -59,8 +59,11 @@ class FormBudget:
     def takes_forms(self, names: int, readings: int, octets: int) -> bool:
         """Whether a target of so many octets may be decided by so many names, each with so many readings.
 
-        One that has a single reading costs its octets once for each name, as any request does.
+        One that has a single reading costs its octets once for each name, as any request does; by one name, it is what
+        any request is, and not counted.
         """
+        if names == readings == 1:
+            return True
         number = names * readings * (1 if readings == 1 else 1 + octets // _LONG)
         if number > self._forms:
             return False
