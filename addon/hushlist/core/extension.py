@@ -9,6 +9,7 @@ needed, so that an extension which nothing uses costs nothing:
         list_formats={"bets": ListFormat("gambling.lists:read_bets", is_by_line=True, endings=(".bets",))},
         commands=(Command(("odds",), "gambling.odds_command", "test lists"),),
         policy_keys=(Key("odds", "gambling.odds:ODDS").says("how long the odds may be: `10`"),),
+        actions="gambling.actions",
         part="gambling.part:GamblingPart",
     )
 
@@ -164,6 +165,9 @@ class Extension:
     gate: str = ""
     #: a reference to a function from an index and its lists to warnings of these
     list_warnings: str = ""
+    #: a reference to a module with rows of the live page's interface, ``ACTIONS``, and with ``UNDOINGS``, the functions
+    #: that undo them (``core/routes.py``)
+    actions: str = ""
     #: the extensions whose code it imports; each of them can still be left out of use
     uses: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
 """The live page, what administrators do by it, the metrics, and the page that sets up devices.
 
 In: the runtime; who acts. Out: HTML, JSON, Prometheus' text; what was done, with its number in the record. Open first:
-``dashboard_server``, then ``administration``.
+``dashboard_server``, then ``admin_api``.
 """
 
 from hushlist.core.extension import Extension
@@ -18,4 +18,5 @@ EXTENSION = Extension(
             in](admin.md#signing-in)"""),
     ),
     part=f"{__name__}.dashboard_server:DashboardServer",
+    actions=f"{__name__}.actions",
 )

@@ -42,6 +42,7 @@ from hushlist.extensions.dashboard.rule_edits import (
     without_rule,
     written_rules,
 )
+from hushlist.extensions.dashboard.what_holds import what_holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +250,7 @@ ACTIONS = (
     Action("GET", "/rules", Role.VIEW, rules),
     Action("POST", "/rules", Role.MANAGE, add_rule, "added a rule"),
     Action("DELETE", "/rules/{identity}", Role.MANAGE, remove_rule, "removed a rule"),
+    Action("GET", "/client", Role.VIEW, what_holds),
     Action("GET", "/sessions", Role.MANAGE, sessions),
     Action("DELETE", "/sessions/{number}", Role.MANAGE, end_session, "ended a session"),
     Action("GET", "/record", Role.VIEW, record),

@@ -28,6 +28,7 @@ from urllib.parse import parse_qsl
 from mitmproxy import http
 
 from hushlist.core.errors import logger_of, printable
+from hushlist.core.extension import built_in, load
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.routes import (
@@ -46,8 +47,6 @@ from hushlist.core.routes import (
     values_of,
     whole_numbers,
 )
-from hushlist.extensions.dashboard import actions as own_actions
-from hushlist.extensions.dashboard import what_holds
 from hushlist.extensions.dashboard.admin_keys import AdminPerson
 from hushlist.extensions.dashboard.admin_store import (
     BEARER,
@@ -61,14 +60,9 @@ from hushlist.extensions.dashboard.answers import as_json, error
 from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.journal import preview
 from hushlist.extensions.journal.log_identifiers import is_pseudonym
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import masked, named_by, privacy_of
-from hushlist.extensions.quotas import actions as quota_actions
-from hushlist.extensions.subscriptions import actions as list_actions
-from hushlist.extensions.subscriptions.held_changes import HeldChanges
-from hushlist.extensions.unblock import actions as unblock_actions
 from hushlist.extensions.unblock.credentials import verify_passphrase
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.runtime import Runtime
@@ -91,8 +85,8 @@ TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
 _NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 
 
-_UNDONE = (own_actions, unblock_actions, quota_actions, list_actions)
-_ROWS = (*_UNDONE, preview, what_holds)
+#: modules of extensions with rows
+_ROWS = [load(extension.actions) for extension in built_in() if extension.actions]
 
 
 class RefusedError(ActionError):
@@ -130,7 +124,6 @@ class AdminApi:
         self._runtime = runtime
         #: the store, and the one of unblocks that was in use when it was opened
         self._opened: tuple[object, AdminStore] | None = None
-        self._held_changes = HeldChanges()
         self._opening = Lock()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: sign in")
         self._threads = ThreadPoolExecutor(_THREADS, "hushlist: pages")
@@ -208,7 +201,7 @@ class AdminApi:
             askers = [(asker.address, asker.user) for asker, _ in runtime.statistics.clients.top()]
             values = values | {"client": named_by(values["client"], askers, privacy)}
         shared = (runtime, runtime.engine, runtime.engine.policy, runtime.overrides, runtime.use_minutes)
-        parts = Parts(account, privacy, store, runtime.journal, self._held_changes, UNDOINGS, *shared)
+        parts = Parts(account, privacy, store, runtime.journal, UNDOINGS, *shared)
         if not action.did:
             found = plain(parts.call(action.does, **values))
             return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
@@ -360,7 +353,7 @@ ACTIONS = (
     Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out),
     *(action for rows in _ROWS for action in rows.ACTIONS),
 )
-UNDOINGS = Undoings({kind: does for rows in _UNDONE for kind, does in rows.UNDOINGS.items()})
+UNDOINGS = Undoings({kind: does for rows in _ROWS for kind, does in rows.UNDOINGS.items()})
 
 
 def _place_of(client: Client) -> str:

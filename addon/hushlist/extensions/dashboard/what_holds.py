@@ -13,7 +13,7 @@ from hushlist.core.errors import UrlError
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import ScheduledAction
-from hushlist.core.routes import Action, Parts, Role, Text
+from hushlist.core.routes import Parts, Text
 from hushlist.core.url.parts import as_typed
 from hushlist.extensions.unblock.actions import BlockStatus, GrantStatus, blocks, grants
 from hushlist.proxy.runtime import Runtime
@@ -100,6 +100,3 @@ def _status_of(schedule: Schedule, now: datetime, zone: tzinfo) -> ScheduleStatu
         return ScheduleStatus(schedule.name, schedule.is_on(now), None, None)
     told = change.astimezone(zone).isoformat(timespec="seconds")
     return ScheduleStatus(schedule.name, schedule.is_on(now), change.timestamp(), told)
-
-
-ACTIONS = (Action("GET", "/client", Role.VIEW, what_holds),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -103,4 +103,5 @@ def _is_below(url: str, page: str) -> bool:
     return rest == page or rest.startswith(page if page.endswith("/") else (f"{page}/", f"{page}?"))
 
 
+UNDOINGS: dict[str, Callable[..., None]] = {}
 ACTIONS = (Action("GET", "/preview", Role.VIEW, preview),)

@@ -14,4 +14,5 @@ EXTENSION = Extension(
             week a category may be used, by its `hrn:` name: see [Quotas](quotas.md#quotas)"""),
     ),
     part=f"{__name__}.metered_use:MeteredUse",
+    actions=f"{__name__}.actions",
 )

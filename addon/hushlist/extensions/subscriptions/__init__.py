@@ -45,4 +45,5 @@ EXTENSION = Extension(
     gate=f"{__name__}.gate:Gate",
     list_warnings=f"{__name__}.ordinary_requests:too_much",
     commands=(Command(("update", "lists"), f"{__name__}.update_command", "while the filter runs"),),
+    actions=f"{__name__}.actions",
 )

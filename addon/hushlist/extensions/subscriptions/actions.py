@@ -15,6 +15,7 @@ from hushlist.extensions.subscriptions.held_changes import HeldChanges
 from hushlist.extensions.subscriptions.list_store import Version
 from hushlist.extensions.subscriptions.subscription import SubscribedList
 
+_HELD_CHANGES = HeldChanges()
 ListUrl = Annotated[str, Text("the list's url", 8192, 1)]
 
 
@@ -58,13 +59,13 @@ def lists(policy: Policy) -> list[SubscriptionStatus]:
     return [_status_of(own) for own in policy.subscribed]
 
 
-def held_back(policy: Policy, held_changes: HeldChanges, url: ListUrl) -> Held:
+def held_back(policy: Policy, url: ListUrl) -> Held:
     """What a held back version changes."""
     own = _list_of(policy, url)
     held, current = own.store.held(), own.store.current()
     if held is None:
         raise MissingError("no version of it is held back")
-    change = held_changes.between(None if current is None else current.path, held)
+    change = _HELD_CHANGES.between(None if current is None else current.path, held)
     return Held(url, held.stem, reasons=list(own.store.state().reasons), **change._asdict())
 
 

@@ -20,6 +20,7 @@ EXTENSION = Extension(
             unblocking](unblocking.md#temporary-unblocking)"""),
     ),
     part=f"{__name__}.unblock_handler:UnblockHandler",
+    actions=f"{__name__}.actions",
 )
 
 #: what a grant can be for
