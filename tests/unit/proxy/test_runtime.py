@@ -10,6 +10,8 @@ from typing import cast
 import pytest
 
 from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.proxy_settings import OnFailure
 from hushlist.proxy import runtime as module
 from hushlist.proxy.runtime import Runtime
 
@@ -57,7 +59,8 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
 
 
 def engine_of(*notify: str, log: str | None = None) -> Engine:
-    policy = SimpleNamespace(notify=notify, log=log, on_failure=f"as {notify} say")
+    on_failure = cast(OnFailure, f"as {notify} say")
+    policy = Policy("policy.yaml", (), values={"notify": notify, "log": log}, on_failure=on_failure)
     return cast(Engine, SimpleNamespace(policy=policy))
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, urlencode
 
-from hushlist.core.policy.key_types import converted
+from hushlist.core.policy.keys import Type
 
 _HOST = r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~%-]*)(?::[0-9]{0,5})?"
 _URL = re.compile(rf"postgres(?:ql)?://(?:([^@/]*)@)?({_HOST}(?:,{_HOST})*)(?:/([^?]*))?(?:\?(.*))?", re.DOTALL)
@@ -67,6 +67,7 @@ def parse_postgres_address(text: str) -> PostgresAddress:
 
 
 #: the database that a key names; an error quotes nothing of it, since it may have a password
-DATABASE = converted(
-    parse_postgres_address, schema={"$name": "database", "type": "string", "pattern": "^postgres(?:ql)?://"}
+DATABASE = Type(
+    lambda fields, key, _: fields.converted(key, parse_postgres_address),
+    {"$name": "database", "type": "string", "pattern": "^postgres(?:ql)?://"},
 )
