@@ -49,6 +49,7 @@ def test_every_file_is_part_of_an_example() -> None:
         *(EXAMPLES / "router" / name for name in ("README.md", "hushlist.nft", "hushlist-firewall.service")),
         *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
         *LOGS,
+        *(EXAMPLES / "extension").rglob("*.*"),  # test_extension_example.py installs it
         *(EXAMPLES / "fleet").iterdir(),  # tests/e2e/test_fleet.py and test_monitoring.py try each of them
         *(EXAMPLES / "service").iterdir(),  # tests/unit/test_service_files.py has what holds for them
         *(EXAMPLES / "pictures").glob("*.png"),  # of the first README, which links them

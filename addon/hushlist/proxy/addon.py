@@ -15,7 +15,6 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.utils import human
 
 from hushlist.core.errors import Lines, did_you_mean, logger_of, printable
-from hushlist.core.extension import built_in
 from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.groups import MODES
 from hushlist.core.policy.policy_file import PolicyError
@@ -109,7 +108,7 @@ class Hushlist:
         self.policy_watch = PolicyWatch(self.runtime)
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._own = own
-        self.parts = Parts(self.runtime, own, built_in())
+        self.parts = self.runtime.parts = Parts(self.runtime, own)
         self._bodies_flow = BodiesFlow()
         self._requests = RequestHandler(self.runtime, own, self.parts)
         self._last_look = LastLook(self._requests)

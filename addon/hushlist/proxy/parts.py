@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mitmproxy import connection, http
 
 from hushlist.core.decide.decision import Judgement
-from hushlist.core.extension import Extension, load
+from hushlist.core.extension import ALL_BUILT_IN, Extension, extensions_named, load
 from hushlist.proxy.page.pages import Unblock
 
 if TYPE_CHECKING:
@@ -101,14 +101,21 @@ _Answering = tuple[Callable[[http.HTTPFlow], Awaitable[None] | None], ...]
 class Parts:
     """The parts of the extensions in use; an attribute a moment, with the methods to call."""
 
-    def __init__(self, runtime: Runtime, loops: SelfConnections, extensions: Iterable[Extension]) -> None:
-        self._parts = {each.name: load(each.part)(runtime, loops) for each in extensions if each.part}
-        self.use(self._parts)
+    def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
+        self._made = dict[str, Part]()
+        self._make: Callable[[Extension], Part] = lambda extension: load(extension.part)(runtime, loops)
+        self.use([ALL_BUILT_IN])
 
     def use(self, names: Iterable[str]) -> None:
-        """Call only the parts of some extensions from now on."""
-        chosen = set(names)
-        self._in_use: list[Part] = [part for name, part in self._parts.items() if name in chosen]
+        """Call the parts of a policy's ``extensions`` from now on, and no others.
+
+        Raises:
+            ExtensionError: a name is of none.
+        """
+        chosen = [each for each in extensions_named(names) if each.part]
+        new = [each for each in chosen if each.name not in self._made]
+        self._made |= {each.name: self._make(each) for each in new}
+        self._in_use: list[Part] = [self._made[each.name] for each in chosen]
         self.hosts = frozenset(host for part in self._in_use for host in part.hosts)
         self.load, self.configured, self.running = map(self._calls, ("load", "configured", "running"))
         self.summary, self.leave, self.close = map(self._calls, ("summary", "leave", "close"))

@@ -10,7 +10,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from threading import Lock, Thread
 from time import perf_counter_ns, time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.decide.engine import Engine
@@ -44,6 +44,9 @@ from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.statistics import Statistics
 
+if TYPE_CHECKING:
+    from hushlist.proxy.parts import Parts
+
 logger = logger_of(__name__)
 
 #: seconds that the reading of a policy waits for what its database has: what administrators have blocked is there
@@ -73,6 +76,8 @@ class Runtime:
         self.mode = "block"
         #: ``None`` while no policy can be used; then ``judge`` uses the failure action
         self.engine: Engine | None = None
+        #: what the policy's extensions do in this proxy; handed in by the addon
+        self.parts: Parts | None = None
         #: how many policies were taken into use, or given up
         self.policies = 0
         #: temporary unblocks; ``None`` if the store cannot be used
@@ -256,6 +261,8 @@ class Runtime:
         What may fail comes first: then the policy before stays in use as a whole.
         """
         before = None if self.engine is None else self.engine.policy.of("log")
+        if self.parts is not None:
+            self.parts.use(engine.policy.extensions)
         self.open_quotas(engine.policy)
         self.notifier.use(engine.policy.of("notify"))
         self.engine, self.template, self.problem = engine, template, None

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from hushlist.core import extension
+from hushlist.core.errors import SourceError
 from hushlist.core.extension import (
+    ALL_BUILT_IN,
     BUILT_IN,
     COMMAND_GROUPS,
+    Extension,
     ExtensionError,
     built_in,
     extension_named,
@@ -17,6 +20,10 @@ from hushlist.core.extension import (
     foreign_names,
     load,
 )
+from hushlist.core.policy.policy_reader import policy_at
+from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.parts import Parts
+from hushlist.proxy.runtime import Runtime
 
 FOREIGN = """
 from hushlist.core.extension import Command, Extension, ListFormat
@@ -98,3 +105,32 @@ def test_what_is_no_extension_is_an_error_that_says_why(installed: Path, entries
     with pytest.raises(ExtensionError) as caught:
         extensions_named([name])
     assert why in str(caught.value)
+
+
+@pytest.mark.parametrize("extension", [each for each in built_in() if each.list_formats], ids=lambda each: each.name)
+def test_a_list_whose_format_is_left_out_is_an_error_that_names_the_extension(
+    tmp_path: Path, extension: Extension
+) -> None:
+    others = ", ".join(each.name for each in built_in() if each is not extension)
+    for name in extension.list_formats:
+        (tmp_path / "list").write_text("")
+        layers = f"layers: [{{name: l, lists: [{{file: list, format: {name}}}]}}]"
+        (tmp_path / "policy.yaml").write_text(f"extensions: [{others}]\n{layers}\n")
+        with pytest.raises(SourceError) as caught:
+            policy_at(tmp_path / "policy.yaml")
+        why = f"the extension {extension.name} reads the format {name}, and 'extensions' leaves it out"
+        assert [problem.why for problem in caught.value.problems] == [why]
+
+
+@pytest.mark.parametrize("left_out", [each.name for each in built_in() if each.part])
+def test_the_part_of_an_extension_that_is_left_out_is_not_called(left_out: str) -> None:
+    parts = Parts(Runtime(), SelfConnections())
+    part = parts._made[left_out]
+    assert parts.of(type(part)) is part
+    parts.use(each.name for each in built_in() if each.name != left_out)
+    assert parts.of(type(part)) is None
+    calls = [call for calls in vars(parts).values() if isinstance(calls, tuple) for call in calls]
+    assert calls
+    assert part not in [call.__self__ for call in calls]
+    parts.use([ALL_BUILT_IN])
+    assert parts.of(type(part)) is part

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.core.extension import load
-from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.lists.list_formats import FORMATS, format_named
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, blocks
 from hushlist.core.lists.patterns import is_sinkhole
 from hushlist.core.match.rule import Rule
@@ -59,7 +59,7 @@ def detect_format(path: Path, form: str | None = None) -> Detected:
     text = whole.decode(errors="replace").replace("\ufeff", "").replace("\u200b", "")
     if form is None:
         form = format_of_text(text, is_whole=len(octets) < HEAD)
-    dialect = "" if form is None else FORMATS[form].dialect
+    dialect = "" if form is None else format_named(form).dialect
     return Detected(*load(dialect)(text, form)) if dialect else Detected(form)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from hushlist.core.extension import Extension, ListFormat, built_in
+from hushlist.core.extension import Extension, ListFormat, built_in, extension_named, foreign_names
 
 _PLAIN, _HASHES = "hushlist.core.lists.plain_lists", "hushlist.core.lists.hash_lists"
 _ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?=[^:]*:[^:]*:)[0-9A-Fa-f:.]{2,45}"
@@ -66,6 +66,13 @@ FOLDERS: Mapping[str, Mapping[str, ListFormat]] = {
 }
 
 
+def format_named(name: str) -> ListFormat:
+    """A format by its name, also of an extension that an installed package brings; ``KeyError`` if there is none."""
+    if name in FORMATS:
+        return FORMATS[name]
+    return list_formats(map(extension_named, foreign_names()))[name]
+
+
 @cache
 def _by_name() -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
     """Format by the ending of a file's name, format by a whole name, and the names of files in folders' formats."""
@@ -74,13 +81,20 @@ def _by_name() -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
     return endings, names, frozenset(name for files in FOLDERS.values() for name in files)
 
 
-def list_format_of(path: Path) -> str | None:
-    """The format of a file by its name, or ``None``; the names without an ending are squidGuard's and the system's.
+def list_format_of(path: Path, foreign: Iterable[Extension] = ()) -> str | None:
+    """The format of a file by its name, or ``None``; ``foreign``: extensions of other packages in use.
+
+    Names without an ending are squidGuard's and the system's.
+
 
     >>> list_format_of(Path("ads.yaml")), list_format_of(Path("ut1/games/domains")), list_format_of(Path("list.txt"))
     ('yaml', 'domains', None)
     """
     endings, names, parts = _by_name()
+    for extension in foreign:
+        for name, form in extension.list_formats.items():
+            if path.suffix.lower() in form.endings or path.name in form.names:
+                return name
     is_part = path.stem in parts and path.suffix[1:].isdecimal()
     return endings.get(path.suffix.lower()) or names.get(path.stem if is_part else path.name)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from hushlist.core.extension import ALL_BUILT_IN, Extension, built_in, extensions_named
+from hushlist.core.extension import ALL_BUILT_IN, Extension, ListFormat, built_in, extensions_named
 from hushlist.core.policy.keys import Key
 
 
@@ -21,8 +21,21 @@ class KeyTable:
 
     def foreign_defaults(self, place: str) -> dict[str, Any]:
         """The values of keys that a policy does not have, of extensions that do not come with Hushlist."""
-        foreign = KeyTable(tuple(extension for extension in self.extensions if extension not in built_in()))
-        return {row.name: row.default for row in foreign.rows(place)}
+        return {row.name: row.default for row in KeyTable(self.foreign()).rows(place)}
+
+    def without(self, form: ListFormat) -> str | None:
+        """Why a list in a format cannot be read: the extension that reads it is left out."""
+        for extension in built_in():
+            if extension not in self.extensions:
+                forms = (extension.list_formats, *extension.folder_formats.values())
+                for name, own in (pair for formats in forms for pair in formats.items()):
+                    if own == form:
+                        return f"the extension {extension.name} reads the format {name}, and 'extensions' leaves it out"
+        return None
+
+    def foreign(self) -> tuple[Extension, ...]:
+        """Those that do not come with Hushlist."""
+        return tuple(extension for extension in self.extensions if extension not in built_in())
 
     def left_out(self, *places: str) -> Mapping[str, str]:
         """The keys of extensions that are left out, each with what is said of it."""

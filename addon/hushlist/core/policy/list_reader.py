@@ -29,13 +29,22 @@ from hushlist.core.policy.key_types import (
     of_node,
     read_rows,
     schema_of_rows,
+    schema_of_words,
 )
 from hushlist.core.policy.keys import NONE, Key, Schema, Type
 from hushlist.core.policy.policy_file import ListFile, list_files
 
+
+def _read_format(fields: MappingReader, key: str, reading: Reading) -> str | None:
+    """The name of a format of the extensions in use, or of one that is left out, of which more is said later."""
+    foreign = (name for each in reading.table.foreign() for name in (*each.list_formats, *each.folder_formats))
+    return fields.choice(key, (*FORMATS, *FOLDERS, *foreign))
+
+
+_FORMAT = Type(_read_format, lambda: schema_of_words((*FORMATS, *FOLDERS)))
 _KEYS = (
     Key("file", any_text).says("the file, or a folder of squidGuard's"),
-    Key("format", choice((*FORMATS, *FOLDERS))).says("""`yaml`, or one of the plain lists below; needed only where
+    Key("format", _FORMAT).says("""`yaml`, or one of the plain lists below; needed only where
         neither the file's name nor its content tells it: `.yaml`, `.yml`, `.hashed`, `.sha256`, `.hosts`, `.dnsmasq`,
         `.rpz`, `.adblock`, `.csv`, `.netset` and `.ipset` (`addresses`), and the bare names `domains`, `urls`
         (`squidguard-urls`), `hosts` and `dnsmasq.conf` do; the content tells all but `yaml`, `chromium`,
@@ -82,6 +91,8 @@ class ListEntry:
     """What the entry of a list says besides where the list is."""
 
     fields: MappingReader
+    #: the extensions that the policy uses
+    table: KeyTable
     #: the format, if it names one
     form: str | None
     defaults: ListDefaults
@@ -90,7 +101,7 @@ class ListEntry:
 
     def files(self, key: str, path: Path, find: Callable[[str | None], list[ListFile]], shown: str) -> list[ListFile]:
         """The files that ``find`` gives for the format, of the list that a key names; ``path`` is named as the list."""
-        form = self.form or list_format_of(path)
+        form = self.form or list_format_of(path, self.table.foreign())
         if self.defaults.prefix_length is not None and form != "safebrowsing-raw":
             self.fields.error("prefix-length", "only the format safebrowsing-raw has one")
         try:
@@ -98,6 +109,8 @@ class ListEntry:
         except SourceError as error:
             self.fields.error(key, error.problems[0].why, shown)
             return []
+        for why in dict.fromkeys(why for file in files if (why := self.table.without(file.format))):
+            self.fields.error(key, why, shown)
         if self.defaults.seal and not all(file.format.can_be_sealed for file in files):
             self.fields.error("seal", "only lists of the formats yaml and sha256 can be sealed")
         return files
@@ -115,7 +128,7 @@ def read_entry(entry: YamlNode, layer: str, reading: Reading) -> ListEntry:
     given = read_rows(_READ, fields, reading)
     form = given.pop("format", None)
     defaults = replace(read_defaults(fields), **given, layer=layer, seal=_seal(fields, reading))
-    return ListEntry(fields, form, defaults, values_of_list(fields, reading))
+    return ListEntry(fields, reading.table, form, defaults, values_of_list(fields, reading))
 
 
 def values_of_list(fields: MappingReader, reading: Reading) -> dict[str, Any]:
