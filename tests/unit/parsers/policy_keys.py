@@ -19,7 +19,8 @@ from hushlist.core.policy.pass_through import (
     read_kept_headers,
     read_pass_through,
 )
-from hushlist.core.policy.proxy_settings import LIVE, NAME_ANSWERS, FailureCause, NameAnswers, read_on_failure
+from hushlist.core.policy.proxy_settings import NAME_ANSWERS, FailureCause, NameAnswers, read_on_failure
+from hushlist.extensions.dashboard.live_key import LIVE
 from unit.parsers.table import Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}

@@ -1,9 +1,9 @@
 """Files of flows that mitmproxy has written (``mitmdump -w``), of version 7 and later.
 
-They are tagged netstrings, one after another, such as ``b"5:hello,"`` or ``b"8:1:a,1:1#}"``:
+They are tagged netstrings, one after another, such as ``b"5:hello;"`` or ``b"8:1:a;1:1#}"``:
 
 >>> from io import BytesIO
->>> list(values(BytesIO(b"8:1:a,1:1#}4:true!"), longest=100))
+>>> list(values(BytesIO(b"8:1:a;1:1#}4:true!"), longest=100))
 [{'a': 1}, True]
 
 mitmproxy's own reader is not used: it would load each flow whole, with its bodies. Octets in a value are not copied. A
