@@ -226,11 +226,20 @@ def ways(hushlist: Hushlist, flow: http.HTTPFlow) -> tuple[int, int]:
     return len(called), len(set(called))
 
 
-@each_row(("host", "calls", "files"), [("h.example", 120, 30), ("blocked.test", 255, 43)])
-def test_the_way_of_a_request_is_short(hushlist: Hushlist, host: str, calls: int, files: int) -> None:
-    policy = Path(ctx.options.hushlist_policy).parent / "domains.yaml"
-    (policy.parent / "domains.txt").write_text("blocked.test\n")
-    layers = [{"name": "domains", "lists": [{"file": "domains.txt", "format": "domains"}]}]
+@each_row(
+    ("host", "kind", "rule", "calls", "files"),
+    [
+        ("h.example", "domains", "blocked.test", 112, 27),
+        ("blocked.test", "domains", "blocked.test", 225, 41),
+        ("h.example", "adblock", "/ads/banner", 148, 36),
+    ],
+)
+def test_the_way_of_a_request_is_short(
+    hushlist: Hushlist, host: str, kind: str, rule: str, calls: int, files: int
+) -> None:
+    policy = Path(ctx.options.hushlist_policy).parent / "short.yaml"
+    (policy.parent / "short.txt").write_text(f"{rule}\n")
+    layers = [{"name": "short", "lists": [{"file": "short.txt", "format": kind}]}]
     policy.write_text(yaml.safe_dump({"layers": layers}))
     ctx.options.hushlist_policy = str(policy)
     for _ in range(2):

@@ -2,8 +2,8 @@
 
     request -> names x path interpretations -> canonical URLs -> matches by layer -> the strictest decision
 
-What rules say about a whole host is kept (``known_hosts``). Two early exits are fast, and change nothing: a host that
-alone decides, and a plain target below it that no rule fits.
+What rules say about a whole host is kept (``known_hosts``). Three early exits are fast, and change nothing: a host that
+alone decides, a plain target below it that no rule fits, and any plain target by one host.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain, product
 from time import time
 
 from hushlist.core.decide.decision import (
@@ -56,6 +55,9 @@ from hushlist.core.url.request import (
     request_of,
     target_forms,
 )
+
+#: schemes of requests that filters may fit
+_WITH_FILTERS = (*WEB, *WEBSOCKET)
 
 
 @dataclass(slots=True)
@@ -105,6 +107,9 @@ class Engine:
         self.group = self._hosts.group
         #: whether no rule depends on more than checks do, and on the canonical forms of a path
         self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
+        #: whether there may be hosts that alone decide plain URLs, or with rules for paths
+        self._may_know_hosts = not (self._checks or index.has_uris or index.has_general_filters)
+        self._may_guess = policy.unknown_context is Action.BLOCK
         #: the policy's, which every request needs
         self.keeps = policy.keeps
         if index.filters:
@@ -152,7 +157,7 @@ class Engine:
 
         The policy's ``unparsable`` decides a URL that no browser can request. ``told``: who asks, and what for.
         """
-        plain = PLAIN_URL.match(url) if not self._checks and len(url) <= LONGEST_TARGET else None
+        plain = PLAIN_URL.match(url) if self._may_know_hosts and len(url) <= LONGEST_TARGET else None
         if plain is not None:
             try:
                 known = self._hosts.of_group(client, now).known[plain[2]]
@@ -278,17 +283,32 @@ class Engine:
 
     def _strictest(self, case: _Case) -> Decision:
         """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""
-        decisions = list[Decision]()
-        is_one = case.is_connection or not case.request.others
-        for decision in self._of_target(case) if is_one else self._of_every_target(case):
-            decisions.append(decision)
-            if is_strictest(decision):
-                break  # no other could be stricter
-        found = strictest(decisions)
+        has_others = bool(case.request.others) and not case.is_connection
+        found = None if has_others or case.is_connection else self._of_plain(case)
+        if found is None:
+            decisions: list[Decision] = []
+            for decision in self._of_every_target(case) if has_others else self._of_target(case):
+                decisions.append(decision)
+                if is_strictest(decision):
+                    break  # no other could be stricter
+            found = strictest(decisions)
         if found.unconfirmed and self._waits and self.confirmations is not None and not case.is_settled:
             self.confirmations.ask(found.unconfirmed)
             return self._strictest(replace(case, is_settled=True, budget=FormBudget(), memo={}, filters=None))
         return found
+
+    def _of_plain(self, case: _Case) -> Decision | None:
+        """The decision for a plain target by one host without a fault, as most have; ``None`` for any other."""
+        request = case.request
+        if len(request.hosts) != 1 or request.fault is not None or request.destination is not None:
+            return None
+        plain = plain_target(request.target) if request.scheme in WEB else None
+        known = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
+        if plain is None or known.tunnelled is not None:
+            return None
+        form = Parts(request.scheme, None, b"h", None, *plain)
+        decision = self._of_form(case, request.hosts[0], known, form, is_first=True)
+        return self._with_overrides(case, known, form, decision)
 
     def _of_every_target(self, case: _Case) -> Iterator[Decision]:
         """The decisions for a request's target, and for what else its header fields name, within one budget."""
@@ -352,15 +372,21 @@ class Engine:
                 if any(decision is other for other in seen):
                     continue  # the rules for the whole host decide, as for an earlier form
                 seen.append(decision)
-            if is_only:
-                decision = decision.of(request)
-            if not is_only or (self._overrides is not None and decision.action in STOPPING):
-                decision = decision._replace(canonical=form._replace(host=known.canonical).join())
-            if self._overrides is not None:
-                names = (*case.client.names, f"group:{known.view.group.name}")
-                moment = time() if case.now is None else case.now.timestamp()
-                decision = self._overrides.after(decision, known.view.blocks, known.canonical, names, moment)
-            yield decision
+            yield self._with_overrides(case, known, form, decision, is_only=is_only)
+
+    def _with_overrides(
+        self, case: _Case, known: KnownHost, form: Parts, decision: Decision, *, is_only: bool = True
+    ) -> Decision:
+        """The decision by the rules, as temporary exceptions and blocks have it."""
+        if is_only:
+            decision = decision.of(case.request)
+        if not is_only or (self._overrides is not None and decision.action in STOPPING):
+            decision = decision._replace(canonical=form._replace(host=known.canonical).join())
+        if self._overrides is None:
+            return decision
+        names = (*case.client.names, f"group:{known.view.group.name}")
+        moment = time() if case.now is None else case.now.timestamp()
+        return self._overrides.after(decision, known.view.blocks, known.canonical, names, moment)
 
     def _of_form(self, case: _Case, host: bytes, known: KnownHost, form: Parts, *, is_first: bool) -> Decision:
         """The decision for one form of the target on one host, by all rules that fit."""
@@ -383,25 +409,28 @@ class Engine:
         if not filters:
             return self._by_matches(case, known, matches)
         is_stopped = known.is_stopped or len(filters) > 1 or (bool(matches) and stops(matches))
-        how = {"is_first": is_first, "is_named": known.is_named, "is_stopped": is_stopped}
+        canonical, is_named = known.canonical, known.is_named
+        by_url: list[list[Match]] = [matches]
+        for own in filters:
+            found = own.matches(canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped)
+            if any(found):
+                by_url = [before + more for before in by_url for more in found]
         # of the URLs that filters may be compared with, the strictest decision holds
-        decisions = [
-            self._by_matches(case, known, [*matches, *chain.from_iterable(found)])
-            for found in product(*(own.matches(known.canonical, form, **how) for own in filters))
-        ]
-        for name, layer in chain.from_iterable(own.spent for own in filters):
-            # where the filters of a list take too long, and no layer above it decides, the request is blocked
-            if not all(known.view.is_decided_before(layer, decision) for decision in decisions):
-                fault = f"too many filters of {name} would have to be compared with it, for its length"
-                decisions.append(self._unparsable(request, Excess(fault)))
+        decisions = [self._by_matches(case, known, found) for found in by_url]
+        for own in filters:
+            for name, layer in own.spent:
+                # where the filters of a list take too long, and no layer above it decides, the request is blocked
+                if not all(known.view.is_decided_before(layer, decision) for decision in decisions):
+                    fault = f"too many filters of {name} would have to be compared with it, for its length"
+                    decisions.append(self._unparsable(request, Excess(fault)))
         return strictest(decisions)
 
     def _filters(self, case: _Case) -> Sequence[RequestMatcher]:
         """The request as each extension's filters see it."""
         if case.filters is None:
-            request, may_guess = case.request, self.policy.unknown_context is Action.BLOCK
-            every = self.index.filters.values() if request.scheme in WEB or request.scheme in WEBSOCKET else ()
-            case.filters = [filters.of_request(request, case.budget, may_guess=may_guess) for filters in every]
+            request, case.filters = case.request, []
+            for filters in self.index.filters.values() if request.scheme in _WITH_FILTERS else ():
+                case.filters.append(filters.of_request(request, case.budget, may_guess=self._may_guess))
         return case.filters
 
     def _by_matches(self, case: _Case, known: KnownHost, below: Sequence[Match]) -> Decision:

@@ -72,39 +72,31 @@ def context_of(request: Request, host: bytes) -> Context:
 
 
 class Telling:
-    """What a request tells of its context, for all its hosts and forms; each thing is worked out when it is needed."""
+    """What a request tells of its context, for all its hosts and forms; most is worked out when it is needed."""
 
-    __slots__ = ("_contexts", "_kind", "_request", "_said", "_told")
+    __slots__ = ("_contexts", "_request", "_said", "_told", "kind")
 
     def __init__(self, request: Request) -> None:
         self._request, self._told = request, request.told or _NOTHING
         self._said = _said(request.fields) if request.fields else {}
-        self._kind: str | None = "websocket" if request.scheme in WEBSOCKET else self._told.kind or None
+        #: one of ``KINDS``; empty where it is not known
+        self.kind = self._kind_by(request.target)
         #: by host
         self._contexts: dict[bytes, Context] = {}
 
     @property
-    def kind(self) -> str:
-        """One of ``KINDS``; empty where it is not known."""
-        if self._kind is None:
-            self._kind = _kind(self._said, self._request.target)
-        return self._kind
-
-    @property
     def said_kind(self) -> str:
-        """The same as far as the client says it: the URL, which its site chooses, tells nothing."""
-        return "websocket" if self._request.scheme in WEBSOCKET else self._told.kind or _kind(self._said, b"")
+        """The kind as far as the client says it: the URL, which its site chooses, tells nothing."""
+        return self._kind_by(b"")
 
-    @property
-    def is_websocket(self) -> bool:
-        """Whether the connection becomes a websocket."""
-        return self._kind == "websocket" if self._kind is not None else _is_websocket(self._said)
+    def _kind_by(self, target: bytes) -> str:
+        return "websocket" if self._request.scheme in WEBSOCKET else self._told.kind or _kind(self._said, target)
 
     def page_by(self, host: bytes) -> bytes:
         """The canonical host of the page that asks, by one of the request's hosts; empty where it is not known."""
         told = self._told.page
         if told is None or self.kind == "document":
-            return self.context_by(host).page.encode()
+            return self._page_and_party(host)[0]
         return host_of_page(told)
 
     def context_by(self, host: bytes) -> Context:
@@ -125,12 +117,12 @@ class Telling:
         site = said.get(b"sec-fetch-site", b"")
         if self.kind == "document" or site in (b"none", b"same-origin"):
             return host, False
-        pages = ((said.get(name, b""), _WEB_URL) for name in (b"origin", b"referer"))
-        url, page = next(((url, page) for url, form in pages if (page := host_of_page(url, form))), (b"", b""))
-        differs = is_third_party(page, host)
-        says = _PARTIES.get(site)
-        scheme = WEBSOCKET.get(self._request.scheme, self._request.scheme)
-        if says is None or says is differs or (says and page and _scheme(url) != scheme):
+        url = page = b""
+        for name in (b"origin", b"referer"):
+            if not page and name in said:
+                url, page = said[name], host_of_page(said[name], _WEB_URL)
+        differs, says, scheme = is_third_party(page, host), _PARTIES.get(site), self._request.scheme
+        if says is None or says is differs or (says and page and _scheme(url) != WEBSOCKET.get(scheme, scheme)):
             return page, differs  # "cross-site" is also from http to https of one site
         return b"", says  # the Referer is that of a stylesheet in the page, or is not true
 
@@ -238,12 +230,8 @@ _ENDINGS = {
 }
 
 
-def _is_websocket(said: dict[bytes, bytes]) -> bool:
-    return b"websocket" in (said.get(b"upgrade"), said.get(b"sec-fetch-mode"))
-
-
 def _kind(said: dict[bytes, bytes], target: bytes) -> str:
-    if _is_websocket(said):
+    if b"websocket" in (said.get(b"upgrade"), said.get(b"sec-fetch-mode")):
         return "websocket"
     destination = said.get(b"sec-fetch-dest")
     if destination in _KINDS_OF_DESTINATIONS:
@@ -253,7 +241,7 @@ def _kind(said: dict[bytes, bytes], target: bytes) -> str:
     if destination == b"empty" or said.get(b"x-requested-with") == b"xmlhttprequest":
         return "xmlhttprequest"
     accept = said.get(b"accept", b"")
-    for beginning, kind in _KINDS_OF_ACCEPT:
+    for beginning, kind in _KINDS_OF_ACCEPT if accept else ():
         if accept.startswith(beginning):
             return kind
     return _ENDINGS.get(target.partition(b"?")[0].rpartition(b".")[2].lower(), "")

@@ -72,7 +72,7 @@ class RequestMatcher(Protocol):
 
     def matches(
         self, host: bytes, form: Parts, *, is_first: bool, is_named: bool, is_stopped: bool
-    ) -> Iterable[list[Match]]:
+    ) -> Sequence[list[Match]]:
         """The matches for each URL that one form of the target may be by a canonical host.
 
         ``is_first``: it is the standard form; ``is_named``: filters name the host, or a domain above it;

@@ -6,7 +6,7 @@ They are compared with other URLs than the rest of the rules, and in the context
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hushlist.core.match.context import Context, Telling
 from hushlist.core.match.matcher import PlacesOf, Sections
@@ -115,47 +115,51 @@ class FilteredRequest:
     http://h.example/a?u=/
     """
 
-    __slots__ = ("_filters", "_may_guess", "_path", "_port", "_query", "_scheme", "_telling", "_work")
+    __slots__ = ("_filters", "_may_guess", "_path", "_port", "_query", "_scheme", "_sent", "_telling", "_work")
 
     def __init__(self, filters: FilterIndex | None, request: Request, budget: FormBudget, *, may_guess: bool) -> None:
         self._filters, self._may_guess = filters, may_guess
         self._telling, self._work = Telling(request), budget.work.setdefault("adblock", Work())
         self._scheme, target = request.scheme, request.target
-        if self._telling.is_websocket:
+        if self._telling.kind == "websocket":
             schemes = (own for own, asked in WEBSOCKET.items() if asked == request.scheme)
             self._scheme = next(schemes, request.scheme)
         self._port = b"" if request.port == DEFAULT_PORTS.get(request.scheme) else b":%d" % request.port
         if len(target.translate(None, _UNSENT_OCTETS)) < len(target):
             target = _UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), target)
         self._path, mark, query = target.partition(b"?")
-        self._query = mark + query
+        self._query, self._sent = mark + query, rooted(target)
 
-    def urls(self, host: bytes, form: Parts, *, is_first: bool, is_named: bool) -> Iterator[tuple[bytes, bool]]:
+    def urls(self, host: bytes, form: Parts, *, is_first: bool, is_named: bool) -> list[tuple[bytes, bool]]:
         """The URLs that one form has by one canonical host; each with whether only for filters that name it."""
         begin, path, query = self._scheme + b"://" + host, self._path, self._query
+        urls = []
         if is_first:
-            sent = rooted(path) + query
             if self._port:
-                yield begin + self._port + sent, False
-            yield begin + sent, False
+                urls.append((begin + self._port + self._sent, False))
+            urls.append((begin + self._sent, False))
         if not is_first or form.path != path:
-            yield begin + form.path + query, False
+            urls.append((begin + form.path + query, False))
         if is_named:
             canonical = b"" if form.query is None else b"?" + form.query
             if canonical != query:
-                yield begin + form.path + canonical, True
+                urls.append((begin + form.path + canonical, True))
+        return urls
 
     def matches(
         self, host: bytes, form: Parts, *, is_first: bool, is_named: bool, is_stopped: bool
-    ) -> Iterator[list[Match]]:
+    ) -> list[list[Match]]:
         """The matches for each of these URLs; ``is_stopped``: whether another rule stops the request."""
         assert self._filters is not None
+        found = []
         for url, only_named in self.urls(host, form, is_first=is_first, is_named=is_named):
             asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
-            yield self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
+            found.append(self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named))
+        return found
 
     @property
     def spent(self) -> list[tuple[str, str]]:
         """Name and layer of the lists of which more would have to be compared than may be for the request."""
         assert self._filters is not None
-        return [self._filters.name_of(number) for number in sorted(self._work.spent)]
+        spent = self._work.spent
+        return [self._filters.name_of(number) for number in sorted(spent)] if spent else []
