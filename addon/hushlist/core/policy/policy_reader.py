@@ -183,7 +183,8 @@ def _read_extensions(fields: MappingReader, key: str, _: Reading) -> tuple[str, 
 
 _EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""which extensions are in use, by their
     names: `built-in` (the default) stands for all that come with Hushlist; one that an installed package brings is in
-    use where it is named, and one that is left out makes its keys errors""")
+    use where it is named, and one that is left out makes its keys, and lists in its formats, errors. The bounds of what
+    clients may send hold in any case""")
 
 
 def policy_rows(table: KeyTable) -> tuple[Key, ...]:
