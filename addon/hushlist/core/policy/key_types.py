@@ -118,7 +118,7 @@ def schema_of(type_: Type) -> Schema:
     return _made(type_.schema)
 
 
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
 
 
 def schema_of_rows(rows: Iterable[Key], *, name: str = "", **more: Any) -> Schema:
