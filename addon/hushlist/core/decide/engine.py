@@ -109,6 +109,8 @@ class Engine:
         self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
         #: whether there may be hosts that alone decide plain URLs, or with rules for paths
         self._may_know_hosts = not (self._checks or index.has_uris or index.has_general_filters)
+        #: whether only rules for paths, and filters that name hosts, need the canonical form of a query
+        self._looks_at_no_query = self._is_simple and overrides is None
         self._may_guess = policy.unknown_context is Action.BLOCK
         #: the policy's, which every request needs
         self.keeps = policy.keeps
@@ -302,9 +304,16 @@ class Engine:
         request = case.request
         if len(request.hosts) != 1 or request.fault is not None or request.destination is not None:
             return None
-        plain = plain_target(request.target) if request.scheme in WEB else None
         known = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
-        if plain is None or known.tunnelled is not None:
+        if known.tunnelled is not None or request.scheme not in WEB:
+            return None
+        plain: Target | None
+        if known.has_filters and not known.is_named and not known.host.suffixes and self._looks_at_no_query:
+            # filters are compared with the query as it was sent: its canonical form, which takes time, is not needed
+            plain = (request.target.partition(b"?")[0], None) if is_plain_target(request.target) else None
+        else:
+            plain = plain_target(request.target)
+        if plain is None:
             return None
         form = Parts(request.scheme, None, b"h", None, *plain)
         decision = self._of_form(case, request.hosts[0], known, form, is_first=True)

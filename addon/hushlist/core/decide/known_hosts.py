@@ -101,7 +101,7 @@ class KnownHosts:
         """The hosts of a client's group at a moment; ``group`` is the client's, if it is known."""
         overrides = self._overrides
         blocks = NO_BLOCKS if overrides is None else overrides.blocks_at(time() if now is None else now.timestamp())
-        if self.only is not None and not blocks:
+        if self.only is not None and (blocks is NO_BLOCKS or not blocks):  # the first is faster
             return self.only
         group = group or self._groups[client]
         hosts = self._known.get(group.name)

@@ -75,8 +75,9 @@ class RequestMatcher(Protocol):
     ) -> Sequence[list[Match]]:
         """The matches for each URL that one form of the target may be by a canonical host.
 
-        ``is_first``: it is the standard form; ``is_named``: filters name the host, or a domain above it;
-        ``is_stopped``: another rule stops the request, so that an exception can lift that.
+        ``is_first``: it is the standard form; ``is_named``: filters name the host, or a domain above it (if not, the
+        form may be without its query); ``is_stopped``: another rule stops the request, so that an exception can lift
+        that.
         """
 
     @property
