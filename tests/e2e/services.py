@@ -1,4 +1,4 @@
-"""An origin that serves what people use: live pages, downloads, uploads, and git's server.
+"""An origin that serves what people use: live pages, downloads, uploads, a chat, and the servers of programs.
 
 Each service answers one host. What passes a gate waits there for the test, so that a test can tell what flows from what
 arrives at once at the end, without a clock.
@@ -22,6 +22,7 @@ from urllib.parse import parse_qs
 from e2e.origin import PATIENCE, Origin, Receive, Request, Scope, Send
 
 CHUNK = bytes(range(256)) * 256
+_SILENCE = bytes([128]) * len(CHUNK)
 GIT = which("git")
 #: what git's own server is: a CGI program
 GIT_BACKEND = Path("/usr/lib/git-core/git-http-backend")
@@ -56,13 +57,20 @@ class Services(Origin):
         self.uploads: list[tuple[int, str]] = []
         #: octets of the upload that is under way
         self.arrived = 0
+        #: files of package servers, by host and path
+        self.files: dict[str, Path] = {}
         #: folder of git's repositories
         self.repositories: Path | None = None
+        self.blobs: dict[str, bytes] = {}
+        self._partial = bytearray()
+        self._chat: list[asyncio.Queue[str]] = []
         self._services: dict[str, Service] = {
             "events.test": self._events,
             "files.test": self._file,
             "upload.test": self._upload,
             "git.test": self._git,
+            "packages.test": self._package,
+            "registry.test": self._registry,
         }
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,6 +80,28 @@ class Services(Origin):
             await super()._http(scope, receive, send)
         else:
             await service(scope, receive, send, self._log(scope))
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A chat: what anybody writes, everybody reads."""
+        self._log(scope)
+        inbox: asyncio.Queue[str] = asyncio.Queue()
+        self._chat.append(inbox)
+
+        async def deliver() -> None:
+            while True:
+                await send({"type": "websocket.send", "text": await inbox.get()})
+
+        delivering = None
+        while (event := await receive())["type"] != "websocket.disconnect":
+            if event["type"] == "websocket.connect":
+                await send({"type": "websocket.accept"})
+                delivering = asyncio.ensure_future(deliver())
+            else:
+                for other in self._chat:
+                    other.put_nowait(event["text"])
+        self._chat.remove(inbox)
+        if delivering:
+            delivering.cancel()
 
     async def _events(self, scope: Scope, receive: Receive, send: Send, _: Request) -> None:
         """Server-sent events: one, and another as soon as the gate opens; the answer has no end."""
@@ -88,7 +118,7 @@ class Services(Origin):
         query = {name: values[0] for name, values in parse_qs(scope["query_string"].decode()).items()}
         size = int(query["size"])
         first, last, status = 0, size - 1, 200
-        headers = [(b"accept-ranges", b"bytes"), (b"content-type", b"application/zip")]
+        headers = [(b"accept-ranges", b"bytes"), (b"content-type", query.get("type", "application/zip").encode())]
         if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", "")):
             first, last, status = int(asked[1]), min(int(asked[2] or last), last), 206
             headers.append((b"content-range", b"bytes %d-%d/%d" % (first, last, size)))
@@ -99,10 +129,18 @@ class Services(Origin):
             for start in range(first, last + 1, len(CHUNK)):
                 if gate is not None:
                     await gate.passed(start - first)
-                offset, length = start % len(CHUNK), min(last + 1 - start, len(CHUNK))
-                content = (CHUNK + CHUNK)[offset : offset + length]
+                content = self.content(query, start, min(last + 1 - start, len(CHUNK)))
                 await send({"type": "http.response.body", "body": content, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+    def content(self, query: dict[str, str], start: int, length: int) -> bytes:
+        """The octets of a file from an offset on: of a recording that is silent where its type is ``audio/wav``."""
+        if query.get("type") == "audio/wav":
+            return (
+                (wav_head(int(query["size"])) + _SILENCE)[start : start + length] if start < 44 else _SILENCE[:length]
+            )
+        offset = start % len(CHUNK)
+        return (CHUNK + CHUNK)[offset : offset + length]
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send, request: Request) -> None:
         """Takes a body; reads on only when the gate is open."""
@@ -115,10 +153,16 @@ class Services(Origin):
                 await gate.passed(self.arrived)
         request.body = self.arrived
         self.uploads.append((self.arrived, digest.hexdigest()))
-        content = json.dumps({"octets": self.arrived}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": content})
+        await _answer(send, 200, json.dumps({"octets": self.arrived}).encode(), b"application/json")
+
+    async def _package(self, scope: Scope, receive: Receive, send: Send, _: Request) -> None:
+        """The files of package servers."""
+        file = self.files.get(scope["path"])
+        if file is None:
+            await _answer(send, 404, b"there is no such file")
+        else:
+            kind = {".html": b"text/html", ".json": b"application/json"}.get(file.suffix, b"application/octet-stream")
+            await _answer(send, 200, file.read_bytes(), kind)
 
     async def _git(self, scope: Scope, receive: Receive, send: Send, request: Request) -> None:
         """Git's own server, as a CGI program. Spec: RFC 3875"""
@@ -163,6 +207,32 @@ class Services(Origin):
         await feeding
         await backend.wait()
 
+    async def _registry(self, scope: Scope, receive: Receive, send: Send, request: Request) -> None:
+        """What of a registry of container images a push and a pull of layers need. Spec: OCI Distribution, 1.1"""
+        path, query = scope["path"], parse_qs(scope["query_string"].decode())
+        if request.method in ("GET", "HEAD"):
+            content = self.blobs.get(path)
+            if content is None:
+                await _answer(send, 404, b"")
+                return
+            await _answer(send, 200, b"" if request.method == "HEAD" else content, length=len(content))
+            return
+        content = b"".join([part async for part in _body(receive)])
+        request.body = len(content)
+        location = [(b"location", b"/v2/image/blobs/uploads/1")]
+        if request.method == "POST":
+            self._partial = bytearray()
+            await _answer(send, 202, b"", more=location)
+        elif request.method == "PATCH":
+            self._partial += content
+            await _answer(send, 202, b"", more=[*location, (b"range", b"0-%d" % (len(self._partial) - 1))])
+        else:
+            whole, digest = bytes(self._partial + content), query["digest"][0]
+            is_right = digest == "sha256:" + hashlib.sha256(whole).hexdigest()
+            if is_right:
+                self.blobs[f"/v2/image/blobs/{digest}"] = whole
+            await _answer(send, 201 if is_right else 400, b"", more=location)
+
 
 async def _body(receive: Receive) -> AsyncIterator[bytes]:
     """The parts of a request's body."""
@@ -174,6 +244,29 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
             yield event["body"]
         if not event.get("more_body"):
             return
+
+
+async def _answer(
+    send: Send,
+    status: int,
+    content: bytes,
+    kind: bytes = b"application/octet-stream",
+    *,
+    length: int | None = None,
+    more: list[tuple[bytes, bytes]] | None = None,
+) -> None:
+    size = len(content) if length is None else length
+    headers = [(b"content-type", kind), (b"content-length", b"%d" % size), *(more or ())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+def wav_head(size: int) -> bytes:
+    """The head of a recording of ``size`` octets: one channel, 8,000 samples of one octet a second."""
+    sizes = [(size - 8).to_bytes(4, "little"), (size - 44).to_bytes(4, "little")]
+    rate = (8000).to_bytes(4, "little")
+    form = (16).to_bytes(4, "little") + b"\1\0\1\0" + rate + rate + b"\1\0\x08\0"
+    return b"RIFF" + sizes[0] + b"WAVEfmt " + form + b"data" + sizes[1]
 
 
 def parts_of(size: int) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What people do behind the filter of a family: live pages, large files, and the programs of a terminal.
+"""What people do behind the filter of a family: live pages, video, large files, a chat, and the programs of a terminal.
 
 Where something has to flow, the origin holds back the rest until the client has seen the beginning: what arrives only
 at its end fails, on any machine.
@@ -7,13 +7,19 @@ at its end fails, on any machine.
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 import os
 import re
 import shutil
 import subprocess
+import tarfile
+import zipfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -197,6 +203,31 @@ class TestBrowsers:
         ) == ["first", "second"]
         browser.run("source.close(); arguments[0]()")
 
+    def test_a_recording_plays_and_is_wound_on_by_ranges(
+        self, browser: Browser, services: Services, scheme: str
+    ) -> None:
+        seconds = 6 * 3600
+        size = 44 + seconds * 8000
+        browser.get(f"{scheme}://files.test/")
+        before = len(services.requests)
+        shown = browser.run(
+            """const [url, place, done] = arguments;
+            const video = document.createElement("video");
+            video.muted = true;
+            video.onerror = () => done("error " + video.error.message);
+            video.onseeked = () => done([video.duration, video.currentTime]);
+            video.onloadeddata = () => { video.onloadeddata = null; video.play(); video.currentTime = place; };
+            video.src = url;
+            document.body.append(video);""",
+            f"/recording.wav?type=audio/wav&size={size}",
+            seconds - 600,
+        )
+        assert shown == [seconds, pytest.approx(seconds - 600, abs=60)]
+        ranges = [request.headers.get("range", "") for request in services.requests[before:]]
+        asked = [int(match[1]) for match in map(re.compile(r"bytes=(\d+)-").match, ranges) if match]
+        assert max(asked, default=0) > size // 2  # it asked for the place, rather than for all that is before it
+        browser.get("about:blank")
+
     def test_a_download_grows_while_it_comes(
         self, browser: Browser, proxy: Proxy, gate: Callable[[str, int], Gate], scheme: str
     ) -> None:
@@ -249,6 +280,76 @@ class TestBrowsers:
         assert answer == f'200 {{"octets": {size}}}'
         assert services.uploads[-1] == (size, hashlib.sha256(bytes(range(256)) * (size // 256)).hexdigest())
 
+    def test_a_blocked_upload_gets_an_answer(self, browser: Browser, services: Services, scheme: str) -> None:
+        browser.get(f"{scheme}://upload.test/")
+        with services.watch() as arrived:
+            status = browser.run(
+                """const [url, done] = arguments;
+                const request = new XMLHttpRequest();
+                request.onloadend = () => done(request.status);
+                request.open("POST", url);
+                request.send(new Blob(Array(300).fill(new Uint8Array(1 << 20))));""",
+                f"{scheme}://casino.example/upload",
+            )
+        assert "casino.example" not in {request.host for request in arrived.requests}
+        assert status in (0, 403)  # a page of another host may not read it
+
+    def test_a_chat_carries_messages_between_two(self, browser: Browser, scheme: str) -> None:
+        browser.get(f"{scheme}://chat.test/")
+        shown = browser.run(
+            """const done = arguments[0], read = [];
+            const address = location.origin.replace("http", "ws") + "/room";
+            const first = new WebSocket(address), second = new WebSocket(address);
+            first.onerror = second.onerror = () => done("error");
+            second.onopen = () => second.send("hello");
+            first.onmessage = (event) => { read.push(event.data); first.send("and you"); first.onmessage = null; };
+            second.onmessage = (event) => { read.push(event.data); if (read.length === 3) done(read); };
+            """
+        )
+        assert sorted(shown) == ["and you", "hello", "hello"]
+
+
+WORKER = b"""
+self.addEventListener("install", (event) => self.skipWaiting());
+self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+self.addEventListener("fetch", (event) => event.respondWith(fetch(event.request).then((answer) =>
+    new Response(answer.body, {status: answer.status, headers: {"x-worker": "yes"}}))));
+"""
+
+
+def test_a_service_worker_passes_on_what_flows(
+    browser: Browser, services: Services, gate: Callable[[str, int], Gate]
+) -> None:
+    services.pages["/worker.js"] = ("text/javascript", WORKER)
+    rest = gate("file", MEGABYTE)
+    browser.get("https://files.test/")
+    read = browser.run(
+        """const [url, done] = arguments;
+        (async () => {
+            await navigator.serviceWorker.register("/worker.js");
+            await navigator.serviceWorker.ready;
+            while (!navigator.serviceWorker.controller) await new Promise((resolve) => setTimeout(resolve, 20));
+            const answer = await fetch(url);
+            window.reader = answer.body.getReader();
+            const {value} = await reader.read();
+            done([answer.headers.get("x-worker"), value.length > 0]);
+        })().catch((error) => done(String(error)));""",
+        f"/file?size={8 * MEGABYTE}&gate=file",
+    )
+    assert read == ["yes", True]
+    rest.open()
+    assert (
+        browser.run(
+            """const done = arguments[0];
+        (async () => { while (!(await reader.read()).done); done("end"); })().catch((error) => done(String(error)));"""
+        )
+        == "end"
+    )
+    browser.run(
+        """const done = arguments[0];
+        navigator.serviceWorker.getRegistration().then((worker) => worker.unregister()).then(done, done);"""
+    )
+
 
 def sizes(folder: Path) -> list[int]:
     return [path.stat().st_size for path in folder.iterdir() if path.stat().st_size]
@@ -297,6 +398,123 @@ def test_git_pushes_and_clones_a_large_repository(
     digests = [hashlib.sha256((folder / "large").read_bytes()).digest() for folder in (work, tmp_path / "clone")]
     assert digests[0] == digests[1]
     assert max(request.body for request in services.requests if request.host == "git.test") >= size
+
+
+def test_pip_installs_a_large_wheel(proxy: Proxy, services: Services, tmp_path: Path) -> None:
+    name = "largepackage-1.0-py3-none-any.whl"
+    wheel = tmp_path / name
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("largepackage/__init__.py", "")
+        packed.writestr("largepackage/data.bin", os.urandom(60 * MEGABYTE))
+        packed.writestr(
+            "largepackage-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: largepackage\nVersion: 1.0\n"
+        )
+        packed.writestr(
+            "largepackage-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        packed.writestr("largepackage-1.0.dist-info/RECORD", "")
+    index = tmp_path / "index.html"
+    index.write_text(
+        f'<!doctype html><a href="/{name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}">{name}</a>'
+    )
+    services.files |= {"/simple/largepackage/": index, f"/{name}": wheel}
+    pip = ["python3", "-m", "pip", "install", "--isolated", "--no-cache-dir", "--disable-pip-version-check"]
+    source = ["--index-url", "https://packages.test/simple/", "--cert", str(proxy.authority), "--proxy", proxy.url]
+    run(proxy, tmp_path, *pip, *source, "--target", "installed", "largepackage")
+    assert (tmp_path / "installed" / "largepackage" / "data.bin").stat().st_size == 60 * MEGABYTE
+
+
+@pytest.mark.skipif(not which("npm"), reason="no npm")
+def test_npm_installs_a_package(proxy: Proxy, services: Services, tmp_path: Path) -> None:
+    packed, content = tmp_path / "large.tgz", os.urandom(20 * MEGABYTE)
+    manifest = json.dumps({"name": "large", "version": "1.0.0"}).encode()
+    with tarfile.open(packed, "w:gz") as archive:
+        for name, octets in (("package/package.json", manifest), ("package/data.bin", content)):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(octets)
+            archive.addfile(entry, io.BytesIO(octets))
+    integrity = "sha512-" + b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode()
+    described = tmp_path / "large.json"
+    dist = {"tarball": "https://packages.test/large.tgz", "integrity": integrity}
+    versions = {"1.0.0": {"name": "large", "version": "1.0.0", "dist": dist}}
+    described.write_text(json.dumps({"name": "large", "dist-tags": {"latest": "1.0.0"}, "versions": versions}))
+    services.files |= {"/large": described, "/large.tgz": packed}
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "package.json").write_text('{"name": "project", "version": "1.0.0"}')
+    settings = ["--registry=https://packages.test/", f"--cafile={proxy.authority}", "--no-audit", "--no-fund"]
+    run(proxy, project, "npm", "install", *settings, f"--cache={tmp_path / 'cache'}", "large")
+    assert (project / "node_modules" / "large" / "data.bin").read_bytes() == content
+
+
+@pytest.mark.skipif(not (which("apt-get") and which("dpkg-deb")), reason="no apt")
+def test_apt_fetches_a_package(proxy: Proxy, services: Services, tmp_path: Path) -> None:
+    built = tmp_path / "built"
+    (built / "DEBIAN").mkdir(parents=True)
+    about = {"Package": "large-test", "Version": "1.0", "Architecture": "all", "Description": "large"}
+    about["Maintainer"] = "Somebody <somebody@test.example>"
+    control = "".join(f"{name}: {value}\n" for name, value in about.items())
+    (built / "DEBIAN" / "control").write_text(control)
+    (built / "data.bin").write_bytes(os.urandom(20 * MEGABYTE))
+    package = tmp_path / "large-test_1.0_all.deb"
+    run(proxy, tmp_path, "dpkg-deb", "--build", "-Znone", "built", package.name)
+    octets = package.read_bytes()
+    entry = (
+        f"{control}Filename: ./{package.name}\nSize: {len(octets)}\nSHA256: {hashlib.sha256(octets).hexdigest()}\n\n"
+    )
+    packages, release = tmp_path / "Packages", tmp_path / "Release"
+    packages.write_text(entry)
+    digest = hashlib.sha256(packages.read_bytes()).hexdigest()
+    release.write_text(f"Date: Sat, 01 Jan 2050 00:00:00 UTC\nSHA256:\n {digest} {packages.stat().st_size} Packages\n")
+    services.files |= {"/debian/./Packages": packages, "/debian/Packages": packages}
+    services.files |= {"/debian/./Release": release, "/debian/Release": release}
+    services.files |= {f"/debian/./{package.name}": package, f"/debian/{package.name}": package}
+    root = tmp_path / "root"
+    for folder in ("state/lists/partial", "cache/archives/partial", "etc"):
+        (root / folder).mkdir(parents=True)
+    (root / "etc" / "sources.list").write_text("deb [trusted=yes] https://packages.test/debian ./\n")
+    (root / "status").write_text("")
+    options = {
+        "Dir::Etc": root / "etc",
+        "Dir::State": root / "state",
+        "Dir::State::status": root / "status",
+        "Dir::Cache": root / "cache",
+        "Acquire::https::CAInfo": proxy.authority,
+        "Acquire::https::Proxy": proxy.url,
+        "Acquire::Check-Valid-Until": "false",
+        "Acquire::Check-Date": "false",
+        "APT::Sandbox::User": "",
+    }
+    apt = ["apt-get", "-q", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
+    run(proxy, tmp_path, *apt, "update")
+    run(proxy, tmp_path, *apt, "download", "large-test")
+    assert package.read_bytes() == octets
+
+
+@pytest.mark.parametrize("http2", [False, True], ids=["HTTP/1.1", "HTTP/2"])
+def test_layers_of_an_image_are_pushed_in_parts_and_pulled(proxy: Proxy, services: Services, http2: bool) -> None:
+    layer = os.urandom(64 * MEGABYTE)
+    digest = "sha256:" + hashlib.sha256(layer).hexdigest()
+    with proxy.client(http2=http2) as client:
+        begun = client.post("https://registry.test/v2/image/blobs/uploads/")
+        assert begun.status_code == 202
+        place = f"https://registry.test{begun.headers['location']}"
+        parts = [layer[start : start + 16 * MEGABYTE] for start in range(0, len(layer), 16 * MEGABYTE)]
+        for part in parts[:-1]:  # of untold length, as the usual client sends them
+            answer = client.patch(
+                place, content=(part[start : start + MEGABYTE] for start in range(0, len(part), MEGABYTE))
+            )
+            assert answer.status_code == 202
+        assert client.put(place, params={"digest": digest}, content=parts[-1]).status_code == 201
+        assert client.head(f"https://registry.test/v2/image/blobs/{digest}").headers["content-length"] == str(
+            len(layer)
+        )
+        received = hashlib.sha256()
+        with client.stream("GET", f"https://registry.test/v2/image/blobs/{digest}") as pulled:
+            for part in pulled.iter_raw():
+                received.update(part)
+    assert "sha256:" + received.hexdigest() == digest
 
 
 def test_curl_shows_a_download_s_progress_and_resumes_it(
