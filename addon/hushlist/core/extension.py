@@ -15,8 +15,9 @@ needed, so that an extension which nothing uses costs nothing:
 
 Those that come with Hushlist are in ``BUILT_IN``. Others are Python packages that anybody can publish: with the entry
 point ``gambling = "gambling:EXTENSION"`` in the group ``hushlist.extensions``. They are in use where a policy names
-them. An extension imports ``hushlist.core``, itself, and the extensions that it ``uses``; in the proxy also
-``hushlist.proxy.door``, and in its commands ``hushlist.cli.common``.
+them. An extension imports ``hushlist.core``, itself, and the extensions that it ``uses``; in a part also
+``hushlist.proxy.parts``, and of the proxy what ``tests/unit/test_imports.py`` lists; in its commands
+``hushlist.cli.common``.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from hushlist.core.errors import did_you_mean
 from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from hushlist.core.lists.list_source import ListDefaults, ProblemReport
     from hushlist.core.match.rule import Rule, RuleBlock
     from hushlist.core.policy.keys import Key
@@ -191,9 +194,7 @@ def extension_named(name: str) -> Extension:
     """
     if (extension := next((each for each in built_in() if each.name == name), None)) is not None:
         return extension
-    from importlib.metadata import entry_points  # costs more than a decision by a compiled policy
-
-    entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    entries = _foreign_entries()
     if name not in entries:
         names = [each.name for each in built_in()] + sorted(entries)
         raise ExtensionError(f"no extension has this name{did_you_mean(name, names)} (there are: {', '.join(names)})")
@@ -210,9 +211,13 @@ def extension_named(name: str) -> Extension:
 
 def foreign_names() -> tuple[str, ...]:
     """The names of the extensions that installed packages bring."""
-    from importlib.metadata import entry_points
+    return tuple(sorted(_foreign_entries()))
 
-    return tuple(sorted(entry.name for entry in entry_points(group=ENTRY_POINTS)))
+
+def _foreign_entries() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # costs more than a decision by a compiled policy
+
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 
 def extensions_named(names: Iterable[str]) -> tuple[Extension, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from math import inf
 
@@ -21,19 +21,8 @@ BLOCKS_LAYER = "blocks"
 class UnblockVerdict:
     """The engine's ``Verdict`` by a store of grants and blocks, which gives ``covering``."""
 
-    def covering(
-        self,
-        client_names: Iterable[str],
-        host: bytes,
-        url: bytes,
-        categories: Iterable[str],
-        now: float,
-        *,
-        is_warning: bool = False,
-        since: float = -inf,
-    ) -> Grant | None:
-        """The grant that lets a client pass."""
-        raise NotImplementedError
+    #: ``Overrides.covering``
+    covering: Callable[..., Grant | None]
 
     def after(
         self, decision: Decision, blocks: Blocks, host: bytes, client_names: Sequence[str], now: float
