@@ -9,11 +9,12 @@ import argparse
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from functools import cache
 
 from hushlist import __version__
-from hushlist.cli.common import BAD, CLOSED, Parser, add_choice, complain, complain_of, remark
+from hushlist.cli.common import BAD, CLOSED, DEFECT, Parser, add_choice, complain, complain_of, remark
 from hushlist.core.errors import INCOMPLETE, HushlistError, SourceError
 from hushlist.core.extension import (
     COMMAND_GROUPS,
@@ -89,6 +90,9 @@ def run() -> None:
         code = CLOSED if isinstance(error, BrokenPipeError) else complain(error)
     except KeyboardInterrupt:
         code = BAD
+    except Exception:  # a defect of ours: 1 would say that a URL is blocked
+        traceback.print_exc()
+        code = DEFECT
     sys.exit(code)
 
 
@@ -118,7 +122,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
         prog="hushlist",
         description="Canonicalize URLs, hash their expressions, and ask a policy what it does with them and why.",
         epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, the log has no such "
-        "record, or an update changes more than it may; 2 wrong usage or bad input.",
+        "record, or an update changes more than it may; 2 wrong usage or bad input; 70 a defect of Hushlist.",
     )
     parser.add_argument("--version", action="version", version=f"hushlist {__version__}")
     parser._positionals.title = "commands, each with a help of its own"

@@ -19,6 +19,8 @@ from hushlist.core.system.files import reason_of
 from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
 
 GOOD, FOUND, BAD = 0, 1, 2
+#: an error that no code expects: ``EX_SOFTWARE`` of ``sysexits.h``
+DEFECT = 70
 #: nobody reads the output any more: as a shell tells of a program that SIGPIPE has ended
 CLOSED = 128 + 13
 #: most octets of a line of standard input

@@ -100,6 +100,16 @@ def test_whatever_ends_a_command_has_an_exit_code_of_its_own(
     assert len(led) == isinstance(error, OSError)
 
 
+def test_a_defect_prints_a_traceback_and_does_not_end_as_a_block_does(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "main", lambda: {}["nothing"])
+    with pytest.raises(SystemExit) as caught:
+        cli.run()
+    assert caught.value.code == 70
+    assert capfd.readouterr().err.endswith("KeyError: 'nothing'\n")
+
+
 def test_a_command_s_exit_code_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "main", lambda: 1)
     with pytest.raises(SystemExit) as caught:
