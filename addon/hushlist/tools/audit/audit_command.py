@@ -31,7 +31,7 @@ _WIDTH = 100
 
 def add_to(commands: common.Commands) -> None:
     text = "decide recorded requests by a policy, and report what would be stopped, by what, and what that breaks"
-    formats = "; ".join(f"{own.name}: {own.text}" for own in FORMATS.values())
+    formats = "; ".join(f"{form.name}: {form.text}" for form in FORMATS.values())
     parser = common.add_command(
         commands,
         "audit",
@@ -81,13 +81,13 @@ def audit_sources(arguments: argparse.Namespace) -> int:
         report = report_of(arguments.policy or shipped_policy(), engine, work, arguments.popular, show)
     if arguments.merge:
         report = _merged(report, arguments.sources)
-        asked = report.asked
-        moment = ReplayMoment(asked.at or at, Client(asked.client, asked.user, asked.port), asked.as_recorded)
+        options = report.asked
+        moment = ReplayMoment(options.at or at, Client(options.client, options.user, options.port), options.as_recorded)
     report = _revealed(add_details(report, engine, moment, arguments.unused), table)
     if arguments.html is not None:
         with source_errors(arguments.html, "html"):
             replace_file(arguments.html, report_page(report, datetime.now(UTC)).encode())
-    unread = [own for own in report.broken.first if not own.number]
+    unread = [problem for problem in report.broken.first if not problem.number]
     if arguments.json:
         common.print_json(encode(report))
     elif report.records or not unread:
@@ -96,28 +96,28 @@ def audit_sources(arguments: argparse.Namespace) -> int:
         is_colored = common.has_colors(sys.stdout)
         for line in report_text(report, width):
             common.print_line(line, is_bold=is_colored and isinstance(line, Title))
-    for own in unread:
-        common.complain(own)
+    for problem in unread:
+        common.complain(problem)
     return common.BAD if unread else common.GOOD
 
 
 def _revealed(report: AuditReport, table: Mapping[str, KeyEntry]) -> AuditReport:
     """The report with what hashes stand for: in the place of a rule, and behind one that never fired."""
     rules = tuple(
-        own._replace(key=own.key._replace(rule=f"{entry.plaintext}, {entry.place}"))
-        if (entry := table.get(own.key.rule))
-        else own
-        for own in report.rules
+        use._replace(key=use.key._replace(rule=f"{entry.plaintext}, {entry.place}"))
+        if (entry := table.get(use.key.rule))
+        else use
+        for use in report.rules
     )
     lists = tuple(
-        own._replace(
-            facts=own.facts._replace(
+        use._replace(
+            facts=use.facts._replace(
                 unused_first=tuple(
-                    unused._replace(text=revealed(unused.text, table)) for unused in own.facts.unused_first
+                    unused._replace(text=revealed(unused.text, table)) for unused in use.facts.unused_first
                 )
             )
         )
-        for own in report.lists
+        for use in report.lists
     )
     return replace(report, rules=rules, lists=lists)
 

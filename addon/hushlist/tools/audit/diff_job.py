@@ -183,9 +183,9 @@ def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide]:
     """A policy's list, and its replacement, read as the policy says; ``SourceError`` if one of them cannot be used."""
     olds = [file for layer in policy.layers for file in layer.lists if _is_of(file.path, old)]
     if not olds:
-        known = ", ".join(sorted({file.source for layer in policy.layers for file in layer.lists}))
+        names = ", ".join(sorted({file.source for layer in policy.layers for file in layer.lists}))
         raise SourceError(
-            [Problem(policy.source, 0, str(old), f"it is none of the policy's lists ({known or 'none'})")]
+            [Problem(policy.source, 0, str(old), f"it is none of the policy's lists ({names or 'none'})")]
         )
     news: list[ListFile] = []
     layers: list[Layer] = []
@@ -196,9 +196,9 @@ def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide]:
             if not _is_of(file.path, old):
                 lists.append(file)
                 continue
-            found = _replacements(file, of_layer, new, is_folder=old.is_dir())
-            news += found
-            lists += found
+            replacements = _replacements(file, of_layer, new, is_folder=old.is_dir())
+            news += replacements
+            lists += replacements
         layers.append(replace(layer, lists=tuple(lists)))
     if not news:
         raise SourceError([Problem(str(new), 0, "list", f"nothing in it can stand in the place of {old}")])
@@ -209,8 +209,8 @@ def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide]:
 
 def _is_of(path: Path, old: Path) -> bool:
     """Whether a file is the list, or in its folder."""
-    own, wanted = path.resolve(), old.resolve()
-    return own == wanted or (own.parent == wanted and wanted.is_dir())
+    resolved, wanted = path.resolve(), old.resolve()
+    return resolved == wanted or (resolved.parent == wanted and wanted.is_dir())
 
 
 def _replacements(file: ListFile, olds: Sequence[ListFile], new: Path, *, is_folder: bool) -> list[ListFile]:
@@ -221,12 +221,12 @@ def _replacements(file: ListFile, olds: Sequence[ListFile], new: Path, *, is_fol
     defaults = replace(file.defaults, name=file.defaults.name or file.path.stem)
     if not is_folder:
         return [replace(file, path=new, defaults=defaults)]
-    found = [replace(file, path=new / file.path.name, defaults=defaults)]
+    files = [replace(file, path=new / file.path.name, defaults=defaults)]
     if file is olds[0]:
-        known = {own.path.name for own in olds}
+        names = {file_.path.name for file_ in olds}
         more = files_of_folder(new, "squidguard", Path.exists)
-        found += [ListFile(path, form, defaults) for path, form in more if path.name not in known]
-    return [own for own in found if own.path.exists()]
+        files += [ListFile(path, form, defaults) for path, form in more if path.name not in names]
+    return [file_ for file_ in files if file_.path.exists()]
 
 
 # -- comparing them ----------------------------------------------------------------------------------------------------
@@ -278,13 +278,13 @@ class DiffOptions:
 def diff(
     old: DiffSide,
     new: DiffSide,
-    found: Callable[[RuleChange], object],
+    report: Callable[[RuleChange], object],
     wanted: DiffOptions = DiffOptions(),
     *,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Diff:
-    """Compare; ``found`` is called with each change: removed rules in the order of OLD, then others in that of NEW.
+    """Compare; ``report`` is called with each change: removed rules in the order of OLD, then others in that of NEW.
 
     Raises:
         SourceError: a file cannot be read or has errors, or there are too many rules.
@@ -296,7 +296,7 @@ def diff(
         run.read(lists, len(old.files), (*old.names, *new.names))
         run.compare()
         run.cover()
-        return run.tell(found)
+        return run.tell(report)
 
 
 #: where a rule of a part is: its line, table and key -> why it is broad
@@ -339,8 +339,8 @@ class _DiffRun:
             self._meanings.append([meaning_of(*decode_terms(terms)) for terms in part.terms])
             self._names.append(names[at])
         list_chunks.raise_errors(lists)
-        self._diff.old_refused = sum(own.report.refused for own in lists[:olds])
-        self._diff.new_refused = sum(own.report.refused for own in lists[olds:])
+        self._diff.old_refused = sum(chunked.report.refused for chunked in lists[:olds])
+        self._diff.new_refused = sum(chunked.report.refused for chunked in lists[olds:])
 
     def compare(self) -> None:
         """Compare rules of one pattern."""
@@ -377,7 +377,7 @@ class _DiffRun:
 
     # -- reporting -----------------------------------------------------------------------------------------------
 
-    def tell(self, found: Callable[[RuleChange], object]) -> Diff:
+    def tell(self, report: Callable[[RuleChange], object]) -> Diff:
         """Report what became of each rule."""
         for part in sorted(self._covers.parts):
             for _, _, cover in self._nearest(part).values():
@@ -385,7 +385,7 @@ class _DiffRun:
         self._place_of = lru_cache(_MOST_PARTS_KEPT)(self._alone)
         for part in range(len(self._parts)):
             for kind, old, new in self._outcomes(part):
-                self._tell(kind, old, new, found)
+                self._tell(kind, old, new, report)
         return self._diff
 
     def _nearest(self, part: int) -> dict[int, Cover]:
@@ -415,7 +415,7 @@ class _DiffRun:
             yield (kind, other, place) if is_new else (kind, place, other)
 
     def _tell(
-        self, kind: ChangeKind, old: RulePlace | None, new: RulePlace | None, found: Callable[[RuleChange], object]
+        self, kind: ChangeKind, old: RulePlace | None, new: RulePlace | None, report: Callable[[RuleChange], object]
     ) -> None:
         """Report a change if the options ask for it; broad rules are always reported."""
         broad = self._why_broad(kind, old, new)
@@ -424,7 +424,7 @@ class _DiffRun:
         if broad is not None or limit is None or self._diff.shown[kind] < limit:
             self._diff.shown[kind] += 1
             how = tuple(differences(self._meaning(old), self._meaning(new))) if old and new else ()
-            found(RuleChange(kind, self._state(old), self._state(new), how, broad))
+            report(RuleChange(kind, self._state(old), self._state(new), how, broad))
 
     def _why_broad(self, kind: ChangeKind, old: RulePlace | None, new: RulePlace | None) -> str | None:
         if new is None or kind in (ChangeKind.BROADENED, ChangeKind.MOVED):

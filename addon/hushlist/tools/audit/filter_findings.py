@@ -29,45 +29,56 @@ _BEGINNINGS = (b"http://", b"https://", b"ws://", b"wss://")
 _CAPITAL = re.compile(rb"[^/^*:?]*[A-Z]")
 
 
-def why_never(own: NetworkFilter) -> str | None:
+def why_never(network_filter: NetworkFilter) -> str | None:
     """Why no request can fit a filter, for people; ``None`` if one may."""
-    left, _, pieces = shape_of(own.pattern) if not own.is_regex else ("", False, ())
+    left, _, pieces = shape_of(network_filter.pattern) if not network_filter.is_regex else ("", False, ())
     first = pieces[0] if pieces else b""
-    if not own.kinds:
+    if not network_filter.kinds:
         return "its options exclude every type"
-    is_of_url = left == "|" and not own.of_names
-    if is_of_url and not any(first.lower().startswith(one) or one.startswith(first.lower()) for one in _BEGINNINGS):
+    is_of_url = left == "|" and not network_filter.of_names
+    if is_of_url and not any(
+        first.lower().startswith(beginning) or beginning.startswith(first.lower()) for beginning in _BEGINNINGS
+    ):
         return "no URL that a proxy is asked for begins like that"
-    if own.match_case and left == "||" and _CAPITAL.match(first):
+    if network_filter.match_case and left == "||" and _CAPITAL.match(first):
         return "no host has capital letters, and they count with 'match-case'"
-    for name, names in (("domain", own.pages), ("to", own.hosts)):
+    for name, names in (("domain", network_filter.pages), ("to", network_filter.hosts)):
         if names and names.only and names.only <= names.but:
             return f"'{name}' names only what it excludes"
-    if own.guide and own.hosts and own.hosts.only and not _may_be_below(own.guide.decode(), own.hosts):
+    if (
+        network_filter.guide
+        and network_filter.hosts
+        and network_filter.hosts.only
+        and not _may_be_below(network_filter.guide.decode(), network_filter.hosts)
+    ):
         return "'to' names no host below the one of the pattern"
     return None
 
 
 def _may_be_below(host: str, names: Names) -> bool:
-    return any(own.endswith((".*", f".{host}")) or own == host or host.endswith(f".{own}") for own in names.only)
+    return any(name.endswith((".*", f".{host}")) or name == host or host.endswith(f".{name}") for name in names.only)
 
 
-def covers(wide: NetworkFilter, own: NetworkFilter) -> bool:
+def covers(wide: NetworkFilter, narrow: NetworkFilter) -> bool:
     """Whether whatever one filter fits, another one fits, too; when in doubt, it is not."""
-    if wide.of_names is not own.of_names or wide.same_host is not own.same_host:
+    if wide.of_names is not narrow.of_names or wide.same_host is not narrow.same_host:
         return False
-    if wide.is_badfilter or wide.is_exception is not own.is_exception or wide.is_important is not own.is_important:
+    if (
+        wide.is_badfilter
+        or wide.is_exception is not narrow.is_exception
+        or wide.is_important is not narrow.is_important
+    ):
         return False
-    if own.kinds & ~wide.kinds or own.parties & ~wide.parties or (wide.match_case and not own.match_case):
+    if narrow.kinds & ~wide.kinds or narrow.parties & ~wide.parties or (wide.match_case and not narrow.match_case):
         return False
-    pairs = ((wide.pages, own.pages), (wide.hosts, own.hosts), (wide.methods, own.methods))
-    return all(its is None or its == other for its, other in pairs) and _is_part(wide, own)
+    pairs = ((wide.pages, narrow.pages), (wide.hosts, narrow.hosts), (wide.methods, narrow.methods))
+    return all(its is None or its == other for its, other in pairs) and _is_part(wide, narrow)
 
 
-def _is_part(wide: NetworkFilter, own: NetworkFilter) -> bool:
-    if wide.is_regex or own.is_regex or wide.pattern == own.pattern:
-        return wide.is_regex is own.is_regex and wide.pattern == own.pattern
-    its, other = shape_of(wide.pattern), shape_of(own.pattern)
+def _is_part(wide: NetworkFilter, narrow: NetworkFilter) -> bool:
+    if wide.is_regex or narrow.is_regex or wide.pattern == narrow.pattern:
+        return wide.is_regex is narrow.is_regex and wide.pattern == narrow.pattern
+    its, other = shape_of(wide.pattern), shape_of(narrow.pattern)
     if len(its.pieces) != 1 or its.right or not other.pieces:
         return False
     (text,) = its.pieces
@@ -83,36 +94,36 @@ def covered_filters(index: Index, texts: Iterable[bytes]) -> Iterator[tuple[Rule
     if not isinstance(filters, FilterIndex):
         return
     for text in texts:
-        own = parse_stored(text)
-        url = _example(own)
+        network_filter = parse_stored(text)
+        url = _example(network_filter)
         host = url.split(b"/")[2].partition(b":")[0]
-        asked = Asked(url, host, Context(), may_guess=True)
-        if own.is_exception or own.is_regex or not (host and own.fits(asked)):
+        filter_request = Asked(url, host, Context(), may_guess=True)
+        if network_filter.is_exception or network_filter.is_regex or not (host and network_filter.fits(filter_request)):
             continue
         below = index.on_host(host)
         is_named = below.bits & FILTERED != 0
-        found = [*below.matches, *filters.find(asked, is_named=is_named, is_stopped=False)]
-        for match in found:
-            if match.rule.pattern == own:
-                cover = next((other for other in found if _is_cover(other.rule, match.rule, own)), None)
+        matches = [*below.matches, *filters.find(filter_request, is_named=is_named, is_stopped=False)]
+        for match in matches:
+            if match.rule.pattern == network_filter:
+                cover = next((other for other in matches if _is_cover(other.rule, match.rule, network_filter)), None)
                 if cover:
                     yield match.rule, cover
 
 
-def _is_cover(other: Rule, rule: Rule, own: NetworkFilter) -> bool:
+def _is_cover(other: Rule, rule: Rule, network_filter: NetworkFilter) -> bool:
     terms = other.terms
     if terms.source != rule.terms.source or terms.layer != rule.terms.layer or terms.action is not rule.terms.action:
         return False
     if isinstance(other.pattern, NetworkFilter):
-        return other.pattern != own and covers(other.pattern, own)
-    return bool(own.guide) and not own.is_important and terms == rule.terms
+        return other.pattern != network_filter and covers(other.pattern, network_filter)
+    return bool(network_filter.guide) and not network_filter.is_important and terms == rule.terms
 
 
-def _example(own: NetworkFilter) -> bytes:
+def _example(network_filter: NetworkFilter) -> bytes:
     """A URL that a filter probably fits."""
-    left, _, pieces = shape_of(own.pattern)
+    left, _, pieces = shape_of(network_filter.pattern)
     text = b"".join(pieces).replace(b"^", b"/")
-    if own.of_names:
+    if network_filter.of_names:
         return b"http://" + text.strip(b"/.") + b"/"
     if left == "|":
         return text if text.startswith(_BEGINNINGS) else b"http://a.invalid/"

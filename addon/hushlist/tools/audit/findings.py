@@ -151,8 +151,8 @@ def _host(host: bytes) -> str | None:
         return None
     if b"%" in host:
         return "there is an escape in the host: browsers refuse it"
-    if found := _FORBIDDEN.search(host):
-        return f"there is {found[0].decode()!r} in the host: browsers refuse it"
+    if refused := _FORBIDDEN.search(host):
+        return f"there is {refused[0].decode()!r} in the host: browsers refuse it"
     # Spec: URL Standard, host parsing: a host that "ends in a number" is an IPv4 address, or failure
     if _ENDS_IN_NUMBER.fullmatch(host):
         if parse_ipv4(host) is None:

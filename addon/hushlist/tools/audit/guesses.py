@@ -204,11 +204,11 @@ _load: Callable[[Stored], _Sets] = lru_cache(maxsize=1)(unspill)
 def try_block(block: Block, hashes: Stored, seal_key: SealKey | None = None) -> TriedBlock:
     """Hash all guesses of a chunk, and compare with the stored ``Targets.sets``; without its key, sealed ones, too."""
     sets = _load(hashes)
-    prefixes = [(number, table.octets, own) for number, (table, own) in enumerate(sets) if table.uri is None]
+    prefixes = [(number, table.octets, digests) for number, (table, digests) in enumerate(sets) if table.uri is None]
     name = None if seal_key is None else seal_key.fingerprint
     sealed = {number for number, (table, _) in enumerate(sets) if table.seal == name}
     seal = seal_key.sealer() if seal_key is not None and sealed else None
-    uris = [(number, table.uri, own) for number, (table, own) in enumerate(sets) if table.uri is not None]
+    uris = [(number, table.uri, digests) for number, (table, digests) in enumerate(sets) if table.uri is not None]
     names: set[bytes] = set()
     urls: list[bytes] = []
     entries = 0
@@ -225,13 +225,13 @@ def try_block(block: Block, hashes: Stored, seal_key: SealKey | None = None) -> 
             tried.update(_expressions(url))
         for text in tried:
             plain, keyed = sha256(text).digest(), seal(text) if seal else b""
-            for number, octets, own in prefixes:
+            for number, octets, digests in prefixes:
                 digest = keyed if number in sealed else plain
-                if digest[:octets] in own:
+                if digest[:octets] in digests:
                     hits.append((number, digest[:octets], text))
     hashed = 0
     strings: dict[tuple[str, bool, bool], set[bytes]] = {}
-    for number, key, own in uris:
+    for number, key, digests in uris:
         how = key.variant, key.query, key.fragment
         if how not in strings:  # the same for every algorithm
             strings[how] = {*_of_names(names, key), *(string for url in urls for string in _of_url(url, key))}
@@ -239,7 +239,7 @@ def try_block(block: Block, hashes: Stored, seal_key: SealKey | None = None) -> 
         digest_of = ALGORITHMS[key.algorithm]
         for text in strings[how]:
             digest = digest_of(text)
-            if digest in own:
+            if digest in digests:
                 hits.append((number, digest, text))
     return TriedBlock(entries, len(tried), hashed, hits)
 
@@ -303,9 +303,9 @@ def _of_url(url: bytes, key: HashKey) -> Iterator[bytes]:
         return
     for host in _both(parts.host):
         nobody = parts._replace(userinfo=None)
-        for own in {parts, nobody, nobody._replace(port=None)}:
+        for variant in {parts, nobody, nobody._replace(port=None)}:
             for scheme in (b"http", b"https"):
-                for form in _ends(own._replace(scheme=scheme, host=host)):
+                for form in _ends(variant._replace(scheme=scheme, host=host)):
                     if (string := sent_string(form, key)) is not None:
                         yield string
                     try:

@@ -135,9 +135,9 @@ class ImpactCounter(RecordCounter[Impact]):
         return True
 
     def _compare(
-        self, asked: bytes | Request, now: datetime, client: Client, told: Told | None = None
+        self, request: bytes | Request, now: datetime, client: Client, context: Told | None = None
     ) -> Changed | None:
-        old, new = (decide_recorded(engine, asked, now, client, told) for engine in (self._old, self._new))
+        old, new = (decide_recorded(engine, request, now, client, context) for engine in (self._old, self._new))
         changed = changed_by(old, new)
         if changed is not None and changed.pattern is not None and self._has_stayed(changed.pattern, old, new):
             return changed._replace(cause=ImpactCause(None, None, None))
@@ -205,7 +205,7 @@ _EFFECTS = {
 
 
 def _effect(old: _Fits, new: _Fits) -> ImpactEffect | None:
-    before, after = (SEVERITY.get(own.decision.action, 0) for own in (old, new))
+    before, after = (SEVERITY.get(fits.decision.action, 0) for fits in (old, new))
     if before != after:
         return _EFFECTS[before, after]
     if _final(old) != _final(new) or old.decision.fault != new.decision.fault:
@@ -213,9 +213,9 @@ def _effect(old: _Fits, new: _Fits) -> ImpactEffect | None:
     return ImpactEffect.TAGS if old.tags != new.tags else None
 
 
-def _final(own: _Fits) -> _Identity | None:
+def _final(fits: _Fits) -> _Identity | None:
     """The rule that decided; none if all rules that fit only tag."""
-    return None if own.decision.action is Action.TAG else own.winner
+    return None if fits.decision.action is Action.TAG else fits.winner
 
 
 def _cause(old: _Fits, new: _Fits) -> tuple[ImpactCause, bytes | None]:
@@ -245,7 +245,7 @@ def _cause(old: _Fits, new: _Fits) -> tuple[ImpactCause, bytes | None]:
 def _of_pattern(match: Match, others: dict[_Identity, Match]) -> Match | None:
     """The match with the same pattern among the others."""
     digest = digest_of(match.rule.pattern)
-    return _first(other for (own, _), other in others.items() if own == digest)
+    return _first(other for (pattern, _), other in others.items() if pattern == digest)
 
 
 def _tagging(rules: dict[_Identity, Match]) -> Iterator[Match]:
@@ -326,8 +326,8 @@ def report_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment
     """The report; of sites and rules, the ``most`` with most requests, for each effect."""
 
     def example(record: RecordedRequest) -> ImpactExample:
-        asked = record.asked, *moment.of(record), record.told
-        sides = (_side(decide_recorded(engine, *asked)) for engine in (old, new))
+        question = record.asked, *moment.of(record), record.told
+        sides = (_side(decide_recorded(engine, *question)) for engine in (old, new))
         return ImpactExample(record.url.decode("utf-8", "backslashreplace"), record.source, record.number, *sides)
 
     def cause_impact(effect: ImpactEffect, cause: ImpactCause, number: int) -> CauseImpact:
@@ -336,9 +336,9 @@ def report_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment
 
     def effect_impact(effect: ImpactEffect) -> EffectImpact:
         sites = impact.sites[effect].result().counts
-        causes = [(cause, number) for (own, cause), number in impact.causes.items() if own is effect]
-        causes.sort(key=lambda own: (-own[1], repr(own[0])))
-        rules = [cause_impact(effect, *own) for own in causes[:most]]
+        causes = [(cause, number) for (item, cause), number in impact.causes.items() if item is effect]
+        causes.sort(key=lambda item: (-item[1], repr(item[0])))
+        rules = [cause_impact(effect, *item) for item in causes[:most]]
         examples = [*map(example, impact.effect_examples[effect])]
         return EffectImpact(effect, impact.effects[effect], sites[:most], len(sites), rules, len(causes), examples)
 
@@ -346,8 +346,8 @@ def report_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment
         impact.requests,
         impact.changed,
         {
-            name: SourceRequests(own.format, own.records, own.broken, own.skipped)
-            for name, own in sorted(impact.sources.items())
+            name: SourceRequests(item.format, item.records, item.broken, item.skipped)
+            for name, item in sorted(impact.sources.items())
         },
         [*map(str, impact.broken)],
         [effect_impact(effect) for effect in ImpactEffect if impact.effects[effect]],
@@ -361,9 +361,9 @@ def _side(decision: Decision) -> SideDecision:
 
 def impact_text(report: ImpactReport) -> Iterator[str]:
     requests, changed = report.requests, report.changed
-    asked = number_of(requests, "request", "requests")
-    yield f"Another thing is done with {changed:,} of {asked}{_share(changed, requests)}"
-    broken = sum(own.broken for own in report.sources.values())
+    of_requests = number_of(requests, "request", "requests")
+    yield f"Another thing is done with {changed:,} of {of_requests}{_share(changed, requests)}"
+    broken = sum(source.broken for source in report.sources.values())
     if broken:
         yield f"  records that are broken: {broken:,}"
         yield from (f"    {text}" for text in report.broken[:10])
@@ -394,8 +394,8 @@ _SIGNS: dict[str, str] = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", Change
 
 def _cause_text(cause: CauseImpact) -> str:
     """The change of a rule, as in the list of changed rules."""
-    old, own = cause.old, cause.new or cause.old
-    if own is None:
+    old, rule = cause.old, cause.new or cause.old
+    if rule is None:
         return "the policy itself: no rule has changed that fits"
-    instead = "" if old is None or old is own else f", where {old.source}:{old.line} had {old.rule}"
-    return f"{_SIGNS[cause.change]} {own.source}:{own.line}: {own.rule}{instead}"
+    instead = "" if old is None or old is rule else f", where {old.source}:{old.line} had {old.rule}"
+    return f"{_SIGNS[cause.change]} {rule.source}:{rule.line}: {rule.rule}{instead}"

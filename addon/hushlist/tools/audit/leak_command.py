@@ -71,37 +71,37 @@ def leak(arguments: argparse.Namespace) -> int:
     source = str(arguments.list)
     jobs = arguments.jobs
     with common.shown_progress() as progress:
-        found = search_dictionary(source, targets, arguments.dictionary, key=key, jobs=jobs, progress=progress)
+        result = search_dictionary(source, targets, arguments.dictionary, key=key, jobs=jobs, progress=progress)
     if arguments.out is not None:
         with source_errors(arguments.out, "out"):  # what the list's author hides
-            write_private(arguments.out, "".join(_line(found, own) + "\n" for own in found.recovered).encode())
+            write_private(arguments.out, "".join(_line(result, rule) + "\n" for rule in result.recovered).encode())
     if arguments.json:
-        common.print_json(_as_dict(found, is_whole=arguments.show))
+        common.print_json(_as_dict(result, is_whole=arguments.show))
     else:
-        common.print_lines(_lines(found))
+        common.print_lines(_lines(result))
         if arguments.out is None:
-            common.print_lines(_shown(found, len(found.recovered) if arguments.show else _SHOWN))
-    return common.FOUND if found.recovered else common.GOOD
+            common.print_lines(_shown(result, len(result.recovered) if arguments.show else _SHOWN))
+    return common.FOUND if result.recovered else common.GOOD
 
 
 # -- as text -----------------------------------------------------------------------------------------------------------
 
 
-def _lines(found: Leak) -> Iterator[str]:
-    yield from _table(found.rows)
-    if found.clear:
-        yield f"{number_of(found.clear, 'rule', 'rules')} in the clear hide nothing, and were not tried."
-    entries = number_of(found.entries, "entry", "entries")
-    tried = f"{entries} of the dictionary gave {number_of(found.tried, 'guess', 'guesses')}"
-    if any(estimates(found)):
-        jobs = number_of(found.jobs, "process", "processes")
-        rate = f"{found.tried / found.seconds:,.0f} a second in {jobs}"
-        yield f"{tried}: {span(found.seconds)}, {rate}."
-        for name, seconds in estimates(found):
+def _lines(result: Leak) -> Iterator[str]:
+    yield from _table(result.rows)
+    if result.clear:
+        yield f"{number_of(result.clear, 'rule', 'rules')} in the clear hide nothing, and were not tried."
+    entries = number_of(result.entries, "entry", "entries")
+    tried = f"{entries} of the dictionary gave {number_of(result.tried, 'guess', 'guesses')}"
+    if any(estimates(result)):
+        jobs = number_of(result.jobs, "process", "processes")
+        rate = f"{result.tried / result.seconds:,.0f} a second in {jobs}"
+        yield f"{tried}: {span(result.seconds)}, {rate}."
+        for name, seconds in estimates(result):
             yield f"{name}: {span(seconds)} on this machine."
     else:
         yield f"{tried}, in a time too short to measure."
-    yield verdict(found)
+    yield verdict(result)
 
 
 def _table(rows: list[LeakRow]) -> Iterator[str]:
@@ -129,37 +129,37 @@ def _likelihood(row: LeakRow) -> str:
     return f"{row.likelihood:.1g}" if row.likelihood >= _TINY else f"< {_TINY:.0g}"
 
 
-def _shown(found: Leak, most: int) -> Iterator[str]:
-    yield from (_line(found, own) for own in found.recovered[:most])
-    rest = len(found.recovered) - most
+def _shown(result: Leak, most: int) -> Iterator[str]:
+    yield from (_line(result, rule) for rule in result.recovered[:most])
+    rest = len(result.recovered) - most
     if rest > 0:
         yield f"{rest:,} more; --show prints them, --out FILE writes them"
 
 
-def _line(found: Leak, own: Recovered) -> str:
-    return printable(f"{found.source}:{own.line}: {own.plaintext}")
+def _line(result: Leak, rule: Recovered) -> str:
+    return printable(f"{result.source}:{rule.line}: {rule.plaintext}")
 
 
 # -- as JSON -----------------------------------------------------------------------------------------------------------
 
 
-def _as_dict(found: Leak, *, is_whole: bool) -> dict[str, object]:
+def _as_dict(result: Leak, *, is_whole: bool) -> dict[str, object]:
     """The same as plain types, for JSON."""
     plain: dict[str, object] = {
-        "source": found.source,
-        "hashes": found.hashes,
-        "recovered": len(found.recovered),
-        "share": found.share,
-        "kinds": [row.as_dict() for row in found.rows],
-        "clear": found.clear,
-        "entries": found.entries,
-        "tried": found.tried,
-        "seconds": found.seconds,
-        "per_second": found.tried / found.seconds if found.seconds else 0,
-        "jobs": found.jobs,
-        "estimates": [{"dictionary": name, "seconds": seconds} for name, seconds in estimates(found)],
-        "verdict": verdict(found),
+        "source": result.source,
+        "hashes": result.hashes,
+        "recovered": len(result.recovered),
+        "share": result.share,
+        "kinds": [row.as_dict() for row in result.rows],
+        "clear": result.clear,
+        "entries": result.entries,
+        "tried": result.tried,
+        "seconds": result.seconds,
+        "per_second": result.tried / result.seconds if result.seconds else 0,
+        "jobs": result.jobs,
+        "estimates": [{"dictionary": name, "seconds": seconds} for name, seconds in estimates(result)],
+        "verdict": verdict(result),
     }
     if is_whole:
-        plain["rules"] = [own._asdict() for own in found.recovered]
+        plain["rules"] = [rule._asdict() for rule in result.recovered]
     return plain

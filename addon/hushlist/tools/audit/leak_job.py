@@ -127,7 +127,7 @@ def read_targets(files: Sequence[ListFile]) -> tuple[guesses.Targets, list[Probl
     with Workers(1) as workers:
         list(read_lists(lists, workers, lambda chunk: targets.add(chunk.rules)))
     raise_errors(lists)
-    return targets, [warning for own in lists for warning in own.report.warnings]
+    return targets, [warning for chunked in lists for warning in chunked.report.warnings]
 
 
 def search_dictionary(
@@ -145,7 +145,7 @@ def search_dictionary(
         SourceError: a dictionary cannot be read.
         WorkerError: a process ended too early.
     """
-    found: dict[tuple[int, bytes], bytes] = {}
+    guessed: dict[tuple[int, bytes], bytes] = {}
     tried = guesses.TriedBlock(0, 0, 0, [])
     started = time.perf_counter()
     with TemporaryDirectory() as name, Workers(jobs, progress) as workers:
@@ -154,7 +154,7 @@ def search_dictionary(
         for entries, expressions, uris, hits in workers.apply(guess, blocks):
             tried = guesses.TriedBlock(tried.entries + entries, tried.expressions + expressions, tried.uris + uris, [])
             for number, digest, text in hits:
-                found.setdefault((number, digest), text)
+                guessed.setdefault((number, digest), text)
     leak = Leak(
         source,
         clear=targets.clear,
@@ -165,13 +165,13 @@ def search_dictionary(
         key="" if key is None else key.fingerprint,
     )
     tables = tuple(targets.lines)
-    fallen = Counter(at for at, _ in found)
+    fallen = Counter(at for at, _ in guessed)
     for number, table in enumerate(tables):
         of_table = tried.expressions if table.uri is None else tried.uris
         leak.rows.append(LeakRow(table, len(targets.lines[table]), of_table, fallen[number]))
     leak.recovered = sorted(
         Recovered(targets.lines[tables[at]][digest], text.decode(errors="backslashreplace"), str(tables[at]))
-        for (at, digest), text in found.items()
+        for (at, digest), text in guessed.items()
     )
     return leak
 

@@ -58,13 +58,13 @@ class Linted:
             "lists": self.lists,
             "rules": self.rules,
             "counts": {kind.value: self.counts[kind] for kind in FindingKind if self.counts[kind]},
-            "prefixes": [own.as_dict() for own in self.prefixes],
+            "prefixes": [prefixes.as_dict() for prefixes in self.prefixes],
         }
 
 
 def lint(
     files: Sequence[ListFile],
-    found: Callable[[str, Finding], object],
+    report: Callable[[str, Finding], object],
     now: datetime,
     *,
     popular: Sequence[bytes] = (),
@@ -72,7 +72,7 @@ def lint(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Linted:
-    """Lint lists; ``found`` is called with a file's name and a finding, in the order of files and lines.
+    """Lint lists; ``report`` is called with a file's name and a finding, in the order of files and lines.
 
     ``now`` is in UTC; ``popular`` are canonical hosts, the most popular first; ``key`` is that of sealed hashes.
 
@@ -82,14 +82,14 @@ def lint(
     """
     lists = list_chunks.chunk_lists(files, "lint")
     with TemporaryDirectory() as name, list_chunks.list_workers(lists, jobs, progress) as workers:
-        return _Lint(lists, Path(name), workers).run(found, now, tuple(popular), key)
+        return _Lint(lists, Path(name), workers).run(report, now, tuple(popular), key)
 
 
 class _Lint:
     def __init__(self, lists: Sequence[list_chunks.ChunkedList], folder: Path, workers: Workers) -> None:
         self._lists, self._folder, self._workers = lists, folder, workers
-        self._names = [own.file.source for own in lists]
-        self._chunks = [chunk for own in lists for chunk in own.chunks]
+        self._names = [chunked.file.source for chunked in lists]
+        self._chunks = [chunk for chunked in lists for chunk in chunked.chunks]
         self._findings: list_chunks.SpillByPart[Finding] = list_chunks.SpillByPart(folder)
         self._linted = Linted(len(lists), 0)
         self._parts: list[CollectedPart] = []
@@ -98,7 +98,7 @@ class _Lint:
 
     def run(
         self,
-        found: Callable[[str, Finding], object],
+        report: Callable[[str, Finding], object],
         now: datetime,
         popular: tuple[bytes, ...],
         key: SealKey | None,
@@ -112,14 +112,14 @@ class _Lint:
         self._compare()
         self._cover()
         for number in range(len(self._lists)):
-            self._tell(number, found)
+            self._tell(number, report)
         return self._linted
 
     def _compare(self) -> None:
         prefixes: Counter[tuple[int, int]] = Counter()
         lines: dict[tuple[int, int], int] = {}
         search = DuplicateSearch(self._parts, self._files, self._names)
-        tasks = [(table, task) for table, own in merge_tasks(self._parts).items() for task in own]
+        tasks = [(table, task) for table, tasks_of_table in merge_tasks(self._parts).items() for task in tasks_of_table]
         for repeated in self._workers.map("compared", search.find, tasks):
             for part, findings in repeated.findings.items():
                 self._findings.add(part, *findings)
@@ -137,30 +137,38 @@ class _Lint:
         merged = merge_all(self._parts, partial(self._workers.map, "sorted"), self._folder)
         with target.open("wb") as file:
             assemble(file, self._parts, merged)
-        for at, own in enumerate(self._parts):
-            self._findings.add(at, *(Finding(line, FindingKind.COSTLY, text, why) for line, text, why in own.left_out))
+        for at, collected in enumerate(self._parts):
+            self._findings.add(
+                at, *(Finding(line, FindingKind.COSTLY, text, why) for line, text, why in collected.left_out)
+            )
         tasks = [
-            ShadowTask(own.number, self._names[file], own.layer, own.candidates, own.filters.get("adblock", b""))
-            for own, file in zip(self._parts, self._files, strict=True)
+            ShadowTask(
+                collected.number,
+                self._names[file],
+                collected.layer,
+                collected.candidates,
+                collected.filters.get("adblock", b""),
+            )
+            for collected, file in zip(self._parts, self._files, strict=True)
         ]
         for part, findings in enumerate(self._workers.map("covered", partial(lint_shadowed, file=target), tasks)):
             self._findings.add(part, *findings)
 
-    def _tell(self, file: int, found: Callable[[str, Finding], object]) -> None:
+    def _tell(self, file: int, report_finding: Callable[[str, Finding], object]) -> None:
         """All findings of a file, in order."""
         report, counts = self._lists[file].report, self._linted.counts
         short = [
-            Finding(own.line, FindingKind.SHORT_HASH, f"hashes of {own.octets} octets", str(own))
-            for own in self._linted.prefixes
-            if own.source == self._names[file] and own.is_short
+            Finding(item.line, FindingKind.SHORT_HASH, f"hashes of {item.octets} octets", str(item))
+            for item in self._linted.prefixes
+            if item.source == self._names[file] and item.is_short
         ]
         counts[FindingKind.REFUSED] += report.refused
-        parts = (part for part, own in enumerate(self._files) if own == file)
+        parts = (part for part, item in enumerate(self._files) if item == file)
         of_parts = (finding for part in parts for finding in self._of_part(part, self._lists[file].file))
         for finding in in_order(_of_report(report), of_parts, sorted(short)):
             if finding.kind is not FindingKind.REFUSED:  # findings of the same kind are reported together
                 counts[finding.kind] += 1
-            found(self._names[file], finding)
+            report_finding(self._names[file], finding)
 
     def _of_part(self, part: int, file: ListFile) -> Iterator[Finding]:
         """Findings of a part: fills in the text of the line, and leaves out "covered" for a duplicate.
@@ -200,12 +208,12 @@ def _of_report(report: ProblemReport) -> list[Finding]:
 
     A warning begins so if an entry makes no rule; otherwise the rule is for a fragment, which no proxy sees.
     """
-    found = [Finding(own.line, FindingKind.ERROR, own.what, own.why) for own in report.errors]
+    findings = [Finding(problem.line, FindingKind.ERROR, problem.what, problem.why) for problem in report.errors]
     every = [listed.problem for listed in report.every() if listed.kind != "error"] if report.keeps_all else None
-    for own in report.warnings if every is None else every:
-        kind = FindingKind.REFUSED if own.why.startswith(("left out:", "skipped:")) else FindingKind.DEAD
-        found.append(Finding(own.line, kind, own.what, own.why))
-    return sorted(found)
+    for problem in report.warnings if every is None else every:
+        kind = FindingKind.REFUSED if problem.why.startswith(("left out:", "skipped:")) else FindingKind.DEAD
+        findings.append(Finding(problem.line, kind, problem.what, problem.why))
+    return sorted(findings)
 
 
 # -- duplicates, in one list or in several -----------------------------------------------------------------------------
@@ -246,7 +254,7 @@ class DuplicateSearch:
         """Search the rows of one task, which are of the named table."""
         table, rows_of = task
         size = rows_of.shape.key
-        found = Duplicates({}, Counter(), {})
+        duplicates = Duplicates({}, Counter(), {})
         is_prefix = table.startswith(EXPRESSION_TABLE) and key_length(table) < FULL_LENGTH
         for key, rows in groupby(sorted_rows(rows_of), lambda row: row[:size]):
             first, *others = rows
@@ -255,14 +263,14 @@ class DuplicateSearch:
             places = list(self._places([first, *others], size))
             if is_prefix:
                 for file in {self._files[place.part] for place in places}:
-                    found.prefixes[file, size] += 1
+                    duplicates.prefixes[file, size] += 1
                 for place in places:
                     at = self._files[place.part], size
-                    found.first_lines[at] = min(place.line, found.first_lines.get(at, place.line))
+                    duplicates.first_lines[at] = min(place.line, duplicates.first_lines.get(at, place.line))
             what = str(ExpressionHash(key, seal_of(table))) if is_prefix else ""
             for place, finding in self._compare(places, what):
-                found.findings.setdefault(place.part, []).append(finding)
-        return found
+                duplicates.findings.setdefault(place.part, []).append(finding)
+        return duplicates
 
     def _places(self, rows: Sequence[bytes], size: int) -> Iterator[_TermsPlace]:
         for row in rows:
@@ -287,9 +295,9 @@ class DuplicateSearch:
         """A rule of the same list that always beats this one; a rule of another list may be in another layer."""
         rank = FINAL.get(place.meaning.action)
         for other in others:
-            own = FINAL.get(other.meaning.action, 0)
+            severity = FINAL.get(other.meaning.action, 0)
             is_same = self._files[other.part] == self._files[place.part]
-            if rank and own > rank and is_same and other.meaning.expires is None:
+            if rank and severity > rank and is_same and other.meaning.expires is None:
                 return other
         return None
 
@@ -320,12 +328,12 @@ def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
     """The shadowed rules of one part; the file is an index with all rules."""
     candidates, ranges = unspill(look.candidates)
     index = Index.open(file)
-    found = [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
-    filters = (own.text for own in (unspill(look.filters) if look.filters else ()))
+    findings = [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
+    filters = (stored.text for stored in (unspill(look.filters) if look.filters else ()))
     for rule, cover in covered_filters(index, filters):
         if rule.terms.source == look.source:
-            found.append(_finding(rule.line, str(rule.pattern), look.source, cover))
-    return found
+            findings.append(_finding(rule.line, str(rule.pattern), look.source, cover))
+    return findings
 
 
 def _expressions(index: Index, look: ShadowTask, candidates: Iterable[Candidates]) -> Iterator[Finding]:
@@ -341,7 +349,9 @@ def _ranges(index: Index, look: ShadowTask, rules: Iterable[Rule]) -> Iterator[F
         assert isinstance(network, IPv4Network | IPv6Network)
         address = str(network.network_address)
         matches = index.on_host(f"[{address}]".encode() if network.version == 6 else address.encode()).matches
-        cover = next((own for own in matches if _covers(own.rule, network) and _same(own.rule.terms, terms)), None)
+        cover = next(
+            (match for match in matches if _covers(match.rule, network) and _same(match.rule.terms, terms)), None
+        )
         if cover is not None:
             yield _finding(line, str(network), look.source, cover)
 

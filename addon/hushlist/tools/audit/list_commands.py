@@ -93,8 +93,8 @@ def _finding_as_json(table: Mapping[str, KeyEntry], source: str, finding: Findin
 
 
 def _lint_summary(linted: Linted) -> Iterator[str]:
-    for own in linted.prefixes:
-        yield f"{own.source}: {own}"
+    for prefixes in linted.prefixes:
+        yield f"{prefixes.source}: {prefixes}"
     counts = [f"{linted.counts[kind]:,} {kind}" for kind in FindingKind if linted.counts[kind]]
     files = f"{number_of(linted.rules, 'rule', 'rules')} in {number_of(linted.lists, 'file', 'files')}"
     yield f"{files}: {', '.join(counts) or 'nothing found'}"
@@ -196,8 +196,8 @@ def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
     forms = [
         arguments.format or list_format_of(path) or ("squidguard" if path.is_dir() else None) for path in (old, new)
     ]
-    known = forms[0] or forms[1]
-    return side_of_list(old, known, defaults, key), side_of_list(new, forms[1] or known, defaults, key)
+    default = forms[0] or forms[1]
+    return side_of_list(old, default, defaults, key), side_of_list(new, forms[1] or default, defaults, key)
 
 
 def diff_sides(arguments: argparse.Namespace) -> int:
@@ -208,13 +208,13 @@ def diff_sides(arguments: argparse.Namespace) -> int:
     wanted = DiffOptions(arguments.limit, arguments.moved, command_options.popular_domains(arguments.popular))
     show = (lambda change: common.print_json(encode(change))) if arguments.json else common.print_line
     with common.shown_progress() as progress:
-        found = diff(old, new, show, wanted, jobs=arguments.jobs, progress=progress)
+        result = diff(old, new, show, wanted, jobs=arguments.jobs, progress=progress)
     if not arguments.json:
-        common.print_lines(_diff_summary(found, wanted))
+        common.print_lines(_diff_summary(result, wanted))
     impact, report = (None, None) if not arguments.against else _impact(arguments, (old, new))
-    exceeded = list(_exceeded(arguments, found, impact))
+    exceeded = list(_exceeded(arguments, result, impact))
     if arguments.json:
-        common.print_json({"summary": {**found.as_dict(), "impact": encode(report), "exceeded": exceeded}})
+        common.print_json({"summary": {**result.as_dict(), "impact": encode(report), "exceeded": exceeded}})
     elif report is not None:
         common.print_lines(("", *impact_text(report)))
     for text in exceeded:
@@ -233,12 +233,12 @@ def _impact(arguments: argparse.Namespace, sides: Sequence[DiffSide]) -> tuple[I
             compile_policy(side.policy, cache=kept, jobs=arguments.jobs, progress=show)
             for side, kept in zip(sides, caches, strict=True)
         ]
-        for one in compiled:
-            stack.callback(one.let_go)
-        old, new = (Engine(one.policy, one.index) for one in compiled)
+        for compiled_policy in compiled:
+            stack.callback(compiled_policy.let_go)
+        old, new = (Engine(compiled_policy.policy, compiled_policy.index) for compiled_policy in compiled)
         at, client = command_options.who_and_when(arguments, new)
         moment = ReplayMoment(at, client, arguments.as_recorded)
-        was, is_ = ((one.policy, Path(one.index.source)) for one in compiled)
+        was, is_ = ((compiled_policy.policy, Path(compiled_policy.index.source)) for compiled_policy in compiled)
         work = ReplayWork(
             common.expand_folders(arguments.against), moment, FORMATS.get(arguments.source_format), jobs=arguments.jobs
         )
@@ -259,33 +259,33 @@ def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
     return bool(unread)
 
 
-def _exceeded(arguments: argparse.Namespace, found: Diff, impact: Impact | None) -> Iterator[str]:
+def _exceeded(arguments: argparse.Namespace, result: Diff, impact: Impact | None) -> Iterator[str]:
     requests, changed = (0, 0) if impact is None else (impact.requests, impact.changed)
     numbers = [
         ("impact", changed, requests, "request changes", "requests change"),
-        ("added", found.added, found.old, "rule came", "rules came"),
-        ("removed", found.removed, found.old, "rule is gone", "rules are gone"),
-        ("broad", found.broad, found.new, "rule that came is broad", "rules that came are broad"),
+        ("added", result.added, result.old, "rule came", "rules came"),
+        ("removed", result.removed, result.old, "rule is gone", "rules are gone"),
+        ("broad", result.broad, result.new, "rule that came is broad", "rules that came are broad"),
     ]
-    for name, number, of, one, many in numbers:
+    for name, number, of, singular, many in numbers:
         most: Limit | None = getattr(arguments, f"max_{name}")
         if most is not None and most.is_less_than(number, of):
             share = f" ({number / of:.2%} of {of:,})" if of else ""
-            yield f"{number_of(number, one, many)}{share}: more than --max-{name} {most.text}"
+            yield f"{number_of(number, singular, many)}{share}: more than --max-{name} {most.text}"
 
 
-def _diff_summary(found: Diff, wanted: DiffOptions) -> Iterator[str]:
+def _diff_summary(result: Diff, wanted: DiffOptions) -> Iterator[str]:
     listed = [
         kind
         for kind in ChangeKind
         if kind is not ChangeKind.UNCHANGED and (wanted.moved or kind is not ChangeKind.MOVED)
     ]
-    rest = [f"{number:,} {kind}" for kind in listed if (number := found.counts[kind] - found.shown[kind]) > 0]
+    rest = [f"{number:,} {kind}" for kind in listed if (number := result.counts[kind] - result.shown[kind]) > 0]
     if rest:
         yield f"  and {', '.join(rest)} that are not shown (--limit)"
-    counts = ", ".join(f"{found.counts[kind]:,} {kind}" for kind in ChangeKind if found.counts[kind])
-    yield f"{found.old:,} -> {number_of(found.new, 'rule', 'rules')}: {counts or 'none'}"
-    if found.broad:
-        yield f"{number_of(found.broad, 'rule that came is', 'rules that came are')} broad"
-    if found.old_refused or found.new_refused:
-        yield f"entries of which no rule could be made: {found.old_refused:,} -> {found.new_refused:,} (see lint)"
+    counts = ", ".join(f"{result.counts[kind]:,} {kind}" for kind in ChangeKind if result.counts[kind])
+    yield f"{result.old:,} -> {number_of(result.new, 'rule', 'rules')}: {counts or 'none'}"
+    if result.broad:
+        yield f"{number_of(result.broad, 'rule that came is', 'rules that came are')} broad"
+    if result.old_refused or result.new_refused:
+        yield f"entries of which no rule could be made: {result.old_refused:,} -> {result.new_refused:,} (see lint)"

@@ -59,18 +59,18 @@ def encode(value: object) -> Any:
         case date():
             return value.isoformat()
         case Mapping():
-            return {str(key): encode(own) for key, own in value.items()}
+            return {str(key): encode(item) for key, item in value.items()}
     if hasattr(value, "as_dict"):
         return value.as_dict()
     kind: Any = type(value)
     if keys := _keys(kind):
         plain: dict[str, Any] = {}
         for name, is_flat, _ in keys:
-            own = encode(getattr(value, name))
-            plain |= own if is_flat else {name: own}
+            item = encode(getattr(value, name))
+            plain |= item if is_flat else {name: item}
         return plain
     if isinstance(value, list | tuple):
-        return [encode(own) for own in value]
+        return [encode(item) for item in value]
     raise TypeError(f"no report has a {kind.__name__}")
 
 
@@ -100,11 +100,11 @@ def decode(of: type[T], plain: object) -> T:
             ReportError: there is no such value; says where and why.
     """
     try:
-        found: T = _reader(cast(Any, of))(plain)
+        value: T = _reader(cast(Any, of))(plain)
     except _MisfitError as error:
         path = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in reversed(error.path))
         raise ReportError(f"{path.removeprefix('.')}: {error}" if path else str(error)) from None
-    return found
+    return value
 
 
 @cache
@@ -121,14 +121,14 @@ def _reader(of: Any) -> PlainReader:
     if origin is dict:
         return partial(_read_dict, _reader(inner[1]))
     if origin is tuple:
-        return partial(_read_array, [_reader(own) for own in inner if own is not ...], inner[-1] is ...)
+        return partial(_read_array, [_reader(item) for item in inner if item is not ...], inner[-1] is ...)
     if issubclass(of, StrEnum):
         return partial(_read_leaf, f"one of {', '.join(of)}", _is_text, of)
-    return partial(_read_object, of, [(name, is_flat, _reader(own)) for name, is_flat, own in _keys(of)])
+    return partial(_read_object, of, [(name, is_flat, _reader(item)) for name, is_flat, item in _keys(of)])
 
 
-def _misfit(expected: str, found: object) -> _MisfitError:
-    shown = f"{found!r:.40}" if isinstance(found, str | int | float | None) else type(found).__name__
+def _misfit(expected: str, value: object) -> _MisfitError:
+    shown = f"{value!r:.40}" if isinstance(value, str | int | float | None) else type(value).__name__
     return _MisfitError(f"expected {expected}, found {shown}")
 
 
@@ -153,7 +153,7 @@ def _read_array(reads: list[PlainReader], is_open: bool, plain: object) -> tuple
         reads = reads * len(plain)
     elif len(plain) != len(reads):
         raise _misfit(f"an array of {len(reads)}", plain)
-    return tuple(_at(place, *own) for place, own in enumerate(zip(reads, plain, strict=True)))
+    return tuple(_at(place, *pair) for place, pair in enumerate(zip(reads, plain, strict=True)))
 
 
 def _read_object(of: type, keys: list[tuple[str, bool, PlainReader]], plain: object) -> Any:

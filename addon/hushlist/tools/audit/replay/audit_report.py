@@ -220,26 +220,41 @@ class ShownRecord:
 
 
 def shown_record(record: RecordedRequest) -> ShownRecord:
-    asked, page = record.asked, record.page
+    request_or_url, page = record.asked, record.page
     request = None
-    if isinstance(asked, Request):
-        origin = asked.scheme, asked.hosts, asked.port, asked.target, asked.fragment
-        request = ShownRequest(*origin, asked.userinfo is not None, asked.fault)
+    if isinstance(request_or_url, Request):
+        origin = (
+            request_or_url.scheme,
+            request_or_url.hosts,
+            request_or_url.port,
+            request_or_url.target,
+            request_or_url.fragment,
+        )
+        request = ShownRequest(*origin, request_or_url.userinfo is not None, request_or_url.fault)
     place = record.source, record.number, record.kind, None if page is None else hide_user(page), record.time
     return ShownRecord(record.url, *place, *record.client, record.method, record.status, request)
 
 
 def recorded(shown: ShownRecord) -> RecordedRequest:
     """The record that a report shows; user information stays hidden."""
-    own = shown.request
+    request = shown.request
     place = shown.source, shown.number, shown.kind, shown.page, time_of(shown.time)
     client = Client(shown.client, shown.user, shown.port)
     record = RecordedRequest(shown.url, *place, client, shown.method, shown.status)
-    if own is None:
+    if request is None:
         return record
-    user = HIDDEN if own.has_user else None
-    asked = Request(own.scheme, own.hosts, own.port, own.target, own.fragment, user, own.fault, told=record.told)
-    return record._replace(asked=asked)
+    user = HIDDEN if request.has_user else None
+    full_request = Request(
+        request.scheme,
+        request.hosts,
+        request.port,
+        request.target,
+        request.fragment,
+        user,
+        request.fault,
+        told=record.told,
+    )
+    return record._replace(asked=full_request)
 
 
 # -- the report --------------------------------------------------------------------------------------------------------
@@ -284,14 +299,14 @@ class AuditReport:
 
     @property
     def stopped(self) -> int:
-        return sum(own.stopped for own in self.kinds.values())
+        return sum(count.stopped for count in self.kinds.values())
 
     def keys(self, most_rules: int | None = None) -> Iterator[str]:
         """The keys of records, the most important first; of the rules, only the first so many have theirs."""
         for broken in self.breaks.values():
             yield from broken.examples
         yield from (slow.record for slow in self.slowest)
-        for examples in (*(own.examples for own in self.lists), *(own.examples for own in self.categories)):
+        for examples in (*(use.examples for use in self.lists), *(use.examples for use in self.categories)):
             yield from examples
         yield from self.popular_examples
         yield from (rule.example for rule in self.rules[:most_rules] if rule.example is not None)
@@ -309,12 +324,12 @@ def read_report(octets: bytes) -> AuditReport:
         report = decode(AuditReport, plain)
     except ReportError as error:
         raise ReportError(f"it is no whole report of an audit: {error}") from error
-    lists = {own.key for own in report.lists}
+    lists = {row.key for row in report.lists}
     places = range(len(report.lists))
     for is_so, what in (
         (report.records_shown.keys() >= {*report.keys()}, "an example is not among the records"),
-        (lists >= {own.key.of_list for own in report.rules}, "a rule is of none of its lists"),
-        (all(at in places for own in report.overlaps for at in own.lists), "an overlap is of none of its lists"),
+        (lists >= {row.key.of_list for row in report.rules}, "a rule is of none of its lists"),
+        (all(at in places for row in report.overlaps for at in row.lists), "an overlap is of none of its lists"),
         (report.seconds >= 0, "it took less than no time"),
     ):
         if not is_so:

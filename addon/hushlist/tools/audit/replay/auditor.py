@@ -50,12 +50,12 @@ _MOST_CASES = 1 << 14
 
 
 def decide_recorded(
-    engine: Engine, asked: bytes | Request, now: datetime | None, client: Client, told: Told | None = None
+    engine: Engine, request: bytes | Request, now: datetime | None, client: Client, context: Told | None = None
 ) -> Decision:
     """The engine's decision for a record's URL or request; ``told``: who asks for a URL, and what for."""
-    if isinstance(asked, bytes):
-        return engine.decide_url(asked, now, client, told)
-    return engine.decide(asked, now, client)
+    if isinstance(request, bytes):
+        return engine.decide_url(request, now, client, context)
+    return engine.decide(request, now, client)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,12 @@ class ReplayMoment:
     def of(self, record: RecordedRequest) -> tuple[datetime, Client]:
         if not self.as_recorded:
             return self.at, self.client
-        own = record.client
-        client = Client(own.address or self.client.address, own.user or self.client.user, own.port or self.client.port)
+        recorded = record.client
+        client = Client(
+            recorded.address or self.client.address,
+            recorded.user or self.client.user,
+            recorded.port or self.client.port,
+        )
         return self.at if record.time is None else datetime.fromtimestamp(record.time, UTC), client
 
 
@@ -102,12 +106,12 @@ class _CountedDecision:
 
     def is_of(self, decision: Decision) -> bool:
         """Whether that decision certainly has the same effect."""
-        own = self.decision
+        counted = self.decision
         return (
-            own.matches is decision.matches
-            and own.winner is decision.winner
-            and own.action is decision.action
-            and own.fault == decision.fault
+            counted.matches is decision.matches
+            and counted.winner is decision.winner
+            and counted.action is decision.action
+            and counted.fault == decision.fault
         )
 
 
@@ -196,12 +200,12 @@ class Auditor(RecordCounter[AuditTally]):
             self._tally(*case, number)
         self._cases.clear()
         for use in {tls.use for tls, _, _ in self._connections}:
-            own = [(tls, page, client) for tls, page, client in self._connections if tls.use is use]
-            hosts = {name for tls, _, _ in own for name in tls.names}
+            connections = [(tls, page, client) for tls, page, client in self._connections if tls.use is use]
+            hosts = {name for tls, _, _ in connections for name in tls.names}
             self.tally.tls_hosts.setdefault(use, DistinctNames()).add(hosts)
             names = (
                 b"%s %d %s %s" % (b" ".join(tls.names), tls.port, page or b"", client.encode("utf-8", "replace"))
-                for tls, page, client in own
+                for tls, page, client in connections
             )
             self.tally.tls_connections.setdefault(use, DistinctNames()).add(names)
         self._connections.clear()
@@ -250,22 +254,22 @@ class Auditor(RecordCounter[AuditTally]):
     # -- deciding --------------------------------------------------------------------------------------------------
 
     def _decide(
-        self, asked: bytes | Request, now: datetime, client: Client, told: Told | None = None
+        self, request: bytes | Request, now: datetime, client: Client, context: Told | None = None
     ) -> tuple[_SiteOfHost, _CountedDecision, TlsHost | None] | None:
         """Its site, the effect of its decision, and its https; ``None`` if no proxy would see it."""
         place: _SiteOfHost | None = None
-        if isinstance(asked, bytes):
-            plain = PLAIN_URL.match(asked)
+        if isinstance(request, bytes):
+            plain = PLAIN_URL.match(request)
             if plain is not None and is_plain_name(plain[2]):
                 place = self._places[plain[2]]
-            elif plain is None and is_local(asked):
+            elif plain is None and is_local(request):
                 return None
         start = perf_counter_ns()
-        decision = decide_recorded(self._engine, asked, now, client, told)
+        decision = decide_recorded(self._engine, request, now, client, context)
         self._took = max(1, (perf_counter_ns() - start) // 1000)
         if place is None:
             place = self._places[host_of_url(decision.url)]
-        key = _tls_key(asked)
+        key = _tls_key(request)
         if key is None:
             return place, self._effect(decision), None
         tls = tls_host(self._engine, key, now, client) if self._moment.as_recorded else self._tls[key]
@@ -329,17 +333,17 @@ def _keys_of(match: Match) -> tuple[RuleKey, ListKey, str]:
     return rule, rule.of_list, match.rule.terms.category or ""
 
 
-def _tls_key(asked: bytes | Request) -> TlsKey | None:
+def _tls_key(request: bytes | Request) -> TlsKey | None:
     """The names and the port of https; ``None`` for anything else."""
-    if isinstance(asked, bytes):
-        if (plain := PLAIN_URL.match(asked)) is not None:
-            port = int(asked[plain.end(2) + 1 : plain.end()] or 443)
+    if isinstance(request, bytes):
+        if (plain := PLAIN_URL.match(request)) is not None:
+            port = int(request[plain.end(2) + 1 : plain.end()] or 443)
             return ((plain[2],), port) if plain[1] == b"https://" else None
         try:
-            asked = request_of(asked)
+            request = request_of(request)
         except UrlError:
             return None
-    return (asked.hosts, asked.port) if asked.scheme in (b"https", b"wss") else None
+    return (request.hosts, request.port) if request.scheme in (b"https", b"wss") else None
 
 
 # -- sites -------------------------------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ class TlsHost(NamedTuple):
 def tls_host(engine: Engine, key: TlsKey, now: datetime | None, client: Client) -> TlsHost:
     """What becomes of a client's connections to a host."""
     hosts, port = key
-    asked = Request(b"https", hosts, port, b"/")
-    is_stopped = engine.decide_host(asked, now, client).action in STOPPING
+    request = Request(b"https", hosts, port, b"/")
+    is_stopped = engine.decide_host(request, now, client).action in STOPPING
     use = TlsUse.PAGE if is_stopped else TlsUse.INSIDE
     try:
         hosts = tuple(map(canonical_host, hosts))
@@ -71,7 +71,7 @@ def tls_host(engine: Engine, key: TlsKey, now: datetime | None, client: Client) 
             pass
         elif all(engine.group(client).settings.pass_through.covers_at(host, port) for host in hosts):
             use = TlsUse.PASSED
-        elif engine.why_decrypt(asked, now, client) is None:
+        elif engine.why_decrypt(request, now, client) is None:
             use = TlsUse.RELAYED
     except UrlError:
         pass
@@ -153,12 +153,12 @@ def by_setting(counts: Mapping[str, TlsCounts]) -> dict[str, SettingCounts]:
 def _sum(counts: Mapping[str, TlsCounts], uses: tuple[TlsUse, ...]) -> SettingCounts:
     hosts, connections = DistinctNames(), DistinctNames()
     numbers = Counter[str]()
-    for use, own in counts.items():
+    for use, tls in counts.items():
         if use in uses:
-            hosts.merge(DistinctNames(own.hosts.hashes))
-            connections.merge(DistinctNames(own.connections.hashes))
-            numbers["requests"] += own.requests
+            hosts.merge(DistinctNames(tls.hosts.hashes))
+            connections.merge(DistinctNames(tls.connections.hashes))
+            numbers["requests"] += tls.requests
         else:
-            numbers["otherwise"] += own.otherwise
-    found = hosts.result().number, connections.result().number
-    return SettingCounts(*found, numbers["requests"], numbers["otherwise"])
+            numbers["otherwise"] += tls.otherwise
+    distinct = hosts.result().number, connections.result().number
+    return SettingCounts(*distinct, numbers["requests"], numbers["otherwise"])

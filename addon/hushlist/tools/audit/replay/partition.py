@@ -68,7 +68,7 @@ def report_of(
             WorkerError: a process ended too early.
     """
     at, client, as_recorded = work.moment.at, work.moment.client, work.moment.as_recorded
-    asked = audit_report.ReplayOptions(None if as_recorded else at, *client, as_recorded)
+    options = audit_report.ReplayOptions(None if as_recorded else at, *client, as_recorded)
     ranks = {} if popular is None else _read_popular(popular)
     try:
         digest = digest_policy(policy, engine.policy)
@@ -80,7 +80,7 @@ def report_of(
         raise SourceError([Problem(str(error.filename or policy), 0, "audit", why)]) from error
     start = perf_counter()
     tally, workers = audit(engine, replace(work, popular=ranks), progress)
-    return tallied_report(tally, digest, asked, domains, perf_counter() - start, workers)
+    return tallied_report(tally, digest, options, domains, perf_counter() - start, workers)
 
 
 def _read_popular(path: Path) -> dict[bytes, int]:
@@ -99,7 +99,7 @@ def _read_popular(path: Path) -> dict[bytes, int]:
 
 def merge_reports(first: audit_report.AuditReport, second: audit_report.AuditReport) -> audit_report.AuditReport:
     """Merge two reports, without details; ``ReportError`` if policies, clients or popular domains differ."""
-    popular, others = (one.popular and one.popular.digest for one in (first, second))
+    popular, others = (merged.popular and merged.popular.digest for merged in (first, second))
     for what, ours, theirs in (
         ("for another client (--client, --user, --port, --as-recorded)", first.asked.whose, second.asked.whose),
         ("with another policy, or other lists (--policy)", first.policy.digest, second.policy.digest),
@@ -116,40 +116,40 @@ def merge_reports(first: audit_report.AuditReport, second: audit_report.AuditRep
 
 def _tally_of(report: audit_report.AuditReport) -> AuditTally:
     """The tally that a report was made from, as far as the report shows it."""
-    records = {key: audit_report.recorded(own) for key, own in report.records_shown.items()}
-    keys = [own.key for own in report.lists]
+    records = {key: audit_report.recorded(row) for key, row in report.records_shown.items()}
+    keys = [row.key for row in report.lists]
     rows: list[tuple[HitKey, Hits, tuple[str, ...]]] = [
-        *((own.key, own.hits, own.examples) for own in report.lists),
-        *((own.category, own.hits, own.examples) for own in report.categories),
-        *((own.key, own.hits, () if own.example is None else (own.example,)) for own in report.rules),
+        *((row.key, row.hits, row.examples) for row in report.lists),
+        *((row.category, row.hits, row.examples) for row in report.categories),
+        *((row.key, row.hits, () if row.example is None else (row.example,)) for row in report.rules),
     ]
     tally = AuditTally(
-        sources={own.source: own for own in report.sources},
+        sources={row.source: row for row in report.sources},
         broken=[*report.broken.first],
         actions=Counter(report.actions),
-        kinds=Counter({kind: own.requests for kind, own in report.kinds.items()}),
-        stopped_kinds=Counter({kind: own.stopped for kind, own in report.kinds.items() if own.stopped}),
+        kinds=Counter({kind: row.requests for kind, row in report.kinds.items()}),
+        stopped_kinds=Counter({kind: row.stopped for kind, row in report.kinds.items() if row.stopped}),
         faults=Counter(report.faults),
         hits={key: hits for key, hits, _ in rows},
-        rule_categories={own.key: own.category for own in report.rules if own.category is not None},
+        rule_categories={row.key: row.category for row in report.rules if row.category is not None},
         sites=HeavyHitters(*report.sites.requests),
         stopped_sites=HeavyHitters(*report.sites.stopped),
         broken_sites=HeavyHitters(*report.sites.breaks),
-        popular=Counter({own.domain: own.stopped for own in report.popular_domains}),
-        popular_ranks={own.domain: own.rank for own in report.popular_domains if own.rank is not None},
-        breaks=Counter({kind: own.requests for kind, own in report.breaks.items()}),
-        slowest=[SlowDecision(own.microseconds, records[own.record]) for own in report.slowest],
-        tls_requests=Counter({use: own.requests for use, own in report.tls.items()}),
-        tls_otherwise=Counter({use: own.otherwise for use, own in report.tls.items()}),
-        tls_hosts={use: DistinctNames(own.hosts.hashes) for use, own in report.tls.items()},
-        tls_connections={use: DistinctNames(own.connections.hashes) for use, own in report.tls.items()},
+        popular=Counter({row.domain: row.stopped for row in report.popular_domains}),
+        popular_ranks={row.domain: row.rank for row in report.popular_domains if row.rank is not None},
+        breaks=Counter({kind: row.requests for kind, row in report.breaks.items()}),
+        slowest=[SlowDecision(row.microseconds, records[row.record]) for row in report.slowest],
+        tls_requests=Counter({use: row.requests for use, row in report.tls.items()}),
+        tls_otherwise=Counter({use: row.otherwise for use, row in report.tls.items()}),
+        tls_hosts={use: DistinctNames(row.hosts.hashes) for use, row in report.tls.items()},
+        tls_connections={use: DistinctNames(row.connections.hashes) for use, row in report.tls.items()},
     )
     for overlap in report.overlaps:
         first, second = sorted(keys[place] for place in overlap.lists)
         tally.overlaps[first, second] = overlap.requests
     for examples, name, shown in (
-        *((tally.examples_of(key), key, own) for key, _, own in rows),
-        *((tally.break_examples, kind, own.examples) for kind, own in report.breaks.items()),
+        *((tally.examples_of(key), key, row) for key, _, row in rows),
+        *((tally.break_examples, kind, row.examples) for kind, row in report.breaks.items()),
         (tally.break_examples, POPULAR, report.popular_examples),
     ):
         for key in shown:
@@ -163,7 +163,7 @@ def _tally_of(report: audit_report.AuditReport) -> AuditTally:
 def tallied_report(
     tally: AuditTally,
     policy: audit_report.PolicyDigest,
-    asked: audit_report.ReplayOptions,
+    options: audit_report.ReplayOptions,
     popular: audit_report.PopularDomains | None,
     seconds: float,
     workers: int,
@@ -182,8 +182,8 @@ def tallied_report(
 
     def most_first(kind: type[KeyT]) -> list[tuple[KeyT, Hits, tuple[str, ...]]]:
         """The keys with the most hits first, each with its examples."""
-        hits = sorted(tally.hits_of(kind).items(), key=lambda own: (-own[1].stopped, -own[1].fits, own[0]))
-        return [(key, own, keys_of(tally.examples_of(key)[key])) for key, own in hits]
+        hits = sorted(tally.hits_of(kind).items(), key=lambda row: (-row[1].stopped, -row[1].fits, row[0]))
+        return [(key, row, keys_of(tally.examples_of(key)[key])) for key, row in hits]
 
     tls = {
         use: TlsCounts(
@@ -196,7 +196,7 @@ def tallied_report(
     return audit_report.AuditReport(
         format=audit_report.FORMAT,
         policy=policy,
-        asked=asked,
+        asked=options,
         popular=popular,
         # An audit that merges with others never takes no time.
         seconds=max(round(seconds, 3), 0.001) if seconds else 0.0,
@@ -204,7 +204,7 @@ def tallied_report(
         records_a_second=round(tally.records / max(seconds, 1e-6)) if seconds else None,
         workers=workers,
         sources=tuple(tally.sources[source] for source in sorted(tally.sources)),
-        broken=audit_report.BrokenRecords(sum(own.broken for own in tally.sources.values()), tuple(tally.broken)),
+        broken=audit_report.BrokenRecords(sum(row.broken for row in tally.sources.values()), tuple(tally.broken)),
         actions=dict(sorted(tally.actions.items())),
         kinds={
             kind: audit_report.KindCount(number, tally.stopped_kinds[kind])
@@ -219,7 +219,7 @@ def tallied_report(
             audit_report.Overlap(_pair(places[first], places[second]), number)
             for (first, second), number in sorted(tally.overlaps.items())
         ),
-        categories=tuple(audit_report.CategoryUse(*own) for own in most_first(str)),
+        categories=tuple(audit_report.CategoryUse(*row) for row in most_first(str)),
         rules=tuple(
             audit_report.RuleUse(key, tally.rule_categories.get(key), hits, next(iter(examples), None))
             for key, hits, examples in most_first(RuleKey)
@@ -231,7 +231,7 @@ def tallied_report(
                     audit_report.PopularUse(name, tally.popular_ranks.get(name), number)
                     for name, number in tally.popular.items()
                 ),
-                key=lambda own: (own.rank or 0, own.domain),
+                key=lambda row: (row.rank or 0, row.domain),
             )
         ),
         popular_examples=keys_of(tally.break_examples[POPULAR]),

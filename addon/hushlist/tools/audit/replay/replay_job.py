@@ -112,33 +112,31 @@ def _size(source: str) -> int:
 def _chunks_of(source: str, file: Stream, named: SourceFormat | None, size: int) -> Iterator[_SourceChunk]:
     is_plain_file = source != STANDARD_INPUT and size > 0 and not is_compressed(file.peek(8))
     stream = decompressed(file)
-    known = named or source_format_of(stream.peek(HEAD)[:HEAD])
-    chunk = partial(_SourceChunk, source, known.name)
-    if known.read_line is not None:
+    form = named or source_format_of(stream.peek(HEAD)[:HEAD])
+    chunk = partial(_SourceChunk, source, form.name)
+    if form.read_line is not None:
         for block in line_blocks(stream, BLOCK, LONGEST_LINE):
             if is_plain_file:
                 length = block.end - block.start
-                yield chunk(
-                    length, partial(_read_range, source, known.read_line, block.start, block.first_line, length)
-                )
+                yield chunk(length, partial(_read_range, source, form.read_line, block.start, block.first_line, length))
                 continue
             lines = block.octets
             if fault_of(stream) is not None:  # a cut-off line is not a record
                 lines = lines[: lines.rfind(b"\n") + 1]
-            yield chunk(0, partial(read_lines, io.BytesIO(lines), source, known.read_line, block.first_line))
+            yield chunk(0, partial(read_lines, io.BytesIO(lines), source, form.read_line, block.first_line))
         if not is_plain_file:
             yield chunk(size, partial(iter, ()))
             _check_end(stream)
-    elif known.read_file is not None:
+    elif form.read_file is not None:
         if is_plain_file:
-            yield chunk(size, partial(known.read_file, Path(source), source))
+            yield chunk(size, partial(form.read_file, Path(source), source))
         else:
-            yield _failed(source, known, "a database is read from a file that is not compressed")
-    elif known.read_stream is not None:
+            yield _failed(source, form, "a database is read from a file that is not compressed")
+    elif form.read_stream is not None:
         if size:
-            yield chunk(size, partial(_read_file, source, known.read_stream))
+            yield chunk(size, partial(_read_file, source, form.read_stream))
             return
-        records = _whole(_read_stream(stream, source, known.read_stream), source)
+        records = _whole(_read_stream(stream, source, form.read_stream), source)
         while batch := tuple(islice(records, BATCH)):
             yield chunk(0, partial(iter, batch))
 
@@ -204,14 +202,14 @@ def _auditor(policy: Policy, index: Path, work: ReplayWork) -> Auditor:
 
 
 def count_in_processes(
-    own: RecordCounter[TallyT],
+    counter: RecordCounter[TallyT],
     again: Callable[[], RecordCounter[TallyT]],
     work: ReplayWork,
     progress: Progress | None = None,
 ) -> tuple[TallyT, int]:
     """The tally of all sources, and the number of processes that counted.
 
-    ``own`` counts in this process; ``again`` makes the same counter in other processes, so it must be picklable.
+    ``counter`` counts in this process; ``again`` makes the same counter in other processes, so it must be picklable.
     ``WorkerError`` if a process ended too early.
     """
     total = sum(map(_size, work.sources))
@@ -225,7 +223,7 @@ def count_in_processes(
             workers.show(number_of(records, "request", "requests"), octets, total)
 
         tell((0, 0))  # the first chunk may take a while
-        make = again if workers.jobs > 1 else lambda: own
+        make = again if workers.jobs > 1 else lambda: counter
         chunks = _source_chunks(work.sources, work.format)
         tallies = workers.fold(make, _count, _tally_of, chunks, tell)
         tally = next(tallies)
@@ -237,7 +235,7 @@ def count_in_processes(
 def _count(counter: RecordCounter[TallyT], chunk: _SourceChunk, tell: Tell) -> None:
     with _rarely_collected():
         records = _whole(chunk.read(), chunk.source)
-        counter.add(_told(records, chunk.octets, tell), chunk.source, chunk.format)
+        counter.add(_progress_of(records, chunk.octets, tell), chunk.source, chunk.format)
 
 
 def _tally_of(counter: RecordCounter[TallyT]) -> TallyT:
@@ -255,7 +253,7 @@ def _rarely_collected() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _told(records: Iterable[ReadRecord], octets: int, tell: Tell) -> Iterator[ReadRecord]:
+def _progress_of(records: Iterable[ReadRecord], octets: int, tell: Tell) -> Iterator[ReadRecord]:
     """The records of a chunk; tells their number as they are read, and the chunk's octets in the end."""
     number = 0
     for record in records:

@@ -46,19 +46,19 @@ _LONGEST_TEXT = 120
 def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unused: int = 10) -> AuditReport:
     """Complete a report: name up to ``unused`` rules of each list that never fired."""
     facts = _list_facts(report, engine, unused)
-    used = {own.key: own for own in report.lists}
+    used = {row.key: row for row in report.lists}
     keys = sorted({*facts, *used}, key=by_source)
     # Lists without a hit, which are new, may stand before the others.
     places = {key: place for place, key in enumerate(keys)}
-    moved = [places[own.key] for own in report.lists]
+    moved = [places[row.key] for row in report.lists]
     explained = {*report.keys(_MOST_EXPLAINED_RULES)}
     return replace(
         report,
         lists=tuple(used.get(key, ListUse(key))._replace(facts=facts.get(key, ListFacts())) for key in keys),
         overlaps=tuple(Overlap((moved[first], moved[second]), number) for (first, second), number in report.overlaps),
         records_shown={
-            key: replace(own, explanation=explain_record(engine, recorded(own), moment) if key in explained else None)
-            for key, own in report.records_shown.items()
+            key: replace(row, explanation=explain_record(engine, recorded(row), moment) if key in explained else None)
+            for key, row in report.records_shown.items()
         },
     )
 
@@ -69,11 +69,11 @@ def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unuse
 def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
     """The files that decide, and their digests; ``OSError`` if a file can no longer be read."""
     digests = {str(file): digest_file(file) for file, seen in policy.files.items() if seen is not None}
-    own = hashlib.sha256()
+    whole = hashlib.sha256()
     for name, digest in sorted(digests.items()):
-        own.update(f"{name}\0{digest}\n".encode("utf-8", "backslashreplace"))
+        whole.update(f"{name}\0{digest}\n".encode("utf-8", "backslashreplace"))
     lists = sorted({(file.source, digests[str(file.path)]) for layer in policy.layers for file in layer.lists})
-    return PolicyDigest(str(path), own.hexdigest(), tuple(FileDigest(*one) for one in lists))
+    return PolicyDigest(str(path), whole.hexdigest(), tuple(FileDigest(*pair) for pair in lists))
 
 
 def digest_file(path: Path) -> str:
@@ -87,8 +87,8 @@ def digest_file(path: Path) -> str:
 
 def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey, ListFacts]:
     """For each list: how many rules it has, how many fired, and the first of the others."""
-    fired = {(own.key.source, own.key.line, digest) for own in report.rules for digest in _digests_of(own.key.rule)}
-    fired_lines = {(own.key.source, own.key.line) for own in report.rules}
+    fired = {(use.key.source, use.key.line, digest) for use in report.rules for digest in _digests_of(use.key.rule)}
+    fired_lines = {(use.key.source, use.key.line) for use in report.rules}
     titles: dict[ListKey, str | None] = {}
     rules, hit = Counter[ListKey](), Counter[ListKey]()
     unused: dict[ListKey, list[int]] = {}
@@ -155,20 +155,22 @@ def _unused_rules(path: Path, lines: list[int]) -> Iterator[UnusedRule]:
 
 def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment) -> RecordExplanation:
     """The decision for a record, with its canonical URLs and expressions."""
-    asked = record.asked
-    decision = decide_recorded(engine, asked, *moment.of(record), record.told)
+    request = record.asked
+    decision = decide_recorded(engine, request, *moment.of(record), record.told)
     shown = decision._replace(canonical=hide_user(decision.url), asked=b"")
-    return RecordExplanation(shown, tuple(_forms(asked)))
+    return RecordExplanation(shown, tuple(_forms(request)))
 
 
-def _forms(asked: Request | bytes) -> Iterator[ExplainedForm]:
+def _forms(request_or_url: Request | bytes) -> Iterator[ExplainedForm]:
     try:
-        request = request_of(asked) if isinstance(asked, bytes) else asked
+        request = request_of(request_or_url) if isinstance(request_or_url, bytes) else request_or_url
         forms = [form for host in dict.fromkeys(request.hosts) for form in canonical_forms(request, host)]
     except UrlError:
         return
     for form in forms:
-        hashes = (ExplainedExpression(_ascii(own), full_hash(own).hex()) for own in expressions(form))
+        hashes = (
+            ExplainedExpression(_ascii(expression), full_hash(expression).hex()) for expression in expressions(form)
+        )
         yield ExplainedForm(_ascii(form.join()), tuple(hashes))
 
 

@@ -78,27 +78,27 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
     ``left_out`` says how many rows of each table are missing.
     """
     shown = _records(report)
-    lists = {own.key: place for place, own in enumerate(report.lists)}
-    requests, stopped, broken = (dict(own.counts) for own in report.sites)
+    lists = {row.key: place for place, row in enumerate(report.lists)}
+    requests, stopped, broken = (dict(row.counts) for row in report.sites)
     sites = stopped | requests  # those with stopped requests first
     every: dict[str, Sequence[Any]] = {
         "sources": report.sources,
         "lists": [
-            own._replace(facts=own.facts._replace(unused_first=own.facts.unused_first[:_MOST_UNUSED]))
-            for own in report.lists
+            row._replace(facts=row.facts._replace(unused_first=row.facts.unused_first[:_MOST_UNUSED]))
+            for row in report.lists
         ],
         "overlaps": report.overlaps,
         "categories": report.categories,
         "rules": [
             [
-                lists[own.key.of_list],
-                own.key.line,
-                own.key.rule,
-                own.category,
-                *astuple(own.hits),
-                own.example if own.example in shown else None,
+                lists[row.key.of_list],
+                row.key.line,
+                row.key.rule,
+                row.category,
+                *astuple(row.hits),
+                row.example if row.example in shown else None,
             ]
-            for own in report.rules[:_MOST]
+            for row in report.rules[:_MOST]
         ],
         "sites": [[name, requests.get(name, 0), stopped.get(name, 0), broken.get(name, 0)] for name in sites],
         "popular_domains": report.popular_domains,
@@ -106,19 +106,19 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
     kept = {name: list(_within(rows[:_MOST], _MOST_OCTETS)) for name, rows in every.items()}
     left_out = {name: len(rows) - len(kept[name]) for name, rows in every.items()}
     left_out["rules"] += len(report.rules) - len(every["rules"])
-    left_out["records_shown"] = sum(own.explanation is not None for own in report.records_shown.values()) - len(shown)
+    left_out["records_shown"] = sum(row.explanation is not None for row in report.records_shown.values()) - len(shown)
     return {
         **{name: encode(getattr(report, name)) for name in _AS_THEY_ARE},
         **kept,
         "broken": _short(encode(report.broken)),
         "made": made.isoformat(timespec="seconds"),
         "names": {
-            **short_names(own.source for own in report.sources),
-            **short_names(own.key.source for own in report.lists),
+            **short_names(row.source for row in report.sources),
+            **short_names(row.key.source for row in report.lists),
         },
         "settings": SETTINGS,
         "matrix": _matrix(report),
-        "sites_error": max(own.error for own in report.sites),
+        "sites_error": max(row.error for row in report.sites),
         "rules_hit": len(report.rules),
         "sites_stopped": len(stopped),
         "left_out": {name: number for name, number in left_out.items() if number},
@@ -135,9 +135,9 @@ _AS_THEY_ARE = (
 def _matrix(report: AuditReport) -> list[int]:
     """The places of the lists that overlap most with others, in the order of the report."""
     most = Counter[int]()
-    for own in report.overlaps:
-        for place in own.lists:
-            most[place] += own.requests
+    for overlap in report.overlaps:
+        for place in overlap.lists:
+            most[place] += overlap.requests
     return sorted(sorted(most, key=lambda place: (-most[place], place))[:_MOST_IN_MATRIX])
 
 
@@ -166,9 +166,9 @@ def _short(value: Any) -> Any:
             return value
         return f"{value[:_LONGEST_TEXT]}… ({len(value):,} characters)"
     if isinstance(value, Mapping):
-        return {key: _short(own) for key, own in value.items() if own is not None}
+        return {key: _short(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
-        return [_short(own) for own in value]
+        return [_short(item) for item in value]
     return value
 
 

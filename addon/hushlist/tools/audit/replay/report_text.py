@@ -23,35 +23,35 @@ class Title(str):
 
 
 def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
-    page = _Page(max(width, _NARROWEST), short_names(own.key.source for own in report.lists))
+    page = _Page(max(width, _NARROWEST), short_names(row.key.source for row in report.lists))
     yield from _summary(report)
     if len(report.sources) > 1:
         yield from page.table(
             "Sources",
             ("requests", "broken", "skipped", "format", "source"),
-            [(own.records, own.broken, own.skipped, own.format, own.source) for own in report.sources],
+            [(row.records, row.broken, row.skipped, row.format, row.source) for row in report.sources],
         )
     yield from page.table(
         "What is done",
         ("", "requests", "", ""),
         [
             (name, number, _percent(number, report.records), page.bar(number, report.records))
-            for name, number in sorted(report.actions.items(), key=lambda own: -own[1])
+            for name, number in sorted(report.actions.items(), key=lambda row: -row[1])
         ],
     )
     yield from _lists(report, page)
     yield from page.table(
         "Categories",
         ("stopped", "alone", "fits", "category"),
-        [(own.hits.stopped, own.hits.alone, own.hits.fits, own.category or "(none)") for own in report.categories],
+        [(row.hits.stopped, row.hits.alone, row.hits.fits, row.category or "(none)") for row in report.categories],
     )
     yield from page.table(
         "Rules that stop most",
         ("stopped", "alone", "rule"),
         [
-            (own.hits.stopped, own.hits.alone, f"{own.key.rule}  ({page.place(own.key.source, own.key.line)})")
-            for own in report.rules
-            if own.hits.stopped
+            (row.hits.stopped, row.hits.alone, f"{row.key.rule}  ({page.place(row.key.source, row.key.line)})")
+            for row in report.rules
+            if row.hits.stopped
         ],
     )
     yield from _sites(report, page)
@@ -60,14 +60,14 @@ def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
         yield from page.table(
             "Popular domains to which requests are stopped",
             ("rank", "stopped", "domain"),
-            [("" if own.rank is None else own.rank, own.stopped, own.domain) for own in report.popular_domains],
+            [("" if row.rank is None else row.rank, row.stopped, row.domain) for row in report.popular_domains],
         )
     yield from _decryption(report, page)
     yield from _unused(report, page)
     yield from page.table(
         "Slowest decisions",
         ("µs", "URL"),
-        [(own.microseconds, text_of(report.records_shown[own.record].url)) for own in report.slowest[:5]],
+        [(row.microseconds, text_of(report.records_shown[row.record].url)) for row in report.slowest[:5]],
     )
 
 
@@ -81,36 +81,36 @@ def _summary(report: AuditReport) -> Iterator[str]:
     yield from (f"{number:,} could not be decided: {why}" for why, number in report.faults.items())
     if broken.count:
         yield f"{number_of(broken.count, 'record', 'records')} could not be read:"
-        yield from (f"  {own}" for own in broken.first[:MOST_ROWS])
+        yield from (f"  {problem}" for problem in broken.first[:MOST_ROWS])
         if broken.count > MOST_ROWS:
             yield f"  and {broken.count - MOST_ROWS:,} more"
 
 
 def _lists(report: AuditReport, page: _Page) -> Iterator[str]:
-    lists = sorted(report.lists, key=lambda own: (-own.hits.stopped, own.key.source))
-    most = max((own.hits.stopped for own in lists), default=0)
+    lists = sorted(report.lists, key=lambda row: (-row.hits.stopped, row.key.source))
+    most = max((row.hits.stopped for row in lists), default=0)
     yield from page.table(
         "Lists",
         ("stopped", "alone", "fits", "fired", "of rules", "", "list"),
         [
             (
-                own.hits.stopped,
-                own.hits.alone,
-                own.hits.fits,
-                own.facts.fired,
-                own.facts.rules,
-                page.bar(own.hits.stopped, most, 12),
-                page.called(own),
+                row.hits.stopped,
+                row.hits.alone,
+                row.hits.fits,
+                row.facts.fired,
+                row.facts.rules,
+                page.bar(row.hits.stopped, most, 12),
+                page.called(row),
             )
-            for own in lists
+            for row in lists
         ],
     )
     yield from page.table(
         "Requests that two lists would stop",
         ("requests", "lists"),
         [
-            (own.requests, " and ".join(page.name(report.lists[place].key.source) for place in own.lists))
-            for own in sorted(report.overlaps, key=lambda own: (-own.requests, own.lists))
+            (row.requests, " and ".join(page.name(report.lists[place].key.source) for place in row.lists))
+            for row in sorted(report.overlaps, key=lambda row: (-row.requests, row.lists))
         ],
     )
 
@@ -131,9 +131,11 @@ def _breaks(report: AuditReport, page: _Page) -> Iterator[str]:
         yield ""
         yield "No page breaks: no document is stopped, nor a script or style of a page's own site."
         return
-    what = ", ".join(f"{own.requests:,} {kind}" for kind, own in report.breaks.items())
+    what = ", ".join(f"{breakage.requests:,} {kind}" for kind, breakage in report.breaks.items())
     shown = (
-        (kind, report.records_shown[key]) for kind, own in report.breaks.items() for key in own.examples[:MOST_ROWS]
+        (kind, report.records_shown[key])
+        for kind, breakage in report.breaks.items()
+        for key in breakage.examples[:MOST_ROWS]
     )
     yield from page.table(
         f"What breaks a page: {what}",
@@ -160,14 +162,14 @@ def _decryption(report: AuditReport, page: _Page) -> Iterator[str]:
         ("hosts", "connections", "requests", "decided otherwise", "setting"),
         [
             (
-                _percent(own.hosts, every.hosts),
-                _percent(own.connections, every.connections),
-                _percent(own.requests, every.requests),
-                "" if key == "page" else own.otherwise,
+                _percent(counts.hosts, every.hosts),
+                _percent(counts.connections, every.connections),
+                _percent(counts.requests, every.requests),
+                "" if key == "page" else counts.otherwise,
                 name,
             )
             for key, name in SETTINGS.items()
-            for own in (report.decryption[key],)
+            for counts in (report.decryption[key],)
         ],
     )
 
@@ -178,13 +180,13 @@ def _unused(report: AuditReport, page: _Page) -> Iterator[str]:
         ("rules", "of", "list", "the first of them"),
         [
             (
-                own.facts.rules - own.facts.fired,
-                own.facts.rules,
-                page.name(own.key.source),
-                ", ".join(f"{unused.line}: {unused.text}" for unused in own.facts.unused_first[:3]),
+                use.facts.rules - use.facts.fired,
+                use.facts.rules,
+                page.name(use.key.source),
+                ", ".join(f"{unused.line}: {unused.text}" for unused in use.facts.unused_first[:3]),
             )
-            for own in report.lists
-            if own.facts.rules > own.facts.fired
+            for use in report.lists
+            if use.facts.rules > use.facts.fired
         ],
     )
 
@@ -199,9 +201,9 @@ def short_names(sources: Iterable[str]) -> dict[str, str]:
     rooted: dict[str, list[str]] = {}
     for source in sources:
         rooted.setdefault(PurePath(source).anchor, []).append(source)
-    for own in rooted.values():
-        folder = os.path.commonpath([str(PurePath(source).parent) for source in own])
-        names |= {source: str(PurePath(source).relative_to(folder)) if folder else source for source in own}
+    for alike in rooted.values():
+        folder = os.path.commonpath([str(PurePath(source).parent) for source in alike])
+        names |= {source: str(PurePath(source).relative_to(folder)) if folder else source for source in alike}
     # a long name is better than one name for two files
     return names if len(set(names.values())) == len(names) else {source: source for source in names}
 
@@ -219,9 +221,9 @@ class _Page:
     def name(self, source: str) -> str:
         return self._names.get(source, source)
 
-    def called(self, own: ListUse) -> str:
+    def called(self, use: ListUse) -> str:
         """A list's own name if it says more than its file; else the file's."""
-        name, file = own.facts.title or own.key.list, self.name(own.key.source)
+        name, file = use.facts.title or use.key.list, self.name(use.key.source)
         return file if name == PurePath(file).stem else f"{name} ({file})"
 
     def place(self, source: str, line: int) -> str:

@@ -72,16 +72,16 @@ class Examples:
 
     def add(self, name: Hashable, example: Ranked) -> int:
         """Add a record if its hash is small enough; returns the largest hash that still could be added."""
-        own = self._by_name.get(name)
-        if own is None:
-            own = self._by_name[name] = []
+        examples = self._by_name.get(name)
+        if examples is None:
+            examples = self._by_name[name] = []
             if len(self._by_name) > 2 * self.most_names:
                 self._trim()
-        is_one = len(own) < self.most_each or example[0] < own[-1][0]
-        if is_one and all(known[0] != example[0] for known in own):
-            insort(own, example, key=itemgetter(0))
-            del own[self.most_each :]
-        return own[-1][0][0] if len(own) == self.most_each else _LARGEST
+        is_one = len(examples) < self.most_each or example[0] < examples[-1][0]
+        if is_one and all(ranked[0] != example[0] for ranked in examples):
+            insort(examples, example, key=itemgetter(0))
+            del examples[self.most_each :]
+        return examples[-1][0][0] if len(examples) == self.most_each else _LARGEST
 
     def merge(self, other: Examples) -> None:
         for name, theirs in other._by_name.items():
@@ -227,11 +227,11 @@ class MergeableCounts:
             elif isinstance(ours, Counter):
                 ours.update(theirs)
             elif isinstance(ours, dict):
-                for key, own in theirs.items():
-                    if key in ours and hasattr(own, "merge"):
-                        ours[key].merge(own)
+                for key, value in theirs.items():
+                    if key in ours and hasattr(value, "merge"):
+                        ours[key].merge(value)
                     else:
-                        ours[key] = copy(own)
+                        ours[key] = copy(value)
             elif hasattr(ours, "merge"):
                 ours.merge(theirs)
 
@@ -341,7 +341,7 @@ class AuditTally(SourceTally):
     def add_slow(self, more: Iterable[SlowDecision]) -> None:
         """Keep the slowest."""
         every = (*self.slowest, *more)
-        self.slowest = sorted(every, key=lambda own: (-own.microseconds, own.record.ranked[0]))[:MOST_SLOWEST]
+        self.slowest = sorted(every, key=lambda slow: (-slow.microseconds, slow.record.ranked[0]))[:MOST_SLOWEST]
 
 
 #: schemes of URLs that no proxy is asked for, as browsers and logs have them
@@ -353,9 +353,9 @@ _LOCAL = re.compile(
 )
 
 
-def is_local(asked: bytes | Request) -> bool:
+def is_local(request: bytes | Request) -> bool:
     """Whether the URL never reaches a proxy."""
-    return isinstance(asked, bytes) and _LOCAL.match(asked) is not None
+    return isinstance(request, bytes) and _LOCAL.match(request) is not None
 
 
 TallyT = TypeVar("TallyT", bound=SourceTally)

@@ -192,8 +192,8 @@ def _referer(request: Mapping[str, Any]) -> bytes | None:
 
 def _initiator(entry: Mapping[str, Any]) -> bytes | None:
     """The URL that caused the request: Chromium has an object, WebPageTest a URL."""
-    found = entry.get("_initiator")
-    return _url(found.get("url") if isinstance(found, dict) else found)
+    initiator = entry.get("_initiator")
+    return _url(initiator.get("url") if isinstance(initiator, dict) else initiator)
 
 
 def _url(value: object) -> bytes | None:

@@ -98,15 +98,15 @@ class _JsonText:
                 return ""
 
     def expect(self, character: str) -> None:
-        found = self._peek()
-        if found != character:
-            raise JsonError(f"expected {character!r}, found {found!r}" if found else _TOO_EARLY)
+        next_character = self._peek()
+        if next_character != character:
+            raise JsonError(f"expected {character!r}, found {next_character!r}" if next_character else _TOO_EARLY)
         self._at += 1
 
     def ends(self, character: str, *, is_first: bool) -> bool:
         """Go past what is before the next thing in an object or array; whether it ends there, with a character."""
-        found = self._peek()
-        if found == character or (found != "," and not is_first):
+        next_character = self._peek()
+        if next_character == character or (next_character != "," and not is_first):
             self.expect(character)
             return True
         self._at += not is_first

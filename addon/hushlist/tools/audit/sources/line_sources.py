@@ -111,10 +111,10 @@ def read_squid(line: bytes, source: str, number: int) -> recorded_request.Record
     """
     if not line.strip():
         return None
-    found = SQUID.match(line)
-    if found is None:
+    match = SQUID.match(line)
+    if match is None:
         raise LineError("it is no line of Squid's access.log")
-    time, client, status, method, url, user, media_type = found.groups()
+    time, client, status, method, url, user, media_type = match.groups()
     return recorded_request.RecordedRequest(
         _tunnel(url) if method == b"CONNECT" else url,
         source,
@@ -156,11 +156,11 @@ def read_common(line: bytes, source: str, number: int) -> recorded_request.Recor
     """
     if not line.strip():
         return None
-    found = COMMON.match(line)
-    if found is None:
+    match = COMMON.match(line)
+    if match is None:
         raise LineError("it is no line in the Common Log Format")
-    host, client, _, user, time, request, status, referer = found.groups()
-    method, url = _asked(_unescape(request), host)
+    host, client, _, user, time, request, status, referer = match.groups()
+    method, url = _method_and_url(_unescape(request), host)
     page = _unescape(referer) if referer not in (None, b"", b"-") else None
     return recorded_request.RecordedRequest(
         url,
@@ -201,12 +201,12 @@ def read_decision(line: bytes, source: str, number: int) -> recorded_request.Rec
         raise LineError("it is no line of the decision log")
     if len(url) > _LONGEST_LOGGED:
         raise LineError("the log has only the beginning of its URL")
-    asked = url.encode("utf-8", "surrogatepass")
+    url_octets = url.encode("utf-8", "surrogatepass")
     who = Client(client or "", user)
-    return recorded_request.RecordedRequest(asked, source, number, time=moment, client=who, method=method or "")
+    return recorded_request.RecordedRequest(url_octets, source, number, time=moment, client=who, method=method or "")
 
 
-def _asked(request: bytes, host: bytes | None) -> tuple[bytes, bytes]:
+def _method_and_url(request: bytes, host: bytes | None) -> tuple[bytes, bytes]:
     """Method and URL of a request line."""
     method, space, rest = request.partition(b" ")
     target = rest.rpartition(b" ")[0] or rest  # without the protocol, which HTTP/0.9 does not have
@@ -229,7 +229,9 @@ _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v"}
 def _unescape(text: bytes) -> bytes:
     if b"\\" not in text:
         return text
-    return _ESCAPE.sub(lambda own: bytes.fromhex(own[1].decode()) if own[1] else _ESCAPED.get(own[2], own[2]), text)
+    return _ESCAPE.sub(
+        lambda match: bytes.fromhex(match[1].decode()) if match[1] else _ESCAPED.get(match[2], match[2]), text
+    )
 
 
 def _time(text: bytes) -> float | None:

@@ -125,11 +125,11 @@ def _key(value: object) -> str:
 def _items(octets: memoryview, depth: int, left: Iterator[int]) -> Iterator[object]:
     at = 0
     while at < len(octets):
-        found = _LENGTH.match(octets, at)
-        if found is None:
+        length = _LENGTH.match(octets, at)
+        if length is None:
             raise TnetstringError("there is no length within it")
-        start = found.end()
-        end = start + int(found[1])
+        start = length.end()
+        end = start + int(length[1])
         if end >= len(octets):
             raise TnetstringError("what is in it is longer than it")
         yield _parse(octets[start:end], octets[end], depth, left)
@@ -242,24 +242,24 @@ def _kind_of(mode: str) -> str:
     return mode.partition("@")[0].partition(":")[0]
 
 
-def _port(own: Sequence[Any] | None, mode: str) -> int | None:
+def _port(sockname: Sequence[Any] | None, mode: str) -> int | None:
     """The proxy's port; where the network leads clients to the proxy, only the mode may tell it."""
     if _kind_of(mode) in (*_BY_CLIENT, "reverse", "socks5"):
-        return _number(own[1], 1 << 16) if own else None
+        return _number(sockname[1], 1 << 16) if sockname else None
     port = mode.rpartition("@")[2].rpartition(":")[2]
     return int(port) if "@" in mode and port.isdecimal() else None
 
 
 def _field(fields: Any, name: bytes) -> bytes | None:
-    return next((value for own, value in fields if own.lower() == name), None)
+    return next((value for field, value in fields if field.lower() == name), None)
 
 
 def _client(flow: Mapping[str, Any], connection: Mapping[str, Any], mode: str) -> Client:
     """The client, as in ``proxy.flow_request``."""
     peer = connection.get("peername")
     port = _port(connection.get("sockname"), mode)
-    known = (flow.get("metadata") or {}).get("proxyauth")
-    return Client(_text(peer[0]) if peer else "", _text(known[0]) if known else None, port)
+    login = (flow.get("metadata") or {}).get("proxyauth")
+    return Client(_text(peer[0]) if peer else "", _text(login[0]) if login else None, port)
 
 
 def _number(value: Any, end: int) -> int:

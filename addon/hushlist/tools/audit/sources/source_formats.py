@@ -52,8 +52,8 @@ def _is_table(head: bytes) -> bool:
 
 #: in the order in which they are tried; the last fits everything
 FORMATS: dict[str, SourceFormat] = {
-    own.name: own
-    for own in (
+    form.name: form
+    for form in (
         SourceFormat(
             "history",
             "the history of Chrome, Edge (History) or Firefox (places.sqlite)",
@@ -107,4 +107,4 @@ def source_format_of(head: bytes) -> SourceFormat:
     >>> source_format_of(b'{"log": {').name, source_format_of(b"http://h.example/").name
     ('har', 'urls')
     """
-    return next(own for own in FORMATS.values() if own.looks_so(head))
+    return next(form for form in FORMATS.values() if form.looks_so(head))
