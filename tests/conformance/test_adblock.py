@@ -28,7 +28,7 @@ from conformance.readme import section, table
 from hushlist.core.match.context import KINDS, context_of
 from hushlist.core.url.request import request_of
 from hushlist.extensions.adblock.filter_reader import parse_filter, split_options
-from hushlist.extensions.adblock.network_filter import Asked as FilterAsked
+from hushlist.extensions.adblock.network_filter import UrlInContext
 from unit.rows import each_row
 
 pytest.importorskip("adblock", reason="the package adblock (adblock-rust) is not installed")
@@ -192,7 +192,7 @@ def test_an_option_that_adblock_rust_does_not_know_narrows_what_it_blocks(
         host = request.hosts[0]
         is_below = any(host == name.encode() or host.endswith(f".{name}".encode()) for name in hosts)
         expected = judge(asked)[0] and {"to": is_below, "denyallow": not is_below}.get(option, True)
-        assert own.fits(FilterAsked(request.url, host, context_of(request, host))) is expected
+        assert own.fits(UrlInContext(request.url, host, context_of(request, host))) is expected
 
 
 # -- readings ----------------------------------------------------------------------------------------------------------

@@ -102,37 +102,37 @@ class Automaton:
 
     def _sequence(self, nodes: Sequence[Any], behind: int) -> int:
         """The first state of nodes one after the other, with a state behind them."""
-        for code, own in nodes if self._is_backwards else reversed(nodes):
-            behind = self._node(code, own, behind)
+        for code, argument in nodes if self._is_backwards else reversed(nodes):
+            behind = self._node(code, argument, behind)
         return behind
 
-    def _node(self, code: Any, own: Any, behind: int) -> int:
+    def _node(self, code: Any, argument: Any, behind: int) -> int:
         if code is sre.SUBPATTERN:
-            if own[1] or own[2]:
+            if argument[1] or argument[2]:
                 raise ValueError("a regular expression with flags")
-            return self._sequence(list(own[3]), behind)
+            return self._sequence(list(argument[3]), behind)
         if code in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            least, most, body = own
+            least, most, body = argument
             return self._repeat(least, most, body, behind)
         state = self._new()
         if code is sre.BRANCH:
-            self._beside[state] = [(0, 0, self._sequence(list(branch), behind)) for branch in own[1]]
+            self._beside[state] = [(0, 0, self._sequence(list(branch), behind)) for branch in argument[1]]
         elif code is sre.AT:
-            if own not in _CONDITIONS:
+            if argument not in _CONDITIONS:
                 raise ValueError(_OTHER)
-            self._has_boundary = self._has_boundary or _BOUNDARY in _CONDITIONS[own]
-            self._beside[state] = [(*_CONDITIONS[own], behind)]
+            self._has_boundary = self._has_boundary or _BOUNDARY in _CONDITIONS[argument]
+            self._beside[state] = [(*_CONDITIONS[argument], behind)]
         elif code in (sre.ASSERT, sre.ASSERT_NOT):
             if self._is_inner or len(self._looks) >= _MOST_LOOKS:
                 raise ValueError("a regular expression with look-arounds within each other, or too many")
             bit = 1 << _FIRST_LOOK + len(self._looks)
-            look = Automaton(list(own[1]), fold=self._fold, is_backwards=own[0] > 0, is_inner=True)
+            look = Automaton(list(argument[1]), fold=self._fold, is_backwards=argument[0] > 0, is_inner=True)
             self._looks.append(look)
             if self.states > MOST_STATES:
                 raise ValueError(_TOO_LARGE)
             self._beside[state] = [(bit, 0, behind) if code is sre.ASSERT else (0, bit, behind)]
         else:
-            self._octets[state], self._next[state] = self._octets_of(code, own), behind
+            self._octets[state], self._next[state] = self._octets_of(code, argument), behind
         return state
 
     def _repeat(self, least: int, most: int, body: Any, behind: int) -> int:
@@ -153,22 +153,22 @@ class Automaton:
             first = self._sequence(nodes, first)
         return first
 
-    def _octets_of(self, code: Any, own: Any) -> frozenset[int]:
+    def _octets_of(self, code: Any, argument: Any) -> frozenset[int]:
         if code is sre.ANY:
             return _EVERY - {10}
         if code is sre.LITERAL:
-            return self._folded({own})
+            return self._folded({argument})
         if code is sre.NOT_LITERAL:
-            return _EVERY - self._folded({own})
+            return _EVERY - self._folded({argument})
         if code is not sre.IN:
             raise ValueError(_OTHER)
-        is_negated, octets = members_of(own)
+        is_negated, octets = members_of(argument)
         return _EVERY - self._folded(octets) if is_negated else self._folded(octets)
 
     def _folded(self, octets: set[int]) -> frozenset[int]:
         if not self._fold:
             return frozenset(octets)
-        return frozenset(other for own in octets for other in bytes((own,)).lower() + bytes((own,)).upper())
+        return frozenset(other for octet in octets for other in bytes((octet,)).lower() + bytes((octet,)).upper())
 
     # -- searching with it -----------------------------------------------------------------------------------------
 
@@ -217,45 +217,45 @@ class Automaton:
 
     def _closure(self, states: int, conditions: int) -> int:
         """States, and all beside them where some conditions hold."""
-        known = self._closures.get((states, conditions))
-        if known is not None:
-            return known
-        found, waiting = states, self._each(states)
+        cached = self._closures.get((states, conditions))
+        if cached is not None:
+            return cached
+        reached, waiting = states, self._each(states)
         while waiting:
             for needed, excluded, state in self._beside[waiting.pop()]:
-                if not found >> state & 1 and conditions & needed == needed and not conditions & excluded:
-                    found |= 1 << state
+                if not reached >> state & 1 and conditions & needed == needed and not conditions & excluded:
+                    reached |= 1 << state
                     waiting.append(state)
         if len(self._closures) >= _MOST_KEPT:
             self._closures.clear()
-        self._closures[states, conditions] = found
-        return found
+        self._closures[states, conditions] = reached
+        return reached
 
     def _step(self, states: int, octet: int) -> int:
         """The states behind an octet."""
-        known = self._steps.get((states, octet))
-        if known is not None:
-            return known
-        found = 0
+        cached = self._steps.get((states, octet))
+        if cached is not None:
+            return cached
+        reached = 0
         for state in self._each(states):
             if octet in self._octets[state]:
-                found |= 1 << self._next[state]
+                reached |= 1 << self._next[state]
         if len(self._steps) >= _MOST_KEPT:
             self._steps.clear()
-        self._steps[states, octet] = found
-        return found
+        self._steps[states, octet] = reached
+        return reached
 
     def _each(self, states: int) -> list[int]:
         """The numbers of states."""
-        found = []
+        numbers = []
         while states:
             low = states & -states
-            found.append(low.bit_length() - 1)
+            numbers.append(low.bit_length() - 1)
             states ^= low
-        self.looked_at += len(found)
+        self.looked_at += len(numbers)
         if self.looked_at > MOST_LOOKED_AT:
             raise ExhaustedError
-        return found
+        return numbers
 
 
 def members_of(items: Any) -> tuple[bool, set[int]]:

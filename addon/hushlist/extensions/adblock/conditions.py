@@ -71,17 +71,17 @@ def _either(words: list[str], place: int, deep: int) -> tuple[bool, int]:
 
 
 def _both(words: list[str], place: int, deep: int) -> tuple[bool, int]:
-    value, place = _one(words, place, deep)
+    value, place = _operand(words, place, deep)
     while words[place : place + 1] == ["&&"]:
-        other, place = _one(words, place + 1, deep)
+        other, place = _operand(words, place + 1, deep)
         value = value and other
     return value, place
 
 
-def _one(words: list[str], place: int, deep: int) -> tuple[bool, int]:
+def _operand(words: list[str], place: int, deep: int) -> tuple[bool, int]:
     word = words[place] if place < len(words) and deep < _DEEPEST else ""
     if word == "!":
-        value, place = _one(words, place + 1, deep + 1)
+        value, place = _operand(words, place + 1, deep + 1)
         return not value, place
     if word == "(":
         value, place = _either(words, place + 1, deep + 1)
@@ -130,8 +130,8 @@ class Conditions:
     def read(self, octets: bytes) -> None:
         """Take all directives of some lines."""
         if b"!#" in octets:
-            for found in _DIRECTIVE.finditer(octets):
-                self.directive(found[1].decode(), found[2].decode(errors="replace"))
+            for match in _DIRECTIVE.finditer(octets):
+                self.directive(match[1].decode(), match[2].decode(errors="replace"))
 
 
 def without_unused(octets: bytes, begin: tuple[str, ...], report: ProblemReport) -> bytes:
@@ -147,14 +147,14 @@ def without_unused(octets: bytes, begin: tuple[str, ...], report: ProblemReport)
         return octets
     conditions, start, kept = Conditions(begin), 0, []
     line = report.first_line
-    for found in _DIRECTIVE.finditer(octets):
-        part = octets[start : found.start()]
+    for match in _DIRECTIVE.finditer(octets):
+        part = octets[start : match.start()]
         line += part.count(b"\n")
         kept.append(part if conditions.hold else b"\n" * part.count(b"\n"))
-        was_used = conditions.hold or found[1] != b"if"
-        if (why := conditions.directive(found[1].decode(), found[2].decode(errors="replace"))) and was_used:
-            report.tally(line, found[0].decode(errors="replace").strip(), why)
-        start = found.end()
+        was_used = conditions.hold or match[1] != b"if"
+        if (why := conditions.directive(match[1].decode(), match[2].decode(errors="replace"))) and was_used:
+            report.tally(line, match[0].decode(errors="replace").strip(), why)
+        start = match.end()
     rest = octets[start:]
     kept.append(rest if conditions.hold else b"\n" * rest.count(b"\n"))
     return b"".join(kept)

@@ -23,7 +23,7 @@ from hushlist.extensions.adblock.filter_table import (
     find_keys,
     table_sections,
 )
-from hushlist.extensions.adblock.network_filter import Asked, NetworkFilter, WordedFilter, Work
+from hushlist.extensions.adblock.network_filter import NetworkFilter, UrlInContext, WordedFilter, Work
 
 
 class FilterIndex:
@@ -38,13 +38,13 @@ class FilterIndex:
     @staticmethod
     def sections(lists: Sequence[Sequence[WordedFilter]]) -> Sections:
         """The sections of a ``FilterTable``."""
-        found = find_keys(lists)
+        found_filters = find_keys(lists)
         places = {id(row): place for rows in lists for place, row in enumerate(rows)}
         left_out = [
-            [(places[id(row)], row.line, row.text.decode().strip(), cost_of_key(key)) for row, key in own.left_out]
-            for own in found
+            [(places[id(row)], row.line, row.text.decode().strip(), cost_of_key(key)) for row, key in of_list.left_out]
+            for of_list in found_filters
         ]
-        return Sections(table_sections(found), left_out)
+        return Sections(table_sections(found_filters), left_out)
 
     def name_of(self, number: int) -> tuple[str, str]:
         """Name and layer of the list with a number, as ``Work`` has it."""
@@ -52,44 +52,49 @@ class FilterIndex:
 
     def on_host(self, name: bytes) -> list[Match]:
         """Filters for all of a canonical host: they depend on nothing else."""
-        found = self._table.of_host(name)
-        return self._matches(found, Asked(b"http://" + name + b"/", name, Context())) if found else []
+        stored = self._table.of_host(name)
+        return self._matches(stored, UrlInContext(b"http://" + name + b"/", name, Context())) if stored else []
 
     def of_request(self, request: Request, budget: FormBudget, *, may_guess: bool) -> FilteredRequest:
         """The request as filters see it."""
         return FilteredRequest(self, request, budget, may_guess=may_guess)
 
-    def find(self, asked: Asked, *, is_named: bool, is_stopped: bool, only_named: bool = False) -> list[Match]:
+    def find(self, subject: UrlInContext, *, is_named: bool, is_stopped: bool, only_named: bool = False) -> list[Match]:
         """The others that fit a URL in its context; exceptions only if one of them, or another rule, stops it.
 
         ``is_named``: whether some name its host or a domain above it; ``only_named``: only those, and exceptions.
         Of lists that would take too long, the request's work tells that they were not all compared.
         """
-        found = self._table.find(asked, is_named=is_named, only_named=only_named)
-        matches = self._matches(found, asked) if found else []
+        stored = self._table.find(subject, is_named=is_named, only_named=only_named)
+        matches = self._matches(stored, subject) if stored else []
         if is_stopped or matches:
-            knowing = asked.knowing()
+            knowing = subject.knowing()
             matches += self._matches(self._table.find(knowing, is_named=is_named, exceptions=True), knowing)
         return matches
 
-    def _matches(self, found: Iterable[StoredFilter], asked: Asked) -> list[Match]:
+    def _matches(self, filters: Iterable[StoredFilter], subject: UrlInContext) -> list[Match]:
         matches: list[Match] = []
-        for stored in found:
+        for stored in filters:
             if stored.rules is None:
-                own = stored.read()
-                stored.rules = FilterRules(self._rules_of(own), own.specificity, f"filter {own}", own.names_context)
+                network_filter = stored.read()
+                stored.rules = FilterRules(
+                    self._rules_of(network_filter),
+                    network_filter.specificity,
+                    f"filter {network_filter}",
+                    network_filter.names_context,
+                )
             rules, specificity, via, names_context = stored.rules
             if names_context:
-                via = f"{via}, for {asked.context}"
+                via = f"{via}, for {subject.context}"
             for rule in rules:
-                matches.append(Match(rule, asked.url, specificity, via))
+                matches.append(Match(rule, subject.url, specificity, via))
         return matches
 
-    def _rules_of(self, own: NetworkFilter) -> Sequence[Rule]:
+    def _rules_of(self, network_filter: NetworkFilter) -> Sequence[Rule]:
         """The rules with a filter, but for those that another one of the same layer takes back."""
-        taken_back = {terms.layer for terms, _ in self._places_of(own.badfilter_digest)}
-        found = self._places_of(own.digest)
-        return [Rule(own, terms, line) for terms, line in found if terms.layer not in taken_back]
+        taken_back = {terms.layer for terms, _ in self._places_of(network_filter.badfilter_digest)}
+        places = self._places_of(network_filter.digest)
+        return [Rule(network_filter, terms, line) for terms, line in places if terms.layer not in taken_back]
 
 
 #: what no browser sends in a target as it is
@@ -122,11 +127,11 @@ class FilteredRequest:
         self._telling, self._work = Telling(request), budget.work.setdefault("adblock", Work())
         self._scheme, target = request.scheme, request.target
         if self._telling.kind == "websocket":
-            schemes = (own for own, asked in WEBSOCKET.items() if asked == request.scheme)
+            schemes = (scheme for scheme, as_http in WEBSOCKET.items() if as_http == request.scheme)
             self._scheme = next(schemes, request.scheme)
         self._port = b"" if request.port == DEFAULT_PORTS.get(request.scheme) else b":%d" % request.port
         if len(target.translate(None, _UNSENT_OCTETS)) < len(target):
-            target = _UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), target)
+            target = _UNSENT.sub(lambda match: b"%%%02X" % ord(match[0]), target)
         self._path, mark, query = target.partition(b"?")
         self._query, self._sent = mark + query, rooted(target)
 
@@ -151,11 +156,11 @@ class FilteredRequest:
     ) -> list[list[Match]]:
         """The matches for each of these URLs; ``is_stopped``: whether another rule stops the request."""
         assert self._filters is not None
-        found = []
+        matches = []
         for url, only_named in self.urls(host, form, is_first=is_first, is_named=is_named):
-            asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
-            found.append(self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named))
-        return found
+            subject = UrlInContext(url, host, self._telling, may_guess=self._may_guess, work=self._work)
+            matches.append(self._filters.find(subject, is_named=is_named, is_stopped=is_stopped, only_named=only_named))
+        return matches
 
     @property
     def spent(self) -> list[tuple[str, str]]:

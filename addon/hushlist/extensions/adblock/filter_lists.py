@@ -94,9 +94,9 @@ def read_adblock(
                 continue
             is_exception, terms = entry.startswith("@@"), plain_terms
             kind = _no_filter(entry)
-            if "reason=" in entry and not kind and (told := _REASON.search(entry)):
-                entry = (entry[: told.start()] + told[1] + entry[told.end() :]).rstrip("$,")
-                reason = told[2].strip("\"'")
+            if "reason=" in entry and not kind and (reason_option := _REASON.search(entry)):
+                entry = (entry[: reason_option.start()] + reason_option[1] + entry[reason_option.end() :]).rstrip("$,")
+                reason = reason_option[2].strip("\"'")
                 kind = "a reason that is too long" if len(reason) > LONGEST_REASON else kind
                 terms = defaults.terms(report.source, reason=reason)
             if not kind and is_exception and not may_except(defaults):
@@ -108,12 +108,14 @@ def read_adblock(
                 else:
                     kind = "an exception, in a list that does not block"
             if not kind and (host := _host_of(entry)):
-                yield from (Rule(own, terms, line) for own in read_prefix(host, line, report))
+                yield from (Rule(expression, terms, line) for expression in read_prefix(host, line, report))
                 continue
             if not kind:
                 try:
-                    own = parse_filter(entry, of_names=of_names)
-                    yield Rule(own, exception if is_exception and not own.is_badfilter else terms, line)
+                    network_filter = parse_filter(entry, of_names=of_names)
+                    yield Rule(
+                        network_filter, exception if is_exception and not network_filter.is_badfilter else terms, line
+                    )
                     continue
                 except ValueError as error:
                     kind = str(error)

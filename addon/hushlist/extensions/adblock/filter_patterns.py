@@ -123,8 +123,8 @@ def pattern_test(shape: Shape) -> Test:
         return lambda _text, _start, _end: True
     first, *middle = pieces
     if not left and not right and len(pieces) == 1 and not first.has_mark:
-        own = first.text
-        return lambda text, _start, _end: text.plain.find(own) >= 0  # "in" takes twice as long for octets
+        text_of_piece = first.text
+        return lambda text, _start, _end: text.plain.find(text_of_piece) >= 0  # "in" takes twice as long for octets
     last = middle.pop() if right and middle else None
 
     def test(text: Text, start: int, end: int) -> bool:
@@ -139,7 +139,9 @@ def pattern_test(shape: Shape) -> Test:
             if place < 0:
                 return False
             place += len(piece.text)
-        return last is None or any(own >= place and last.at(text, own) for own in ends(last, text))
+        return last is None or any(
+            text_of_piece >= place and last.at(text, text_of_piece) for text_of_piece in ends(last, text)
+        )
 
     def find_first(piece: _Piece, text: Text, start: int, end: int) -> int:
         if left == "||":

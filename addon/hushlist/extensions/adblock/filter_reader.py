@@ -5,10 +5,10 @@ for *name servers* (AdGuard Home, AdGuard DNS, Pi-hole) is compared with the nam
 pattern has no path, and no option but those that a name can be judged by.
 
 >>> from hushlist.core.match.context import Context
->>> from hushlist.extensions.adblock.network_filter import Asked
->>> parse_filter("/ads/*.js$script").fits(Asked(b"http://h.example/ads/x.js", b"h.example", Context(kind="script")))
+>>> from hushlist.extensions.adblock.network_filter import UrlInContext
+>>> parse_filter("/ads/*.js$script").fits(UrlInContext(b"http://h/ads/x.js", b"h", Context(kind="script")))
 True
->>> parse_filter("|ads*.example^", of_names=True).fits(Asked(b"http://ads1.example/x", b"ads1.example", Context()))
+>>> parse_filter("|ads*.com^", of_names=True).fits(UrlInContext(b"http://ads1.com/", b"ads1.com", Context()))
 True
 
 Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters;
@@ -149,7 +149,7 @@ def split_options(text: str) -> tuple[str, list[str]]:
 
 def _options(body: str, place: int) -> list[str] | None:
     """The options from a place to the end; ``None`` if something else is there."""
-    found = []
+    options = []
     if place == len(body):
         return None
     while place < len(body):
@@ -158,9 +158,9 @@ def _options(body: str, place: int) -> list[str] | None:
             return None
         name, value = option.groups()
         if name.strip("_"):
-            found.append(name if value is None else f"{name}={value.strip()}")
+            options.append(name if value is None else f"{name}={value.strip()}")
         place = option.end()
-    return found
+    return options
 
 
 @dataclass(slots=True)
@@ -273,7 +273,7 @@ def _listed(value: str) -> list[str]:
     >>> _listed(r"A.example|/^(b|c)\./|~d.example")
     ['a.example', '/^(b|c)\\./', '~d.example']
     """
-    return [own if own.lstrip("~").startswith("/") else own.lower() for own in _LISTED.findall(value)]
+    return [name if name.lstrip("~").startswith("/") else name.lower() for name in _LISTED.findall(value)]
 
 
 # -- filters -----------------------------------------------------------------------------------------------------------
@@ -316,8 +316,8 @@ def parse_filter(text: str, *, of_names: bool = False, is_nearest: bool = False)
         kinds = EVERY_KIND if is_whole else (DEFAULT_KINDS & ~UNKNOWN_KIND if without else DEFAULT_KINDS)
     pages = _names(said.lists.get("domain", ()))
     hosts = _names(said.lists.get("to", ()), said.lists.get("denyallow", ()))
-    found = HOST_PATTERN.fullmatch(octets) if not is_regex else None
-    host = found[1] if found and b"*" not in found[1] else b""
+    whole_host = HOST_PATTERN.fullmatch(octets) if not is_regex else None
+    host = whole_host[1] if whole_host and b"*" not in whole_host[1] else b""
     if is_exception and host and kinds == BITS["document"] and not said.lists and said.same_host is None:
         # "@@||host^$document" switches the blocker off for all that the site's pages ask for, themselves included
         pages = Names(frozenset((host.decode(),)))
@@ -424,7 +424,7 @@ def _names(names: Sequence[str], denied: Sequence[str] = ()) -> Names | None:
     if not names and not denied:
         return None
     only, but, has_expressions = set[str](), set[str](), False
-    for name in (*names, *(f"~{own}" for own in denied)):
+    for name in (*names, *(f"~{denied_name}" for denied_name in denied)):
         host = name.removeprefix("~").strip()
         is_regex = len(host) > 2 and host.startswith("/") and host.endswith("/")
         if is_regex:

@@ -47,8 +47,8 @@ from hushlist.extensions.adblock.network_filter import (
     NEAREST,
     OF_HOSTS,
     OF_NAMES,
-    Asked,
     NetworkFilter,
+    UrlInContext,
     WordedFilter,
     Work,
     names_of,
@@ -104,8 +104,8 @@ class _Frequencies:
 
     def __init__(self, filters: Iterable[WordedFilter]) -> None:
         filters = [*filters]
-        self.hosts = Counter(own.host for own in filters)
-        self.words = Counter(word for own in filters for word in own.words)
+        self.hosts = Counter(worded.host for worded in filters)
+        self.words = Counter(word for worded in filters for word in worded.words)
         for word in self.words:
             self.words[word] += _VERY_COMMON * all(len(run) < 2 or run in _COMMON for run in word.split())
 
@@ -116,27 +116,27 @@ def find_keys(lists: Iterable[Iterable[WordedFilter]]) -> list[FoundFilters]:
     What is left out depends on its own list alone. Where the words of others would have too many of a list's filters
     found by one key, those are found by what is rarest in their own list.
     """
-    every = [[*{own.key: own for own in reversed([*filters])}.values()][::-1] for filters in lists]
-    by_all = _Frequencies({own.key: own for filters in every for own in filters}.values())
+    every = [[*{worded.key: worded for worded in reversed([*filters])}.values()][::-1] for filters in lists]
+    by_all = _Frequencies({worded.key: worded for filters in every for worded in filters}.values())
     return [_keys_of_list(filters, by_all) for filters in every]
 
 
 def _keys_of_list(filters: Sequence[WordedFilter], by_all: _Frequencies) -> FoundFilters:
-    by_list, found = _Frequencies(filters), FoundFilters([], [])
+    by_list, keyed = _Frequencies(filters), FoundFilters([], [])
     alone, together = Counter[tuple[int, bytes]](), Counter[tuple[int, bytes]]()
-    for own in filters:
-        keys = [*_found_by(own, by_list)]
-        full = next((key for key in keys if alone[own.family, key] >= MOST_OF_KEY), None)
+    for worded in filters:
+        keys = [*_found_by(worded, by_list)]
+        full = next((key for key in keys if alone[worded.family, key] >= MOST_OF_KEY), None)
         if full is not None:
-            found.left_out.append((own, full))
+            keyed.left_out.append((worded, full))
             continue
-        alone.update((own.family, key) for key in keys)
-        others = [*_found_by(own, by_all)]
-        if all(together[own.family, key] < MOST_OF_KEY for key in others):
+        alone.update((worded.family, key) for key in keys)
+        others = [*_found_by(worded, by_all)]
+        if all(together[worded.family, key] < MOST_OF_KEY for key in others):
             keys = others
-            together.update((own.family, key) for key in keys)
-        found.by.append((own, keys))
-    return found
+            together.update((worded.family, key) for key in keys)
+        keyed.by.append((worded, keys))
+    return keyed
 
 
 def cost_of_key(key: bytes) -> str:
@@ -148,42 +148,42 @@ def cost_of_key(key: bytes) -> str:
 
 def table_sections(lists: Sequence[FoundFilters]) -> dict[str, bytes]:
     """The sections for the filters of all lists, whose numbers are their places; a filter is the first list's."""
-    found: list[set[bytes]] = [set() for _ in _FAMILIES]
+    keys_by_family: list[set[bytes]] = [set() for _ in _FAMILIES]
     rows: list[tuple[int, int, int, int]] = []
-    texts, known = bytearray(), set[bytes]()
-    for number, (own, by) in ((number, one) for number, filters in enumerate(lists) for one in filters.by):
-        if own.key in known:
+    texts, seen = bytearray(), set[bytes]()
+    for number, (worded, by) in ((number, keyed) for number, filters in enumerate(lists) for keyed in filters.by):
+        if worded.key in seen:
             continue
-        known.add(own.key)
-        octets = own.literal + b"\n" + own.text
-        bits = own.bits | min(number, _MOST_LISTS - 1) << _LIST_BITS
-        rows += ((crc32(key, own.family), len(texts), len(octets), bits) for key in by)
-        found[own.family].update(by)
-        if own.host and by != [_HOST + own.host]:
-            found[own.family].add(_BY_WORDS + own.host)
+        seen.add(worded.key)
+        octets = worded.literal + b"\n" + worded.text
+        bits = worded.bits | min(number, _MOST_LISTS - 1) << _LIST_BITS
+        rows += ((crc32(key, worded.family), len(texts), len(octets), bits) for key in by)
+        keys_by_family[worded.family].update(by)
+        if worded.host and by != [_HOST + worded.host]:
+            keys_by_family[worded.family].add(_BY_WORDS + worded.host)
         texts += octets
     bits = len(rows).bit_length()
     mask = (1 << bits) - 1
     rows.sort(key=lambda row: (row[0] & mask, row))
     buckets = Counter(row[0] & mask for row in rows)
-    fan = array("I", accumulate((buckets[own] for own in range(1 << bits)), initial=0))
+    fan = array("I", accumulate((buckets[bucket] for bucket in range(1 << bits)), initial=0))
     keys = array("I", (number for row in rows for number in row))
-    lines = [[own + b"\n" for own in sorted(one)] for one in found]
-    names = [[own for own in one if own.startswith(_NAMES)] for one in lines]
-    words = [[own for own in one if not own.startswith(_NAMES) and b" " not in own] for one in lines]
-    pairs = [own.replace(b" ", b"\n") for own in lines[FILTERS] if b" " in own]
+    lines = [[key + b"\n" for key in sorted(of_family)] for of_family in keys_by_family]
+    names = [[key for key in of_family if key.startswith(_NAMES)] for of_family in lines]
+    words = [[key for key in of_family if not key.startswith(_NAMES) and b" " not in key] for of_family in lines]
+    pairs = [key.replace(b" ", b"\n") for key in lines[FILTERS] if b" " in key]
     every = (*map(b"".join, (*words, *names, pairs)), fan.tobytes(), keys.tobytes(), bytes(texts))
     return dict(zip(SECTIONS, every, strict=True))
 
 
-def _found_by(own: WordedFilter, among: _Frequencies) -> Iterator[bytes]:
+def _found_by(worded: WordedFilter, among: _Frequencies) -> Iterator[bytes]:
     """What a filter is found by."""
-    best = min(own.words, key=lambda word: (among.words[word], -len(word)), default=b"")
+    best = min(worded.words, key=lambda word: (among.words[word], -len(word)), default=b"")
     is_rare = bool(best) and among.words[best] < _VERY_COMMON
-    if own.host and (among.hosts[own.host] <= _MOST_OF_HOST or not is_rare):
-        yield _HOST + own.host
-    elif own.pages and not is_rare:
-        yield from (_PAGE + page for page in own.pages)
+    if worded.host and (among.hosts[worded.host] <= _MOST_OF_HOST or not is_rare):
+        yield _HOST + worded.host
+    elif worded.pages and not is_rare:
+        yield from (_PAGE + page for page in worded.pages)
     else:
         yield best
 
@@ -244,8 +244,10 @@ class FilterTable:
         self._bucket = len(fan) - 2
         if fan[0] or _COLUMNS * fan[-1] != len(keys) or self._bucket & (self._bucket + 1):
             raise ValueError("the fan-out of its filters does not count them")
-        lines = [own.split(b"\n")[:-1] if own.count(b"\n") < MOST_WORDS else None for own in map(bytes, words)]
-        every: list[set[_Key] | None] = [None if own is None else {*own} for own in lines[:-1]]
+        lines = [text.split(b"\n")[:-1] if text.count(b"\n") < MOST_WORDS else None for text in map(bytes, words)]
+        every: list[set[_Key] | None] = [
+            None if keys_of_section is None else {*keys_of_section} for keys_of_section in lines[:-1]
+        ]
         self._words, self._names, pairs = every[: len(_FAMILIES)], every[len(_FAMILIES) :], lines[-1]
         self._pairs = None if pairs is None else {*zip(pairs[::2], pairs[1::2], strict=True)}
         #: by what they are found -> filters, and how many these are; place of a text -> the filter
@@ -260,11 +262,11 @@ class FilterTable:
     def of_host(self, host: bytes) -> list[StoredFilter]:
         """The filters for whole hosts that fit; a host has few words, and each few filters of a list."""
         keys = self._by_words(OF_HOSTS, words_of(host))
-        asked = Asked(b"http://" + host + b"/", host, Context(), work=Work(_UNBOUNDED))
-        return self._fitting(OF_HOSTS, asked, keys) if keys else []
+        subject = UrlInContext(b"http://" + host + b"/", host, Context(), work=Work(_UNBOUNDED))
+        return self._fitting(OF_HOSTS, subject, keys) if keys else []
 
     def find(
-        self, asked: Asked, *, is_named: bool, exceptions: bool = False, only_named: bool = False
+        self, subject: UrlInContext, *, is_named: bool, exceptions: bool = False, only_named: bool = False
     ) -> list[StoredFilter]:
         """The other filters that fit, or the exceptions; ``is_named``: whether some name its host or a domain above it.
 
@@ -272,15 +274,15 @@ class FilterTable:
         work tells of it.
         """
         family = EXCEPTIONS if exceptions else FILTERS
-        hosts, by_words = self._hosts[family](asked.host) if is_named else _NO_HOSTS
+        hosts, by_words = self._hosts[family](subject.host) if is_named else _NO_HOSTS
         if only_named and not by_words:
-            return self._fitting(family, asked, hosts)
-        keys = self._by_words(family, asked.words)
+            return self._fitting(family, subject, hosts)
+        keys = self._by_words(family, subject.words)
         if hosts:
             keys |= hosts
-        if asked.page and (pages := self._pages[family](asked.page)):
+        if subject.page and (pages := self._pages[family](subject.page)):
             keys |= pages
-        return self._fitting(family, asked, keys, NAMES_HOST if only_named else 0) if keys else []
+        return self._fitting(family, subject, keys, NAMES_HOST if only_named else 0) if keys else []
 
     def _by_words(self, family: int, words: Sequence[bytes]) -> set[_Key]:
         """The words among those of a URL by which filters are found."""
@@ -291,82 +293,91 @@ class FilterTable:
             keys |= {*pairs} if self._pairs is None else self._pairs.intersection(pairs)
         return keys
 
-    def _fitting(self, family: int, asked: Asked, keys: _Keys, bit: int = 0) -> list[StoredFilter]:
+    def _fitting(self, family: int, subject: UrlInContext, keys: _Keys, bit: int = 0) -> list[StoredFilter]:
         """Of the filters that are found so, those that fit, and have a bit.
 
         Requests spend much of their time here, so that what is done for each filter is little.
         """
-        known, low, kinds = self._known[family], asked.low, asked.kinds
+        candidates, low, kinds = self._known[family], subject.low, subject.kinds
         try:
-            groups = [*map(known.__getitem__, keys)]
+            groups = [*map(candidates.__getitem__, keys)]
         except KeyError:
-            self._load(family, asked, keys)
-            groups = [known[key] for key in keys if key in known]
-        work, each = asked.work, len(low) + _COMPARING
+            self._load(family, subject, keys)
+            groups = [candidates[key] for key in keys if key in candidates]
+        work, each = subject.work, len(low) + _COMPARING
         left = work.left - each * sum(map(len, groups)) - _WORDS * len(low)
         if left < 0:
-            groups = [tuple([own for group in groups for own in group if work.takes(own[0] >> _LIST_BITS, each)])]
+            groups = [
+                tuple(
+                    [
+                        candidate
+                        for group in groups
+                        for candidate in group
+                        if work.takes(candidate[0] >> _LIST_BITS, each)
+                    ]
+                )
+            ]
         else:
             work.left = left
         near: list[_Candidate] = []  # no comprehension: it would call a function, and mostly nothing is near
         for group in groups:
-            for own in group:
-                if own[0] & kinds and own[1] in low:
-                    near.append(own)
+            for candidate in group:
+                if candidate[0] & kinds and candidate[1] in low:
+                    near.append(candidate)
         if not near:
             return []
-        parties, found = asked.parties, list[StoredFilter]()
+        parties, fitting = subject.parties, list[StoredFilter]()
         for bits, _, place, length in sorted({*near}, key=_place) if len(near) > 1 else near:
             work.payer = bits >> _LIST_BITS
             if not work.takes(work.payer, _READING + _READING_OCTET * length):
                 continue
             if bits & parties and bits & bit == bit:
                 stored = self._filters.get(place) or self._stored(place, length)
-                if stored.read().fits(asked):
-                    found.append(stored)
-        return found
+                if stored.read().fits(subject):
+                    fitting.append(stored)
+        return fitting
 
-    def _load(self, family: int, asked: Asked, keys: _Keys) -> None:
+    def _load(self, family: int, subject: UrlInContext, keys: _Keys) -> None:
         """Have the filters of keys known; of more than may be read, it is noted whose they are."""
-        known = self._known[family]
-        if len(known) + len(keys) > MOST_KNOWN or self._kept > MOST_KNOWN:
+        candidates = self._known[family]
+        if len(candidates) + len(keys) > MOST_KNOWN or self._kept > MOST_KNOWN:
             for kept in self._known:
                 kept.clear()
             self._filters.clear()
             self._kept = 0
-        left = (max(asked.work.left, 0) + MOST_OF_LIST) // (len(asked.low) + _COMPARING)
-        for key in keys.difference(known):
+        left = (max(subject.work.left, 0) + MOST_OF_LIST) // (len(subject.low) + _COMPARING)
+        for key in keys.difference(candidates):
             digest = crc32(key if isinstance(key, bytes) else b" ".join(key), family)
             bucket = digest & self._bucket
             rows = range(_COLUMNS * self._fan[bucket], _COLUMNS * self._fan[bucket + 1], _COLUMNS)
-            own = [row + 1 for row in rows if self._keys[row] == digest]
-            left -= len(own)
+            matching_rows = [row + 1 for row in rows if self._keys[row] == digest]
+            left -= len(matching_rows)
             if left < 0:
-                asked.work.spend({self._keys[row + 2] >> _LIST_BITS for row in own})
+                subject.work.spend({self._keys[row + 2] >> _LIST_BITS for row in matching_rows})
                 continue
-            known[key] = tuple([self._candidate(*self._keys[row : row + _COLUMNS - 1]) for row in own])
-            self._kept += len(own)
+            candidates[key] = tuple([self._candidate(*self._keys[row : row + _COLUMNS - 1]) for row in matching_rows])
+            self._kept += len(matching_rows)
 
     def _candidate(self, place: int, length: int, bits: int) -> _Candidate:
         literal, _, text = bytes(self._texts[place : place + length]).partition(b"\n")
         return bits, literal.decode("latin-1"), place + length - len(text), len(text)
 
     def _stored(self, place: int, length: int) -> StoredFilter:
-        own = self._filters[place] = StoredFilter(bytes(self._texts[place : place + length]), self._source)
-        return own
+        stored = self._filters[place] = StoredFilter(bytes(self._texts[place : place + length]), self._source)
+        return stored
 
 
-def _keys_of_page(known: set[_Key] | None, page: bytes) -> frozenset[_Key]:
-    names = [_PAGE + own.encode() for own in names_of(page.decode("ascii", "replace"))]
-    return frozenset(names if known is None else known.intersection(names)) or _NO_KEYS
+def _keys_of_page(kept_names: set[_Key] | None, page: bytes) -> frozenset[_Key]:
+    names = [_PAGE + name.encode() for name in names_of(page.decode("ascii", "replace"))]
+    return frozenset(names if kept_names is None else kept_names.intersection(names)) or _NO_KEYS
 
 
-def _keys_of_host(known: set[_Key] | None, host: bytes) -> _HostKeys:
+def _keys_of_host(kept_names: set[_Key] | None, host: bytes) -> _HostKeys:
     names, by_words = list[bytes](), False
     while host:
-        if known is None or _HOST + host in known:
+        if kept_names is None or _HOST + host in kept_names:
             names.append(_HOST + host)
-        by_words = by_words or known is None or _BY_WORDS + host in known
+        by_words = by_words or kept_names is None or _BY_WORDS + host in kept_names
         host = host.partition(b".")[2]
     return _HostKeys(frozenset(names), by_words) if names or by_words else _NO_HOSTS
 

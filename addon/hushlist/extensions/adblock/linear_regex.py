@@ -99,15 +99,15 @@ def linear_regex(source: str, *, match_case: bool) -> tuple[Searching, bytes, in
 
 def _literal(nodes: Sequence[Any]) -> bytearray:
     """The literal text of nodes, ``*`` for anything else."""
-    found = bytearray()
-    for code, own in nodes:
+    text = bytearray()
+    for code, argument in nodes:
         if code is sre.SUBPATTERN:
-            found += _literal(list(own[3]))
-        elif code is sre.LITERAL and own < 128:
-            found += bytes((own,)).lower()
+            text += _literal(list(argument[3]))
+        elif code is sre.LITERAL and argument < 128:
+            text += bytes((argument,)).lower()
         elif code not in (sre.AT, sre.ASSERT, sre.ASSERT_NOT):
-            found += b"*"
-    return found
+            text += b"*"
+    return text
 
 
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?|.", re.DOTALL)
@@ -119,12 +119,12 @@ def _sent(source: str, *, match_case: bool) -> str:
     >>> _sent("é[aé]", match_case=True), _sent("[^é]", match_case=True)
     ('(?:%C3%A9)(?:[a]|%C3%A9)', '.')
     """
-    found = []
+    parts_of_source = []
     for token in _TOKEN.findall(source):
         if token.isascii():
-            found.append(token)
+            parts_of_source.append(token)
         elif token[0] != "[":
-            found.append(f"(?:{_octets(token[-1], match_case=match_case)})")
+            parts_of_source.append(f"(?:{_octets(token[-1], match_case=match_case)})")
         elif re.search(r"[^\x00-\x7f]-[^\]]|[^\[^]-[^\x00-\x7f]", token):
             raise ValueError("a regular expression with a range of letters that no URL has as they are")
         else:
@@ -132,13 +132,13 @@ def _sent(source: str, *, match_case: bool) -> str:
             others = [] if token[1] == "^" else [letter for letter in token if not letter.isascii()]
             parts = [] if plain in ("[]", "[^]") else [plain]
             parts += [_octets(letter, match_case=match_case) for letter in others]
-            found.append(f"(?:{'|'.join(parts)})" if others else parts[0] if parts else ".")
-    return "".join(found)
+            parts_of_source.append(f"(?:{'|'.join(parts)})" if others else parts[0] if parts else ".")
+    return "".join(parts_of_source)
 
 
 def _octets(letter: str, *, match_case: bool) -> str:
     letters = (letter,) if match_case else dict.fromkeys((letter.lower(), letter.upper()))
-    return "|".join("".join(f"%{octet:02X}" for octet in own.encode()) for own in letters)
+    return "|".join("".join(f"%{octet:02X}" for octet in variant.encode()) for variant in letters)
 
 
 class _NotLinearError(ValueError):
@@ -154,28 +154,28 @@ def _is_at(node: Sequence[Any], place: Any) -> bool:
 
 def _read(nodes: Sequence[Any], shape: _Shape, *, is_mandatory: bool, is_last: bool = False) -> None:
     """Add nodes to the shape; ``is_last``: nothing stands behind them."""
-    for place, (code, own) in enumerate(nodes):
+    for place, (code, argument) in enumerate(nodes):
         at_end = is_last and place == len(nodes) - 1
         if code is sre.AT:
             continue
         if code is sre.SUBPATTERN:
-            if own[1] or own[2]:
+            if argument[1] or argument[2]:
                 raise ValueError("a regular expression with flags")
-            _read(list(own[3]), shape, is_mandatory=is_mandatory, is_last=at_end)
+            _read(list(argument[3]), shape, is_mandatory=is_mandatory, is_last=at_end)
         elif code in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            _repeat(*own, shape=shape, is_mandatory=is_mandatory, is_last=at_end)
+            _repeat(*argument, shape=shape, is_mandatory=is_mandatory, is_last=at_end)
         elif code is sre.BRANCH:
             shape.literal += b"*"
-            shape.ways *= len(own[1])
-            for branch in own[1]:
+            shape.ways *= len(argument[1])
+            for branch in argument[1]:
                 _read(list(branch), shape, is_mandatory=False)
         else:
-            may_be = _octets_of(code, own)
+            may_be = _octets_of(code, argument)
             shape.characters += shape.factor
             if is_mandatory:
                 shape.steps.append((may_be, False))
-                is_plain = code is sre.LITERAL and own < 128
-                shape.literal += bytes((own,)).lower() if is_plain else b"*"
+                is_plain = code is sre.LITERAL and argument < 128
+                shape.literal += bytes((argument,)).lower() if is_plain else b"*"
 
 
 def _repeat(least: int, most: int, body: Any, *, shape: _Shape, is_mandatory: bool, is_last: bool) -> None:
@@ -203,38 +203,38 @@ def _repeat(least: int, most: int, body: Any, *, shape: _Shape, is_mandatory: bo
         raise _NotLinearError(_REFUSED)
     shape.ways, shape.factor = 1, factor * max(most, 1)
     _read(nodes, shape, is_mandatory=False)
-    own = shape.ways
+    ways_of_body = shape.ways
     shape.ways, shape.factor = ways, factor
-    if own > 1 and most > 1:
+    if ways_of_body > 1 and most > 1:
         raise _NotLinearError(_REFUSED)
-    shape.ways *= own * (most - least + 1)
+    shape.ways *= ways_of_body * (most - least + 1)
 
 
-def _octets_of(code: Any, own: Any) -> frozenset[int]:
+def _octets_of(code: Any, argument: Any) -> frozenset[int]:
     """The octets that one character of an expression can be, in either case."""
     if code is sre.ANY:
         return _EVERY
     if code is sre.LITERAL:
-        return _folded({own})
+        return _folded({argument})
     if code is sre.NOT_LITERAL:
-        return _EVERY - _folded({own}) if not chr(own).isalpha() else _EVERY
+        return _EVERY - _folded({argument}) if not chr(argument).isalpha() else _EVERY
     if code is not sre.IN:
         raise _NotLinearError(_REFUSED)
-    is_negated, octets = members_of(own)
+    is_negated, octets = members_of(argument)
     return _EVERY - octets if is_negated else _folded(octets)
 
 
 def _folded(octets: set[int]) -> frozenset[int]:
-    return frozenset(other for own in octets for other in bytes((own,)).lower() + bytes((own,)).upper())
+    return frozenset(other for octet in octets for other in bytes((octet,)).lower() + bytes((octet,)).upper())
 
 
 def _check(shape: _Shape, *, is_anchored: bool) -> None:
     if shape.ways > MOST_WAYS or shape.characters > MOST_CHARACTERS:
         raise _NotLinearError(_REFUSED)
     for before, may_be, between, is_first in _unbounded(shape.steps):
-        if not is_first and not any(before.isdisjoint(own) for own in between):
+        if not is_first and not any(before.isdisjoint(octets) for octets in between):
             raise _NotLinearError(_REFUSED)
-        if not (is_first and is_anchored) and not any(may_be.isdisjoint(own) for own in between):
+        if not (is_first and is_anchored) and not any(may_be.isdisjoint(octets) for octets in between):
             raise _NotLinearError(_REFUSED)
 
 

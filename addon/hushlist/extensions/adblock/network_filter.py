@@ -6,7 +6,7 @@ once. A regular expression is taken only if that is known of it (``extensions/ad
 >>> from hushlist.extensions.adblock.filter_reader import parse_filter
 >>> own = parse_filter("||cdn.example^*/ads/$script,third-party")
 >>> context = Context("www.news.example", "script", True, "GET")
->>> own.fits(Asked(b"https://cdn.example/v1/ads/x.js", b"cdn.example", context))
+>>> own.fits(UrlInContext(b"https://cdn.example/v1/ads/x.js", b"cdn.example", context))
 True
 
 Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters;
@@ -72,14 +72,14 @@ def names_of(host: str) -> tuple[str, ...]:
 
     domain = public_suffixes().registrable_domain(host.encode()).decode()
     suffix = domain.partition(".")[2]
-    found: list[str] = []
+    names: list[str] = []
     name = host
     while name:
-        found.append(name)
+        names.append(name)
         if suffix and name.endswith(f".{suffix}") and len(name) >= len(domain):
-            found.append(name.removesuffix(suffix) + "*")
+            names.append(name.removesuffix(suffix) + "*")
         name = name.partition(".")[2]
-    return tuple(found)
+    return tuple(names)
 
 
 #: octets that filters are compared with for one request, by all its names and forms: five times of what any recorded
@@ -124,7 +124,7 @@ class Work:
         return {}
 
 
-class Asked:
+class UrlInContext:
     """A URL as a browser sends it, and its context."""
 
     __slots__ = (
@@ -184,9 +184,9 @@ class Asked:
             self._parties = unknown if is_third is None else THIRD if is_third else FIRST
         return self._parties
 
-    def knowing(self) -> Asked:
+    def knowing(self) -> UrlInContext:
         """The same for exceptions: what is not known fits none of their options."""
-        return Asked(self.url, self.host, self._context, work=self.work) if self.may_guess else self
+        return UrlInContext(self.url, self.host, self._context, work=self.work) if self.may_guess else self
 
     def text(self, *, match_case: bool) -> Text:
         """The URL as patterns are compared with it."""
@@ -243,9 +243,9 @@ class Names(NamedTuple):
             if name in self.only:
                 return True
         if self.has_expressions:
-            if any(_fits_host(own, names[0]) for own in self.but):
+            if any(_fits_host(expression, names[0]) for expression in self.but):
                 return False
-            if any(_fits_host(own, names[0]) for own in self.only):
+            if any(_fits_host(expression, names[0]) for expression in self.only):
                 return True
         return not self.only
 
@@ -316,39 +316,41 @@ class NetworkFilter(FilterPattern):
         """The digest of the filter that takes it back."""
         return sha256(b"!" + self.key.encode()).digest()
 
-    def fits(self, asked: Asked) -> bool:
+    def fits(self, subject: UrlInContext) -> bool:
         """Whether it fits a URL in its context."""
-        if not self.kinds & asked.kinds or (self.parties != EVERY_PARTY and not self.parties & asked.parties):
+        if not self.kinds & subject.kinds or (self.parties != EVERY_PARTY and not self.parties & subject.parties):
             return False
         if self.host:  # as most filters
-            if not (asked.host == self.host or asked.host.endswith(b"." + self.host)):
+            if not (subject.host == self.host or subject.host.endswith(b"." + self.host)):
                 return False
         else:
             test = self._test or self._make_test()
-            if self._weight and not asked.work.takes(asked.work.payer, self._weight * len(asked.url)):
+            if self._weight and not subject.work.takes(subject.work.payer, self._weight * len(subject.url)):
                 return False
             if self.of_names:
-                text, start, end = asked.name, 0, len(asked.name.plain)
+                text, start, end = subject.name, 0, len(subject.name.plain)
             else:
-                text, start = asked.text(match_case=self.match_case), asked.url.find(b"://") + 3
-                end = start + len(asked.host)
+                text, start = subject.text(match_case=self.match_case), subject.url.find(b"://") + 3
+                end = start + len(subject.host)
             if self._automaton is None:
                 if not test(text, start, end):
                     return False
-            elif (self._is_narrow and not self._fits_options(asked)) or not self._search(self._automaton, asked, text):
+            elif (self._is_narrow and not self._fits_options(subject)) or not self._search(
+                self._automaton, subject, text
+            ):
                 return False
         has_names = not (self.pages is self.hosts is self.methods is None) or self.same_host is not None
-        return not has_names or self._fits_options(asked)
+        return not has_names or self._fits_options(subject)
 
-    def _search(self, automaton: Automaton, asked: Asked, text: Text) -> bool:
+    def _search(self, automaton: Automaton, subject: UrlInContext, text: Text) -> bool:
         """Search by an automaton; what that costs is known afterwards."""
         try:
             return automaton.search(text.plain) is not None
         except ExhaustedError:
-            asked.work.spend({asked.work.payer})
+            subject.work.spend({subject.work.payer})
             return False
         finally:
-            asked.work.takes(asked.work.payer, _LOOKING_AT * automaton.looked_at)
+            subject.work.takes(subject.work.payer, _LOOKING_AT * automaton.looked_at)
 
     def _make_test(self) -> Test:
         if self.is_regex:
@@ -363,22 +365,22 @@ class NetworkFilter(FilterPattern):
     def _is_narrow(self) -> bool:
         return not (self.pages is self.hosts is self.methods is None) or self.same_host is not None
 
-    def _fits_options(self, asked: Asked) -> bool:
+    def _fits_options(self, subject: UrlInContext) -> bool:
         if self.of_names:
             # "*$denyallow=com|net" is about names: an address is below none of them, and would always fit
             return self.hosts is None or (
-                not is_address(asked.host) and self.hosts.fit(names_of(asked.host.decode("ascii", "replace")))
+                not is_address(subject.host) and self.hosts.fit(names_of(subject.host.decode("ascii", "replace")))
             )
-        page, method = asked.context.page, asked.context.method
+        page, method = subject.context.page, subject.context.method
         if self.same_host is not None:
-            is_same = asked.context.is_same_host(asked.host)
-            if is_same is not self.same_host and not (is_same is None and asked.may_guess):
+            is_same = subject.context.is_same_host(subject.host)
+            if is_same is not self.same_host and not (is_same is None and subject.may_guess):
                 return False
-        if self.pages is not None and not (self.pages.fit(names_of(page)) if page else asked.may_guess):
+        if self.pages is not None and not (self.pages.fit(names_of(page)) if page else subject.may_guess):
             return False
-        if self.hosts is not None and not self.hosts.fit(names_of(asked.host.decode("ascii", "replace"))):
+        if self.hosts is not None and not self.hosts.fit(names_of(subject.host.decode("ascii", "replace"))):
             return False
-        return self.methods is None or (self.methods.fit((method.lower(),)) if method else asked.may_guess)
+        return self.methods is None or (self.methods.fit((method.lower(),)) if method else subject.may_guess)
 
     @property
     def is_of_hosts(self) -> bool:
@@ -498,7 +500,7 @@ class NetworkFilter(FilterPattern):
 
 
 #: the fields that a filter is made of
-_written = attrgetter(*(own.name for own in fields(NetworkFilter) if own.init))
+_written = attrgetter(*(entry.name for entry in fields(NetworkFilter) if entry.init))
 
 _FEW_MARKS = 8
 #: what it costs an automaton to look at a state in a new set, in octets that are compared
@@ -520,10 +522,10 @@ _HOSTS = (
 )
 #: their URLs: what fits one fits nearly all of their top-level domain, or of the hosts that begin so
 _INVENTED = [
-    Asked(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
+    UrlInContext(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
     for host in _HOSTS
     for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
 ]
 #: how many of these are of hosts without an order of signs
 _UNORDERED = 2 * 5
-_ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)
+_ALL_INVENTED = b"\n".join(invented.url for invented in _INVENTED)

@@ -107,7 +107,7 @@ class Verdict(NamedTuple):
 Search = Callable[[SafeBrowsing, Collection[bytes]], FullHashes]
 
 
-class _Known(NamedTuple):
+class _Answer(NamedTuple):
     since: float
     lasts: float
     threats: Mapping[bytes, tuple[Threat, ...]]
@@ -118,9 +118,9 @@ class _Known(NamedTuple):
         Spec: Safe Browsing v4, Caching: an expired positive entry means to ask, whatever the negative cache says. "The
         expiry instant itself counts as expired".
         """
-        age, found = now - self.since, self.threats.get(full_hash, ())
-        lasts = min((threat.lasts for threat in found), default=self.lasts)
-        return Verdict(found, self.since) if 0 <= age < lasts else None
+        age, threats = now - self.since, self.threats.get(full_hash, ())
+        lasts = min((threat.lasts for threat in threats), default=self.lasts)
+        return Verdict(threats, self.since) if 0 <= age < lasts else None
 
 
 class _Failure(NamedTuple):
@@ -132,7 +132,7 @@ class _Failure(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _PendingPrefix:
     """A prefix that somebody waits for."""
 
     prefix: bytes
@@ -151,7 +151,7 @@ class _Line:
     #: when that was so
     since: float
     #: client -> its own prefixes; the client whose turn it is comes first
-    turns: dict[str, dict[bytes, _Asked]] = field(default_factory=dict)
+    turns: dict[str, dict[bytes, _PendingPrefix]] = field(default_factory=dict)
     #: when each question was sent that is on its way; one for each thread
     sent: dict[int, float] = field(default_factory=dict)
     threads: int = 0
@@ -162,19 +162,19 @@ class _Line:
         self.since = now
         return max(1.0 - self.allowance, 0.0) / _EACH_SECOND
 
-    def next_question(self) -> list[_Asked]:
+    def next_question(self) -> list[_PendingPrefix]:
         """A prefix of each client in turn, until no other waits, or the question is full."""
-        found = list[_Asked]()
-        while self.turns and len(found) < MOST_ASKED:
+        question = list[_PendingPrefix]()
+        while self.turns and len(question) < MOST_ASKED:
             client = next(iter(self.turns))
-            own = self.turns.pop(client)
-            asked = own.pop(next(iter(own)))
-            if own:
-                self.turns[client] = own
-            if not asked.is_sent:  # in another client's turn
-                asked.is_sent = True
-                found.append(asked)
-        return found
+            pendings = self.turns.pop(client)
+            pending = pendings.pop(next(iter(pendings)))
+            if pendings:
+                self.turns[client] = pendings
+            if not pending.is_sent:  # in another client's turn
+                pending.is_sent = True
+                question.append(pending)
+        return question
 
 
 class Confirmations:
@@ -191,10 +191,10 @@ class Confirmations:
         self._search, self._clock, self._draw, self._timer = search, clock, draw, timer
         self._lock = RLock()
         self._is_changed = Condition(self._lock)
-        self._known: dict[tuple[str, bytes], _Known] = {}
+        self._known: dict[tuple[str, bytes], _Answer] = {}
         self._hashes = 0
         #: what somebody waits for, by service and prefix
-        self._asked: dict[tuple[str, bytes], _Asked] = {}
+        self._asked: dict[tuple[str, bytes], _PendingPrefix] = {}
         #: by service
         self._lines: dict[str, _Line] = {}
         #: by account
@@ -205,8 +205,8 @@ class Confirmations:
 
     def verdict(self, question: Question) -> Verdict | None:
         """What is known of a full hash now; ``None``: nothing."""
-        known = self._known.get((question.service.key, question.prefix))
-        return None if known is None else known.of(question.full_hash, self._clock())
+        answer = self._known.get((question.service.key, question.prefix))
+        return None if answer is None else answer.of(question.full_hash, self._clock())
 
     def fault(self, service: SafeBrowsing) -> str | None:
         """Why a server does not answer now, for people; ``None`` if it does, or was not asked yet."""
@@ -235,31 +235,33 @@ class Confirmations:
         futures = dict[Future[None], None]()
         with self._lock:
             for question in questions:
-                asked = self._asked_for(question, client) if isinstance(question, Question) else None
-                if asked is not None:
-                    futures[asked.future] = None
+                pending = self._asked_for(question, client) if isinstance(question, Question) else None
+                if pending is not None:
+                    futures[pending.future] = None
             for line in self._lines.values():
                 self._begin(line)
         return list(futures)
 
-    def _asked_for(self, question: Question, client: str) -> _Asked | None:
+    def _asked_for(self, question: Question, client: str) -> _PendingPrefix | None:
         """What was asked, or is to be, for a question; ``None`` if it will not be."""
         service, prefix, _ = question
-        asked = self._asked.get((service.key, prefix))
-        if asked is not None and asked.is_sent:
-            return asked
-        if asked is None and (self._is_closed or self.verdict(question) is not None or self.fault(service) is not None):
+        pending = self._asked.get((service.key, prefix))
+        if pending is not None and pending.is_sent:
+            return pending
+        if pending is None and (
+            self._is_closed or self.verdict(question) is not None or self.fault(service) is not None
+        ):
             return None
         line = self._lines.get(service.key)
         if line is None:
             line = self._lines[service.key] = _Line(service, _IN_A_ROW, self._timer())
         line.service = service  # which may have another API key than before
         if len(line.turns.get(client, ())) >= MOST_OF_CLIENT or len(line.turns.keys() | {client}) > MOST_CLIENTS:
-            return asked
-        if asked is None:
-            asked = self._asked[service.key, prefix] = _Asked(prefix)
-        line.turns.setdefault(client, {})[prefix] = asked
-        return asked
+            return pending
+        if pending is None:
+            pending = self._asked[service.key, prefix] = _PendingPrefix(prefix)
+        line.turns.setdefault(client, {})[prefix] = pending
+        return pending
 
     def _begin(self, line: _Line) -> None:
         """Begin a thread if something waits, and every thread of the line waits for an answer."""
@@ -274,10 +276,10 @@ class Confirmations:
 
     def _release(self, line: _Line) -> None:
         """Have nobody wait any longer for what was not sent."""
-        for own in line.turns.values():
-            for asked in own.values():
-                if not asked.is_sent:
-                    self._end(line.service, [asked])
+        for pendings in line.turns.values():
+            for pending in pendings.values():
+                if not pending.is_sent:
+                    self._end(line.service, [pending])
         line.turns.clear()
 
     def close(self) -> None:
@@ -293,7 +295,7 @@ class Confirmations:
         while question := self._next(line):
             self._answer(line, question)
 
-    def _next(self, line: _Line) -> list[_Asked]:
+    def _next(self, line: _Line) -> list[_PendingPrefix]:
         """The next question, once it may be sent; nothing if there is none, and then the thread has to end."""
         with self._lock:
             while line.turns:
@@ -310,27 +312,27 @@ class Confirmations:
             line.threads -= 1
             return []
 
-    def _answer(self, line: _Line, question: list[_Asked]) -> None:
+    def _answer(self, line: _Line, question: list[_PendingPrefix]) -> None:
         """Ask a server, and remember what it says. Never raises."""
-        service, prefixes, sent = line.service, tuple(asked.prefix for asked in question), line.sent[id(question)]
+        service, prefixes, sent = line.service, tuple(pending.prefix for pending in question), line.sent[id(question)]
         try:
-            found = self._search(service, prefixes)
+            hashes = self._search(service, prefixes)
         except FetchError as error:
             self._fail(service, error, sent)
         except Exception as error:
             self._fail(service, FetchError(f"the filter failed: {type(error).__name__}"), sent)
         else:
-            self._remember(service, prefixes, found)
+            self._remember(service, prefixes, hashes)
         finally:
             with self._lock:
                 del line.sent[id(question)]
                 self._end(service, question)
 
-    def _end(self, service: SafeBrowsing, question: Iterable[_Asked]) -> None:
-        for asked in question:
-            self._asked.pop((service.key, asked.prefix), None)
-            if not asked.future.done():  # in several turns
-                asked.future.set_result(None)
+    def _end(self, service: SafeBrowsing, question: Iterable[_PendingPrefix]) -> None:
+        for pending in question:
+            self._asked.pop((service.key, pending.prefix), None)
+            if not pending.future.done():  # in several turns
+                pending.future.set_result(None)
 
     def _fail(self, service: SafeBrowsing, error: FetchError, sent: float) -> None:
         """Leave a server alone.
@@ -348,33 +350,33 @@ class Confirmations:
             until = self._timer() + max(pause, min(error.retry_after, _LONGEST))
             self._failures[service.account] = _Failure(number, str(error), self._timer(), until)
 
-    def _remember(self, service: SafeBrowsing, prefixes: Collection[bytes], found: FullHashes) -> None:
+    def _remember(self, service: SafeBrowsing, prefixes: Collection[bytes], answer: FullHashes) -> None:
         """Replace what is known of prefixes; full hashes of other prefixes are not taken."""
         now, key = self._clock(), service.key
         bounded = partial(_bounded, _LONGEST_OF_GOOGLE if service.is_google else _LONGEST)
-        own: dict[bytes, dict[bytes, tuple[Threat, ...]]] = {prefix: {} for prefix in prefixes}
+        by_prefix: dict[bytes, dict[bytes, tuple[Threat, ...]]] = {prefix: {} for prefix in prefixes}
         sizes = {len(prefix) for prefix in prefixes}
-        for full_hash, threats in found.threats.items():
+        for full_hash, threats in answer.threats.items():
             for size in sizes:
-                if full_hash[:size] in own:
+                if full_hash[:size] in by_prefix:
                     lasting = (replace(threat, lasts=bounded(threat.lasts)) for threat in threats)
-                    own[full_hash[:size]][full_hash] = tuple(lasting)
+                    by_prefix[full_hash[:size]][full_hash] = tuple(lasting)
         with self._lock:
             self._failures.pop(service.account, None)
-            if found.wait > 0:
-                why = f"it asks to wait for {found.wait:g} seconds"
-                until = self._timer() + min(found.wait, _LONGEST)
+            if answer.wait > 0:
+                why = f"it asks to wait for {answer.wait:g} seconds"
+                until = self._timer() + min(answer.wait, _LONGEST)
                 self._failures[service.account] = _Failure(0, why, self._timer(), until)
-            for prefix, hashes in own.items():
+            for prefix, hashes in by_prefix.items():
                 self._forget((key, prefix))
-                self._known[key, prefix] = _Known(now, bounded(found.lasts), hashes)
+                self._known[key, prefix] = _Answer(now, bounded(answer.lasts), hashes)
                 self._hashes += len(hashes)
             while len(self._known) > MOST_PREFIXES or self._hashes > MOST_HASHES:
                 self._forget(next(iter(self._known)))  # the oldest
 
     def _forget(self, place: tuple[str, bytes]) -> None:
-        known = self._known.pop(place, None)
-        self._hashes -= 0 if known is None else len(known.threats)
+        answer = self._known.pop(place, None)
+        self._hashes -= 0 if answer is None else len(answer.threats)
 
 
 def _bounded(longest: float, seconds: float) -> float:

@@ -34,7 +34,9 @@ def confirmed(
         via = f"it was not asked about in time, as too much was asked: {service.server}"
     else:
         return Confirmed((), (), possible, question)
-    return Confirmed((), [own._replace(via=via, confirmed_by="") for own in possible], possible, question)
+    return Confirmed(
+        (), [unconfirmed._replace(via=via, confirmed_by="") for unconfirmed in possible], possible, question
+    )
 
 
 def _confirmed(match: Match, named: ThreatList, verdict: Verdict, request: Request | None) -> Iterator[Match]:
@@ -48,9 +50,9 @@ def _confirmed(match: Match, named: ThreatList, verdict: Verdict, request: Reque
         if named.threat not in (None, threat.kind):
             continue
         if not threat.is_frame_only or _is_of_frame(request):
-            told = verdict.told(threat, service)
-            own = replace(terms, category=service.category_of(threat.kind) or terms.category)
-            yield match._replace(rule=Rule(pattern, own, line), via=told, confirmed_by=service.server)
+            via = verdict.told(threat, service)
+            confirmed_terms = replace(terms, category=service.category_of(threat.kind) or terms.category)
+            yield match._replace(rule=Rule(pattern, confirmed_terms, line), via=via, confirmed_by=service.server)
 
 
 def _possible(match: Match, named: ThreatList) -> Iterator[Match]:

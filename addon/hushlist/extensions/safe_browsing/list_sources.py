@@ -31,16 +31,18 @@ def prefix_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile
     is_optional = flag.read(fields, "optional", reading) or False
     service = SAFE_BROWSING.read(fields, "safe-browsing", reading)
     files: list[ListFile] = []
-    for own in () if service is None else (ThreatList(service, name) for name in service.lists):
-        reading.confirmers[own.key] = own
+    for threat_list in () if service is None else (ThreatList(service, name) for name in service.lists):
+        reading.confirmers[threat_list.key] = threat_list
         terms = replace(
             defaults,
-            title=defaults.title or own.name,
-            category=own.category or defaults.category,
+            title=defaults.title or threat_list.name,
+            category=threat_list.category or defaults.category,
             layer=layer,
             seal="",
-            confirmer=own.key,
+            confirmer=threat_list.key,
         )
-        asked = Subscription(service.url_of(own.name), is_optional=is_optional, line=line, prefixes=own)
-        files += copies(asked, "sha256", terms, limits_of_policy(reading), reading)
+        subscription = Subscription(
+            service.url_of(threat_list.name), is_optional=is_optional, line=line, prefixes=threat_list
+        )
+        files += copies(subscription, "sha256", terms, limits_of_policy(reading), reading)
     return files

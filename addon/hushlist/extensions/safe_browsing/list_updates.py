@@ -154,11 +154,13 @@ _ADDITIONS: dict[int, tuple[str, type[Any]]] = {
 
 def update_of_v5(sent: HashList) -> PrefixUpdate:
     """The update in a list of v5; ``MessageError`` if it cannot be read, or is too large."""
-    found = [(size, part) for size, (name, _) in _ADDITIONS.items() if (part := getattr(sent, name)) is not None]
+    additions_by_size = [
+        (size, part) for size, (name, _) in _ADDITIONS.items() if (part := getattr(sent, name)) is not None
+    ]
     additions: Sequence[bytes] = ()
-    if len(found) > 1:
+    if len(additions_by_size) > 1:
         raise MessageError("additions of two lengths in one list")
-    for size, part in found:
+    for size, part in additions_by_size:
         numbers = rice_decode(_coded_of_v5(part), 8 * size, V5_PARAMETERS[8 * size])
         additions = _split(_octets_of(numbers, size, "big"), size)
     removals: Sequence[int] = ()
@@ -215,7 +217,7 @@ def _octets_of(numbers: Iterable[int], size: int, order: _ByteOrder) -> bytes:
 
 def _numbers_of(octets: bytes, order: _ByteOrder, size: int = 4) -> Iterable[int]:
     if size > 8:
-        return [int.from_bytes(one, order) for one in _split(octets, size)]
+        return [int.from_bytes(number, order) for number in _split(octets, size)]
     numbers = array("I" if size == 4 else "Q", octets)
     if sys.byteorder != order:
         numbers.byteswap()

@@ -98,7 +98,7 @@ _Sent = dict[ThreatList, tuple[prefix_list.PrefixUpdate, float] | FetchError]
 
 
 def updated(
-    known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int] = ()
+    lists: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int] = ()
 ) -> dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError]:
     """Lists of one server as it has them now, from what is known of them; and seconds until each may be asked again.
 
@@ -106,53 +106,55 @@ def updated(
     it is asked for, once. What still cannot be used says why, and how long the server wants to be left alone.
     ``FetchError`` if the server's first answer cannot be used.
     """
-    found: dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError] = {}
-    bases = dict(known)
+    updates: dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError] = {}
+    bases = dict(lists)
     while bases:
         again: dict[ThreatList, prefix_list.PrefixList] = {}
         ask = _ask_v4 if next(iter(bases)).service.version == 4 else _ask_v5
         try:
             answer = ask(bases, own_ports)
         except FetchError as error:
-            if not found:
+            if not updates:
                 raise
-            for own in bases:  # others were sent before
-                before = found[own]
+            for threat_list in bases:  # others were sent before
+                before = updates[threat_list]
                 wait = before.retry_after if isinstance(before, FetchError) else 0.0
-                found[own] = FetchError(str(error), max(error.retry_after, wait), is_refusal=error.is_refusal)
+                updates[threat_list] = FetchError(str(error), max(error.retry_after, wait), is_refusal=error.is_refusal)
             break
-        for own, sent in answer.items():
+        for threat_list, sent in answer.items():
             if isinstance(sent, FetchError):
-                found[own] = sent
+                updates[threat_list] = sent
                 continue
             update, wait = sent
             try:
-                found[own] = bases[own].updated(update), wait
+                updates[threat_list] = bases[threat_list].updated(update), wait
             except MessageError as error:
-                found[own] = FetchError(f"its update cannot be used: {error}", wait)
-                if bases[own].state:
-                    again[own] = prefix_list.PrefixList()
+                updates[threat_list] = FetchError(f"its update cannot be used: {error}", wait)
+                if bases[threat_list].state:
+                    again[threat_list] = prefix_list.PrefixList()
         bases = again
-    return found
+    return updates
 
 
-def _ask_v4(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int]) -> _Sent:
-    service = next(iter(known)).service
-    asked = tuple(ListUpdateRequest(*own.types, base.state, _MOST_ENTRIES) for own, base in known.items())
-    message = FetchThreatListUpdatesRequest(_CLIENT, asked)
+def _ask_v4(bases: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int]) -> _Sent:
+    service = next(iter(bases)).service
+    list_requests = tuple(
+        ListUpdateRequest(*threat_list.types, base.state, _MOST_ENTRIES) for threat_list, base in bases.items()
+    )
+    message = FetchThreatListUpdatesRequest(_CLIENT, list_requests)
     answer = _ask(
         service, "threatListUpdates:fetch", FetchThreatListUpdatesResponse, message=message, own_ports=own_ports
     )
     sent, wait = _Sent(), answer.minimum_wait_duration or 0.0
-    for own in known:
-        named = (one for one in answer.list_update_responses if own.types == _types_of(one))
+    for threat_list in bases:
+        named = (listed for listed in answer.list_update_responses if threat_list.types == _types_of(listed))
         response = next(named, None)
         if response is None:
-            sent[own] = FetchError(f"its answer does not have the list {own.name}", wait)
+            sent[threat_list] = FetchError(f"its answer does not have the list {threat_list.name}", wait)
         elif response.checksum is None or not response.checksum.sha256:
-            sent[own] = FetchError("its update has no checksum", wait)
+            sent[threat_list] = FetchError("its update has no checksum", wait)
         else:
-            sent[own] = _told(partial(update_of_v4, response), wait)
+            sent[threat_list] = _update_or_error(partial(update_of_v4, response), wait)
     return sent
 
 
@@ -160,23 +162,27 @@ def _types_of(response: ListUpdateResponse) -> tuple[int, int, int]:
     return response.threat_type, response.platform_type, response.threat_entry_type
 
 
-def _ask_v5(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int]) -> _Sent:
-    service, names = next(iter(known)).service, [own.name for own in known]
-    states = [("version", _base64(base.state)) for base in known.values() if base.state]
+def _ask_v5(bases: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int]) -> _Sent:
+    service, names = next(iter(bases)).service, [threat_list.name for threat_list in bases]
+    states = [("version", _base64(base.state)) for base in bases.values() if base.state]
     fields = [*(("names", name) for name in names), *states]
     answer = _ask(service, "hashLists:batchGet", BatchGetHashListsResponse, fields, own_ports=own_ports)
-    if [found.name for found in answer.hash_lists] != names:
+    if [hash_list.name for hash_list in answer.hash_lists] != names:
         raise FetchError(f"its answer does not have the lists {', '.join(names)}, and no other")
     sent = _Sent()
-    for own, found in zip(known, answer.hash_lists, strict=True):
-        wait = found.minimum_wait_duration or 0.0
-        sent[own] = told = _told(partial(update_of_v5, found), wait)
-        if not isinstance(told, FetchError) and any(len(prefix) != own.size for prefix in told[0].additions):
-            sent[own] = FetchError(f"its answer has prefixes that have not {own.size} octets", wait)
+    for threat_list, hash_list in zip(bases, answer.hash_lists, strict=True):
+        wait = hash_list.minimum_wait_duration or 0.0
+        sent[threat_list] = update = _update_or_error(partial(update_of_v5, hash_list), wait)
+        if not isinstance(update, FetchError) and any(
+            len(prefix) != threat_list.size for prefix in update[0].additions
+        ):
+            sent[threat_list] = FetchError(f"its answer has prefixes that have not {threat_list.size} octets", wait)
     return sent
 
 
-def _told(read: partial[prefix_list.PrefixUpdate], wait: float) -> tuple[prefix_list.PrefixUpdate, float] | FetchError:
+def _update_or_error(
+    read: partial[prefix_list.PrefixUpdate], wait: float
+) -> tuple[prefix_list.PrefixUpdate, float] | FetchError:
     try:
         update = read()
     except MessageError as error:
@@ -196,13 +202,13 @@ def search_hashes(service: SafeBrowsing, prefixes: Collection[bytes], own_ports:
 
 def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:
     types: Sequence[Sequence[int]] = [*zip(*(ThreatList(service, name).types for name in service.lists), strict=True)]
-    threats, platforms, entries = (tuple(dict.fromkeys(own)) for own in types)
-    asked = ThreatInfo(threats, platforms, tuple(map(ThreatEntry, prefixes)), entries)
+    threats, platforms, entries = (tuple(dict.fromkeys(numbers)) for numbers in types)
+    info = ThreatInfo(threats, platforms, tuple(map(ThreatEntry, prefixes)), entries)
     answer = _ask(
         service,
         "fullHashes:find",
         FindFullHashesResponse,
-        message=FindFullHashesRequest(_CLIENT, threat_info=asked),
+        message=FindFullHashesRequest(_CLIENT, threat_info=info),
         longest=_LONGEST_ANSWER,
         deadline=PATIENCE,
         own_ports=own_ports,
@@ -212,24 +218,24 @@ def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: It
 
 def full_hashes_of_v4(answer: FindFullHashesResponse) -> FullHashes:
     """What an answer of v4 says; matches of unknown types, and hashes that are not whole, are not enforced."""
-    found: dict[bytes, list[Threat]] = {}
+    by_hash: dict[bytes, list[Threat]] = {}
     for match in answer.matches:
-        known = match.threat is not None and len(match.threat.hash) == FULL_LENGTH
-        if known and match.threat is not None and match.threat_entry_type == ThreatEntryType.URL:
+        is_whole = match.threat is not None and len(match.threat.hash) == FULL_LENGTH
+        if is_whole and match.threat is not None and match.threat_entry_type == ThreatEntryType.URL:
             kind = _name_of(match.threat_type)
             if kind is not None:
-                found.setdefault(match.threat.hash, []).append(Threat(kind, match.cache_duration or 0.0))
-    threats = {full_hash: tuple(own) for full_hash, own in found.items()}
+                by_hash.setdefault(match.threat.hash, []).append(Threat(kind, match.cache_duration or 0.0))
+    threats = {full_hash: tuple(of_hash) for full_hash, of_hash in by_hash.items()}
     return FullHashes(threats, answer.negative_cache_duration or 0.0, answer.minimum_wait_duration or 0.0)
 
 
 def _search_v5(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:
-    asked = dict.fromkeys(prefix[: prefix_list.SHORTEST] for prefix in prefixes)
+    shortened = dict.fromkeys(prefix[: prefix_list.SHORTEST] for prefix in prefixes)
     answer = _ask(
         service,
         "hashes:search",
         SearchHashesResponse,
-        [("hashPrefixes", _base64(prefix)) for prefix in asked],
+        [("hashPrefixes", _base64(prefix)) for prefix in shortened],
         longest=_LONGEST_ANSWER,
         deadline=PATIENCE,
         own_ports=own_ports,
@@ -245,12 +251,12 @@ def full_hashes_of_v5(answer: SearchHashesResponse) -> FullHashes:
     """
     if answer.cache_duration is None:
         raise FetchError("its answer does not say for how long it holds")
-    if any(len(found.full_hash) != FULL_LENGTH for found in answer.full_hashes):
+    if any(len(full.full_hash) != FULL_LENGTH for full in answer.full_hashes):
         raise FetchError("its answer has a full hash that is not whole")
     lasts, threats = answer.cache_duration, dict[bytes, tuple[Threat, ...]]()
-    for found in answer.full_hashes:
-        own = tuple(_threats_of(found.full_hash_details, lasts))
-        threats[found.full_hash] = (*threats.get(found.full_hash, ()), *own)
+    for full in answer.full_hashes:
+        of_hash = tuple(_threats_of(full.full_hash_details, lasts))
+        threats[full.full_hash] = (*threats.get(full.full_hash, ()), *of_hash)
     return FullHashes(threats, lasts)
 
 

@@ -64,8 +64,8 @@ def rice_decode(coded: RiceCoded, bits: int = 32, parameters: range = V4_PARAMET
     if count * (k + 1) > 8 * len(coded.data):
         raise MessageError(f"Rice coding: {number_of(len(coded.data), 'octet', 'octets')} cannot hold {count:,} deltas")
     numbers: MutableSequence[int] = array(_TYPES[bits], [coded.first_value]) if bits in _TYPES else [coded.first_value]
-    for found in _running_sums(coded, limit):
-        numbers.extend(found)
+    for sums in _running_sums(coded, limit):
+        numbers.extend(sums)
     if len(numbers) <= count:
         raise MessageError(f"Rice coding: the data ends after {len(numbers) - 1:,} of {count:,} deltas")
     return numbers
@@ -80,22 +80,22 @@ def _running_sums(coded: RiceCoded, limit: int) -> Iterator[list[int]]:
         chunk = coded.data[at : at + _CHUNK]
         # the highest bit stands first, so the stream runs from the text's end to its beginning
         text = f"{int.from_bytes(chunk, 'little'):0{8 * len(chunk)}b}{rest}"
-        rfind, end, found = text.rfind, len(text), list[int]()
+        rfind, end, sums = text.rfind, len(text), list[int]()
         for _ in range(left):
             zero = rfind("0", 0, end)
             start = zero - k
             if start < 0:
                 break
             total += ((end - 1 - zero) << k) + int(text[start:zero], 2)
-            found.append(total)
+            sums.append(total)
             end = start
-        left -= len(found)
+        left -= len(sums)
         # a quotient that goes on in the next chunk counts now: what is kept is never longer than k + 1 bits
         rest = text[:end].rstrip("1") if left else ""
         total += (end - len(rest)) << k if left else 0
         if total >= limit:  # numbers only grow
             raise MessageError(f"Rice coding: a number has more than {limit.bit_length() - 1} bits")
-        yield found
+        yield sums
 
 
 def rice_encode(numbers: Sequence[int], parameters: range) -> RiceCoded:

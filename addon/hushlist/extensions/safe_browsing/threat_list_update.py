@@ -45,14 +45,14 @@ def wait_at_start(lists: Iterable[SubscribedList], draw: Callable[[], float] = r
     """
     moments: dict[str, float] = {}
     now = time.time()
-    for own in lists:
-        named = own.subscription.prefixes
-        if named is None or own.store.current() is None or not own.store.state().is_due(now):
+    for subscribed in lists:
+        named = subscribed.subscription.prefixes
+        if named is None or subscribed.store.current() is None or not subscribed.store.state().is_due(now):
             continue
         if named.service.account not in moments:  # they are asked for together
             moments[named.service.account] = now + draw() * _LONGEST_START
-        with suppress(OSError), own.store.locked(0):
-            own.store.note(next_try=moments[named.service.account])
+        with suppress(OSError), subscribed.store.locked(0):
+            subscribed.store.note(next_try=moments[named.service.account])
 
 
 def update_threat_lists(
@@ -64,78 +64,78 @@ def update_threat_lists(
     with ExitStack() as locks:
         try:
             locks.enter_context(server.locked(patience))
-            for own in lists:
-                locks.enter_context(own.store.locked(patience))
-                locked.append(own)
+            for subscribed in lists:
+                locks.enter_context(subscribed.store.locked(patience))
+                locked.append(subscribed)
         except OSError as error:
             is_taken = isinstance(error, BlockingIOError)
             why = str(error) if is_taken else f"{error.filename or server.folder}: {reason_of(error)}"
             if not (is_taken and only_due):
-                yield from (_failed(own, why) for own in lists[len(locked) :])
+                yield from (_failed(subscribed, why) for subscribed in lists[len(locked) :])
         if not locked:
             return
         try:
             yield from _locked_updates(server, locked, only_due=only_due, own_ports=own_ports)
         except OSError as error:  # not even that can be noted
             why = f"{error.filename or server.folder}: {reason_of(error)}"
-            yield from (_failed(own, why) for own in locked)
+            yield from (_failed(subscribed, why) for subscribed in locked)
 
 
-def _named(own: SubscribedList) -> ThreatList:
-    assert own.subscription.prefixes is not None
-    return own.subscription.prefixes
+def _named(subscribed: SubscribedList) -> ThreatList:
+    assert subscribed.subscription.prefixes is not None
+    return subscribed.subscription.prefixes
 
 
-def _failed(own: SubscribedList, why: str) -> ListUpdate:
-    return ListUpdate(own.subscription.url, Outcome.FAILED, why)
+def _failed(subscribed: SubscribedList, why: str) -> ListUpdate:
+    return ListUpdate(subscribed.subscription.url, Outcome.FAILED, why)
 
 
 def _locked_updates(
     server: ListStore, lists: Sequence[SubscribedList], *, only_due: bool, own_ports: Sequence[int]
 ) -> Iterator[ListUpdate]:
     """The same of lists whose locks are held."""
-    now, asked = time.time(), dict[ThreatList, SubscribedList]()
+    now, due = time.time(), dict[ThreatList, SubscribedList]()
     failures = server.state()
-    for own in lists:
-        state = own.store.state()
-        if state.is_due(now) or state.last_modified != _key_mark(own):
+    for subscribed in lists:
+        state = subscribed.store.state()
+        if state.is_due(now) or state.last_modified != _key_mark(subscribed):
             if failures.is_due(now):
-                asked[_named(own)] = own
+                due[_named(subscribed)] = subscribed
                 continue
-            state = own.store.note(
-                origin=own.subscription.url,
+            state = subscribed.store.note(
+                origin=subscribed.subscription.url,
                 next_try=failures.next_try,
                 fault=failures.fault,
                 faults=failures.faults,
-                last_modified=_key_mark(own),
+                last_modified=_key_mark(subscribed),
             )
         if not only_due:
             shown = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.next_try))
             why = f"it is not asked again before {shown}{f': {state.fault}' if state.fault else ''}"
-            yield ListUpdate(own.subscription.url, Outcome.FAILED if state.fault else Outcome.UNCHANGED, why)
-    if not asked:
+            yield ListUpdate(subscribed.subscription.url, Outcome.FAILED if state.fault else Outcome.UNCHANGED, why)
+    if not due:
         return
     try:
-        found = updated({named: _known_prefixes(own) for named, own in asked.items()}, own_ports)
+        answers = updated({named: _known_prefixes(subscribed) for named, subscribed in due.items()}, own_ports)
     except FetchError as error:
         until = _note_failure(server, lists, failures.faults + 1, error)
-        yield from (_note_fault(own, str(error), time.time(), until) for own in asked.values())
+        yield from (_note_fault(subscribed, str(error), time.time(), until) for subscribed in due.values())
         return
     now = time.time()  # the same for all, so that they are due together again
-    refusal = next((one for one in found.values() if isinstance(one, FetchError) and one.is_refusal), None)
+    refusal = next((each for each in answers.values() if isinstance(each, FetchError) and each.is_refusal), None)
     if refusal is not None:
         _note_failure(server, lists, failures.faults + 1, refusal)
     elif failures.faults:
         server.note(tried=now, next_try=0.0, fault="", faults=0)
-    for named, own in asked.items():
-        answer = found[named]
+    for named, subscribed in due.items():
+        answer = answers[named]
         try:
             if not isinstance(answer, FetchError):
-                yield _use(own, *answer, now)
+                yield _use(subscribed, *answer, now)
                 continue
-            yield _note_fault(own, str(answer), now, wait=min(answer.retry_after, _LONGEST_WAIT))
+            yield _note_fault(subscribed, str(answer), now, wait=min(answer.retry_after, _LONGEST_WAIT))
         except OSError as error:
-            yield _note_fault(own, reason_of(error), now)
+            yield _note_fault(subscribed, reason_of(error), now)
 
 
 def _note_failure(server: ListStore, lists: Sequence[SubscribedList], faults: int, error: FetchError) -> float:
@@ -147,26 +147,28 @@ def _note_failure(server: ListStore, lists: Sequence[SubscribedList], faults: in
     return until
 
 
-def _note_fault(own: SubscribedList, why: str, now: float, until: float | None = None, wait: float = 0.0) -> ListUpdate:
+def _note_fault(
+    subscribed: SubscribedList, why: str, now: float, until: float | None = None, wait: float = 0.0
+) -> ListUpdate:
     """Leave a list alone until a moment, or as long as its own failures ask for, and its server (``wait``)."""
-    faults = own.store.state().faults + 1
-    own.store.note(
-        origin=own.subscription.url,
+    faults = subscribed.store.state().faults + 1
+    subscribed.store.note(
+        origin=subscribed.subscription.url,
         tried=now,
         next_try=now + max(back_off(faults, random.random()), wait) if until is None else until,  # noqa: S311
-        last_modified=_key_mark(own),
+        last_modified=_key_mark(subscribed),
         fault=why[:1000],
         faults=faults,
     )
-    return _failed(own, why)
+    return _failed(subscribed, why)
 
 
-def _use(own: SubscribedList, found: PrefixList, wait: float, now: float) -> ListUpdate:
+def _use(subscribed: SubscribedList, prefixes: PrefixList, wait: float, now: float) -> ListUpdate:
     """Put a list into force as its server has it now."""
-    store = own.store
+    store = subscribed.store
     state, current = store.state(), store.current()
     before = () if current is None else _prefixes_of(current.path)
-    version = store.keep("".join(f"{prefix.hex()}\n" for prefix in found.prefixes).encode("ascii"))
+    version = store.keep("".join(f"{prefix.hex()}\n" for prefix in prefixes.prefixes).encode("ascii"))
     outcome = Outcome.UNCHANGED
     if version.digest in state.rolled_back:
         store.hold_back(version, [ROLLED_BACK])
@@ -175,24 +177,24 @@ def _use(own: SubscribedList, found: PrefixList, wait: float, now: float) -> Lis
         store.use(version)
         outcome = Outcome.UPDATED
     store.note(
-        origin=own.subscription.url,
+        origin=subscribed.subscription.url,
         checked=now,
         tried=now,
         next_try=now + min(max(wait, _SHORTEST_WAIT), _LONGEST_WAIT),
-        last_modified=_key_mark(own),
-        etag=b64encode(found.state).decode("ascii"),
+        last_modified=_key_mark(subscribed),
+        etag=b64encode(prefixes.state).decode("ascii"),
         validated=version.digest,
         fault="",
         faults=0,
     )
-    new, old = set(found.prefixes), set(before)
+    new, old = set(prefixes.prefixes), set(before)
     why = ROLLED_BACK if outcome is Outcome.HELD else ""
-    return ListUpdate(own.subscription.url, outcome, why, len(new - old), len(old - new))
+    return ListUpdate(subscribed.subscription.url, outcome, why, len(new - old), len(old - new))
 
 
-def _known_prefixes(own: SubscribedList) -> PrefixList:
+def _known_prefixes(subscribed: SubscribedList) -> PrefixList:
     """A list as its copy and its state have it; empty if there is no copy that can be read."""
-    store = own.store
+    store = subscribed.store
     state, current, held = store.state(), store.current(), store.held()
     if state.validated not in (current and current.digest, held and held.stem):
         return PrefixList()
@@ -213,6 +215,6 @@ def _read(path: Path) -> tuple[bytes, ...]:
     return tuple(map(bytes.fromhex, read_regular(path, LONGEST_LIST).decode("ascii").split()))
 
 
-def _key_mark(own: SubscribedList) -> str:
+def _key_mark(subscribed: SubscribedList) -> str:
     """What tells an API key from another, and nobody which it is."""
-    return hashlib.sha256(b"\0".join((b"API key", _named(own).service.api_key.encode()))).hexdigest()[:16]
+    return hashlib.sha256(b"\0".join((b"API key", _named(subscribed).service.api_key.encode()))).hexdigest()[:16]

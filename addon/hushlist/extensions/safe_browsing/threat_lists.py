@@ -88,8 +88,8 @@ class SafeBrowsing:
     @property
     def key(self) -> str:
         """What tells it from others; nothing of the API key is in it."""
-        told = (self.version, self.server, self.lists, self.categories, self.blocks_unanswered)
-        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+        identity = (self.version, self.server, self.lists, self.categories, self.blocks_unanswered)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
     @property
     def account(self) -> str:
@@ -135,8 +135,8 @@ class ThreatList:
     @property
     def threat(self) -> str | None:
         """The threat that it is a list of: no other counts. ``None`` if its name does not tell: any counts."""
-        found = _V5_NAME.fullmatch(self.name)
-        return _OF_V5.get(found[1]) if found else self.name.partition("/")[0]
+        match = _V5_NAME.fullmatch(self.name)
+        return _OF_V5.get(match[1]) if match else self.name.partition("/")[0]
 
     @property
     def category(self) -> str | None:
@@ -190,19 +190,19 @@ def _names(fields: MappingReader) -> Iterator[str]:
 
 
 def _fault_of_v5(name: str) -> str | None:
-    found = _V5_NAME.fullmatch(name)
-    if found is None:
+    match = _V5_NAME.fullmatch(name)
+    if match is None:
         return "expected a name such as mw-4b, which ends with the length of its hashes"
-    return "it lists what is likely safe, and nothing to stop" if found[1] == _SAFE else None
+    return "it lists what is likely safe, and nothing to stop" if match[1] == _SAFE else None
 
 
 def _fault_of_v4(name: str) -> str | None:
     words = name.split("/")
     if len(words) not in (1, 3):
         return "expected a threat type such as MALWARE, or all three types, such as MALWARE/ANY_PLATFORM/URL"
-    for word, known in zip(words, _V4_TYPES, strict=False):
-        if word not in [own.name for own in known if own]:
-            return f"{word} is none of {', '.join(own.name for own in known if own)}"
+    for word, types in zip(words, _V4_TYPES, strict=False):
+        if word not in [threat_type.name for threat_type in types if threat_type]:
+            return f"{word} is none of {', '.join(threat_type.name for threat_type in types if threat_type)}"
     return None
 
 

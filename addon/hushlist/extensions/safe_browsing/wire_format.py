@@ -106,12 +106,12 @@ def _wire_fields(of: type) -> Mapping[int, WireField]:
     """A message's fields by their numbers, in the order of its class."""
     if of not in _FIELDS:
         named = [(entry.name, entry.metadata["wire"]) for entry in fields(of)]
-        _FIELDS[of] = {own.number: replace(own, name=name) for name, own in named}
+        _FIELDS[of] = {wire_field.number: replace(wire_field, name=name) for name, wire_field in named}
     return _FIELDS[of]
 
 
-def _weight(own: WireField) -> int:
-    return _WEIGHT if own.kind in _LENGTH_DELIMITED else 1
+def _weight(wire_field: WireField) -> int:
+    return _WEIGHT if wire_field.kind in _LENGTH_DELIMITED else 1
 
 
 # -- protobuf ----------------------------------------------------------------------------------------------------------
@@ -119,27 +119,27 @@ def _weight(own: WireField) -> int:
 
 def encode_message(message: Any) -> bytes:
     parts: list[bytes] = []
-    for own in _wire_fields(type(message)).values():
-        value = getattr(message, own.name)
-        if own.is_repeated and own.kind not in _LENGTH_DELIMITED and value:
-            packed = b"".join(_encode_value(own, one) for one in value)
-            parts += [_varint(own.number << 3 | _LEN), _varint(len(packed)), packed]
-        elif own.is_repeated:
-            parts += [part for one in value for part in _encode_field(own, one)]
-        elif own.is_always_written or value != _DEFAULTS.get(own.kind, 0):
-            parts += _encode_field(own, value)
+    for wire_field in _wire_fields(type(message)).values():
+        value = getattr(message, wire_field.name)
+        if wire_field.is_repeated and wire_field.kind not in _LENGTH_DELIMITED and value:
+            packed = b"".join(_encode_value(wire_field, item) for item in value)
+            parts += [_varint(wire_field.number << 3 | _LEN), _varint(len(packed)), packed]
+        elif wire_field.is_repeated:
+            parts += [part for item in value for part in _encode_field(wire_field, item)]
+        elif wire_field.is_always_written or value != _DEFAULTS.get(wire_field.kind, 0):
+            parts += _encode_field(wire_field, value)
     return b"".join(parts)
 
 
-def _encode_field(own: WireField, value: Any) -> tuple[bytes, ...]:
-    octets = _encode_value(own, value)
-    if own.kind in _LENGTH_DELIMITED:
-        return _varint(own.number << 3 | _LEN), _varint(len(octets)), octets
-    return _varint(own.number << 3 | (_I64 if own.kind is Kind.FIXED64 else _VARINT)), octets
+def _encode_field(wire_field: WireField, value: Any) -> tuple[bytes, ...]:
+    octets = _encode_value(wire_field, value)
+    if wire_field.kind in _LENGTH_DELIMITED:
+        return _varint(wire_field.number << 3 | _LEN), _varint(len(octets)), octets
+    return _varint(wire_field.number << 3 | (_I64 if wire_field.kind is Kind.FIXED64 else _VARINT)), octets
 
 
-def _encode_value(own: WireField, value: Any) -> bytes:
-    match own.kind:
+def _encode_value(wire_field: WireField, value: Any) -> bytes:
+    match wire_field.kind:
         case Kind.BYTES:
             return bytes(value)
         case Kind.STRING:
@@ -183,7 +183,7 @@ def decode_message(of: type[_Message], octets: bytes) -> _Message:
 
 
 def _decode(of: type[_Message], octets: bytes, budget: list[int]) -> _Message:
-    known, values, at = _wire_fields(of), dict[str, Any](), 0
+    wire_fields, values, at = _wire_fields(of), dict[str, Any](), 0
     while at < len(octets):
         tag, at = _read_varint(octets, at)
         form, raw, at = tag & 7, b"", at
@@ -200,55 +200,55 @@ def _decode(of: type[_Message], octets: bytes, budget: list[int]) -> _Message:
             raise MessageError(f"protobuf: a field of the unknown wire type {form}")
         if at > len(octets):
             raise MessageError("protobuf: the message ends inside a field")
-        own = known.get(tag >> 3)
-        if own is None:
+        wire_field = wire_fields.get(tag >> 3)
+        if wire_field is None:
             continue
-        found = _decode_value(own, form, number, raw, budget)
-        if own.is_repeated:
-            budget[0] -= len(found) * _weight(own)
+        decoded = _decode_value(wire_field, form, number, raw, budget)
+        if wire_field.is_repeated:
+            budget[0] -= len(decoded) * _weight(wire_field)
             if budget[0] < 0:
                 raise MessageError("protobuf: the message has too many parts")
-            values.setdefault(own.name, []).extend(found)
-        elif found:
-            values[own.name] = found[-1]
-    for own in known.values():
-        if own.is_repeated and own.name in values:
-            values[own.name] = tuple(values[own.name])
+            values.setdefault(wire_field.name, []).extend(decoded)
+        elif decoded:
+            values[wire_field.name] = decoded[-1]
+    for wire_field in wire_fields.values():
+        if wire_field.is_repeated and wire_field.name in values:
+            values[wire_field.name] = tuple(values[wire_field.name])
     return of(**values)
 
 
-def _decode_value(own: WireField, form: int, number: int, raw: bytes, budget: list[int]) -> list[Any]:
+def _decode_value(wire_field: WireField, form: int, number: int, raw: bytes, budget: list[int]) -> list[Any]:
     """The values of one field on the wire: one, or more where numbers are packed."""
-    expected = _LEN if own.kind in _LENGTH_DELIMITED else _I64 if own.kind is Kind.FIXED64 else _VARINT
-    if own.is_repeated and form == _LEN and expected == _VARINT:
+    expected = _LEN if wire_field.kind in _LENGTH_DELIMITED else _I64 if wire_field.kind is Kind.FIXED64 else _VARINT
+    if wire_field.is_repeated and form == _LEN and expected == _VARINT:
         if len(raw) > budget[0] * 10:
             raise MessageError("protobuf: the message has too many parts")
-        return _unpack(own, raw)
+        return _unpack(wire_field, raw)
     if form != expected:
-        raise MessageError(f"protobuf: the field {own.name} has the wire type {form}")
-    match own.kind:
+        raise MessageError(f"protobuf: the field {wire_field.name} has the wire type {form}")
+    match wire_field.kind:
         case Kind.BYTES:
             return [raw]
         case Kind.STRING:
             try:
                 return [raw.decode()]
             except UnicodeDecodeError:
-                raise MessageError(f"protobuf: the field {own.name} is no UTF-8") from None
+                raise MessageError(f"protobuf: the field {wire_field.name} is no UTF-8") from None
         case Kind.MESSAGE:
-            return [_decode(own.of, raw, budget)]
+            return [_decode(wire_field.of, raw, budget)]
         case Kind.DURATION:
             duration = _decode(_Duration, raw, budget)
             return [_duration(duration.seconds, duration.nanos)]
         case _:
-            return [_number(own.kind, number)]
+            return [_number(wire_field.kind, number)]
 
 
-def _unpack(own: WireField, raw: bytes) -> list[int]:
-    found, at = list[int](), 0
+def _unpack(wire_field: WireField, raw: bytes) -> list[int]:
+    numbers, at = list[int](), 0
     while at < len(raw):
         number, at = _read_varint(raw, at)
-        found.append(_number(own.kind, number))
-    return found
+        numbers.append(_number(wire_field.kind, number))
+    return numbers
 
 
 def _number(kind: Kind, number: int) -> int:
@@ -294,17 +294,19 @@ def _duration(seconds: int, nanos: int) -> float:
 def message_to_json(message: Any) -> dict[str, Any]:
     """A message as an object of JSON, which ``json.dumps`` takes."""
     plain: dict[str, Any] = {}
-    for own in _wire_fields(type(message)).values():
-        value = getattr(message, own.name)
-        if own.is_repeated and value:
-            plain[own.json_name] = [_value_to_json(own, one) for one in value]
-        elif not own.is_repeated and (own.is_always_written or value != _DEFAULTS.get(own.kind, 0)):
-            plain[own.json_name] = _value_to_json(own, value)
+    for wire_field in _wire_fields(type(message)).values():
+        value = getattr(message, wire_field.name)
+        if wire_field.is_repeated and value:
+            plain[wire_field.json_name] = [_value_to_json(wire_field, item) for item in value]
+        elif not wire_field.is_repeated and (
+            wire_field.is_always_written or value != _DEFAULTS.get(wire_field.kind, 0)
+        ):
+            plain[wire_field.json_name] = _value_to_json(wire_field, value)
     return plain
 
 
-def _value_to_json(own: WireField, value: Any) -> object:
-    match own.kind:
+def _value_to_json(wire_field: WireField, value: Any) -> object:
+    match wire_field.kind:
         case Kind.BYTES:
             return b64encode(value).decode()
         case Kind.MESSAGE:
@@ -314,7 +316,7 @@ def _value_to_json(own: WireField, value: Any) -> object:
             sign = "-" if value < 0 else ""
             return f"{sign}{abs(whole)}{f'.{abs(nanos):09}' if nanos else ''}s"
         case Kind.ENUM:
-            return own.of(value).name if value in set(own.of) else int(value)
+            return wire_field.of(value).name if value in set(wire_field.of) else int(value)
         case kind if kind in _LONG:
             return str(value)
         case _:
@@ -343,18 +345,18 @@ def _read_json(of: type[_Message], plain: object, where: str) -> _Message:
     if not isinstance(plain, dict):
         raise MessageError(f"JSON: {where} is no object")
     values: dict[str, Any] = {}
-    for own in _wire_fields(of).values():
-        value = plain.get(own.json_name)
+    for wire_field in _wire_fields(of).values():
+        value = plain.get(wire_field.json_name)
         if value is None:
             continue
-        if not own.is_repeated:
-            values[own.name] = _read_json_value(own, value)
-        elif isinstance(value, list) and len(value) * _weight(own) > MOST_WEIGHT:
+        if not wire_field.is_repeated:
+            values[wire_field.name] = _read_json_value(wire_field, value)
+        elif isinstance(value, list) and len(value) * _weight(wire_field) > MOST_WEIGHT:
             raise MessageError("JSON: the message has too many parts")
         elif isinstance(value, list):
-            values[own.name] = tuple(_read_json_value(own, one) for one in value)
+            values[wire_field.name] = tuple(_read_json_value(wire_field, item) for item in value)
         else:
-            raise MessageError(f"JSON: {own.json_name} is no array")
+            raise MessageError(f"JSON: {wire_field.json_name} is no array")
     return of(**values)
 
 
@@ -362,30 +364,30 @@ _JSON_DURATION = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s")
 _JSON_INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
-def _read_json_value(own: WireField, value: object) -> object:
+def _read_json_value(wire_field: WireField, value: object) -> object:
     text = value if isinstance(value, str) else None
-    match own.kind:
+    match wire_field.kind:
         case Kind.MESSAGE:
-            return _read_json(own.of, value, own.json_name)
+            return _read_json(wire_field.of, value, wire_field.json_name)
         case Kind.STRING if text is not None:
             return text
         case Kind.BYTES if text is not None:
             return octets_of_base64(text)
         case Kind.BOOL if isinstance(value, bool):
             return value
-        case Kind.DURATION if text is not None and (found := _JSON_DURATION.fullmatch(text)):
-            sign = -1 if found[1] else 1
-            return _duration(sign * int(found[2]), sign * int((found[3] or "0").ljust(9, "0")))
+        case Kind.DURATION if text is not None and (match := _JSON_DURATION.fullmatch(text)):
+            sign = -1 if match[1] else 1
+            return _duration(sign * int(match[2]), sign * int((match[3] or "0").ljust(9, "0")))
         case Kind.ENUM if text is not None:
-            return own.of[text] if text in own.of.__members__ else UNKNOWN
+            return wire_field.of[text] if text in wire_field.of.__members__ else UNKNOWN
         case Kind.BOOL | Kind.STRING | Kind.BYTES | Kind.DURATION:
-            raise MessageError(f"JSON: {own.json_name} is no {own.kind.value}")
+            raise MessageError(f"JSON: {wire_field.json_name} is no {wire_field.kind.value}")
     if text is not None and _JSON_INTEGER.fullmatch(text):
         value = int(text)
-    bits = _BITS.get(own.kind, 64)
-    lowest, end = (-(1 << bits - 1), 1 << bits - 1) if own.kind in _SIGNED else (0, 1 << bits)
+    bits = _BITS.get(wire_field.kind, 64)
+    lowest, end = (-(1 << bits - 1), 1 << bits - 1) if wire_field.kind in _SIGNED else (0, 1 << bits)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < end:
-        raise MessageError(f"JSON: {own.json_name} is no {own.kind.value}")
+        raise MessageError(f"JSON: {wire_field.json_name} is no {wire_field.kind.value}")
     return value
 
 

@@ -23,7 +23,7 @@ from hushlist.core.match.sorted_runs import unspill
 from hushlist.core.url.parts import split_web
 from hushlist.extensions.adblock.filter_index import FilterIndex
 from hushlist.extensions.adblock.filter_table import FilterTable, find_keys, table_sections
-from hushlist.extensions.adblock.network_filter import Asked, NetworkFilter
+from hushlist.extensions.adblock.network_filter import NetworkFilter, UrlInContext
 
 if TYPE_CHECKING:
     from hushlist.core.compile.list_chunks import ChunkedList
@@ -65,9 +65,11 @@ class OrdinaryRequest(NamedTuple):
     page: str
     kind: str
 
-    def asked(self) -> Asked:
+    def asked(self) -> UrlInContext:
         host = split_web(self.url).host or b""
-        return Asked(self.url, host, Context(self.page, self.kind, is_third_party(self.page.encode(), host), "GET"))
+        return UrlInContext(
+            self.url, host, Context(self.page, self.kind, is_third_party(self.page.encode(), host), "GET")
+        )
 
 
 @cache
@@ -144,7 +146,7 @@ def effects(index: Index) -> dict[str, Effect]:
     return {own: Effect(frozenset(stopped.get(own, ())), frozenset(opened.get(own, ()))) for own in sources}
 
 
-def _of_request(index: Index, filters: FilterIndex, asked: Asked) -> Iterator[tuple[str, Action]]:
+def _of_request(index: Index, filters: FilterIndex, asked: UrlInContext) -> Iterator[tuple[str, Action]]:
     """Source and action of the network filters that fit."""
     host = index.on_host(asked.host)
     found = filters.find(asked, is_named=host.bits & FILTERED != 0, is_stopped=True)

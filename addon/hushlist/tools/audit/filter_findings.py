@@ -23,7 +23,7 @@ from hushlist.core.match.rule_match import Match
 from hushlist.extensions.adblock.filter_index import FilterIndex
 from hushlist.extensions.adblock.filter_patterns import shape_of
 from hushlist.extensions.adblock.filter_table import parse_stored
-from hushlist.extensions.adblock.network_filter import Asked, Names, NetworkFilter
+from hushlist.extensions.adblock.network_filter import Names, NetworkFilter, UrlInContext
 
 _BEGINNINGS = (b"http://", b"https://", b"ws://", b"wss://")
 _CAPITAL = re.compile(rb"[^/^*:?]*[A-Z]")
@@ -97,7 +97,7 @@ def covered_filters(index: Index, texts: Iterable[bytes]) -> Iterator[tuple[Rule
         network_filter = parse_stored(text)
         url = _example(network_filter)
         host = url.split(b"/")[2].partition(b":")[0]
-        filter_request = Asked(url, host, Context(), may_guess=True)
+        filter_request = UrlInContext(url, host, Context(), may_guess=True)
         if network_filter.is_exception or network_filter.is_regex or not (host and network_filter.fits(filter_request)):
             continue
         below = index.on_host(host)

@@ -169,7 +169,9 @@ def _collect(files: Sequence[ListFile], collector: _Collector, progress: Progres
     with Workers(1, progress) as workers:
         list(read_lists(lists, workers, collector.add))
     raise_errors(lists)
-    return sum(own.report.left_out for own in lists), [warning for own in lists for warning in own.report.warnings]
+    return sum(chunked.report.left_out for chunked in lists), [
+        warning for chunked in lists for warning in chunked.report.warnings
+    ]
 
 
 # -- collecting --------------------------------------------------------------------------------------------------------
@@ -264,9 +266,9 @@ class _Collector:
                 for uri in () if value.endswith(b"/") else _uris_of(value):
                     own_uris.setdefault(uri, (value, source, line))
             return
-        own, digest = self._hashes.setdefault(terms, {}), self._digest
+        origins, digest = self._hashes.setdefault(terms, {}), self._digest
         for value, line in zip(expressions, lines, strict=True):
-            own.setdefault(digest(value), (value, source, line))
+            origins.setdefault(digest(value), (value, source, line))
             is_odd = value.count(b".") >= DEEPEST_HOST or value.count(b"/") > DEEPEST_PATH
             is_odd = is_odd or not 0 <= value.find(b".") < value.find(b"/")
             if is_odd and (why := _narrowed(value)):
@@ -289,7 +291,7 @@ class _Collector:
         """The list, sorted."""
         hidden, hashes = self._list, self.hashes()
         if self._kind is HashKind.PREFIX:
-            number = sum(len(own) for terms, own in hashes.items() if terms.action is not Action.ALLOW)
+            number = sum(len(origins) for terms, origins in hashes.items() if terms.action is not Action.ALLOW)
             hidden.prefix_length = prefix_length or default_prefix_length(number)
         of_hashes = _sorted_rules(hashes, self._pattern)
         hidden.rules = [*of_hashes, *self._of_one_variant()]
@@ -298,11 +300,11 @@ class _Collector:
 
     def hashes(self) -> dict[HiddenTerms, dict[bytes, _Origin]]:
         """The hashes of all rules, without those that their own lists take back."""
-        for terms, own in self._hashes.items() if self._taken_back else ():
+        for terms, origins in self._hashes.items() if self._taken_back else ():
             is_exception = terms.action is Action.ALLOW
-            for value, (plaintext, source, _) in [*own.items()]:
+            for value, (plaintext, source, _) in [*origins.items()]:
                 if source in self._of_filters and (is_exception, plaintext) in self._taken_back:
-                    del own[value]
+                    del origins[value]
         return self._hashes
 
     def narrowed(self) -> list[Problem]:
@@ -362,8 +364,8 @@ def _sorted_rules(
 ) -> list[HiddenRule]:
     """The rules, each once, by their hashes."""
     rules: dict[tuple[str, str], HiddenRule] = {}
-    for terms, own in collected.items():
-        for value, (plaintext, source, line) in own.items():
+    for terms, origins in collected.items():
+        for value, (plaintext, source, line) in origins.items():
             pattern = pattern_of(value, terms.action, plaintext)
             rule = HiddenRule(pattern, terms, plaintext, source, line)
             rules.setdefault((str(pattern), repr(terms)), rule)

@@ -111,8 +111,8 @@ def hide_lists(arguments: argparse.Namespace) -> int:
         common.print_lines(_summary(hidden, output, form))
     dictionary = arguments.dictionary or arguments.popular
     if dictionary is not None:
-        for own in (None,) if key is None else (None, key):
-            (common.remark if output is None else common.print_line)(_leak(hidden, dictionary, own))
+        for tried_key in (None,) if key is None else (None, key):
+            (common.remark if output is None else common.print_line)(_leak(hidden, dictionary, tried_key))
     if signing is not None and output is not None:
         sign_file(output, signing)
     return common.GOOD
@@ -134,11 +134,11 @@ def _format_of(output: Path | None, kind: HashKind) -> str:
     plain = PLAIN_FORMATS[kind]
     if output is None:
         return "yaml"
-    told = list_format_of(output) or plain
-    if told not in ("yaml", plain):
-        why = f"its name tells the format {told}, and hashes of this kind are written as yaml or {plain}"
+    form = list_format_of(output) or plain
+    if form not in ("yaml", plain):
+        why = f"its name tells the format {form}, and hashes of this kind are written as yaml or {plain}"
         raise SourceError([Problem(str(output), 0, "output", why)])
-    return told
+    return form
 
 
 def _text_of(hidden: HiddenList, form: str, head: ListHead) -> str:
@@ -173,6 +173,6 @@ def _leak(hidden: HiddenList, dictionary: Path, key: SealKey | None) -> str:
     targets = Targets()
     targets.add(hidden.as_rules)
     with common.shown_progress() as progress:
-        found = search_dictionary("", targets, [dictionary], key=key, progress=progress)
-    recovered = f"{len(found.recovered):,} of {number_of(found.hashes, 'hash', 'hashes')}"
-    return f"hushlist leak recovers {recovered} with {'its key and ' * bool(key)}{dictionary}: {verdict(found)}"
+        result = search_dictionary("", targets, [dictionary], key=key, progress=progress)
+    recovered = f"{len(result.recovered):,} of {number_of(result.hashes, 'hash', 'hashes')}"
+    return f"hushlist leak recovers {recovered} with {'its key and ' * bool(key)}{dictionary}: {verdict(result)}"

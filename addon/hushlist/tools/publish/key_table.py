@@ -71,8 +71,8 @@ _HASH = re.compile(r"\bhashed:[a-z0-9.-]+=[0-9a-f]+(?:\+frag|\+query)*|\b[0-9a-f
 def revealed(text: str, table: Mapping[str, KeyEntry]) -> str:
     """A text with what the hashes in it stand for, behind each."""
 
-    def reveal(found: re.Match[str]) -> str:
-        entry = table.get(found[0]) or table.get(f"sha256:{found[0]}") or table.get(f"sealed:{found[0]}")
-        return found[0] if entry is None else f"{found[0]} ({entry.plaintext}, {entry.place})"
+    def reveal(match: re.Match[str]) -> str:
+        entry = table.get(match[0]) or table.get(f"sha256:{match[0]}") or table.get(f"sealed:{match[0]}")
+        return match[0] if entry is None else f"{match[0]} ({entry.plaintext}, {entry.place})"
 
     return _HASH.sub(reveal, text) if table else text

@@ -111,7 +111,7 @@ class ListHistory:
         change = _Change(b"".join(sorted(before - after)), b"".join(sorted(after - before)))
         changes = [*self.changes, change][1 - MOST_VERSIONS :] if self.number else []
         # once differences are longer than the list, the whole list is shorter
-        while changes and sum(len(one.removed) + len(one.added) for one in changes) > 2 * len(packed) + (1 << 20):
+        while changes and sum(len(step.removed) + len(step.added) for step in changes) > 2 * len(packed) + (1 << 20):
             changes.pop(0)
         new = replace(self, number=self.number + 1, packed=packed, changes=changes)
         new.write()
@@ -157,8 +157,8 @@ class ListHistory:
         end = min(done + limit, len(steps)) if limit else len(steps)
         is_there = end == len(steps)
         if done or not is_there:
-            known, new = (_after(base, steps[:count], len(way.removals)) for count in (done, end))
-            way = difference(known, new, way.state if is_there else state._replace(done=end).octets)
+            base_now, new = (_after(base, steps[:count], len(way.removals)) for count in (done, end))
+            way = difference(base_now, new, way.state if is_there else state._replace(done=end).octets)
         return replace(way, is_partial=not is_first), is_there
 
     def write(self) -> None:

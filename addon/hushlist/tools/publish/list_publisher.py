@@ -41,12 +41,14 @@ class Publication(NamedTuple):
 
     def lines(self, histories: Mapping[int, ListHistory]) -> Iterator[str]:
         """What people are told of it."""
-        for threat, own in self.lists.items():
-            if not own.packed and not own.left_out:
+        for threat, published in self.lists.items():
+            if not published.packed and not published.left_out:
                 continue
-            left_out = f"; {number_of(own.left_out, 'rule is', 'rules are')} left out" if own.left_out else ""
+            left_out = (
+                f"; {number_of(published.left_out, 'rule is', 'rules are')} left out" if published.left_out else ""
+            )
             version = histories[threat].number
-            hashes = number_of(len(own), "full hash", "full hashes")
+            hashes = number_of(len(published), "full hash", "full hashes")
             yield f"{LIST_NAMES[ThreatType(threat)]}: version {version}, {hashes}{left_out}"
 
 
@@ -75,19 +77,19 @@ def read_publication(policy: Path, chosen: Mapping[str, ThreatType]) -> Publicat
 
 def _files_by_threat(policy: Policy, chosen: Mapping[str, ThreatType]) -> dict[ThreatType, list[ListFile]]:
     every = [file for layer in policy.layers for file in layer.lists]
-    found: dict[ThreatType, list[ListFile]] = {threat: [] for threat in LIST_NAMES}
+    by_threat: dict[ThreatType, list[ListFile]] = {threat: [] for threat in LIST_NAMES}
     if not chosen:
-        found[ThreatType.MALWARE] = every
+        by_threat[ThreatType.MALWARE] = every
     problems = list[Problem]()
     for name, threat in chosen.items():
-        own = [file for file in every if name in _names_of(file)]
-        found[threat] += own
-        if not own:
-            near = did_you_mean(name, sorted({known for file in every for known in _names_of(file)}))
+        files = [file for file in every if name in _names_of(file)]
+        by_threat[threat] += files
+        if not files:
+            near = did_you_mean(name, sorted({listed for file in every for listed in _names_of(file)}))
             problems.append(Problem(policy.source, 0, name, f"the policy has no such list{near}"))
     if problems:
         raise SourceError(problems)
-    return found
+    return by_threat
 
 
 def _names_of(file: ListFile) -> set[str]:
@@ -102,8 +104,8 @@ def _names_of(file: ListFile) -> set[str]:
 
 def make_versions(publication: Publication, histories: Mapping[int, ListHistory]) -> None:
     """Make the newest versions of what is published; ``OSError`` if a version cannot be kept."""
-    for threat, own in publication.lists.items():
-        histories[threat].add(own.prefixes())
+    for threat, published in publication.lists.items():
+        histories[threat].add(published.prefixes())
 
 
 async def keep_publishing(

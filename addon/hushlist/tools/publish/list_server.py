@@ -109,14 +109,14 @@ class ListServer:
         Raises:
             OSError: the address cannot be used.
         """
-        own = self
+        server = self
 
         class Handler(RequestHandler):
             async def get(self) -> None:
-                await own._respond(self)
+                await server._respond(self)
 
             async def post(self) -> None:
-                await own._respond(self)
+                await server._respond(self)
 
             def set_default_headers(self) -> None:
                 self.clear_header("Server")
@@ -168,8 +168,8 @@ class ListServer:
             if answer.status in (429, 503):
                 handler.set_header("Retry-After", "60")
             path = "/".join(request.path.split("/", 3)[:3])  # a message may be behind that
-            told = (datetime.now(UTC), address, request.method, path, answer.status, len(answer.octets))
-            self._log(RequestLog(*told, tuple(answer.prefixes)))
+            logged = (datetime.now(UTC), address, request.method, path, answer.status, len(answer.octets))
+            self._log(RequestLog(*logged, tuple(answer.prefixes)))
             await asyncio.wait_for(handler.finish(answer.octets), SENDING)
         except TimeoutError:
             cast(HTTP1Connection, sent.connection).close()
@@ -182,10 +182,10 @@ class ListServer:
         """Who sends a request; ``None``: nobody whom this server knows."""
         if not self._limits.keys:
             return self._callers[network_text(address)]
-        given = key or (parse_qs(request.query).get("key") or [""])[0]
+        sent_key = key or (parse_qs(request.query).get("key") or [""])[0]
         # every key is compared, so time tells nothing of them
-        is_known = sum(hmac.compare_digest(given.encode(), own.encode()) for own in self._limits.keys)
-        return self._callers[given] if is_known else None
+        is_known = sum(hmac.compare_digest(sent_key.encode(), allowed.encode()) for allowed in self._limits.keys)
+        return self._callers[sent_key] if is_known else None
 
     async def _answer(self, request: ApiRequest, caller: _Caller | None, *, is_update: bool) -> ApiAnswer:
         rate = self._limits.rate

@@ -37,7 +37,7 @@ class ListHead(NamedTuple):
 def as_yaml(hidden: HiddenList, head: ListHead) -> str:
     rules = [_under(rule, head) for rule in hidden.rules]
     same = _same(rule.terms for rule in rules)
-    given = {
+    head_keys = {
         "title": head.title,
         "seal": hidden.seal or None,
         "covers": "hosts" if hidden.rules and hidden.covers_hosts else None,
@@ -46,7 +46,7 @@ def as_yaml(hidden: HiddenList, head: ListHead) -> str:
         "reason": same.reason,
         "variant": None if hidden.variant == "n" else hidden.variant,
     }
-    lines = [f"{key}: {_quoted(value)}" for key, value in given.items() if value is not None]
+    lines = [f"{key}: {_quoted(value)}" for key, value in head_keys.items() if value is not None]
     lines.append("rules:" if rules else "rules: []")
     lines += (_written(rule, same) for rule in rules)
     return "\n".join(lines) + "\n"
@@ -92,8 +92,10 @@ def _under(rule: HiddenRule, head: ListHead) -> HiddenRule:
 def _same(terms: Iterable[HiddenTerms]) -> HiddenTerms:
     """What all rules have; where they differ, nothing, and to block."""
     different = {*terms}
-    values = [{getattr(own, name) for own in different} for name in ("action", "category", "reason")]
-    action, category, reason = (next(iter(own)) if len(own) == 1 else None for own in values)
+    values = [
+        {getattr(terms_of_rule, name) for terms_of_rule in different} for name in ("action", "category", "reason")
+    ]
+    action, category, reason = (next(iter(same)) if len(same) == 1 else None for same in values)
     return HiddenTerms(action or Action.BLOCK, category, reason)
 
 

@@ -170,25 +170,26 @@ class SafeBrowsingService:
         return ListThreatListsResponse(tuple(lists)), ()
 
     def _fetch_updates(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = _message_of(FetchThreatListUpdatesRequest, query, request, argument)
+        message = _message_of(FetchThreatListUpdatesRequest, query, request, argument)
         named = (
-            (self.histories.get(_ALIASES.get(own.threat_type, own.threat_type)), own)
-            for own in asked.list_update_requests
+            (self.histories.get(_ALIASES.get(list_request.threat_type, list_request.threat_type)), list_request)
+            for list_request in message.list_update_requests
         )
         wanted = [
-            (own, self._key_v4(history, own))
-            for history, own in named
-            if history is not None and own.threat_entry_type == ThreatEntryType.URL
+            (list_request, self._key_v4(history, list_request))
+            for history, list_request in named
+            if history is not None and list_request.threat_entry_type == ThreatEntryType.URL
         ]
         if len(wanted) > _MOST_LISTS:
             raise RequestError(400, f"more than {_MOST_LISTS} lists in one request")
-        answers = [(own, *self._answers_v4[key]) for own, key in wanted]
-        told = (
-            replace(answer, threat_type=own.threat_type, platform_type=own.platform_type) for own, answer, _ in answers
+        answers = [(list_request, *self._answers_v4[key]) for list_request, key in wanted]
+        updates = (
+            replace(answer, threat_type=list_request.threat_type, platform_type=list_request.platform_type)
+            for list_request, answer, _ in answers
         )
         # "unset = no limit": what is missing may be fetched at once
         are_there = all(is_there for *_, is_there in answers)
-        return FetchThreatListUpdatesResponse(tuple(told), self.wait if are_there else None), ()
+        return FetchThreatListUpdatesResponse(tuple(updates), self.wait if are_there else None), ()
 
     def _key_v4(self, history: ListHistory, wanted: ListUpdateRequest) -> tuple[ClientState, int, bool]:
         """What an answer is made of; it is the same for all platforms."""
@@ -208,8 +209,8 @@ class SafeBrowsingService:
         return update_to_v4(update, name, is_rice), is_there
 
     def _find_hashes(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = _message_of(FindFullHashesRequest, query, request, argument)
-        info = asked.threat_info
+        message = _message_of(FindFullHashesRequest, query, request, argument)
+        info = message.threat_info
         prefixes = sorted({entry.hash for entry in info.threat_entries}) if info is not None else []
         if info is None or not 0 < len(prefixes) <= MOST_ASKED[4]:
             raise RequestError(400, f"1 to {MOST_ASKED[4]} prefixes are asked for in one request")
@@ -217,7 +218,7 @@ class SafeBrowsingService:
         # each once, however often it is named
         threats = {*LIST_NAMES, *_ALIASES}.intersection(info.threat_types) if info.threat_types else LIST_NAMES
         platform = info.platform_types[0] if info.platform_types else PlatformType.ANY_PLATFORM
-        found = {
+        hashes = {
             (threat, full)
             for threat in threats
             for prefix in prefixes
@@ -225,7 +226,7 @@ class SafeBrowsingService:
         }
         matches = tuple(
             ThreatMatch(threat, platform, ThreatEntryType.URL, ThreatEntry(full), ThreatEntryMetadata(), self.wait)
-            for threat, full in sorted(found)
+            for threat, full in sorted(hashes)
         )
         answer = FindFullHashesResponse(matches, negative_cache_duration=self.wait)
         return answer, [prefix.hex() for prefix in prefixes]
@@ -237,9 +238,9 @@ class SafeBrowsingService:
     # -- v5 --------------------------------------------------------------------------------------------------------
 
     def _hash_lists(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = query.message(v5_messages.ListHashListsRequest, {})
-        begin = _number(asked.page_token) if asked.page_token else 0
-        end = begin + asked.page_size if asked.page_size > 0 else len(LIST_NAMES)
+        message = query.message(v5_messages.ListHashListsRequest, {})
+        begin = _number(message.page_token) if message.page_token else 0
+        end = begin + message.page_size if message.page_size > 0 else len(LIST_NAMES)
         lists = tuple(
             v5_messages.HashList(
                 name=name,
@@ -250,31 +251,31 @@ class SafeBrowsingService:
         return v5_messages.ListHashListsResponse(lists, str(end) if end < len(LIST_NAMES) else ""), ()
 
     def _batch_get(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = query.message(v5_messages.BatchGetHashListsRequest, _SIZES)
-        if not asked.names or len(set(asked.names)) < len(asked.names):
+        message = query.message(v5_messages.BatchGetHashListsRequest, _SIZES)
+        if not message.names or len(set(message.names)) < len(message.names):
             raise RequestError(400, "the names of lists, each once")
-        versions = self._by_list(asked.version)
+        versions = self._by_list(message.version)
         lists = (
-            self._update_v5(name, versions.get(_BY_NAME.get(name, 0), b""), asked.size_constraints)
-            for name in asked.names
+            self._update_v5(name, versions.get(_BY_NAME.get(name, 0), b""), message.size_constraints)
+            for name in message.names
         )
         return v5_messages.BatchGetHashListsResponse(tuple(lists)), ()
 
     def _by_list(self, versions: Sequence[bytes]) -> Mapping[int, bytes]:
         """The versions by the lists that they say they are of; what is of no list says nothing."""
-        found: dict[int, bytes] = {}
+        by_list: dict[int, bytes] = {}
         for octets in versions:
             state = read_state(octets)
             if state is None:
                 continue
-            if state.list_number in found:
+            if state.list_number in by_list:
                 raise RequestError(400, "two versions of one list")
-            found[state.list_number] = octets
-        return found
+            by_list[state.list_number] = octets
+        return by_list
 
     def _get_list(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
-        asked = query.message(v5_messages.GetHashListRequest, _SIZES)
-        return self._update_v5(argument, asked.version, asked.size_constraints), ()
+        message = query.message(v5_messages.GetHashListRequest, _SIZES)
+        return self._update_v5(argument, message.version, message.size_constraints), ()
 
     def _update_v5(self, name: str, version: bytes, sizes: v5_messages.SizeConstraints | None) -> v5_messages.HashList:
         history = self.histories.get(_BY_NAME.get(name, 0))
@@ -302,12 +303,12 @@ class SafeBrowsingService:
         if not 0 < len(prefixes) <= MOST_ASKED[5]:
             raise RequestError(400, f"1 to {MOST_ASKED[5]} prefixes are asked for in one request")
         _check_lengths(prefixes, SHORTEST)
-        found: dict[bytes, list[v5_messages.FullHashDetail]] = {}
+        details: dict[bytes, list[v5_messages.FullHashDetail]] = {}
         for prefix in prefixes:
             for threat in LIST_NAMES:
                 for full in self._hashes_with(threat, prefix):
-                    found.setdefault(full, []).append(v5_messages.FullHashDetail(threat))
-        hashes = tuple(v5_messages.FullHash(full, tuple(found[full])) for full in sorted(found))
+                    details.setdefault(full, []).append(v5_messages.FullHashDetail(threat))
+        hashes = tuple(v5_messages.FullHash(full, tuple(details[full])) for full in sorted(details))
         return v5_messages.SearchHashesResponse(hashes, self.wait), [prefix.hex() for prefix in prefixes]
 
 
@@ -351,12 +352,12 @@ class _Query:
             return wire_format.decode_message(of, wire_format.octets_of_base64(self.one("$req")))
         values: dict[str, Any] = {}
         for entry in fields(of):  # type: ignore[arg-type]
-            own = replace(entry.metadata["wire"], name=entry.name)
-            sent = [text for text in self._fields.get(own.json_name, []) if text]
-            if not sent or own.kind is wire_format.Kind.MESSAGE:
+            wire_field = replace(entry.metadata["wire"], name=entry.name)
+            sent = [text for text in self._fields.get(wire_field.json_name, []) if text]
+            if not sent or wire_field.kind is wire_format.Kind.MESSAGE:
                 continue
-            read = {wire_format.Kind.BYTES: _octets, wire_format.Kind.INT32: _number}.get(own.kind, str)
-            values[own.name] = tuple(map(read, sent)) if own.is_repeated else read(sent[0])
+            read = {wire_format.Kind.BYTES: _octets, wire_format.Kind.INT32: _number}.get(wire_field.kind, str)
+            values[wire_field.name] = tuple(map(read, sent)) if wire_field.is_repeated else read(sent[0])
         limits = {name: _number(self.one(key)) for key, name in sizes.items() if self.one(key)}
         if limits:
             values["size_constraints"] = v5_messages.SizeConstraints(**limits)

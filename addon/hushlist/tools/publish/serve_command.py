@@ -125,8 +125,8 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
     def use(publication: Publication) -> None:
         make_versions(publication, histories)  # first: without them, nothing is published
         service.lists = publication.lists
-        for own in publication.lists.values():
-            common.print_warnings(own.warnings)
+        for published in publication.lists.values():
+            common.print_warnings(published.warnings)
         common.print_lines(publication.lines(histories))
 
     publication = await asyncio.to_thread(read)

@@ -66,13 +66,13 @@ class GrammarError(UrlError):
         self.expected = expected
         #: whether the text before the position is a sentence
         self.may_end = may_end
-        found = f"{text[position]!r} has no place here" if position < len(text) else "the text ends too early"
+        fault = f"{text[position]!r} has no place here" if position < len(text) else "the text ends too early"
         by_rule = [
-            f"{' or '.join(dict.fromkeys(one.what for one in group))} ({rule})"
-            for rule, group in groupby(expected, key=lambda one: one.rule)
+            f"{' or '.join(dict.fromkeys(element.what for element in group))} ({rule})"
+            for rule, group in groupby(expected, key=lambda element: element.rule)
         ]
         wanted = ", ".join([*by_rule, *["or the end"] * may_end])
-        super().__init__(text, f"{found}; expected {wanted}", position)
+        super().__init__(text, f"{fault}; expected {wanted}", position)
 
 
 # -- what ABNF says: RFC 5234, 3 and 4 -------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Grammar:
     def __init__(self, name: str, text: str, base: Grammar | None = None) -> None:
         self.name = name
         self.nodes: dict[str, _Node] = {} if base is None else dict(base.nodes)
-        self.nodes |= {found[1]: _Reader(found[2]).alternation() for found in _RULE.finditer(text)}
+        self.nodes |= {match[1]: _Reader(match[2]).alternation() for match in _RULE.finditer(text)}
 
     def ranges_of(self, node: _Node) -> tuple[tuple[int, int], ...] | None:
         """The characters that a node means, if all its sentences have one character."""
@@ -188,8 +188,12 @@ class Grammar:
                 return self.ranges_of(self.nodes[name])
             case _Choice(nodes):
                 all_ranges = [self.ranges_of(inner) for inner in nodes]
-                known = [ranges for ranges in all_ranges if ranges is not None]
-                return tuple(one for ranges in known for one in ranges) if len(known) == len(all_ranges) else None
+                inner_ranges = [ranges for ranges in all_ranges if ranges is not None]
+                return (
+                    tuple(span for ranges in inner_ranges for span in ranges)
+                    if len(inner_ranges) == len(all_ranges)
+                    else None
+                )
         return None
 
     def is_character(self, node: _Node) -> bool:
@@ -221,12 +225,12 @@ _States: TypeAlias = frozenset[int]
 
 def _closure(states: list[int], ways: list[list[int]]) -> _States:
     """The states, and all to which the ways lead from them."""
-    found = set(states)
+    reached = set(states)
     while states:
-        new = [state for state in ways[states.pop()] if state not in found]
-        found.update(new)
+        new = [state for state in ways[states.pop()] if state not in reached]
+        reached.update(new)
         states += new
-    return frozenset(found)
+    return frozenset(reached)
 
 
 class Rule:
@@ -405,7 +409,7 @@ def find_rule(name: str) -> Rule:
     """
     wanted, _, rule = name.lower().rpartition(":")
     for grammar in grammars():
-        for own in grammar.nodes:
-            if wanted in ("", grammar.name) and own.lower() == rule:
-                return Rule(grammar, own)
+        for rule_name in grammar.nodes:
+            if wanted in ("", grammar.name) and rule_name.lower() == rule:
+                return Rule(grammar, rule_name)
     raise UrlError(name, "no grammar has this rule; --list-rules prints those that there are")

@@ -70,7 +70,7 @@ def parse_text(arguments: argparse.Namespace) -> int:
         parsed = rule.parse(text)
     except GrammarError as error:
         if arguments.json:
-            expected = [one._asdict() for one in error.expected]
+            expected = [element._asdict() for element in error.expected]
             fault = {"position": error.position, "reason": error.reason, "expected": expected}
             common.print_json({"text": text, "rule": rule.name, "valid": False, **fault, "may-end": error.may_end})
         else:
@@ -78,9 +78,9 @@ def parse_text(arguments: argparse.Namespace) -> int:
         return common.FOUND
     faults = sorted(direction_faults(text, parsed))
     if arguments.json:
-        told = [{"position": place, "reason": why} for place, why in faults]
+        fault_objects = [{"position": place, "reason": why} for place, why in faults]
         common.print_json(
-            {"text": text, "rule": rule.name, "valid": True, "parse": _as_json(text, parsed), "faults": told}
+            {"text": text, "rule": rule.name, "valid": True, "parse": _as_json(text, parsed), "faults": fault_objects}
         )
     else:
         common.print_lines(_table(text, parsed))
@@ -163,13 +163,13 @@ def vectors(profile: str, source: str = "") -> list[Vector]:
     """
     lines = Path(__file__).with_name("vectors.tsv").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
-    found = [Vector(of, demanded_by, _octets(url), _octets(canonical)) for of, demanded_by, url, canonical in rows]
-    return [vector for vector in found if vector.profile == profile and vector.source.startswith(source)]
+    every = [Vector(of, demanded_by, _octets(url), _octets(canonical)) for of, demanded_by, url, canonical in rows]
+    return [vector for vector in every if vector.profile == profile and vector.source.startswith(source)]
 
 
 def _octets(text: str) -> bytes:
     return _ESCAPED.sub(
-        lambda found: bytes.fromhex(found[1].decode()) if found[1] else _CONTROLS[found[2]], text.encode()
+        lambda match: bytes.fromhex(match[1].decode()) if match[1] else _CONTROLS[match[2]], text.encode()
     )
 
 
@@ -178,27 +178,25 @@ def compare_program(arguments: argparse.Namespace) -> int:
     words = arguments.program
     # what neither a line nor an argument can have
     unfit = re.compile(rb"\0" if "{}" in words else rb"[\r\n]")
-    asked = [vector for vector in vectors(arguments.profile) if not unfit.search(vector.url)]
+    fit = [vector for vector in vectors(arguments.profile) if not unfit.search(vector.url)]
     try:
-        answers = _answers(words, [vector.url for vector in asked])
+        answers = _answers(words, [vector.url for vector in fit])
     except (OSError, subprocess.SubprocessError) as error:
         return common.complain(f"{shlex.join(words)}: {error}")
-    if len(answers) != len(asked):
-        return common.complain(
-            f"{shlex.join(words)}: it printed {len(answers)} lines for {len(asked)} URLs, one a line"
-        )
-    different = [(vector, answer) for vector, answer in zip(asked, answers, strict=True) if answer != vector.canonical]
+    if len(answers) != len(fit):
+        return common.complain(f"{shlex.join(words)}: it printed {len(answers)} lines for {len(fit)} URLs, one a line")
+    different = [(vector, answer) for vector, answer in zip(fit, answers, strict=True) if answer != vector.canonical]
     for vector, answer in different:
-        told = {"url": vector.url, "expected": vector.canonical, "printed": answer}
-        shown = {"source": vector.source, **{name: common.readable(value) for name, value in told.items()}}
+        difference = {"url": vector.url, "expected": vector.canonical, "printed": answer}
+        shown = {"source": vector.source, **{name: common.readable(value) for name, value in difference.items()}}
         if arguments.json:
             common.print_json(shown)
         else:
             common.print_line(vector.source)
-            for name in told:
+            for name in difference:
                 common.print_line(f"  {name:<8} {shown[name]}")
     if not arguments.json:
-        common.print_line(f"{len(asked) - len(different)} of {len(asked)} as demanded")
+        common.print_line(f"{len(fit) - len(different)} of {len(fit)} as demanded")
     return common.FOUND if different else common.GOOD
 
 

@@ -32,7 +32,7 @@ from hushlist.tools.reference.abnf import find_rule
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExtractedUri:
     """A URI, and its place in the text."""
 
     #: without delimiters, and without white space that broke it
@@ -54,7 +54,7 @@ class Found:
         return (self.uri,) if self.unhyphenated is None else (self.uri, self.unhyphenated)
 
 
-def extract(text: str) -> Iterator[Found]:
+def extract(text: str) -> Iterator[ExtractedUri]:
     """All URIs of a text in their order, in time linear in its length; never fails (RFC 3986, Appendix C).
 
     >>> [found] = extract("<URL:http://example.com/in-\\n  dex.html>")
@@ -63,11 +63,11 @@ def extract(text: str) -> Iterator[Found]:
     """
     position, line, counted = 0, 1, 0
     while start := _START.search(text, position):
-        found, position = (_delimited if start["wrapper"] else _undelimited)(text, start)
-        if found is not None:
-            line += sum(1 for _ in _LINE_BREAK.finditer(text, counted, found.offset))
-            counted = found.offset
-            yield replace(found, line=line)
+        uri, position = (_delimited if start["wrapper"] else _undelimited)(text, start)
+        if uri is not None:
+            line += sum(1 for _ in _LINE_BREAK.finditer(text, counted, uri.offset))
+            counted = uri.offset
+            yield replace(uri, line=line)
 
 
 # -- characters ------------------------------------------------------------------------------------------------------
@@ -138,21 +138,21 @@ _BLANK_LINE = re.compile(r"(?:\r\n?+|\n)[^\S\r\n]*+[\r\n]")
 _HYPHEN_AT_LINE_END = re.compile(r"-(?=[^\S\r\n]*+[\r\n])")
 
 
-def _delimited(text: str, start: re.Match[str]) -> tuple[Found | None, int]:
+def _delimited(text: str, start: re.Match[str]) -> tuple[ExtractedUri | None, int]:
     """A URI in quotes or angle brackets, all of it, and where to go on."""
     wrapper = start["wrapper"]
     match = _IN_WRAPPERS[wrapper].match(text, start.start())
     if match is None or _BLANK_LINE.search(match["uri"]):
         return None, start.end()
-    offset, given, any_scheme = match.start("uri"), match["uri"].rstrip(), match["prefix"] is not None
-    uri = join_lines(given, wrapper)
+    offset, written, any_scheme = match.start("uri"), match["uri"].rstrip(), match["prefix"] is not None
+    uri = join_lines(written, wrapper)
     if _STOP.search(uri) or not _is_uri(uri, any_scheme=any_scheme):
         return None, start.end()
     # "Because some typesetters and printers may (erroneously) introduce a hyphen at the end of line when breaking it":
     # a typesetter does so at all lines or at none, so there is one more candidate, not one for each choice.
-    unhyphenated = join_lines(_HYPHEN_AT_LINE_END.sub("", given), wrapper)
+    unhyphenated = join_lines(_HYPHEN_AT_LINE_END.sub("", written), wrapper)
     is_other = unhyphenated != uri and _is_uri(unhyphenated, any_scheme=any_scheme)
-    return Found(uri, offset, offset + len(given), 0, unhyphenated if is_other else None), match.end()
+    return ExtractedUri(uri, offset, offset + len(written), 0, unhyphenated if is_other else None), match.end()
 
 
 # -- without delimiters ----------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ _SENTENCE = frozenset(".,;:!?'")
 _OPENERS = {")": "(", "]": "["}
 
 
-def _undelimited(text: str, start: re.Match[str]) -> tuple[Found | None, int]:
+def _undelimited(text: str, start: re.Match[str]) -> tuple[ExtractedUri | None, int]:
     """A URI without delimiters, and where to go on."""
     scheme = start["scheme"]
     offset = before = start.start() if scheme is None else start.start("scheme")
@@ -184,7 +184,7 @@ def _undelimited(text: str, start: re.Match[str]) -> tuple[Found | None, int]:
     uri = _without_punctuation(text[offset:stop])
     if not _is_uri(uri, any_scheme=any_scheme):
         return None, max(stop, start.end())
-    return Found(uri, offset, offset + len(uri), 0), offset + len(uri)
+    return ExtractedUri(uri, offset, offset + len(uri), 0), offset + len(uri)
 
 
 def _stop(text: str, offset: int, opener: str) -> int:

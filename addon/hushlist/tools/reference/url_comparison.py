@@ -124,7 +124,7 @@ def _prepare(original: bytes, base: bytes | str | None, *, network_action: bool)
 
 def redirected_profile(redirects: Iterable[tuple[bytes | str, bytes | str]]) -> Profile:
     """The rung above ``scheme``, for redirects ``(source, location)`` that were seen; only slash redirects count."""
-    known = frozenset(
+    redirected = frozenset(
         _resource(SCHEME.apply(SCHEME.parse(source)))
         for source, location in redirects
         if is_slash_redirect(source, location)
@@ -132,7 +132,7 @@ def redirected_profile(redirects: Iterable[tuple[bytes | str, bytes | str]]) -> 
 
     def follow_permanent_redirects(parts: Parts) -> Parts:
         resource = _resource(parts)
-        return parts._replace(path=resource.path) if resource in known else parts
+        return parts._replace(path=resource.path) if resource in redirected else parts
 
     return Profile("protocol", (*SCHEME.steps, follow_permanent_redirects))
 

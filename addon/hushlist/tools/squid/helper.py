@@ -118,11 +118,11 @@ def read_rewrite(text: bytes) -> Question:
     are found from the end. If they are not Squid's usual extras, the URL ends at the first space.
     """
     url, _, extras = text.partition(b" ")
-    found = _ONLY_EXTRAS.fullmatch(extras)
-    if found is not None:
-        return Question(url, found[1], found[2])
-    found = _URL_AND_EXTRAS.fullmatch(text)
-    return Question(url) if found is None else Question(*found.groups())
+    match = _ONLY_EXTRAS.fullmatch(extras)
+    if match is not None:
+        return Question(url, match[1], match[2])
+    match = _URL_AND_EXTRAS.fullmatch(text)
+    return Question(url) if match is None else Question(*match.groups())
 
 
 # What Squid 5 never writes for "%#>ru": a needless escape, an escape in lower case, or a broken one.
@@ -337,25 +337,25 @@ def escaped(value: bytes) -> bytes:
     return value
 
 
-def shown_url(asked: bytes, decision: Decision) -> bytes:
+def shown_url(url: bytes, decision: Decision) -> bytes:
     """The URL to show to a person, without user information; unchanged if it is plain.
 
     An unreadable URL may have user information anywhere, so everything before its last "@" is left out.
     """
-    if PLAIN_URL.match(asked):
-        return asked  # there is no user information in it
-    if _TUNNEL.fullmatch(asked):
-        return _USER.sub(b"", asked)
+    if PLAIN_URL.match(url):
+        return url  # there is no user information in it
+    if _TUNNEL.fullmatch(url):
+        return _USER.sub(b"", url)
     return decision.url if decision.fault is None else _USER.sub(b"", decision.url)
 
 
-def sent_url(asked: bytes, decision: Decision) -> bytes:
+def sent_url(url: bytes, decision: Decision) -> bytes:
     """The URL as the client sent it, without user information; where that is not certain, as ``shown_url``."""
     with suppress(UrlError):
-        original = original_url(decision, request_of_target(url_to_decide(asked)))
-        if original is not None and not _TUNNEL.fullmatch(asked):
+        original = original_url(decision, request_of_target(url_to_decide(url)))
+        if original is not None and not _TUNNEL.fullmatch(url):
             return original
-    return shown_url(asked, decision)
+    return shown_url(url, decision)
 
 
 _USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
@@ -401,11 +401,11 @@ class SquidHelper:
         is_short = max(map(len, lines)) <= LONGEST_TARGET
         fields = self._speech.plain_lines(b"\n".join(lines) + b"\n") if is_short else repeat((b"", b"", b""))
         for line, (channel, url, host) in zip(lines, fields, strict=is_short):
-            found = hosts[host]
-            if found is None:
+            parts = hosts[host]
+            if parts is None:
                 answers.append(self._answer_again(line))
             else:
-                answers.append(channel + (found[0] if len(found) == 1 else found[0] + escaped(url) + found[1]))
+                answers.append(channel + (parts[0] if len(parts) == 1 else parts[0] + escaped(url) + parts[1]))
         return b"".join([answer + b"\n" for answer in answers])
 
     def _answer_again(self, line: bytes) -> bytes:
@@ -413,18 +413,18 @@ class SquidHelper:
         channel, text = split_channel(line)
         if not self._engine.is_timeless or len(text) > _LONGEST_CACHED or text[:1].isdigit():
             return self.answer(line)
-        found = self._texts.get(text) or self.answer(text)
-        if found != self._speech.failed:
-            self._texts[text] = found
-        return channel + found
+        answer = self._texts.get(text) or self.answer(text)
+        if answer != self._speech.failed:
+            self._texts[text] = answer
+        return channel + answer
 
     def _answer_of_host(self, host: bytes) -> _HostAnswer:
         try:
             decision = self._engine.decide_plain(host) if host else None
             if decision is None or decision.action not in STOPPING:
                 return None if decision is None else (self._act(b"", b"", decision),)
-            found = self._speech.block_host(decision)
-            return found and (*found[:-1], found[-1] + notes_of(decision))
+            answer = self._speech.block_host(decision)
+            return answer and (*answer[:-1], answer[-1] + notes_of(decision))
         except Exception:  # it is reported when the line is answered
             return None
 

@@ -8,7 +8,7 @@ from hushlist.core.match.context import Context
 from hushlist.core.url.request import Told
 from hushlist.extensions.adblock.filter_lists import read_adblock_dns
 from hushlist.extensions.adblock.filter_reader import parse_filter
-from hushlist.extensions.adblock.network_filter import Asked
+from hushlist.extensions.adblock.network_filter import UrlInContext
 from support.policies import write_policy
 from support.readings import read_rules
 from unit.rows import each_row
@@ -53,7 +53,7 @@ def test_a_filter_fits_names(text: str, fitting: str, others: str) -> None:
     for host in (*fitting.split(), *others.split()):
         for url in (f"https://{host}/", f"http://{host}:81/save.sbs?u=x.cam&v=stat7.example#", f"wss://{host}/my.mov"):
             for kind in ("document", "script", ""):
-                asked = Asked(url.encode(), host.encode(), Context("news.example", kind, None, "GET"))
+                asked = UrlInContext(url.encode(), host.encode(), Context("news.example", kind, None, "GET"))
                 assert own.fits(asked) is (host in fitting.split()), (url, kind)
 
 

@@ -11,7 +11,7 @@ from hushlist.extensions.adblock import automaton
 from hushlist.extensions.adblock.automaton import Automaton, ExhaustedError, parse
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.linear_regex import linear_regex
-from hushlist.extensions.adblock.network_filter import Asked
+from hushlist.extensions.adblock.network_filter import UrlInContext
 from unit.rows import each_row
 
 
@@ -93,7 +93,7 @@ def test_a_search_that_would_look_at_too_many_states_ends(monkeypatch: pytest.Mo
     assert 0 < own.looked_at <= 2_000
     with pytest.raises(ExhaustedError):
         own.search(texts[1])
-    asked = Asked(b"https://h.example/" + texts[1], b"h.example", Context(kind="script"))
+    asked = UrlInContext(b"https://h.example/" + texts[1], b"h.example", Context(kind="script"))
     other = parse_filter(r"/(?:[a-z]{1,40}[0-9]?){5}-(a+)+b/")
     assert not other.fits(asked)
     assert asked.work.spent == {0}  # so that the request is decided as one that cannot be compared with its list

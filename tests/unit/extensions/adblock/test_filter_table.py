@@ -18,7 +18,7 @@ from hushlist.extensions.adblock import filter_table, network_filter
 from hushlist.extensions.adblock.filter_index import FilterIndex
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
-from hushlist.extensions.adblock.network_filter import MOST_WORK, Asked, NetworkFilter, Work
+from hushlist.extensions.adblock.network_filter import MOST_WORK, NetworkFilter, UrlInContext, Work
 
 
 def index_with(filters: Iterable[str], layer: str = "") -> Index:
@@ -35,7 +35,7 @@ UNKNOWN = Context()
 def found(index: Index, url: str, context: Context = UNKNOWN, *, is_stopped: bool = True) -> list[str]:
     name = url.partition("://")[2].partition("/")[0].encode()
     host = index.on_host(name)
-    asked = Asked(url.encode(), name, context)
+    asked = UrlInContext(url.encode(), name, context)
     matches = (*host.matches, *fitting(index, asked, is_stopped=is_stopped))
     return sorted(str(match.rule.pattern) for match in matches)
 
@@ -46,7 +46,7 @@ def filters_of(index: Index) -> FilterIndex:
     return filters
 
 
-def fitting(index: Index, asked: Asked, *, is_stopped: bool = False) -> list[Match]:
+def fitting(index: Index, asked: UrlInContext, *, is_stopped: bool = False) -> list[Match]:
     """The filters that fit, without those for the whole host."""
     is_named = index.on_host(asked.host).bits & FILTERED != 0
     return filters_of(index).find(asked, is_named=is_named, is_stopped=is_stopped) if index.filters else []
@@ -73,10 +73,10 @@ def test_what_is_found_is_what_fits(
     filters: list[str], host: str, path: str, page: str, kind: str, party: bool | None
 ) -> None:
     context = Context(page, kind, party, "GET")
-    asked = Asked(f"https://{host}{path}".encode(), host.encode(), context)
+    asked = UrlInContext(f"https://{host}{path}".encode(), host.encode(), context)
     parsed = list(map(parse_filter, filters))
     taken_back = {own.digest for own in parsed if own.is_badfilter}
-    whole = Asked(f"http://{host}/".encode(), host.encode(), context)
+    whole = UrlInContext(f"http://{host}/".encode(), host.encode(), context)
     fitting = {own.digest for own in parsed if not own.is_badfilter and own.fits(whole if own.is_of_hosts else asked)}
     expected = fitting - {own.digest for own in parsed if own.badfilter_digest in taken_back}
     texts = found(index_with(filters), f"https://{host}{path}", context)
@@ -98,7 +98,7 @@ def test_one_takes_back_only_those_of_its_own_layer() -> None:
         for layer, own in (("one", text), ("two", text), ("two", f"{text}$badfilter"))
     ]
     index = index_of(rules)
-    asked = Asked(b"https://a.example/ads/", b"a.example", Context())
+    asked = UrlInContext(b"https://a.example/ads/", b"a.example", Context())
     matches = fitting(index, asked)
     assert [match.rule.terms.layer for match in matches] == ["one"]
 
@@ -132,7 +132,7 @@ def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int, mon
     index = index_with(text.format(one, one) for one in range(number))
     url = b"https://a.example/" + b"/".join(b"w%dx/ads" % one for one in range(number))
     for _ in range(2):  # what is read is kept, and that changes nothing
-        asked = Asked(url, b"a.example", Context("", "image"))
+        asked = UrlInContext(url, b"a.example", Context("", "image"))
         fitting(index, asked)
         assert asked.work.spent == {0}
     assert len(read) < number
@@ -165,7 +165,7 @@ def test_a_list_has_few_filters_for_each_word_and_chooses_words_by_itself() -> N
     assert "'login'" in parts[0].left_out[-1][2]
     assert parts[1].left_out == []
     index = Index(file.getvalue())
-    asked = Asked(b"https://a.example/login/track/only7/login?", b"a.example", UNKNOWN)
+    asked = UrlInContext(b"https://a.example/login/track/only7/login?", b"a.example", UNKNOWN)
     assert [str(own.rule.pattern) for own in fitting(index, asked)] == ["/login/track", "/only7/login?"]
     assert asked.work.left > MOST_WORK * 8 // 10
     assert asked.work.spent == set()
@@ -182,7 +182,7 @@ def test_a_list_that_is_spent_hides_no_filter_of_another(monkeypatch: pytest.Mon
         ]
     )
     url = b"https://a.example/w1x/w2x?" + b"/".join(b"w%dx" % number for number in range(40))
-    asked = Asked(url, b"a.example", UNKNOWN, work=Work(1 << 10))
+    asked = UrlInContext(url, b"a.example", UNKNOWN, work=Work(1 << 10))
     assert [str(own.rule.pattern) for own in fitting(index, asked)] == ["/w1x/w2x?"]
     assert asked.work.spent == {0}
     assert filters_of(index).name_of(0) == ("many", "many")
@@ -206,7 +206,7 @@ def test_a_broken_table_is_refused() -> None:
 def test_only_filters_that_name_the_host_are_found_where_only_they_are_asked_for(number: int) -> None:
     filters = filters_of(index_with([*(f"||a.example/w{own}x/" for own in range(number)), "/w0x/", "@@/w0x/"]))
     assert filters is not None
-    asked = Asked(b"https://www.a.example/w0x/", b"www.a.example", UNKNOWN)
+    asked = UrlInContext(b"https://www.a.example/w0x/", b"www.a.example", UNKNOWN)
     for only_named, expected in (
         (True, {"||a.example/w0x/", "@@/w0x/"}),
         (False, {"||a.example/w0x/", "/w0x/", "@@/w0x/"}),

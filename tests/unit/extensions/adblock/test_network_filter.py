@@ -2,7 +2,7 @@
 
 from hushlist.core.match.context import Context
 from hushlist.extensions.adblock.filter_reader import parse_filter
-from hushlist.extensions.adblock.network_filter import Asked
+from hushlist.extensions.adblock.network_filter import UrlInContext
 from unit.rows import each_row
 
 URL = "https://cdn.ads.example/v1/Ad.js?u=1"
@@ -14,7 +14,7 @@ PAGE = Context("cdn.ads.example", "document", is_third_party=False, method="GET"
 
 def fits(text: str, context: Context = CONTEXT, url: str = URL, *, may_guess: bool = False) -> bool:
     host = url.partition("://")[2].partition("/")[0].partition(":")[0]
-    return parse_filter(text).fits(Asked(url.encode(), host.encode(), context, may_guess=may_guess))
+    return parse_filter(text).fits(UrlInContext(url.encode(), host.encode(), context, may_guess=may_guess))
 
 
 @each_row(

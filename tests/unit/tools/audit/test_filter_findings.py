@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hushlist.core.match.context import Context
 from hushlist.extensions.adblock.filter_reader import parse_filter
-from hushlist.extensions.adblock.network_filter import Asked
+from hushlist.extensions.adblock.network_filter import UrlInContext
 from hushlist.tools.audit.filter_findings import covers, why_never
 from unit.rows import each_row
 
@@ -43,7 +43,7 @@ def fits(text: str) -> set[tuple[str, Context]]:
         (url, context)
         for url in URLS
         for context in CONTEXTS
-        if own.fits(Asked(url.encode(), url.split("/")[2].encode(), context))
+        if own.fits(UrlInContext(url.encode(), url.split("/")[2].encode(), context))
     }
 
 

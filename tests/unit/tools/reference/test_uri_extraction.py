@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.tools.reference.uri_extraction import Found, extract
+from hushlist.tools.reference.uri_extraction import ExtractedUri, extract
 from unit.hostile import LONG, seconds
 from unit.rows import each_row
 
@@ -209,10 +209,10 @@ def test_behind_the_prefix_any_scheme_is_one(text: str) -> None:
 def test_a_uri_has_an_offset_an_end_and_a_line() -> None:
     text = 'http://h/a\r\n<URL: http://h/\n b >\n\n\r"http://h/c".\nwww.h'
     assert list(extract(text)) == [
-        Found("http://h/a", 0, 10, 1),
-        Found("http://h/b", 18, 30, 2),
-        Found("http://h/c", 36, 46, 6),
-        Found("www.h", 49, 54, 7),
+        ExtractedUri("http://h/a", 0, 10, 1),
+        ExtractedUri("http://h/b", 18, 30, 2),
+        ExtractedUri("http://h/c", 36, 46, 6),
+        ExtractedUri("www.h", 49, 54, 7),
     ]
 
 
