@@ -190,9 +190,13 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_folders_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache folder, and a state folder in it, of the tests' own, which the programs that they start use, too."""
+    """A home, a cache folder and a state folder of the tests' own, which the programs that they start use, too.
+
+    An authority in the user's own would be checked at each start of the addon, which takes longer than all else of it.
+    """
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         yield

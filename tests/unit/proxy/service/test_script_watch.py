@@ -149,71 +149,69 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("text", [PLAIN, larger("a")], ids=["plain", "larger"])
 def test_what_was_in_force_stays_while_the_script_cannot_be_loaded(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, text: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     async def check(lab: Lab) -> None:
-        caplog.clear()
-        before, own = lab.now(), await lab.own()
-        lab.path.write_bytes(BROKEN[name].encode("utf-8", "surrogateescape"))
-        for _ in range(2):
-            await lab.look()
-        assert await lab.decides()
-        assert lab.now() is before
-        assert await lab.own() == own
-        (record,) = (one for one in caplog.records if one.levelno >= logging.WARNING)
-        assert str(lab.path) in record.getMessage()
-        assert script_watch.STAYS in record.getMessage()
-        health = is_ready(lab.hushlist.runtime)
-        assert health.is_good
-        assert any(script_watch.BROKEN in warning for warning in health.warnings)
-        await lab.write(larger("c"))
-        assert await lab.decides()
-        assert await lab.own() == "c"
-        assert not is_ready(lab.hushlist.runtime).warnings
+        for name, broken in BROKEN.items():
+            await lab.write(text)
+            caplog.clear()
+            before, own = lab.now(), await lab.own()
+            lab.path.write_bytes(broken.encode("utf-8", "surrogateescape"))
+            for _ in range(2):
+                await lab.look()
+            assert await lab.decides(), name
+            assert lab.now() is before, name
+            assert await lab.own() == own, name
+            (record,) = (one for one in caplog.records if one.levelno >= logging.WARNING)
+            assert str(lab.path) in record.getMessage()
+            assert script_watch.STAYS in record.getMessage(), name
+            health = is_ready(lab.hushlist.runtime)
+            assert health.is_good, name
+            assert any(script_watch.BROKEN in warning for warning in health.warnings), name
+            await lab.write(larger("c"))
+            assert await lab.decides(), name
+            assert await lab.own() == "c", name
+            assert not is_ready(lab.hushlist.runtime).warnings, name
 
     run(tmp_path, check, text)
 
 
-@pytest.mark.parametrize(
-    ("take", "back"),
-    [
-        (Path.unlink, lambda path: path.write_text(PLAIN)),
-        (
-            lambda path: path.parent.rename(f"{path.parent}-old"),
-            lambda path: Path(f"{path.parent}-old").rename(path.parent),
-        ),
-        (lambda path: (path.unlink(), os.mkfifo(path)), lambda path: (path.unlink(), path.write_text(PLAIN))),
-        (lambda path: (path.unlink(), path.mkdir()), lambda path: (path.rmdir(), path.write_text(PLAIN))),
-        (
-            lambda path: (path.unlink(), path.symlink_to(path)),
-            lambda path: (path.unlink(), path.write_text(PLAIN)),
-        ),
-    ],
-    ids=["removed", "folder moved", "a pipe", "a folder", "a link to itself"],
-)
-def test_a_script_that_is_gone_is_read_when_it_is_back(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, take: Callable[[Path], Any], back: Callable[[Path], Any]
-) -> None:
+#: how a script goes, and comes back
+GONE: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
+    "removed": (Path.unlink, lambda path: path.write_text(PLAIN)),
+    "folder moved": (
+        lambda path: path.parent.rename(f"{path.parent}-old"),
+        lambda path: Path(f"{path.parent}-old").rename(path.parent),
+    ),
+    "a pipe": (lambda path: (path.unlink(), os.mkfifo(path)), lambda path: (path.unlink(), path.write_text(PLAIN))),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), lambda path: (path.rmdir(), path.write_text(PLAIN))),
+    "a link to itself": (
+        lambda path: (path.unlink(), path.symlink_to(path)),
+        lambda path: (path.unlink(), path.write_text(PLAIN)),
+    ),
+}
+
+
+def test_a_script_that_is_gone_is_read_when_it_is_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def check(lab: Lab) -> None:
-        caplog.clear()
-        take(lab.path)
-        for _ in range(2):
+        for name, (take, back) in GONE.items():
+            caplog.clear()
+            take(lab.path)
+            for _ in range(2):
+                await lab.look()
+            assert await lab.decides(), name
+            assert lab.master.options.scripts == [str(lab.path)]
+            (record,) = (one for one in caplog.records if one.levelno >= logging.WARNING)
+            assert script_watch.STAYS in record.getMessage(), name
+            assert any(script_watch.GONE in warning for warning in is_ready(lab.hushlist.runtime).warnings), name
+            back(lab.path)
             await lab.look()
-        assert await lab.decides()
-        assert lab.master.options.scripts == [str(lab.path)]
-        assert [script_watch.STAYS in one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == [
-            True
-        ]
-        assert any(script_watch.GONE in warning for warning in is_ready(lab.hushlist.runtime).warnings)
-        back(lab.path)
-        await lab.look()
-        assert not is_ready(lab.hushlist.runtime).warnings
-        await lab.write(larger("b"))
-        assert await lab.decides()
-        assert await lab.own() == "b"
+            assert not is_ready(lab.hushlist.runtime).warnings, name
+            await lab.write(larger(name))
+            assert await lab.decides(), name
+            assert await lab.own() == name
 
     run(tmp_path, check)
 
