@@ -63,29 +63,29 @@ class Check:
         """Whether it looks at more than the names, the address and the port of a connection."""
         return self.code not in ("well-known-port", "rare-ipv4", "names-disagree")
 
-    def find(self, asked: CheckedRequest) -> bytes | None:
+    def find(self, request: CheckedRequest) -> bytes | None:
         """Evidence that the request fails the check, or ``None``; it never has user information."""
-        return CHECKS[self.code].find(self, asked)
+        return CHECKS[self.code].find(self, request)
 
 
 _WELL_KNOWN = 1024
 
 
-def _well_known_port(check: Check, asked: CheckedRequest) -> bytes | None:
+def _well_known_port(check: Check, request: CheckedRequest) -> bytes | None:
     """7.2: "a TCP port number within the "well-known port" range (0 - 1023)" that is another protocol's."""
-    own = asked.port == DEFAULT_PORTS.get(asked.scheme) or asked.port in check.ports
-    return b"port %d" % asked.port if asked.port < _WELL_KNOWN and not own else None
+    is_usual = request.port == DEFAULT_PORTS.get(request.scheme) or request.port in check.ports
+    return b"port %d" % request.port if request.port < _WELL_KNOWN and not is_usual else None
 
 
-def _encoded_nul(_: Check, asked: CheckedRequest) -> bytes | None:
+def _encoded_nul(_: Check, request: CheckedRequest) -> bytes | None:
     """7.3: "the "%00" percent-encoding (NUL) ... should be rejected"."""
-    return b"%00" if b"\0" in _decoded(asked.target) else None
+    return b"%00" if b"\0" in _decoded(request.target) else None
 
 
-def _encoded_line_end(_: Check, asked: CheckedRequest) -> bytes | None:
+def _encoded_line_end(_: Check, request: CheckedRequest) -> bytes | None:
     """7.2: "percent-encoded octets that match the delimiters ... (for example, CR and LF characters"; in the path:
     in queries, forms send what people wrote on several lines."""
-    path = _decoded(asked.target.partition(b"?")[0])
+    path = _decoded(request.target.partition(b"?")[0])
     return next((b"%%%02X" % octet for octet in b"\r\n" if octet in path), None)
 
 
@@ -94,10 +94,10 @@ def _decoded(octets: bytes) -> bytes:
     return percent_decode_repeatedly(octets) if b"%" in octets else octets
 
 
-def _rare_ipv4(_: Check, asked: CheckedRequest) -> bytes | None:
+def _rare_ipv4(_: Check, request: CheckedRequest) -> bytes | None:
     """7.4: "the URI syntax for IPv4address only allows the common dotted-decimal form"."""
-    address = _ipv4(asked.host)
-    return asked.host if address is not None and address != asked.host else None
+    address = _ipv4(request.host)
+    return request.host if address is not None and address != request.host else None
 
 
 #: a name whose last label begins with a letter, with nothing to decode: no address
@@ -112,9 +112,9 @@ def _ipv4(host: bytes) -> bytes | None:
     return None if address is None else str(address).encode()
 
 
-def _user_information(_: Check, asked: CheckedRequest) -> bytes | None:
+def _user_information(_: Check, request: CheckedRequest) -> bytes | None:
     """7.5: a password in the URI "is deprecated and should be considered an error"."""
-    return b"user information" if asked.userinfo is not None else None
+    return b"user information" if request.userinfo is not None else None
 
 
 #: of an address that is written as one number, from 1.0.0.0 on; people's own numbers are mostly shorter
@@ -126,12 +126,12 @@ _IPV6_LITERAL = re.compile(rb"\[([0-9A-Fa-f:.]{2,45})\]")
 _HOST_NAME = re.compile(rb"(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}(?![a-z0-9.-])", re.IGNORECASE)
 
 
-def _misleading_user(_: Check, asked: CheckedRequest) -> bytes | None:
+def _misleading_user(_: Check, request: CheckedRequest) -> bytes | None:
     """7.6: "appearing to identify one (trusted) naming authority while actually identifying a different authority":
     anywhere in it stands a name of several labels, or an address."""
-    if asked.userinfo is None:
+    if request.userinfo is None:
         return None
-    text = percent_decode_repeatedly(asked.userinfo)
+    text = percent_decode_repeatedly(request.userinfo)
     words = list(filter(None, _DELIMITERS.split(text)))
     is_misleading = len(words) > _MOST_WORDS or any(map(_looks_like_site, words))
     return b"user information" if is_misleading or any(map(parse_ipv6, _IPV6_LITERAL.findall(text))) else None
@@ -169,14 +169,14 @@ _POINTER = 0b1100_0000
 _MOST_OF_VALUE, _MOST_OF_QUERY = 1 << 12, 364
 
 
-def _dns_over_https(_: Check, asked: CheckedRequest) -> bytes | None:
+def _dns_over_https(_: Check, request: CheckedRequest) -> bytes | None:
     """A DNS query, to any host: nothing else has this form."""
-    media = _DNS_MEDIA.intersection(asked.media)
+    media = _DNS_MEDIA.intersection(request.media)
     if media:
         return min(media)
-    if _DNS_JSON.intersection(asked.media) and _JSON_PARAMETER.search(asked.target):
+    if _DNS_JSON.intersection(request.media) and _JSON_PARAMETER.search(request.target):
         return b"application/dns-json"
-    return b"?dns=" if any(map(_is_dns_query, _DNS_PARAMETER.findall(asked.target))) else None
+    return b"?dns=" if any(map(_is_dns_query, _DNS_PARAMETER.findall(request.target))) else None
 
 
 def _is_dns_query(value: bytes) -> bool:
@@ -203,16 +203,16 @@ def _ends_as_name(octets: bytes, at: int) -> bool:
     return at + 5 <= len(octets)
 
 
-def _names_disagree(_: Check, asked: CheckedRequest) -> bytes | None:
+def _names_disagree(_: Check, request: CheckedRequest) -> bytes | None:
     """RFC 9110, 7.4: misdirected requests, if the request itself names another host.
 
     The two spellings of an internationalized name, by IDNA 2003 and by UTS 46, are one name.
     """
-    if len(asked.names) < 2:
+    if len(request.names) < 2:
         return None
-    spellings = {spelling for name in asked.names if (spelling := idna_2003(name)) is not None}
+    spellings = {spelling for name in request.names if (spelling := idna_2003(name)) is not None}
     names: dict[bytes, None] = {}
-    for name in asked.names:
+    for name in request.names:
         with suppress(UrlError):  # the engine decides names that cannot be read
             if name and name not in spellings:
                 names[canonical_host(name)] = None

@@ -94,25 +94,25 @@ class Telling:
 
     def page_by(self, host: bytes) -> bytes:
         """The canonical host of the page that asks, by one of the request's hosts; empty where it is not known."""
-        told = self._told.page
-        if told is None or self.kind == "document":
+        page = self._told.page
+        if page is None or self.kind == "document":
             return self._page_and_party(host)[0]
-        return host_of_page(told)
+        return host_of_page(page)
 
     def context_by(self, host: bytes) -> Context:
         """The whole context, by one of the request's hosts."""
-        known = self._contexts.get(host)
-        if known is None:
+        context = self._contexts.get(host)
+        if context is None:
             page, party = self._page_and_party(host)
             method = (self._told.method or self._request.method)[:_LONGEST_TOKEN].decode("ascii", "replace").upper()
-            known = self._contexts[host] = Context(page.decode("ascii", "replace"), self.kind, party, method)
-        return known
+            context = self._contexts[host] = Context(page.decode("ascii", "replace"), self.kind, party, method)
+        return context
 
     def _page_and_party(self, host: bytes) -> tuple[bytes, bool | None]:
         """The page, and whether it is a third party."""
-        said, told = self._said, self._told
-        if told.page is not None:
-            page = host if self.kind == "document" else host_of_page(told.page)
+        said, facts = self._said, self._told
+        if facts.page is not None:
+            page = host if self.kind == "document" else host_of_page(facts.page)
             return page, is_third_party(page, host)
         site = said.get(b"sec-fetch-site", b"")
         if self.kind == "document" or site in (b"none", b"same-origin"):
@@ -157,10 +157,10 @@ def host_of_page(url: bytes, form: re.Pattern[bytes] = _URL_OR_HOST) -> bytes:
     >>> host_of_page(b"https://WWW.news.example:8443/a"), host_of_page(b"news.example"), host_of_page(b"about:blank")
     (b'www.news.example', b'news.example', b'')
     """
-    found = form.match(url[:_LONGEST_VALUE])
-    if found is None:
+    match = form.match(url[:_LONGEST_VALUE])
+    if match is None:
         return b""
-    _, host, port = split_web_authority(found[1])
+    _, host, port = split_web_authority(match[1])
     try:
         return canonical_host(host) if not port or port.isdigit() else b""
     except UrlError:

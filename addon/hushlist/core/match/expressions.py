@@ -82,8 +82,8 @@ def suffixes_with_top_level(host: bytes, deepest: int = DEEPEST_HOST) -> list[by
     ([b'a.b.zip', b'b.zip', b'zip'], [b'192.0.2.1'])
     """
     top = host[host.rfind(b".") + 1 :]
-    own = host_suffixes(host, deepest)
-    return own if top == host or is_address(host) else [*own, top]
+    suffixes = host_suffixes(host, deepest)
+    return suffixes if top == host or is_address(host) else [*suffixes, top]
 
 
 def deepest_folder(path: bytes, deepest: int = DEEPEST_PATH) -> bytes:

@@ -112,11 +112,11 @@ def _standard(host: Host, paths: Iterable[bytes]) -> set[bytes]:
     return {suffix + path for suffix in host.hashed for path in paths}
 
 
-def find_checks(checks: Iterable[Rule], asked: CheckedRequest) -> Iterator[Match]:
+def find_checks(checks: Iterable[Rule], request: CheckedRequest) -> Iterator[Match]:
     """The checks that a request fails, with evidence."""
     for rule in checks:
         assert isinstance(rule.pattern, Check)
-        evidence = rule.pattern.find(asked)
+        evidence = rule.pattern.find(request)
         if evidence is not None:
             yield Match(rule, evidence, (_WHOLE_REQUEST, 0))
 
@@ -131,13 +131,13 @@ class RowTerms:
 
     def of(self, row: TableRow) -> tuple[bool, Terms]:
         """Whether the row's rule is in the clear, and its terms."""
-        known = self._known.get((row.part, row.terms))
-        if known is None:
-            known = self.read(row)
+        terms = self._known.get((row.part, row.terms))
+        if terms is None:
+            terms = self.read(row)
             if len(self._known) >= MOST_TERMS:
                 self._known.clear()
-            self._known[row.part, row.terms] = known
-        return known
+            self._known[row.part, row.terms] = terms
+        return terms
 
     def read(self, row: TableRow) -> tuple[bool, Terms]:
         """What ``of`` gives, read anew."""
@@ -181,7 +181,7 @@ class Index(IndexFile):
             rungs = (name.removeprefix(URL_TABLE).lstrip() for name in tables if name.startswith(URL_TABLE))
             self._urls = [(rung, RUNGS[rung], tables[f"{URL_TABLE} {rung}"]) for rung in rungs]
             sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
-            own = self.directory.sections["filter"]
+            entry = self.directory.sections["filter"]
         except (LookupError, ValueError) as error:
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
         self._terms = RowTerms(self._read, sections, source)
@@ -195,19 +195,20 @@ class Index(IndexFile):
             by_algorithm.setdefault(key.algorithm, []).append((self._uri_kinds.index(key.kind), key, table))
         #: for each algorithm, the places of its kinds, and its tables of hashed URIs
         self._uris = [
-            (tuple(kind for kind, _, _ in own), ALGORITHMS[algorithm], own) for algorithm, own in by_algorithm.items()
+            (tuple(kind for kind, _, _ in entry), ALGORITHMS[algorithm], entry)
+            for algorithm, entry in by_algorithm.items()
         ]
         #: whether any rule is a hashed URI; whether any is for a whole URL
         self.has_uris, self.has_urls = bool(self._uris), bool(self._urls)
         self._every_table = tuple(tables.values())
         keys = sum(map(len, self._every_table))
-        if own.length < filter_length(keys) or own.length.bit_count() != 1:
+        if entry.length < filter_length(keys) or entry.length.bit_count() != 1:
             raise IndexFileError(source, "its filter is not as long as it says")
-        self._filter = memoryview(octets)[own.offset : own.offset + own.length]
-        self._filter_shift = 33 - own.length.bit_length()
+        self._filter = memoryview(octets)[entry.offset : entry.offset + entry.length]
+        self._filter_shift = 33 - entry.length.bit_length()
         self._ranges = tables.get(RANGES)
         #: extension -> its filters, if there are some that do not only take back others
-        self.filters = {own: self._open_filters(own, tables) for own in self.directory.filter_lists}
+        self.filters = {entry: self._open_filters(entry, tables) for entry in self.directory.filter_lists}
         #: whether there are filters that may fit on any host
         self.has_general_filters = self.directory.has_general_filters
         self._deepest_host, self._deepest_path = self.directory.deepest_host, self.directory.deepest_path
@@ -218,10 +219,10 @@ class Index(IndexFile):
         self._has_hashes = self.directory.has_hashes or len(self._tables) > 1
 
     def _table(self, name: str, shape: Shape) -> IndexTable:
-        own = [self.directory.sections[f"{name} {section}"] for section in ("fan", "tails", "rows")]
-        if shape.key != key_length(name) or [section.length for section in own] != list(shape.lengths):
+        sections = [self.directory.sections[f"{name} {section}"] for section in ("fan", "tails", "rows")]
+        if shape.key != key_length(name) or [section.length for section in sections] != list(shape.lengths):
             raise IndexFileError(self.source, f"table {name!r} is not as long as it says")
-        table = IndexTable(self._octets, self._read, shape, [section.offset for section in own])
+        table = IndexTable(self._octets, self._read, shape, [section.offset for section in sections])
         if not table.is_consistent:
             raise IndexFileError(self.source, f"the fan-out of table {name!r} does not count its keys")
         return table
@@ -230,8 +231,8 @@ class Index(IndexFile):
         lists, terms_of = self.directory.filter_lists[extension], self._terms_of
 
         def section(name: str) -> memoryview:
-            own = self.directory.sections[f"{extension} {name}"]
-            return memoryview(self._octets)[own.offset : own.offset + own.length]
+            place = self.directory.sections[f"{extension} {name}"]
+            return memoryview(self._octets)[place.offset : place.offset + place.length]
 
         try:
             table = tables[f"{FILTER_TABLE} {extension}"]
@@ -251,8 +252,8 @@ class Index(IndexFile):
 
     def terms_of(self, expression: bytes, part: int) -> list[Terms]:
         """The terms of one part's rules in the clear for exactly this expression."""
-        own = (row for _, row in self._rows((expression,), (b"",)) if row.part == part and row.terms != GUIDE)
-        return [terms for is_clear, terms in map(self._terms_of, own) if is_clear]
+        rows = (row for _, row in self._rows((expression,), (b"",)) if row.part == part and row.terms != GUIDE)
+        return [terms for is_clear, terms in map(self._terms_of, rows) if is_clear]
 
     def places(self) -> Iterator[tuple[Terms, int, bytes]]:
         """Every rule's terms, line and key in the index, in no particular order."""
@@ -264,8 +265,8 @@ class Index(IndexFile):
     def titles(self) -> dict[str, str]:
         """Source -> title, for lists that have one."""
         parts = [part for part, number in self._terms_by_part() if number]
-        known = (self._terms_of(TableRow(b"", part, 0, 0))[1] for part in parts)
-        return {terms.source: terms.title for terms in known if terms.title is not None}
+        terms_of_parts = (self._terms_of(TableRow(b"", part, 0, 0))[1] for part in parts)
+        return {terms.source: terms.title for terms in terms_of_parts if terms.title is not None}
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
@@ -279,8 +280,8 @@ class Index(IndexFile):
         host = self._on_host(name)
         if not self.filters or not name:
             return host
-        own = [match for filters in self.filters.values() for match in filters.on_host(name)]
-        return host._replace(matches=(*host.matches, *own)) if own else host
+        of_filters = [match for filters in self.filters.values() for match in filters.on_host(name)]
+        return host._replace(matches=(*host.matches, *of_filters)) if of_filters else host
 
     def _on_host(self, name: bytes) -> Host:
         suffixes = self._suffixes_of(name, self._deepest_host)
@@ -311,38 +312,40 @@ class Index(IndexFile):
         suffixes = host.suffixes
         if not suffixes:
             return []
-        own = [path + b"?" + query, path] if query else [path]
+        paths = [path + b"?" + query, path] if query else [path]
         if path == b"/":
-            own.pop()  # it is the whole host
+            paths.pop()  # it is the whole host
         folder = deepest_folder(path, self._deepest_path)
         above = self._folders.get((host.name, folder)) if len(folder) > 1 else ()
         if above is None:
-            return self._find_new_folder(host, own, folder)
-        rows = self._rows(suffixes, own)
+            return self._find_new_folder(host, paths, folder)
+        rows = self._rows(suffixes, paths)
         if not (rows or above or self._seals):  # as mostly
             return []
-        return [*self._find_standard(rows, _standard(host, own)), *above]
+        return [*self._find_standard(rows, _standard(host, paths)), *above]
 
     def _find_standard(self, rows: Iterable[tuple[bytes, TableRow]], standard: Collection[bytes]) -> list[Match]:
         """The matches of rows, and of sealed hashes for standard expressions."""
         return [*self._matches(rows, standard), *self._find_sealed(standard)]
 
-    def _find_new_folder(self, host: Host, own: Sequence[bytes], folder: bytes) -> list[Match]:
+    def _find_new_folder(self, host: Host, paths: Sequence[bytes], folder: bytes) -> list[Match]:
         """Matches for a path, for its folder and for those above it; these are remembered."""
         every = folders_above(folder)
-        rows = self._rows(host.suffixes, [*own, *every])
-        found: list[Match] = []
+        rows = self._rows(host.suffixes, [*paths, *every])
+        matches: list[Match] = []
         above: Sequence[Match] = ()
         if rows or self._seals:
-            of_path = {suffix + path for suffix in host.suffixes for path in own}
-            found = self._find_standard([row for row in rows if row[0] in of_path], _standard(host, own))
-            standard = _standard(host, [one for one in every if one.count(b"/") <= DEEPEST_PATH + 1])
+            of_path = {suffix + path for suffix in host.suffixes for path in paths}
+            matches = self._find_standard([row for row in rows if row[0] in of_path], _standard(host, paths))
+            standard = _standard(
+                host, [folder_above for folder_above in every if folder_above.count(b"/") <= DEEPEST_PATH + 1]
+            )
             above = self._find_standard([row for row in rows if row[0] not in of_path], standard)
         if len(folder) <= _LONGEST_FOLDER:
             if len(self._folders) >= MOST_FOLDERS:
                 self._folders.clear()
             self._folders[host.name, folder] = above
-        return [*found, *above]
+        return [*matches, *above]
 
     def clear_rules(self, expressions: Sequence[bytes]) -> tuple[dict[bytes, list[Rule]], set[bytes]]:
         """The rules in the clear for exactly these expressions; and the hosts below which some have paths."""
@@ -380,25 +383,25 @@ class Index(IndexFile):
                     near.append((host + path, digest))
         if not near:
             return []
-        return [(expression, row) for table in self._tables for expression, own in near for row in table.find(own)]
+        return [(expression, row) for table in self._tables for expression, key in near for row in table.find(key)]
 
     def _find_sealed(self, standard: Iterable[bytes]) -> list[Match]:
         """The matches of sealed hashes for standard expressions; the same filter is in front of them."""
-        unmarked, shift, found = self._filter, self._filter_shift, list[Match]()
+        unmarked, shift, matches = self._filter, self._filter_shift, list[Match]()
         for seal, fingerprint, tables in self._seals:
             for expression in standard:
                 digest = seal(expression)
                 first = first_bits(digest)[0]
                 if not unmarked[first >> shift] & MARKS[first & 255]:
                     rows = [(expression, row) for table in tables for row in table.find(digest)]
-                    found += self._matches(rows, (expression,), fingerprint)
-        return found
+                    matches += self._matches(rows, (expression,), fingerprint)
+        return matches
 
     def _matches(
         self, rows: Iterable[tuple[bytes, TableRow]], standard: Collection[bytes], seal: str = ""
     ) -> list[Match]:
         """The matches of rows; a hash fits only one of the standard thirty expressions."""
-        found: list[Match] = []
+        matches: list[Match] = []
         for expression, row in rows:
             if row.terms == GUIDE:
                 continue
@@ -406,8 +409,8 @@ class Index(IndexFile):
             if is_clear or expression in standard:
                 pattern = Expression(expression) if is_clear else ExpressionHash(row.key, seal)
                 host = expression.index(b"/")
-                found.append(Match(Rule(pattern, terms, row.line), expression, (host, len(expression) - host)))
-        return found
+                matches.append(Match(Rule(pattern, terms, row.line), expression, (host, len(expression) - host)))
+        return matches
 
     def _find_ranges(self, host: bytes, address: IPv4Address | IPv6Address, ranges: IndexTable) -> Iterator[Match]:
         for version, length in self.directory.ranges:
@@ -424,13 +427,13 @@ class Index(IndexFile):
         The URIs ``sent`` are compared as they stand: what fits only so has ``AS_SENT`` for its ``via``.
         """
         strings = matching_strings(uris, self._uri_kinds, memo)
-        found = self._find_strings(strings)
+        matches = self._find_strings(strings)
         for uri in sent:
             for place, kind in self._sent_kinds:
                 string = sent_string(uri, kind)
                 if string is not None and string not in strings[place]:
-                    self._add_as_sent(found, place, string)
-        return found
+                    self._add_as_sent(matches, place, string)
+        return matches
 
     def find_web_uris(
         self, scheme: bytes, name: bytes, port: int, targets: Sequence[Target], sent: Target | None = None
@@ -438,7 +441,7 @@ class Index(IndexFile):
         """``find_uris``, but faster, for targets of the web by one plain name, without user and fragment."""
         origin = web_origin(scheme, name, port)
         strings = web_strings(origin, scheme, targets, self._uri_plans, len(self._uri_kinds))
-        found = self._find_strings(strings)
+        matches = self._find_strings(strings)
         if sent is not None and self._sent_kinds:
             path, query = sent
             bare = origin + path
@@ -447,27 +450,27 @@ class Index(IndexFile):
                     continue
                 string = bare if query is None or not has_query else bare + b"?" + query
                 if string not in strings[place]:
-                    self._add_as_sent(found, place, string)
-        return found
+                    self._add_as_sent(matches, place, string)
+        return matches
 
-    def _add_as_sent(self, found: list[Match], place: int, string: bytes) -> None:
+    def _add_as_sent(self, matches: list[Match], place: int, string: bytes) -> None:
         """Add the hashed URIs of one kind that a string fits as it was sent, if it fits them only so."""
         strings: list[Sequence[bytes]] = [()] * len(self._uri_kinds)
         strings[place] = (string,)
-        rules = {match.rule for match in found}
-        found += [match._replace(via=AS_SENT) for match in self._find_strings(strings) if match.rule not in rules]
+        rules = {match.rule for match in matches}
+        matches += [match._replace(via=AS_SENT) for match in self._find_strings(strings) if match.rule not in rules]
 
     def _find_strings(self, strings: Sequence[Sequence[bytes]]) -> list[Match]:
         """Hashed URIs of which one of their kind's strings is hashed."""
         unmarked, shift, marks = self._filter, self._filter_shift, MARKS
         near: dict[bytes, bytes] = {}
-        found: list[Match] = []
+        matches: list[Match] = []
         last: tuple[int, ...] = ()
         wanted: Collection[bytes] = ()
         for kinds, digest_of, tables in self._uris:
             if kinds != last:
                 last = kinds
-                wanted = strings[kinds[0]] if len(kinds) == 1 else {own for kind in kinds for own in strings[kind]}
+                wanted = strings[kinds[0]] if len(kinds) == 1 else {text for kind in kinds for text in strings[kind]}
             for string in wanted:
                 digest = digest_of(string)
                 first = first_bits(digest)[0]
@@ -478,9 +481,9 @@ class Index(IndexFile):
                     for string in strings[kind]:
                         for row in table.find(near[string]) if string in near else ():
                             rule = Rule(HashedUri(key, row.key), self._terms_of(row)[1], row.line)
-                            found.append(Match(rule, to_bytes(without_user(string)), (_WHOLE_URI, len(string))))
+                            matches.append(Match(rule, to_bytes(without_user(string)), (_WHOLE_URI, len(string))))
                 near = {}
-        return found
+        return matches
 
     def find_urls(self, host: Host, url: bytes) -> Iterator[Match]:
         """Rules for whole URLs that a URL as sent fits; of two rungs the lower one is more specific."""
@@ -497,7 +500,11 @@ class Index(IndexFile):
 
     def categories(self) -> dict[str, set[Action]]:
         """The categories of all rules, and what these do; takes longer, the more different terms there are."""
-        rows = (TableRow(b"", part, 0, own) for part, number in self._terms_by_part() for own in range(number))
+        rows = (
+            TableRow(b"", part, 0, number_of_terms)
+            for part, number in self._terms_by_part()
+            for number_of_terms in range(number)
+        )
         actions: dict[str, set[Action]] = {}
         for row in rows:
             terms = self._terms.read(row)[1]

@@ -107,29 +107,35 @@ class Directory:
 
     def to_json(self) -> bytes:
         plain = {name: getattr(self, name) for name in self.__slots__}
-        plain["tables"] = {name: (own.count, own.key, own.bits) for name, own in self.tables.items()}
-        plain["sections"] = {name: (own.offset, own.length, own.crc) for name, own in self.sections.items()}
+        plain["tables"] = {name: (entry.count, entry.key, entry.bits) for name, entry in self.tables.items()}
+        plain["sections"] = {name: (entry.offset, entry.length, entry.crc) for name, entry in self.sections.items()}
         return json.dumps(plain, separators=(",", ":")).encode()
 
     @classmethod
     def from_json(cls, octets: bytes) -> Directory:
         """The directory from the file's JSON; an error of ``_WRONG`` if it is not one."""
         plain = json.loads(octets)
-        plain["tables"] = {name: Shape(*map(int, own)) for name, own in plain["tables"].items()}
-        plain["sections"] = {name: FileSection(*map(int, own)) for name, own in plain["sections"].items()}
+        plain["tables"] = {name: Shape(*map(int, numbers)) for name, numbers in plain["tables"].items()}
+        plain["sections"] = {name: FileSection(*map(int, numbers)) for name, numbers in plain["sections"].items()}
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
         plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
         plain["mixed"], plain["opaque"] = tuple(map(str, plain["mixed"])), tuple(map(str, plain["opaque"]))
         lists = plain["filter_lists"].items()
-        plain["filter_lists"] = {own: tuple((str(name), str(layer)) for name, layer in every) for own, every in lists}
-        own = cls(**plain)
-        for version, length in own.ranges:
+        plain["filter_lists"] = {
+            extension: tuple((str(name), str(layer)) for name, layer in every) for extension, every in lists
+        }
+        directory = cls(**plain)
+        for version, length in directory.ranges:
             _NETWORKS[version]((0, length))  # raises if there is no such length
-        if own.deepest_host < DEEPEST_HOST or own.deepest_path < DEEPEST_PATH or min(own.rules.values(), default=0) < 0:
+        if (
+            directory.deepest_host < DEEPEST_HOST
+            or directory.deepest_path < DEEPEST_PATH
+            or min(directory.rules.values(), default=0) < 0
+        ):
             raise ValueError("a number is too small")
-        if type(own.has_general_filters) is not bool:
+        if type(directory.has_general_filters) is not bool:
             raise TypeError("whether there are such filters is neither true nor false")
-        return own
+        return directory
 
 
 #: errors that JSON of the wrong form may cause
@@ -299,8 +305,8 @@ class IndexFile:
         return tables + self.directory.sections["filter"].length
 
     def section(self, name: str) -> bytes:
-        own = self.directory.sections[name]
-        return self._read(own.offset, own.length)
+        place = self.directory.sections[name]
+        return self._read(place.offset, place.length)
 
 
 PIECE = 1 << 20
@@ -339,7 +345,7 @@ def _directory(octets: mmap | bytes, source: str) -> Directory:
         directory = Directory.from_json(text)
     except _WRONG as error:
         raise IndexFileError(source, f"its directory cannot be read: {error}") from error
-    for name, own in directory.sections.items():
-        if own.offset < SECTIONS_AT or own.length < 0 or own.offset + own.length > length:
+    for name, place in directory.sections.items():
+        if place.offset < SECTIONS_AT or place.length < 0 or place.offset + place.length > length:
             raise IndexFileError(source, f"section {name!r} lies outside of it")
     return directory

@@ -85,7 +85,7 @@ def bits_for(count: int) -> int:
 
 
 #: the bits of an octet that a key chooses, by the lowest eight of its first 32 bits
-MARKS = bytes(islice(cycle(1 << one | 1 << other for one, other in combinations(range(8), 2)), 256))
+MARKS = bytes(islice(cycle(1 << first | 1 << second for first, second in combinations(range(8), 2)), 256))
 
 
 def filter_length(count: int) -> int:
@@ -179,17 +179,17 @@ class IndexTable:
                 first = middle + 1
             else:
                 last = middle
-        found: list[TableRow] = []
+        rows: list[TableRow] = []
         width, size = self._shape.width, len(key)
         for some in range(first, end, _FEW):
             octets = self._rows(some, min(some + _FEW, end))
             for start in range(0, len(octets), width):
-                own = octets[start : start + size]
-                if own == key:
-                    found.append(TableRow(key, *PLACE.unpack_from(octets, start + size)))
-                elif own > key:
-                    return found
-        return found
+                row_key = octets[start : start + size]
+                if row_key == key:
+                    rows.append(TableRow(key, *PLACE.unpack_from(octets, start + size)))
+                elif row_key > key:
+                    return rows
+        return rows
 
     def _rows(self, first: int, last: int) -> bytes:
         width = self._shape.width

@@ -92,22 +92,22 @@ class MergeTask(NamedTuple):
 
 def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
     """The tasks of each table, in the order of the keys."""
-    known: dict[bytes, int] = {}
-    identities = tuple(array("I", (known.setdefault(own, len(known)) for own in part.terms)) for part in parts)
+    numbers: dict[bytes, int] = {}
+    identities = tuple(array("I", (numbers.setdefault(terms, len(numbers)) for terms in part.terms)) for part in parts)
     names = sorted({EXPRESSIONS, *(name for part in parts for name in part.runs)})
     runs = {name: tuple(part.runs[name] for part in parts if name in part.runs) for name in names}
-    counts = {name: sum(run.starts[-1] for run in own) for name, own in runs.items()}
+    counts = {name: sum(run.starts[-1] for run in runs_of_table) for name, runs_of_table in runs.items()}
     marks = filter_length(sum(counts.values()))
     by_layer: dict[str, set[bytes]] = {}
     for part in parts:
         by_layer.setdefault(part.layer, set()).update(part.taken_back)
-    taken_back = {part.number: own for part in parts if part.is_of_filters and (own := by_layer[part.layer])}
-    found: dict[str, list[MergeTask]] = {}
+    taken_back = {part.number: digests for part in parts if part.is_of_filters and (digests := by_layer[part.layer])}
+    tasks: dict[str, list[MergeTask]] = {}
     for name, rows in counts.items():
         shape = Shape(rows, key_length(name), bits_for(rows))
         task = MergeTask(runs[name], shape, 0, 0, identities, marks, taken_back if name == EXPRESSIONS else {})
-        found[name] = [task._replace(first=first, last=last) for first, last in key_ranges(rows)]
-    return found
+        tasks[name] = [task._replace(first=first, last=last) for first, last in key_ranges(rows)]
+    return tasks
 
 
 def sorted_rows(task: MergeTask) -> list[bytes]:
@@ -134,9 +134,9 @@ def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
     buckets = [0] * max(1, (last - first << 24) >> 32 - shape.bits)
     marks = bytearray((last - first) * length >> 8)
     of_bucket, of_mark = 32 - shape.bits, 33 - length.bit_length()
-    for own, mark in zip(compress(firsts, kept), octets[3 :: shape.width].translate(MARKS), strict=True):
-        buckets[own >> of_bucket] += 1
-        marks[own >> of_mark] |= mark
+    for first_octets, mark in zip(compress(firsts, kept), octets[3 :: shape.width].translate(MARKS), strict=True):
+        buckets[first_octets >> of_bucket] += 1
+        marks[first_octets >> of_mark] |= mark
     return TablePiece(
         store(octets, folder),
         store(_column(octets, shape.width, shape.tail_at, shape.tail), folder),
@@ -210,9 +210,12 @@ def merge_all(
 ) -> dict[str, Merged]:
     """Merge the runs of all parts; ``apply`` applies a function to tasks, perhaps in other processes."""
     by_table = merge_tasks(parts)
-    tasks = [task for own in by_table.values() for task in own]
+    tasks = [task for tasks_of_table in by_table.values() for task in tasks_of_table]
     pieces = iter(apply(partial(merge_runs, folder=folder), tasks))
-    return {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+    return {
+        name: Merged(tasks_of_table[0].shape, [next(pieces) for _ in tasks_of_table])
+        for name, tasks_of_table in by_table.items()
+    }
 
 
 # -- assembling --------------------------------------------------------------------------------------------------------
@@ -231,14 +234,14 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
     sections["filter"] = _write_section(file, [_union(merged)])
     for name, (_, pieces) in merged.items():
         sections[f"{name} rows"] = _write_section(file, (load(piece.rows) for piece in pieces))
-    terms = [own for part in parts for own in part.terms]
+    terms = [stored for part in parts for stored in part.terms]
     firsts = accumulate((len(part.terms) for part in parts), initial=0)
     filter_lists: dict[str, tuple[tuple[str, str], ...]] = {}
     for part in parts:
         part.left_out = []
     for extension in sorted({extension for part in parts for extension in part.filters}):
-        found, filter_lists[extension] = _filters_of(extension, parts)
-        sections |= {f"{extension} {name}": _write_section(file, [octets]) for name, octets in found.items()}
+        filter_sections, filter_lists[extension] = _filters_of(extension, parts)
+        sections |= {f"{extension} {name}": _write_section(file, [octets]) for name, octets in filter_sections.items()}
     sections["parts"] = _write_section(file, map(NUMBER.pack, firsts))
     sections["offsets"] = _write_section(file, map(OFFSET.pack, accumulate(map(len, terms), initial=0)))
     sections["terms"] = _write_section(file, terms)
@@ -249,7 +252,7 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         deepest_path=max((part.deepest_path for part in parts), default=DEEPEST_PATH),
         has_top_level=any(part.has_top_level for part in parts),
         has_hashes=any(part.has_hashes for part in parts),
-        ranges=tuple(sorted({own for part in parts for own in part.ranges}, reverse=True)),
+        ranges=tuple(sorted({network for part in parts for network in part.ranges}, reverse=True)),
         rules=_rules_by_layer(parts, merged),
         mixed=tuple(_mixed_layers(parts)),
         opaque=tuple(dict.fromkeys(part.layer for part in parts if part.opaque)),
@@ -271,18 +274,20 @@ def _filters_of(
             terms = decode_terms(part.terms[0])[1]
             by_list.setdefault((terms.source, part.layer), []).append(part)
             names[terms.source, part.layer] = terms.label
-    filters = [[(part, row) for part in own for row in unspill(part.filters[extension])] for own in by_list.values()]
-    sections, left_out = matcher_of(extension).sections([[row for _, row in own] for own in filters])
-    for own, left in zip(filters, left_out, strict=True):
+    filters = [
+        [(part, row) for part in of_list for row in unspill(part.filters[extension])] for of_list in by_list.values()
+    ]
+    sections, left_out = matcher_of(extension).sections([[row for _, row in of_list] for of_list in filters])
+    for of_list, left in zip(filters, left_out, strict=True):
         for place, line, text, why in left:
-            own[place][0].left_out.append((line, text, why))
+            of_list[place][0].left_out.append((line, text, why))
     return sections, tuple((names[key], key[1]) for key in by_list)
 
 
 def _union(merged: Mapping[str, Merged]) -> bytes:
     """The filter of all tables: every mark of one of them is 0."""
-    marks = [b"".join([load(piece.marks) for piece in own.pieces]) for own in merged.values()]
-    every = reduce(or_, (int.from_bytes(own, "little") for own in marks))
+    marks = [b"".join([load(piece.marks) for piece in marks_of_table.pieces]) for marks_of_table in merged.values()]
+    every = reduce(or_, (int.from_bytes(marks_of_table, "little") for marks_of_table in marks))
     length = max(map(len, marks))
     return ((1 << 8 * length) - 1 - every).to_bytes(length, "little")
 
@@ -328,7 +333,7 @@ def _mixed_layers(parts: Sequence[CollectedPart]) -> Iterator[str]:
 
 def duplicates_of(merged: Mapping[str, Merged]) -> Counter[int]:
     """Part -> how many of its rules were left out as duplicates."""
-    return sum((piece.duplicates for own in merged.values() for piece in own.pieces), Counter[int]())
+    return sum((piece.duplicates for table in merged.values() for piece in table.pieces), Counter[int]())
 
 
 # -- all steps ---------------------------------------------------------------------------------------------------------
@@ -344,9 +349,9 @@ def index_of(rules: Iterable[Rule]) -> Index:
     ['h.example/']
     """
     parts = []
-    for number, (layer, own) in enumerate(groupby(rules, lambda rule: rule.terms.layer)):
+    for number, (layer, rules_of_layer) in enumerate(groupby(rules, lambda rule: rule.terms.layer)):
         collector = RunCollector(number, layer)
-        collector.add(own)
+        collector.add(rules_of_layer)
         parts.append(collector.finish())
     file = BytesIO()
     assemble(file, parts, merge_all(parts))

@@ -85,9 +85,9 @@ class BreadthTest:
 
     def suspects(self, hosts: Collection[bytes]) -> set[bytes]:
         """Those of many expressions of whole hosts that may be broad; nearly none is."""
-        found = self.suffixes.intersection(hosts)
-        found |= {host for host in hosts if host.partition(b".")[2] in self._behind}
-        return found.union(self._ranks.keys() & hosts) if self._ranks else found
+        suspects = self.suffixes.intersection(hosts)
+        suspects |= {host for host in hosts if host.partition(b".")[2] in self._behind}
+        return suspects.union(self._ranks.keys() & hosts) if self._ranks else suspects
 
     def of_expression(self, expression: bytes) -> str | None:
         """Why a canonical expression is broad, for people; ``None`` if it is not."""
@@ -108,8 +108,8 @@ class BreadthTest:
         if b"." not in host and not host.startswith(b"["):
             kind = "a top-level domain" if expression in self.suffixes else "a single label"
             return f"it is {kind}: {_ALL}"
-        found = (self._describe_suffix(expression), self._describe_popular(expression))
-        return "; ".join(filter(None, found)) or None
+        reasons = (self._describe_suffix(expression), self._describe_popular(expression))
+        return "; ".join(filter(None, reasons)) or None
 
     def _describe_suffix(self, expression: bytes) -> str | None:
         section = self._public.section_of(expression)
@@ -134,10 +134,10 @@ class BreadthTest:
         'a whole address range: it covers 16,777,216 addresses, and the whole of 127.0.0.0/8 (loopback)'
         """
         covered = [f"{block} ({name})" for block, name in _SPECIAL_BLOCKS.items() if _covers(network, block)]
-        found = [_size(network)] if network.prefixlen <= _BROADEST[network.version] else []
+        reasons = [_size(network)] if network.prefixlen <= _BROADEST[network.version] else []
         if covered:
-            found.append(f"the whole of {', '.join(covered)}")
-        return f"a whole address range: it covers {', and '.join(found)}" if found else None
+            reasons.append(f"the whole of {', '.join(covered)}")
+        return f"a whole address range: it covers {', and '.join(reasons)}" if reasons else None
 
 
 @lru_cache(maxsize=1)

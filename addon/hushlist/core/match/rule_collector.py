@@ -135,8 +135,8 @@ class RunCollector:
         part = self._part
         part.rules += len(expressions)
         places = map(PLACE.pack, repeat(part.number), lines, repeat(self._number_of(terms, is_clear=True)))
-        self._rows[EXPRESSIONS] += [sha256(own).digest() + place for own, place in zip(expressions, places)]  # noqa: B905
-        found = self._candidates_of(terms)
+        self._rows[EXPRESSIONS] += [sha256(text).digest() + place for text, place in zip(expressions, places)]  # noqa: B905
+        candidates = self._candidates_of(terms)
         joined = b"\n".join(expressions) + b"\n"
         if joined.count(b"/\n") == joined.count(b"/") == len(expressions):
             hosts = expressions
@@ -147,16 +147,16 @@ class RunCollector:
             if dots.startswith(b"\n") or b"\n\n" in dots:
                 part.has_top_level = part.has_top_level or any(map(_is_top_level, expressions))
             has_parent = dots.replace(b".\n", b"\n").split(b"\n")  # an empty line is false
-            found.expressions.extend(compress(expressions, has_parent))
-            found.lines.extend(compress(lines, has_parent))
+            candidates.expressions.extend(compress(expressions, has_parent))
+            candidates.lines.extend(compress(lines, has_parent))
         else:
-            hosts = self._add_paths(expressions, lines, found, _bits_of(terms))
+            hosts = self._add_paths(expressions, lines, candidates, _bits_of(terms))
         if broad := suspects(hosts):
             rules = zip(expressions, lines, strict=True)
             self.broad += [Rule(Expression(value), terms, line) for value, line in rules if value in broad]
 
     def _add_paths(
-        self, expressions: Sequence[bytes], lines: Sequence[int], found: Candidates, bits: int
+        self, expressions: Sequence[bytes], lines: Sequence[int], candidates: Candidates, bits: int
     ) -> list[bytes]:
         """Note candidates, guides and depths of expressions, some of them with paths; gives those without one."""
         part, hosts = self._part, []
@@ -176,8 +176,8 @@ class RunCollector:
                 deepest_path = max(deepest_path, value.partition(b"?")[0].count(b"/") - 1)
                 host = value[: end + 1]
                 self._guides[host] = self._guides.get(host, 0) | bits
-            found.expressions.append(value)
-            found.lines.append(line)
+            candidates.expressions.append(value)
+            candidates.lines.append(line)
         part.deepest_host, part.deepest_path = deepest_host, deepest_path
         part.below_hosts += len(expressions) - len(hosts)
         return hosts
@@ -243,7 +243,7 @@ class RunCollector:
         self._part.runs = {name: sorted_run(rows, folder) for name, rows in self._rows.items()}
         ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
         self._part.candidates = spill((self.candidates, ranges), folder)
-        self._part.candidates_number = sum(len(own.lines) for own in self.candidates)
+        self._part.candidates_number = sum(len(candidates.lines) for candidates in self.candidates)
         return self._part
 
 

@@ -57,8 +57,8 @@ def _doubted(
         for value in covers
         if value not in unforked
         or any(
-            own.terms.layer == layer and own.terms.action in FINAL and own.terms.action is not action
-            for own in rules[value]
+            rule.terms.layer == layer and rule.terms.action in FINAL and rule.terms.action is not action
+            for rule in rules[value]
         )
     }
 
@@ -70,7 +70,7 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
     """
     half = len(expressions) // 2
     if half and _octets_above(expressions) > _MOST_OCTETS:
-        first, second = (_covers_of(index, layer, own) for own in (expressions[:half], expressions[half:]))
+        first, second = (_covers_of(index, layer, part) for part in (expressions[:half], expressions[half:]))
         return first[0] | second[0], first[1] | second[1]
     ends = list(map(bytes.find, expressions, repeat(b"/")))
     hosts = [value for value, end in zip(expressions, ends, strict=True) if end + 1 == len(value)]
@@ -84,16 +84,16 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
     parents: dict[bytes, bytes] = {}
     every, new = set(names), names
     while new:
-        found = _parents(new)
-        parents |= found
-        new = set(found.values()).difference(every)
+        parents_of_new = _parents(new)
+        parents |= parents_of_new
+        new = set(parents_of_new.values()).difference(every)
         every |= new
     rules, guided = index.clear_rules([*every])
-    own = dict(_deciding(rules, layer))
-    nearest = own.copy()
+    deciding = dict(_deciding(rules, layer))
+    nearest = deciding.copy()
     #: names above which, up to the next rule, a host has a guide: there may be paths between
     forked: set[bytes] = set()
-    for name in sorted(parents.keys() - own.keys(), key=len) if own or paths else ():  # parents come first
+    for name in sorted(parents.keys() - deciding.keys(), key=len) if deciding or paths else ():  # parents come first
         parent = parents[name]
         nearest[name] = nearest.get(parent)
         if parent in forked or (parent in guided and name.find(b"/") == len(name) - 1):
@@ -102,13 +102,13 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
         value: cover for value, name in zip(hosts + paths, above + folders, strict=True) if (cover := nearest.get(name))
     }
     forks = [value for value, name in zip(paths, folders, strict=True) if name in forked]
-    chains = [(value, _broader(value, parents, own, guided)) for value in forks]
+    chains = [(value, _broader(value, parents, deciding, guided)) for value in forks]
     if chains:
         rules, _ = index.clear_rules([*{value for _, chain in chains for value in chain}.difference(every)])
-        own.update(_deciding(rules, layer))
+        deciding.update(_deciding(rules, layer))
     for value, chain in chains:
         covers.pop(value, None)
-        if cover := next((own[broader] for broader in chain if broader in own), None):
+        if cover := next((deciding[broader] for broader in chain if broader in deciding), None):
             covers[value] = cover
     return covers, {value for value, name in zip(hosts, above, strict=True) if not (name in guided or name in forked)}
 
@@ -138,14 +138,14 @@ def _parents(names: Iterable[bytes]) -> dict[bytes, bytes]:
     >>> _parents([b"h.example/a", b"a.h.example/", b"h.example/", b"1.2.3.4/"])
     {b'h.example/a': b'h.example/', b'a.h.example/': b'h.example/'}
     """
-    found: dict[bytes, bytes] = {}
+    parents: dict[bytes, bytes] = {}
     for name in names:
         host, _, path = name.partition(b"/")
         if path:
-            found[name] = _folder(name)
+            parents[name] = _folder(name)
         elif host.count(b".") > 1 and not (host[-1:].isdigit() and _is_address(name)):
-            found[name] = name.partition(b".")[2]
-    return found
+            parents[name] = name.partition(b".")[2]
+    return parents
 
 
 def _is_address(host: bytes) -> bool:
@@ -158,7 +158,7 @@ _ADDRESS = re.compile(rb"(?:(?:1[0-9]?|2[0-4]?|[3-9])?[0-9]\.){3}(?:1[0-9]?|2[0-
 
 
 def _broader(
-    expression: bytes, parents: Mapping[bytes, bytes], known: Container[bytes], guided: Container[bytes]
+    expression: bytes, parents: Mapping[bytes, bytes], rules: Container[bytes], guided: Container[bytes]
 ) -> list[bytes]:
     """The expressions above one with a path, the most specific first, up to the first host that is known.
 
@@ -169,18 +169,18 @@ def _broader(
     host, paths = expression[: end + 1], [expression[end:]]
     while paths[-1] != b"/":
         paths.append(_folder(paths[-1]))
-    found = [host[:-1] + path for path in paths[1:]]
+    broader = [host[:-1] + path for path in paths[1:]]
     if paths[0] == paths[1] + b"?":  # "an empty query gives no expression of its own"
         del paths[0]
-    while host not in known and (host := parents.get(host, b"")):
-        found += [host[:-1] + path for path in (paths if host in guided else paths[-1:])]
-    return found
+    while host not in rules and (host := parents.get(host, b"")):
+        broader += [host[:-1] + path for path in (paths if host in guided else paths[-1:])]
+    return broader
 
 
 def _deciding(rules: Mapping[bytes, Iterable[Rule]], layer: str) -> Iterator[tuple[bytes, Match | None]]:
     """For each expression with final rules of a layer: the one that decides; ``None`` if it expires."""
-    for expression, own in rules.items():
-        final = [rule for rule in own if rule.terms.layer == layer and rule.terms.action in FINAL]
+    for expression, rules_of_expression in rules.items():
+        final = [rule for rule in rules_of_expression if rule.terms.layer == layer and rule.terms.action in FINAL]
         if final:
             rule = max(final, key=lambda rule: FINAL[rule.terms.action])
             host = expression.index(b"/")
@@ -204,8 +204,8 @@ def _may_differ(index: Index, layer: str, candidate: Shadowed, cover: Match) -> 
         is_final = terms.layer == layer and terms.action in FINAL
         if is_final and terms.action is not action and _precedence(match) > _precedence(cover):
             return True
-    own, least = expression.index(b"/"), cover.expression.index(b"/")
-    return any(least <= len(suffix) < own for suffix in host.suffixes)
+    end_of_host, least = expression.index(b"/"), cover.expression.index(b"/")
+    return any(least <= len(suffix) < end_of_host for suffix in host.suffixes)
 
 
 def _precedence(match: Match) -> tuple[tuple[int, int], int]:

@@ -63,8 +63,8 @@ def sorted_run(rows: list[bytes], folder: Path | None) -> SortedRun:
     by_octet: list[list[bytes]] = [[] for _ in range(OCTETS)]
     for row in rows:
         by_octet[row[0]].append(row)
-    for own in by_octet:  # many short lists are sorted faster than a long one
-        own.sort()
+    for bucket in by_octet:  # many short lists are sorted faster than a long one
+        bucket.sort()
     starts = array("I", accumulate(map(len, by_octet), initial=0))
     return SortedRun(store(b"".join(chain.from_iterable(by_octet)), folder), starts)
 
