@@ -19,6 +19,7 @@ from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.subscriptions.list_store import ListStore
 from hushlist.extensions.unblock import credentials
 from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 
 PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
@@ -154,10 +155,10 @@ def decided(hushlist: Hushlist, url: str, client: str = "10.0.0.7") -> int | Non
 
 def ask(hushlist: Hushlist, host: str) -> int:
     """Ask for access as the form of a block page does; the request's number."""
-    assert hushlist.runtime.overrides is not None
+    assert overrides_of(hushlist.runtime) is not None
     url = f"http://{host}/page"
     wanted = AccessRequest(0, "10.0.0.7", "10.0.0.7", "default", host, url, None, MARKUP, asked=0.0, until=0.0)
-    return hushlist.runtime.overrides.ask(wanted).id
+    return overrides_of(hushlist.runtime).ask(wanted).id
 
 
 @pytest.fixture

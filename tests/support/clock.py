@@ -18,6 +18,11 @@ class Clock:
 def addon_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which the addon, and what it decides by, go."""
     clock = Clock()
-    for module in ("proxy.runtime", "core.decide.engine", "core.decide.known_hosts"):
+    for module in (
+        "proxy.runtime",
+        "extensions.unblock.unblock_handler",
+        "core.decide.engine",
+        "core.decide.known_hosts",
+    ):
         monkeypatch.setattr(f"hushlist.{module}.time", clock)
     return clock

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from mitmproxy import ctx
 
-from hushlist.extensions.notify.notifier import Notice
+from hushlist.core.extension import Notice
+from hushlist.extensions.notify.notifier import Notifier
 from support.in_process import InProcess
 
 # mitmproxy's test helpers load every addon of mitmproxy, and with these libraries that warn of themselves.
@@ -55,7 +56,7 @@ def context(hushlist: Hushlist) -> Iterator[taddons.context]:
 def notices(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     """What the notifier is handed."""
     told: list[Notice] = []
-    monkeypatch.setattr(hushlist.runtime.notifier.__class__, "send", lambda _, notice: told.append(notice))
+    monkeypatch.setattr(Notifier, "send", lambda _, notice: told.append(notice))
     return told
 
 

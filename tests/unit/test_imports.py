@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from time import time
@@ -14,6 +15,7 @@ from time import time
 import pytest
 
 from hushlist.core.compile import stat_cache
+from hushlist.core.extension import built_in
 from hushlist.extensions.unblock.overrides import Overrides
 from unit.sources import GROUP, MODULES, PACKAGE, imports_of, part_of, tree_of
 
@@ -22,17 +24,7 @@ pytestmark = GROUP
 #: a line a pair: a module, and what it still imports against the sentences of the house; it only becomes shorter
 DEBTS = Path(__file__).with_name("import_debts.txt")
 #: the extensions that an extension may import, as it declares
-DECLARED: dict[str, set[str]] = {
-    "dashboard": {"databases", "unblock"},
-    "fleet": {"databases", "unblock"},
-    "formats": {"adblock"},
-    "journal": {"databases"},
-    "notify": {"databases", "subscriptions"},
-    "quotas": {"databases", "unblock"},
-    "safe_browsing": {"subscriptions"},
-    "subscriptions": {"adblock"},
-    "unblock": {"databases"},
-}
+DECLARED = {each.name: {*each.uses} for each in built_in()}
 #: modules that are there for other rooms: what commands are made of
 DOORS = {"hushlist.cli.common", "hushlist.cli.command_options"}
 #: what parts of extensions may use of the proxy
@@ -111,6 +103,18 @@ def test_imports_go_one_way() -> None:
     debts = DEBTS.read_text(encoding="utf-8").splitlines()
     assert sorted(against - set(debts)) == []
     assert sorted(set(debts) - against) == [], "paid: take these lines out"
+
+
+def test_extensions_import_each_other_in_one_direction_and_what_they_declare() -> None:
+    tuple(TopologicalSorter(DECLARED).static_order())
+    used = {
+        (ours[2], theirs[2])
+        for module, path in MODULES.items()
+        for name in imports_of(path)
+        if len(ours := module.split(".")) > 2 < len(theirs := name.split("."))
+        if ours[1] == theirs[1] == "extensions" and ours[2] != theirs[2]
+    }
+    assert {(name, other) for name, others in DECLARED.items() for other in others} <= used
 
 
 def test_only_proxy_and_extensions_import_mitmproxy() -> None:

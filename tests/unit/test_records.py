@@ -26,7 +26,7 @@ MODULES = """
     hushlist.extensions.bounds.bounded_websocket hushlist.proxy.object_patches
     hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
     hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database
-    hushlist.extensions.journal.log_record hushlist.extensions.notify.notifier
+    hushlist.extensions.journal.log_record
     hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
     hushlist.extensions.safe_browsing.confirmations hushlist.extensions.safe_browsing.prefix_list
     hushlist.extensions.safe_browsing.threat_lists hushlist.extensions.safe_browsing.v4_messages

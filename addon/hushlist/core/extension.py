@@ -142,6 +142,28 @@ class Command(NamedTuple):
     group: str
 
 
+# -- notices -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What people are told who are away."""
+
+    #: one line
+    title: str
+    message: str
+    #: the same for programs, in plain types
+    details: dict[str, object] = field(default_factory=dict)
+    #: who caused it
+    client: str = ""
+    #: the message as a page: it is the summary of a week, and goes to those who take that
+    html: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON; a service such as ntfy knows the first two."""
+        return {"title": self.title, "message": self.message, **self.details}
+
+
 # -- extensions --------------------------------------------------------------------------------------------------------
 
 

@@ -42,7 +42,6 @@ from hushlist.proxy.connections.turns import Turns
 from hushlist.proxy.flow_outcome import hide, is_open
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
 from hushlist.proxy.hook_calls import ask_the_filter, begin, end_what_is_open, filter_is_gone
-from hushlist.proxy.parts import Parts
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
@@ -104,11 +103,11 @@ class Hushlist:
     name = "hushlist"
 
     def __init__(self) -> None:
-        self.runtime = Runtime()
+        self._own = own = SelfConnections()
+        self.runtime = Runtime(own)
+        self.parts = self.runtime.parts
         self.policy_watch = PolicyWatch(self.runtime)
-        own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
-        self._own = own
-        self.parts = self.runtime.parts = Parts(self.runtime, own)
+        names, pinning = DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._bodies_flow = BodiesFlow()
         self._requests = RequestHandler(self.runtime, own, self.parts)
         self._last_look = LastLook(self._requests)
@@ -219,8 +218,7 @@ class Hushlist:
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
         bound_input()
-        for load in self.parts.load:
-            load()
+        self.parts.begin("load")
         loaded_digest()
         ask_the_filter(loader.master.addons, self)
         with suppress(RuntimeError):  # another program loads it before it has an event loop
@@ -248,8 +246,7 @@ class Hushlist:
             # After the error, mitmproxy restores the options, and calls again.
             self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
             self._bodies_flow.configure()
-            for configured in self.parts.configured:
-                configured()
+            self.parts.begin("configured")
 
     def _configure(self, updated: set[str]) -> None:
         if not self._is_running:
@@ -331,8 +328,7 @@ class Hushlist:
         self._relayed.run()
         self._open_health_port()
         self._upkeep.run()
-        for running in self.parts.running:
-            running()
+        self.parts.begin("running")
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
@@ -374,8 +370,6 @@ class Hushlist:
         self._relayed.close()
         self._names.close()
         self.policy_watch.close()
-        for close in self.parts.close:
-            close()
         self.runtime.close()
 
     def _leave(self, addons: AddonManager) -> None:

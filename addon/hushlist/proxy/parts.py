@@ -3,18 +3,23 @@
 A part is made once, with the proxy's ``Runtime``, and lives as long as the proxy. Its class has the moments below that
 it needs, and nothing is called in parts that have none; so an extension that is not in use costs a request nothing.
 The moments of a request, in order: ``answer``, ``claims``, the decision, ``passed`` or ``refused``, ``take``, the
-decision again if anything has changed, ``request``, ``responseheaders``, ``response``.
+decision again if anything has changed, ``request``, ``responseheaders``. Each decision goes through ``judged``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mitmproxy import connection, http
 
-from hushlist.core.decide.decision import Judgement
-from hushlist.core.extension import ALL_BUILT_IN, Extension, extensions_named, load
+from hushlist.core.decide.decision import Judgement, LogRecord
+from hushlist.core.decide.verdict import Confirmations, Verdict, together
+from hushlist.core.errors import Problem
+from hushlist.core.extension import ALL_BUILT_IN, Extension, Notice, extensions_named, load
+from hushlist.core.policy.policy_file import Policy
 from hushlist.proxy.page.pages import Unblock
 
 if TYPE_CHECKING:
@@ -22,11 +27,25 @@ if TYPE_CHECKING:
     from hushlist.proxy.runtime import Runtime
 
 
+class DecisionLog(Protocol):
+    """Takes each decision; waits for nothing, and raises nothing."""
+
+    def reference(self, moment: float) -> str:
+        """The number by which a decision at a moment will be in the log."""
+
+    def write(self, record: LogRecord) -> None:
+        """Take a decision."""
+
+
 class Part:
     """What an extension does in a proxy; a subclass has those of these moments that it needs."""
 
     #: hosts that the proxy itself answers for, in lower case
     hosts: frozenset[str] = frozenset()
+    #: the log of decisions, as the policy in use has it
+    log: DecisionLog | None = None
+    #: what is asked about rules that only suspect
+    confirmations: Confirmations | None = None
 
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         """``loops``: the proxy's connections to itself."""
@@ -52,10 +71,80 @@ class Part:
     def close(self) -> None:
         """At the end, after ``leave`` of all: stop threads, and write all data; may wait for a moment."""
 
+    # -- the policy ----------------------------------------------------------------------------------------------
+
+    def prepare(self, policy: Policy) -> Verdict | None:
+        """A policy was read: open what it needs, without changing what is in use; what has a say beside its rules.
+
+        May wait, and raises nothing. Perhaps the policy is never used.
+        """
+
+    def follow(self, policy: Policy) -> None:
+        """The policy is in use from now on; without waiting."""
+
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do with requests under the policy that it follows."""
+        return False
+
+    def problems(self, policy: Policy) -> Iterator[Problem]:
+        """What is wrong with the policy in use that only the extension knows."""
+        raise NotImplementedError
+
+    def can_more(self, policy: Policy) -> bool:
+        """Once a minute, in a thread: whether ``prepare`` can do more now for the policy in use than it could."""
+        raise NotImplementedError
+
+    # -- beside requests -----------------------------------------------------------------------------------------
+
+    def watch(self, policy: Policy) -> None:
+        """Every five seconds, in a thread of its own, which may wait."""
+
+    def keep_up(self, policy: Policy | None) -> None:
+        """Once a minute, in a thread, which may wait; also without a policy."""
+
+    def send(self, notice: Notice) -> None:
+        """Tell people who are away; without waiting."""
+
+    def kept_files(self) -> Iterable[tuple[Path, Any]]:
+        """Files of this machine that have to stay, each with its ``databases.kept_files.DatabaseKind``, if it has one.
+
+        Raises:
+            RuntimeError: the user has no home.
+        """
+        raise NotImplementedError
+
+    def neighbours(self) -> Iterable[int]:
+        """Ports of this machine at which other proxies of its user listen."""
+        raise NotImplementedError
+
+    def values(self) -> Iterable[object]:
+        """What the functions of ``Extension.actions`` may take, by its type."""
+        raise NotImplementedError
+
+    def states(self) -> Iterable[str]:
+        """What ``hushlist.status`` says of it."""
+        raise NotImplementedError
+
+    def faults(self) -> Iterable[str]:
+        """What fails although requests are decided, for administrators."""
+        raise NotImplementedError
+
+    def warnings(self) -> Iterable[str]:
+        """What fails, for everybody who can reach ``/readyz``: without the name of a file, list or host."""
+        raise NotImplementedError
+
+    def why_unready(self) -> str:
+        """Why the proxy is not ready for traffic, for everybody; empty if it is."""
+        raise NotImplementedError
+
     # -- requests ------------------------------------------------------------------------------------------------
 
     def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """A request's head has arrived: answer what is for the filter; it is decided if it is then still open."""
+        raise NotImplementedError
+
+    def judged(self, judgement: Judgement, *, may_warn: bool) -> Judgement:
+        """What becomes of a decision; ``may_warn``: it is new, so that a page may warn of what comes."""
         raise NotImplementedError
 
     def claims(self, request: http.Request) -> bool:
@@ -102,35 +191,82 @@ class Parts:
     """The parts of the extensions in use; an attribute a moment, with the methods to call."""
 
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
-        self._made = dict[str, Part]()
+        self._made, self._making = dict[str, Part](), Lock()
         self._make: Callable[[Extension], Part] = lambda extension: load(extension.part)(runtime, loops)
-        self.use([ALL_BUILT_IN])
+        self._in_use: Sequence[Part] = ()
+        #: of ``load``, ``configured`` and ``running``, those that have been, and the parts that had them
+        self._lived = dict[str, set[Part]]()
+        self._use(self._parts_of([ALL_BUILT_IN]))
 
-    def use(self, names: Iterable[str]) -> None:
-        """Call the parts of a policy's ``extensions`` from now on, and no others.
+    def _parts_of(self, names: Iterable[str]) -> list[Part]:
+        """The parts of a policy's ``extensions``, made where they are needed for the first time.
 
         Raises:
             ExtensionError: a name is of none.
         """
         chosen = [each for each in extensions_named(names) if each.part]
-        new = [each for each in chosen if each.name not in self._made]
-        self._made |= {each.name: self._make(each) for each in new}
-        self._in_use: list[Part] = [self._made[each.name] for each in chosen]
-        self.hosts = frozenset(host for part in self._in_use for host in part.hosts)
-        self.load, self.configured, self.running = map(self._calls, ("load", "configured", "running"))
-        self.summary, self.leave, self.close = map(self._calls, ("summary", "leave", "close"))
-        self.answer: _Answering = self._calls("answer")
-        self.take: _Answering = self._calls("take")
-        self.request: _Answering = self._calls("request")
-        self.claims: tuple[Callable[[http.Request], bool], ...] = self._calls("claims")
-        self.offer: tuple[Callable[[http.Request, Judgement], Unblock | None], ...] = self._calls("offer")
-        self.passed, self.refused, self.look = map(self._calls, ("passed", "refused", "look"))
-        self.responseheaders: tuple[Callable[[http.HTTPFlow], None], ...] = self._calls("responseheaders")
+        with self._making:
+            for each in chosen:
+                if each.name not in self._made:
+                    self._made[each.name] = self._make(each)
+        return [self._made[each.name] for each in chosen]
 
-    def _calls(self, moment: str) -> tuple[Any, ...]:
-        having = (part for part in self._in_use if getattr(type(part), moment) is not getattr(Part, moment))
-        return tuple(getattr(part, moment) for part in having)
+    def prepare(self, policy: Policy) -> tuple[Verdict | None, Confirmations | None]:
+        """What an engine of a policy that was read needs of its extensions; may wait."""
+        parts = self._parts_of(policy.extensions)
+        verdicts = filter(None, [part.prepare(policy) for part in parts])
+        return together(verdicts), next((part.confirmations for part in parts if part.confirmations), None)
+
+    def follow(self, policy: Policy) -> None:
+        """Call the parts of a policy's extensions from now on, and no others.
+
+        Raises:
+            ExtensionError: a name is of none.
+        """
+        parts = self._parts_of(policy.extensions)
+        for part in parts:
+            for moment, lived in self._lived.items():
+                if part not in lived:
+                    lived.add(part)
+                    getattr(part, moment)()
+            part.follow(policy)
+        self._use(parts)
+
+    def begin(self, moment: str) -> None:
+        """Call ``load``, ``configured`` or ``running`` of the parts in use, and of others once they are."""
+        for part in self._in_use:
+            self._lived.setdefault(moment, set()).add(part)
+            getattr(part, moment)()
+
+    def _use(self, parts: Sequence[Part]) -> None:
+        self._in_use, made = parts, list(self._made.values())
+        self.log = next((part.log for part in parts if part.log is not None), None)
+        self.summary, self.leave, self.close = _calls(parts, "summary"), _calls(made, "leave"), _calls(made, "close")
+        self.problems, self.can_more, self.watch = (_calls(parts, of) for of in ("problems", "can_more", "watch"))
+        self.keep_up, self.kept_files, self.values = (_calls(parts, of) for of in ("keep_up", "kept_files", "values"))
+        self.neighbours: tuple[Callable[[], Iterable[int]], ...] = _calls(parts, "neighbours")
+        self.send: tuple[Callable[[Notice], None], ...] = _calls(parts, "send")
+        self._told = {of: _calls(parts, of) for of in ("states", "faults", "warnings")}
+        self.why_unready: tuple[Callable[[], str], ...] = _calls(parts, "why_unready")
+        parts = [part for part in parts if not part.is_idle()]
+        self.hosts = frozenset(host for part in parts for host in part.hosts)
+        self.answer: _Answering = _calls(parts, "answer")
+        self.take: _Answering = _calls(parts, "take")
+        self.request: _Answering = _calls(parts, "request")
+        self.judged: tuple[Callable[..., Judgement], ...] = _calls(parts, "judged")
+        self.claims: tuple[Callable[[http.Request], bool], ...] = _calls(parts, "claims")
+        self.offer: tuple[Callable[[http.Request, Judgement], Unblock | None], ...] = _calls(parts, "offer")
+        self.passed, self.refused, self.look = (_calls(parts, of) for of in ("passed", "refused", "look"))
+        self.responseheaders: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "responseheaders")
+
+    def told(self, kind: str) -> Iterator[str]:
+        """What the parts say: their ``states``, ``faults`` or ``warnings``, each once."""
+        return iter(dict.fromkeys(words for tell in self._told[kind] for words in tell()))
 
     def of(self, kind: type[_Part]) -> _Part | None:
         """The part of one class; ``None`` if its extension is not in use."""
         return next((part for part in self._in_use if isinstance(part, kind)), None)
+
+
+def _calls(parts: Iterable[Part], moment: str) -> tuple[Any, ...]:
+    return tuple(getattr(part, moment) for part in parts if getattr(type(part), moment) is not getattr(Part, moment))

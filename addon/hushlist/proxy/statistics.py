@@ -16,11 +16,10 @@ from operator import attrgetter
 from time import time
 from typing import Generic, NamedTuple, TypeVar
 
-from hushlist.core.decide.decision import STOPPING, Decision
+from hushlist.core.decide.decision import STOPPING, Decision, LogRecord
 from hushlist.core.errors import UrlError
 from hushlist.core.match.rule import Action, Ordered
 from hushlist.core.url.request import Request, canonical_host
-from hushlist.extensions.journal.log_record import LogRecord
 
 #: recent decisions to show; and about how many octets of them, in case they are long
 MOST_RECENT = 1000

@@ -13,6 +13,7 @@ from time import time as true_time
 from mitmproxy import ctx, http
 
 from hushlist.core.decide import engine, known_hosts
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 
 _moment = datetime.now().astimezone()
 _fast: float | None = None
@@ -32,7 +33,7 @@ def running() -> None:
     for module in (engine, known_hosts):
         module.datetime, module.time = Clock, time
     runtime = ctx.master.addons.get("hushlist").runtime
-    runtime.overrides._clock = runtime.clock = time
+    overrides_of(runtime)._clock = runtime.clock = time
 
 
 def requestheaders(flow: http.HTTPFlow) -> None:

@@ -9,7 +9,6 @@ import pytest
 from hushlist.core import extension
 from hushlist.core.errors import SourceError
 from hushlist.core.extension import (
-    ALL_BUILT_IN,
     BUILT_IN,
     COMMAND_GROUPS,
     Extension,
@@ -20,6 +19,7 @@ from hushlist.core.extension import (
     foreign_names,
     load,
 )
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.parts import Parts
@@ -127,10 +127,11 @@ def test_the_part_of_an_extension_that_is_left_out_is_not_called(left_out: str) 
     parts = Parts(Runtime(), SelfConnections())
     part = parts._made[left_out]
     assert parts.of(type(part)) is part
-    parts.use(each.name for each in built_in() if each.name != left_out)
+    parts.follow(Policy("policy.yaml", (), extensions=tuple(each.name for each in built_in() if each.name != left_out)))
     assert parts.of(type(part)) is None
     calls = [call for calls in vars(parts).values() if isinstance(calls, tuple) for call in calls]
     assert calls
-    assert part not in [call.__self__ for call in calls]
-    parts.use([ALL_BUILT_IN])
+    ends = {*parts.leave, *parts.close}
+    assert part not in [call.__self__ for call in calls if call not in ends]
+    parts.follow(Policy("policy.yaml", ()))
     assert parts.of(type(part)) is part

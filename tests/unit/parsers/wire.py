@@ -8,10 +8,11 @@ from functools import partial
 from mitmproxy import http
 from mitmproxy.test import tflow
 
+from hushlist.core.decide.decision import LogRecord
 from hushlist.core.errors import UrlError
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.core.url.request import Request, request_of
-from hushlist.extensions.journal.log_record import LogRecord, Privacy, to_line
+from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
 from hushlist.extensions.unblock import unblock_handler
 from hushlist.proxy.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.languages import TEXTS, negotiate
@@ -83,7 +84,7 @@ def _wire(octets: bytes) -> None:
     decision = engine().decide(request, NOON)
     for privacy in (Privacy(LoggedQueries.KEEP, LoggedClients.KEEP), Privacy(LoggedQueries.DROP, LoggedClients.DROP)):
         line = to_line(
-            LogRecord(decision=decision, reference="0", moment=0.0, method=flow.request.method).fields(privacy)
+            fields_of(LogRecord(decision=decision, reference="0", moment=0.0, method=flow.request.method), privacy)
         )
         assert line.count(b"\n") == 1
         assert all(0x20 <= octet < 0x7F for octet in line[:-1])

@@ -21,6 +21,7 @@ from hushlist.core.policy.key_types import names_of
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import policy_rows
 from hushlist.core.url.request import Request
+from hushlist.extensions.fleet.heartbeat import Heartbeat
 from hushlist.proxy import flow_outcome, request_handler
 from hushlist.proxy.addon import Hushlist, LastLook
 from hushlist.proxy.connections.name_lookups import NameLookups
@@ -55,7 +56,7 @@ def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.Mon
     monkeypatch.setattr(hushlist.policy_watch, "_restart", lambda: None)
     monkeypatch.setattr(RelayedConnections, "run", lambda _: None)
     monkeypatch.setattr(GracefulStop, "run", lambda _, is_balanced: None)
-    hushlist.parts.running = ()
+    monkeypatch.setattr(Heartbeat, "running", lambda _: None)
     monkeypatch.setattr(Upkeep, "run", lambda _: None)
     monkeypatch.setattr(NameLookups, "run", lambda _: None)
     hushlist.running()

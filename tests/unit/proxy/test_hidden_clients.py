@@ -23,22 +23,26 @@ from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
 from hushlist import cli
+from hushlist.core.extension import Notice
 from hushlist.core.routes import Action
 from hushlist.extensions.dashboard.admin_api import ACTIONS
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import DashboardServer
-from hushlist.extensions.dashboard.history_page import History, history
+from hushlist.extensions.journal.history_page import History, history
+from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.masked_clients import SOMEBODY, privacy_of
-from hushlist.extensions.notify.notifier import Notice
 from hushlist.extensions.notify.weekly_summary import summary_of
+from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.ask_handler import notice_of
 from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
 from support.administrators import Browser, decided, use  # noqa: F401  a fixture
+from support.parts import part_of
 from unit.sources import MODULES, tree_of
 
 #: addresses of two clients, a user, and a word of a query: none of them may be anywhere
@@ -70,8 +74,8 @@ class World(NamedTuple):
 
     @property
     def overrides(self) -> Overrides:
-        assert self.hushlist.runtime.overrides is not None
-        return self.hushlist.runtime.overrides
+        assert overrides_of(self.hushlist.runtime) is not None
+        return overrides_of(self.hushlist.runtime)
 
 
 @pytest.fixture(params=["pseudonym", "drop"])
@@ -89,7 +93,7 @@ def world(
     use(f"log: {{what: all, clients: {clients}, queries: drop}}\n{MORE}")
     decided(hushlist, URL, OTHER)
     assert browser.sign_in("max") == 200
-    journal, overrides = hushlist.runtime.journal, hushlist.runtime.overrides
+    journal, overrides = log_of(hushlist.runtime), overrides_of(hushlist.runtime)
     assert journal is not None
     assert overrides is not None
     page = URL
@@ -107,8 +111,9 @@ def world(
         for _ in range(6):
             with pytest.raises((CodeError, LockedError)):
                 overrides.redeem("000000000000", client, {"host": "a.example"})
-        assert hushlist.runtime.use_minutes is not None
-        hushlist.runtime.use_minutes.extend(ADS, 5, client=client, by="max")
+        minutes = part_of(hushlist.runtime, MeteredUse).minutes
+        assert minutes is not None
+        minutes.extend(ADS, 5, client=client, by="max")
         for path, body in (("/grants", {}), ("/blocks", {})):
             order = {"scope": "url", "target": page, "minutes": 30, "client": client, **body}
             assert browser.call("POST", path, order)[0] == 200
@@ -294,7 +299,7 @@ def test_every_notice_is_asked_for() -> None:
 
 
 def test_no_notice_names_anybody(world: World) -> None:
-    privacy, runtime = privacy_of(world.hushlist.runtime.engine, world.hushlist.runtime.journal), world.hushlist.runtime
+    privacy, runtime = privacy_of(world.hushlist.runtime.engine, log_of(world.hushlist.runtime)), world.hushlist.runtime
     found = history(runtime, "week", datetime.now(UTC))
     assert isinstance(found, History)
     told: list[Notice] = [notice_of(one, privacy, "en") for one in world.overrides.requests(waiting=False)]
@@ -315,7 +320,7 @@ def test_who_asks_is_named_to_those_who_answer_where_the_policy_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     use("log: {clients: drop, queries: drop}\nunblock: {ask: {name: shown}}")
-    overrides = hushlist.runtime.overrides
+    overrides = overrides_of(hushlist.runtime)
     assert overrides is not None
     page = f"http://a.example/?{QUERY}"
     for number, is_named in enumerate((True, False)):

@@ -18,8 +18,10 @@ from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes
+from hushlist.extensions.safe_browsing.questions import Questions
 from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
 from hushlist.proxy.addon import Hushlist
+from support.parts import part_of
 
 SERVICE = SafeBrowsing(5, "https://lists.example", ("all-4b",))
 NAMED = ThreatList(SERVICE, "all-4b")
@@ -34,7 +36,7 @@ DOH = Rule(Check("dns-over-https"), Terms(Action.BLOCK, "policy", "policy", laye
 
 def engine_of(hushlist: Hushlist, rules: Collection[Rule], *checks: Rule) -> Engine:
     policy = Policy("policy.yaml", (Layer("lists", checks=checks),), confirmers={NAMED.key: NAMED})
-    return Engine(policy, index_of(rules), confirmations=hushlist.runtime.confirmations)
+    return Engine(policy, index_of(rules), confirmations=part_of(hushlist.runtime, Questions).confirmations)
 
 
 def decided(hushlist: Hushlist, flow: http.HTTPFlow, meanwhile: Callable[[], object]) -> int | None:
@@ -44,7 +46,7 @@ def decided(hushlist: Hushlist, flow: http.HTTPFlow, meanwhile: Callable[[], obj
         meanwhile()
         return FullHashes({}, 300.0)
 
-    hushlist.runtime.confirmations = Confirmations(search)
+    part_of(hushlist.runtime, Questions).confirmations = Confirmations(search)
     hushlist.runtime.use(engine_of(hushlist, [DOUBTFUL, SECRET]), None)
 
     async def ask() -> None:

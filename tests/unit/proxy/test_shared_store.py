@@ -10,10 +10,13 @@ import pytest
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
+from hushlist.extensions.dashboard.dashboard_data import store_fault
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler, overrides_of
 from hushlist.proxy.runtime import Runtime
 from postgres import GROUP, Server
+from support.parts import part_of
 from support.waiting import wait_until
 
 GAMES = "hrn://c.example/games"
@@ -32,30 +35,28 @@ def use(runtime: Runtime, folder: Path, text: str) -> None:
     path = folder / "policy.yaml"
     path.write_text(f"{text}\nquotas: {{{GAMES}: 60}}\nlayers: []\n")
     compiled = compile_policy(path)
-    overrides = runtime.open_overrides(compiled.policy.of("store"))
-    runtime.use_overrides(overrides)
-    runtime.use(Engine(compiled.policy, compiled.index, None, overrides), None)
+    runtime.use(Engine(compiled.policy, compiled.index, None, *runtime.parts.prepare(compiled.policy)), None)
 
 
 @GROUP
 def test_the_policy_says_which_store_is_used(runtime: Runtime, tmp_path: Path, database: PostgresAddress) -> None:
     use(runtime, tmp_path, "log: off")
-    assert runtime.overrides is not None
-    assert runtime.overrides.place == tmp_path / "state" / "hushlist" / "overrides.sqlite"
-    in_file = runtime.overrides
+    assert overrides_of(runtime) is not None
+    assert overrides_of(runtime).place == tmp_path / "state" / "hushlist" / "overrides.sqlite"
+    in_file = overrides_of(runtime)
     use(runtime, tmp_path, f"store: '{database.url}'")
-    assert runtime.overrides is not in_file
-    assert runtime.overrides.place == database
+    assert overrides_of(runtime) is not in_file
+    assert overrides_of(runtime).place == database
     with Overrides(database, time.time) as other:
         made = other.grant("host", "h.example", 60, how="x", by="x")
-        own = runtime.overrides
+        own = overrides_of(runtime)
         wait_until(lambda: own.covering([], b"h.example", b"http://h.example/", [], time.time()) == made)
-    wait_until(lambda: runtime.tokens)
-    assert runtime.store_fault is None
+    wait_until(lambda: part_of(runtime, UnblockHandler).tokens)
+    assert store_fault(runtime) is None
     use(runtime, tmp_path, f"store: '{database.url}'\nmode: tag")
-    assert runtime.overrides is own
+    assert overrides_of(runtime) is own
     use(runtime, tmp_path, "log: off")
-    assert runtime.overrides.place == in_file.place
+    assert overrides_of(runtime).place == in_file.place
 
 
 @GROUP
@@ -65,8 +66,8 @@ def test_what_administrators_have_blocked_holds_from_the_first_request_on(
     with Overrides(database, time.time) as other:
         other.block("host", "h.example", None, by="x")
     use(runtime, tmp_path, f"store: '{database.url}'")
-    assert runtime.overrides is not None
-    assert [block.target for block in runtime.overrides.blocks_at(time.time()).blocks] == ["h.example"]
+    assert overrides_of(runtime) is not None
+    assert [block.target for block in overrides_of(runtime).blocks_at(time.time()).blocks] == ["h.example"]
 
 
 @GROUP
@@ -76,12 +77,12 @@ def test_nothing_at_the_start_waits_for_a_database_that_is_away(
     begun = time.monotonic()
     use(runtime, tmp_path, "store: 'postgresql://192.0.2.1:1/x?connect_timeout=30'")
     assert time.monotonic() - begun < 20
-    assert runtime.overrides is not None
-    assert runtime.tokens is None
+    assert overrides_of(runtime) is not None
+    assert part_of(runtime, UnblockHandler).tokens is None
     use(runtime, tmp_path, "store: 'postgresql://jo:s3cret@127.0.0.1:1/x'")
-    overrides = runtime.overrides
+    overrides = overrides_of(runtime)
     assert overrides is not None
     moments = iter(range(10**9))
-    wait_until(lambda: overrides.covering([], b"h", b"http://h/", [], next(moments)) or runtime.store_fault)
-    assert "postgresql://jo@127.0.0.1:1/x: connection" in str(runtime.store_fault)
+    wait_until(lambda: overrides.covering([], b"h", b"http://h/", [], next(moments)) or store_fault(runtime))
+    assert "postgresql://jo@127.0.0.1:1/x: connection" in str(store_fault(runtime))
     assert "s3cret" not in runtime.status()

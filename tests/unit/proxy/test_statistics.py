@@ -8,11 +8,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action, Expression, Ordered, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.url.request import request_of
-from hushlist.extensions.journal.log_record import LogRecord
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
 from unit.rows import each_row
 

@@ -149,6 +149,41 @@ class Judgement(NamedTuple):
         return split_web(self.decision.url).host if self.decision.fault is None else None
 
 
+#: octets of memory that a header field takes besides its own
+_OF_A_FIELD = 128
+
+
+class LogRecord(NamedTuple):
+    """One decision and its client, for logs and numbers; cheap to make, formatted only when written."""
+
+    #: the number that the block page shows
+    reference: str
+    #: seconds since 1970
+    moment: float
+    decision: Decision
+    #: the address; and the user's name in the proxy, never a password
+    client: str | None = None
+    user: str | None = None
+    group: str | None = None
+    method: str | None = None
+    #: dry run: the request would be blocked, but passed
+    would_block: bool = False
+    #: the temporary override that let it pass
+    grant: str | None = None
+    #: time of the decision, in µs
+    duration: int | None = None
+    #: as the client sent it
+    request: Request | None = None
+
+    @property
+    def octets(self) -> int:
+        """About how many octets of memory it holds, with those of the request's header fields, which it keeps."""
+        asked = self.request or self.decision.asked
+        if not isinstance(asked, Request):
+            return len(asked)
+        return len(asked.target) + sum([_OF_A_FIELD + len(name) + len(value) for name, value in asked.fields])
+
+
 def original_url(decision: Decision, request: Request) -> bytes | None:
     """The URL as the client sent it, with its port; ``None`` if that is the canonical URL.
 

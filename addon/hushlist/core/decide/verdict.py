@@ -11,6 +11,8 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from hushlist.core.decide.decision import Decision
     from hushlist.core.match.rule_match import Match
     from hushlist.core.url.request import Request
@@ -75,6 +77,56 @@ class Verdict(Protocol):
         """The decision for one form and one canonical host, as it is with these blocks and with what lifts them."""
 
 
+def together(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """What has the say of several, each on what those before it have made of a decision."""
+    every = tuple(verdicts)
+    return _Several(every) if len(every) > 1 else next(iter(every), None)
+
+
+class _EveryBlocks(tuple[Blocks, ...]):
+    """The blocks of several verdicts."""
+
+    __slots__ = ()
+
+    @property
+    def categories(self) -> frozenset[str]:
+        """Those of all."""
+        return frozenset().union(*(blocks.categories for blocks in self))
+
+    def __bool__(self) -> bool:
+        return any(map(bool, tuple(self)))
+
+    def touches(self, host: bytes, categories: Iterable[str]) -> bool:
+        """Whether one of them does."""
+        named = tuple(categories)
+        return any(blocks.touches(host, named) for blocks in self)
+
+    def has_pages(self, host: bytes) -> bool:
+        """Whether one of them has."""
+        return any(blocks.has_pages(host) for blocks in self)
+
+
+class _Several:
+    def __init__(self, verdicts: Sequence[Verdict]) -> None:
+        self._verdicts, self._blocks = verdicts, _EveryBlocks()
+
+    def blocks_at(self, now: float) -> Blocks:
+        """All; the same object while each is the same."""
+        blocks = _EveryBlocks(verdict.blocks_at(now) for verdict in self._verdicts)
+        if len(blocks) != len(self._blocks) or any(a is not b for a, b in zip(blocks, self._blocks, strict=True)):
+            self._blocks = blocks
+        return self._blocks
+
+    def after(
+        self, decision: Decision, blocks: Blocks, host: bytes, client_names: Sequence[str], now: float
+    ) -> Decision:
+        """The decision after the last of them."""
+        assert isinstance(blocks, _EveryBlocks)
+        for verdict, own in zip(self._verdicts, blocks, strict=True):
+            decision = verdict.after(decision, own, host, client_names, now)
+        return decision
+
+
 class Question(Protocol):
     """What has to be asked to be sure of a decision; two about the same are equal."""
 
@@ -87,6 +139,12 @@ class Question(Protocol):
 
 class Confirmations(Protocol):
     """What was answered, by whomever; asks for more."""
+
+    #: the seconds that a request waits for answers at most
+    longest_wait: float
+
+    def ask_soon(self, questions: Iterable[Question], client: str = "") -> Collection[Future[None]]:
+        """Ask what is not known, for a client; each is done when it is answered, or will not be."""
 
     def ask(self, questions: Iterable[Question]) -> None:
         """Ask what is not known, and wait for the answers."""

@@ -60,10 +60,12 @@ from hushlist.extensions.dashboard.answers import as_json, error
 from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_identifiers import is_pseudonym
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import masked, named_by, privacy_of
+from hushlist.extensions.journal.masked_clients import masked, named_by
 from hushlist.extensions.unblock.credentials import verify_passphrase
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.runtime import Runtime
 
@@ -141,7 +143,7 @@ class AdminApi:
 
     def privacy(self) -> Privacy:
         """What may be shown of clients; may read the disk."""
-        return privacy_of(self._runtime.engine, self._runtime.journal)
+        return privacy_in(self._runtime)
 
     @property
     def _people(self) -> tuple[AdminPerson, ...]:
@@ -200,8 +202,8 @@ class AdminApi:
             runtime.statistics.count()
             askers = [(asker.address, asker.user) for asker, _ in runtime.statistics.clients.top()]
             values = values | {"client": named_by(values["client"], askers, privacy)}
-        shared = (runtime, runtime.engine, runtime.engine.policy, runtime.overrides, runtime.use_minutes)
-        parts = Parts(account, privacy, store, runtime.journal, UNDOINGS, *shared)
+        shared = (value for values in runtime.parts.values for value in values())
+        parts = Parts(account, privacy, store, UNDOINGS, runtime, runtime.engine, runtime.engine.policy, *shared)
         if not action.did:
             found = plain(parts.call(action.does, **values))
             return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
@@ -226,7 +228,7 @@ class AdminApi:
     def _store(self) -> AdminStore:
         """The store of administrators, which is opened when it is first needed; ``StoreError`` if it cannot be used."""
         with self._opening:
-            overrides = self._runtime.overrides
+            overrides = overrides_of(self._runtime)
             if overrides is None:
                 raise StoreError(default_path(), "temporary unblocks cannot be used")
             if self._opened is None or self._opened[0] is not overrides:

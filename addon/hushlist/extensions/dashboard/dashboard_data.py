@@ -20,9 +20,15 @@ from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.core.routes import BESIDE
 from hushlist.core.system.memory import resident_octets
+from hushlist.extensions.databases.store_upkeep import StoreUpkeep
+from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import troubles
-from hushlist.extensions.journal.log_record import Privacy, who
+from hushlist.extensions.journal.journal import Journal
+from hushlist.extensions.journal.log_record import Privacy, fields_of, who
+from hushlist.extensions.quotas.metered_use import MeteredUse
+from hushlist.extensions.subscriptions.list_watch import states_in
 from hushlist.extensions.unblock.actions import AskedFor, waiting
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler, overrides_of
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, NotedDecision, Statistics
 
@@ -106,14 +112,22 @@ def _format_name(wanted: ListFormat) -> str:
 
 def log_of(runtime: Runtime) -> LogStatus:
     """The state of the log; its privacy settings also apply to the live page, even without a log."""
-    engine, journal = runtime.engine, runtime.journal
+    engine, journal = runtime.engine, runtime.part(Journal)
+    log = None if journal is None else journal.log
     settings = None if engine is None else engine.policy.of("log")
     kept = settings or LogSettings()
     shown = kept.queries.value, kept.clients.value
-    if journal is None:
-        return LogStatus(settings is not None, None, 0, runtime.journal_fault, *shown, None)
-    figures = None if journal.figures is None else asdict(journal.figures)
-    return LogStatus(True, str(journal.place), journal.waiting, journal.fault, *shown, figures)
+    if log is None:
+        return LogStatus(settings is not None, None, 0, None if journal is None else journal.fault, *shown, None)
+    figures = None if log.figures is None else asdict(log.figures)
+    return LogStatus(True, str(log.place), log.waiting, log.fault, *shown, figures)
+
+
+def store_fault(runtime: Runtime) -> str | None:
+    """Why nothing can be unblocked, or minutes are not kept, if so."""
+    unblock, metered = runtime.part(UnblockHandler), runtime.part(MeteredUse)
+    minutes = None if metered is None else metered.minutes
+    return (None if unblock is None else unblock.fault) or (None if minutes is None else minutes.fault)
 
 
 def actions_of(statistics: Statistics) -> tuple[Counter[Action], int]:
@@ -217,7 +231,8 @@ def name_of(statistics: Statistics) -> str:
 
 def live_data(runtime: Runtime, privacy: Privacy) -> LiveData:
     """All but requests and decisions, which ``with_decisions`` adds."""
-    statistics, wrong = runtime.statistics, troubles(runtime.fleet, time())
+    stores = runtime.part(StoreUpkeep)
+    statistics, wrong = runtime.statistics, troubles(fleet_of(runtime), time())
     return LiveData(
         now=time(),
         started=statistics.started,
@@ -227,8 +242,8 @@ def live_data(runtime: Runtime, privacy: Privacy) -> LiveData:
         counts=_counts(statistics, privacy),
         failures=runtime.failure_policy.refused + runtime.failure_policy.passed,
         durations=_durations(statistics, privacy),
-        fleet=[{**one._asdict(), "troubles": wrong[one.name]} for one in runtime.fleet],
-        set_aside=[path.name for path in runtime.set_aside],
+        fleet=[{**one._asdict(), "troubles": wrong[one.name]} for one in fleet_of(runtime)],
+        set_aside=[path.name for path in (() if stores is None else stores.set_aside)],
         of=name_of(statistics),
         last=statistics.total,
         requests=(),
@@ -239,12 +254,12 @@ def live_data(runtime: Runtime, privacy: Privacy) -> LiveData:
 def with_decisions(data: LiveData, runtime: Runtime, noted: Iterable[NotedDecision], privacy: Privacy) -> LiveData:
     """Waits for the disk."""
     decisions = [_spelled(one, privacy) for one in noted]
-    return replace(data, requests=waiting(runtime.overrides, privacy), decisions=decisions)
+    return replace(data, requests=waiting(overrides_of(runtime), privacy), decisions=decisions)
 
 
 def _spelled(noted: NotedDecision, privacy: Privacy) -> dict[str, object]:
     """A decision in the form of the log, with its duration in µs."""
-    return {**noted.record.fields(privacy), "number": noted.number, "duration": noted.duration / 1000}
+    return {**fields_of(noted.record, privacy), "number": noted.number, "duration": noted.duration / 1000}
 
 
 def _policy(runtime: Runtime) -> PolicyStatus:
@@ -261,13 +276,13 @@ def _policy(runtime: Runtime) -> PolicyStatus:
         problem=runtime.problem,
         reading=None if reading is None else reading._asdict(),
         readings={"used": runtime.readings[True], "refused": runtime.readings[False]},
-        store_fault=runtime.store_fault,
+        store_fault=store_fault(runtime),
     )
 
 
 def _shown(status: ListStatus, runtime: Runtime) -> ListStatus:
     """A list as the page gets it, with what is wrong with its updates among the warnings."""
-    state = runtime.list_states.get(status.file)
+    state = states_in(runtime).get(status.file)
     if state is None:
         return status
     warnings = (*status.warnings, *state.troubles(status.file))

@@ -37,7 +37,9 @@ from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.extensions.dashboard.answers import answer, as_json, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_data import live_data, name_of, with_decisions
-from hushlist.extensions.dashboard.history_page import (
+from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics, summary
+from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
+from hushlist.extensions.journal.history_page import (
     WHY_NONE,
     History,
     history,
@@ -45,8 +47,7 @@ from hushlist.extensions.dashboard.history_page import (
     history_page,
     missing_page,
 )
-from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics, summary
-from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
+from hushlist.extensions.quotas.metered_use import uses_in
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.languages import live_texts, negotiate
@@ -307,7 +308,7 @@ class DashboardServer(Part):
             return error(HTTPStatus.BAD_REQUEST, "a client is an address such as 192.168.1.7")
         try:
             found = trace(engine, url, moment, client).as_dict()
-            quotas = [use.as_dict() for use in self._runtime.quota_uses(client)]
+            quotas = [use.as_dict() for use in uses_in(self._runtime, client)]
             return as_json(HTTPStatus.OK, {**found, "option": self._runtime.mode, "quotas": quotas})
         except UrlError as fault:
             return error(HTTPStatus.BAD_REQUEST, f"it cannot be read: {fault.reason}")

@@ -17,9 +17,11 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.proxy_settings import LoggedQueries
 from hushlist.core.system.memory import resident_octets
 from hushlist.extensions.bounds.bounded_input import not_taken
-from hushlist.extensions.dashboard.dashboard_data import actions_of, lists_of, log_of
+from hushlist.extensions.dashboard.dashboard_data import actions_of, lists_of, log_of, store_fault
+from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, troubles
 from hushlist.extensions.journal.log_record import Privacy, url_of
+from hushlist.extensions.subscriptions.list_watch import states_in
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, Statistics
 
@@ -102,7 +104,7 @@ def _state(runtime: Runtime) -> Iterator[str]:
         yield from _family("list_rules", ("layer", "list", "file"), rules)
         modified = {one.file: ((one.file,), one.modified) for one in lists}
         yield from _family("list_modified_timestamp_seconds", ("file",), modified.values())
-    states = runtime.list_states
+    states = states_in(runtime)
     held = {} if engine is None else {one.file: ((one.file,), float(one.held is not None)) for one in lists_of(engine)}
     held |= {url: ((url,), float(bool(state.held))) for url, state in states.items()}
     yield from _family("list_held_back", ("file",), held.values())
@@ -118,9 +120,9 @@ def _state(runtime: Runtime) -> Iterator[str]:
         yield from _one("last_reading_used", reading.problem is None)
     yield from _one("log_waiting", log.waiting)
     yield from _one("log_failing", log.fault is not None)
-    yield from _one("store_failing", runtime.store_fault is not None)
+    yield from _one("store_failing", store_fault(runtime) is not None)
     yield from _one("patches_missing", len(not_taken()))
-    yield from _fleet(runtime.fleet)
+    yield from _fleet(fleet_of(runtime))
     resident = resident_octets()
     if resident is not None:
         yield from _head("process_resident_memory_bytes", "gauge", "Memory of this process.")

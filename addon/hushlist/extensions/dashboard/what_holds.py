@@ -15,6 +15,7 @@ from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import ScheduledAction
 from hushlist.core.routes import Parts, Text
 from hushlist.core.url.parts import as_typed
+from hushlist.extensions.quotas.metered_use import uses_in
 from hushlist.extensions.unblock.actions import BlockStatus, GrantStatus, blocks, grants
 from hushlist.proxy.runtime import Runtime
 
@@ -75,7 +76,7 @@ def what_holds(
         [LayerUse(use.name, use.during is None or use.during.is_on(now)) for use in group.layers],
         [_status_of(one, now, engine.policy.zone) for one in group.schedules.values()],
         [CategoryAction(name, _action_at(timed, now)) for name, timed in sorted(group.settings.categories.items())],
-        [use.as_dict() for use in runtime.quota_uses(asker)],
+        [use.as_dict() for use in uses_in(runtime, asker)],
         [one for one in parts.call(grants) if one.client in names],
         [one for one in parts.call(blocks) if one.client in names],
         None if decision is None else {**decision.as_dict(), "why": str(decision)},

@@ -13,4 +13,5 @@ EXTENSION = Extension(
             temporary unblocks, quotas and sign-ins: a `postgresql://` address; without it, files of this machine: see
             [A database](fleet.md#a-database)"""),
     ),
+    part=f"{__name__}.store_upkeep:StoreUpkeep",
 )

@@ -10,4 +10,5 @@ EXTENSION = Extension(
     "fleet",
     part=f"{__name__}.heartbeat:Heartbeat",
     commands=(Command(("fleet", "store"), f"{__name__}.fleet_commands", "while the filter runs"),),
+    uses=("databases", "subscriptions"),
 )

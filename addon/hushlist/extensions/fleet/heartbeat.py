@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
@@ -20,9 +21,11 @@ from hushlist import __version__
 from hushlist.core.errors import logger_of
 from hushlist.core.system.memory import resident_octets
 from hushlist.core.system.package_code import OTHER_CODE
+from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.fleet.proxy_records import BEAT, ProxyRecord, ProxyRecords, default_path
+from hushlist.extensions.fleet.proxy_records import BEAT, FLEET, GONE, ProxyRecord, ProxyRecords, default_path
+from hushlist.extensions.subscriptions.list_watch import states_in
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import why_unready
@@ -34,15 +37,17 @@ _LOOK, _READ = 1.0, 5.0
 #: seconds that the end waits for a store
 PATIENCE = 2.0
 _LONGEST_FAULT = 300
-_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGEST, _PORT = re.compile("[0-9a-f]{64}"), re.compile("[0-9]{1,5}")
 
 
 class Heartbeat(Part):
-    """Writes this proxy's record, and reads those of all into ``Runtime.fleet``."""
+    """Writes this proxy's record, and reads those of all."""
 
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
-        self._records: ProxyRecords | None = None
+        #: what the proxies that share a store last said of themselves, this one among them
+        self.records: tuple[ProxyRecord, ...] = ()
+        self._store: ProxyRecords | None = None
         self._place: Path | PostgresAddress | None = None
         self._task: asyncio.Task[None] | None = None
         self._name = ""
@@ -83,7 +88,7 @@ class Heartbeat(Part):
                     await asyncio.to_thread(self._beat, record)
                     self._last, self._beaten, self._looked = record, monotonic(), -_READ
                 if monotonic() - self._looked >= _READ:
-                    self._runtime.fleet = await asyncio.to_thread(self._look)
+                    self.records = await asyncio.to_thread(self._look)
                     self._looked = monotonic()
             except Exception as error:  # after any error, it goes on
                 if self.fault is None:
@@ -92,6 +97,18 @@ class Heartbeat(Part):
             else:
                 self.fault = None
             await asyncio.sleep(_LOOK if self.fault is None else _READ)
+
+    def kept_files(self) -> Iterator[tuple[Path, DatabaseKind]]:
+        """The file of the store."""
+        yield default_path(), FLEET
+
+    def neighbours(self) -> Iterator[int]:
+        """Where other proxies of this machine listen."""
+        now, own = time(), self._runtime.statistics.started
+        for record in self.records:
+            is_here = record.name.partition(":")[0] == socket.gethostname()
+            if is_here and record.started != own and now - record.at <= GONE:
+                yield from map(int, filter(_PORT.fullmatch, record.ports.split()))
 
     # -- in a thread -----------------------------------------------------------------------------------------------
 
@@ -103,10 +120,10 @@ class Heartbeat(Part):
     def _leave(self) -> None:
         if self._lock.acquire(timeout=PATIENCE / 2):  # a thread may still write
             try:
-                self._close_store()
+                self._let_go()
             finally:
                 self._lock.release()
-        elif (records := self._records) is not None:
+        elif (records := self._store) is not None:
             records.close()  # then it ends
 
     def _look(self) -> tuple[ProxyRecord, ...]:
@@ -116,25 +133,25 @@ class Heartbeat(Part):
     def _opened(self) -> ProxyRecords:
         engine = self._runtime.engine
         place = (None if engine is None else engine.policy.of("store")) or default_path()
-        if self._records is None or place != self._place:
-            self._close_store()
-            self._records, self._place = ProxyRecords(place, time), place
-        return self._records
+        if self._store is None or place != self._place:
+            self._let_go()
+            self._store, self._place = ProxyRecords(place, time), place
+        return self._store
 
-    def _close_store(self) -> None:
-        if self._records is not None:
+    def _let_go(self) -> None:
+        if self._store is not None:
             if self.fault is None:
                 with suppress(StoreError):
-                    self._records.leave(self._name)
-            self._records.close()
-            self._records = None
+                    self._store.leave(self._name)
+            self._store.close()
+            self._store = None
 
     # -- in the event loop -----------------------------------------------------------------------------------------
 
     def _record(self) -> ProxyRecord:
         runtime, engine, now = self._runtime, self._runtime.engine, time()
         requests = runtime.statistics.total
-        states = runtime.list_states.values()
+        states = states_in(runtime).values()
         index = "" if engine is None else Path(engine.index.source).stem
         before = self._last
         rate = (requests - before.requests) / max(1.0, now - before.at) if before is not None else 0.0
@@ -163,8 +180,7 @@ def _fault_of(runtime: Runtime) -> str:
         runtime.problem and f"the last change is not used: {runtime.problem}",
         runtime.script_fault,
         OTHER_CODE if runtime.has_other_code else None,
-        runtime.store_fault and f"nothing can be unblocked: {runtime.store_fault}",
-        runtime.journal_fault and f"the log cannot be written: {runtime.journal_fault}",
+        *runtime.parts.told("faults"),
         runtime.failure_policy.status(),
     )
     return next(filter(None, faults), "")
@@ -185,3 +201,9 @@ def _own_name() -> str:
     """The machine's name, and the first port on which mitmproxy listens."""
     ports = _own_ports()
     return f"{socket.gethostname()}:{ports[0]}" if ports else socket.gethostname()
+
+
+def fleet_of(runtime: Runtime) -> tuple[ProxyRecord, ...]:
+    """What the proxies that share a store last said of themselves."""
+    heartbeat = runtime.part(Heartbeat)
+    return () if heartbeat is None else heartbeat.records

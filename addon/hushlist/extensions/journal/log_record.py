@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from hushlist.core.decide.decision import STOPPING, Decision, original_url
+from hushlist.core.decide.decision import STOPPING, Decision, LogRecord, original_url
 from hushlist.core.errors import UrlError, to_json
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
@@ -44,74 +44,43 @@ class Privacy(NamedTuple):
     pseudonym: Callable[[str, str], str] = lambda kind, name: ""
 
 
-#: octets of memory that a header field takes besides its own
-_OF_A_FIELD = 128
+def is_wanted(record: LogRecord, what: LoggedRequests) -> bool:
+    """Whether a record is logged."""
+    decision = record.decision
+    if what is LoggedRequests.ALL or decision.action in STOPPING or record.would_block or record.grant is not None:
+        return True
+    noted = decision.action is not Action.PASS or decision.fault is not None or bool(decision.matches)
+    return what is LoggedRequests.NOTED and noted
 
 
-class LogRecord(NamedTuple):
-    """One decision and its client; cheap to make, formatted only when written."""
-
-    #: the number that the block page shows
-    reference: str
-    #: seconds since 1970
-    moment: float
-    decision: Decision
-    #: the address; and the user's name in the proxy, never a password
-    client: str | None = None
-    user: str | None = None
-    group: str | None = None
-    method: str | None = None
-    #: dry run: the request would be blocked, but passed
-    would_block: bool = False
-    #: the temporary override that let it pass
-    grant: str | None = None
-    #: time of the decision, in µs
-    duration: int | None = None
-    #: as the client sent it
-    request: Request | None = None
-
-    @property
-    def octets(self) -> int:
-        """About how many octets of memory it holds, with those of the request's header fields, which it keeps."""
-        asked = self.request or self.decision.asked
-        if not isinstance(asked, Request):
-            return len(asked)
-        return len(asked.target) + sum([_OF_A_FIELD + len(name) + len(value) for name, value in asked.fields])
-
-    def is_wanted(self, what: LoggedRequests) -> bool:
-        decision = self.decision
-        if what is LoggedRequests.ALL or decision.action in STOPPING or self.would_block or self.grant is not None:
-            return True
-        noted = decision.action is not Action.PASS or decision.fault is not None or bool(decision.matches)
-        return what is LoggedRequests.NOTED and noted
-
-    def fields(self, privacy: Privacy) -> LogFields:
-        decision = self.decision
-        winner = decision.winner
-        terms = None if winner is None else winner.rule.terms
-        tags = [{"list": tag.rule.terms.list, "category": tag.rule.terms.category} for tag in decision.tags]
-        found: LogFields = {
-            "reference": self.reference,
-            "time": time_text(self.moment),
-            "client": who("client", None if self.client is None else address_text(self.client), privacy),
-            "user": who("user", self.user, privacy),
-            "group": self.group,
-            "method": self.method,
-            "url": url_of(decision, privacy),
-            "original": self.request and _original_of(decision, self.request, privacy),
-            "action": decision.action.value,
-            "would_block": self.would_block or None,
-            **{name: getattr(terms, name, None) for name in ("layer", "category", "list", "title")},
-            "rule": winner and terms and f"{terms.source}:{winner.rule.line}",
-            "expression": winner and without_query(_readable(winner.expression), privacy),
-            "reason": terms and terms.reason,
-            "via": winner and winner.via,
-            "tags": tags or None,
-            "fault": decision.fault,
-            "grant": self.grant,
-            "duration": self.duration,
-        }
-        return {name: _cut(value) for name, value in found.items() if value is not None}
+def fields_of(record: LogRecord, privacy: Privacy) -> LogFields:
+    """What a line has of a record."""
+    decision = record.decision
+    winner = decision.winner
+    terms = None if winner is None else winner.rule.terms
+    tags = [{"list": tag.rule.terms.list, "category": tag.rule.terms.category} for tag in decision.tags]
+    found: LogFields = {
+        "reference": record.reference,
+        "time": time_text(record.moment),
+        "client": who("client", None if record.client is None else address_text(record.client), privacy),
+        "user": who("user", record.user, privacy),
+        "group": record.group,
+        "method": record.method,
+        "url": url_of(decision, privacy),
+        "original": record.request and _original_of(decision, record.request, privacy),
+        "action": decision.action.value,
+        "would_block": record.would_block or None,
+        **{name: getattr(terms, name, None) for name in ("layer", "category", "list", "title")},
+        "rule": winner and terms and f"{terms.source}:{winner.rule.line}",
+        "expression": winner and without_query(_readable(winner.expression), privacy),
+        "reason": terms and terms.reason,
+        "via": winner and winner.via,
+        "tags": tags or None,
+        "fault": decision.fault,
+        "grant": record.grant,
+        "duration": record.duration,
+    }
+    return {name: _cut(value) for name, value in found.items() if value is not None}
 
 
 def lost_record(reference: str, moment: float, number: int) -> LogFields:

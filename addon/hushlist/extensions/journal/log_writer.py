@@ -15,6 +15,7 @@ from itertools import islice
 from logging import INFO, WARNING
 from pathlib import Path
 
+from hushlist.core.decide.decision import LogRecord
 from hushlist.core.errors import logger_of, number_of
 from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.core.system.files import state_folder
@@ -23,7 +24,7 @@ from hushlist.extensions.journal.log_database import Database, LogPlace
 from hushlist.extensions.journal.log_figures import LogFigures
 from hushlist.extensions.journal.log_files import LineFiles
 from hushlist.extensions.journal.log_identifiers import References, keep_key, new_key, pseudonyms
-from hushlist.extensions.journal.log_record import LogEntry, LogRecord, Privacy, lost_record, to_line
+from hushlist.extensions.journal.log_record import LogEntry, Privacy, fields_of, is_wanted, lost_record, to_line
 from hushlist.extensions.journal.log_sender import DatabaseSender, Spool
 
 logger = logger_of(__name__)
@@ -206,7 +207,7 @@ class LogWriter:
 
     def write(self, record: LogRecord) -> None:
         """Take a record, if the settings want it; never waits, never raises."""
-        if not record.is_wanted(self._settings.what):
+        if not is_wanted(record, self._settings.what):
             return
         if len(self._queue) >= MOST_WAITING or self._octets_in - self._octets_out > MOST_OCTETS:
             self._refused += 1
@@ -291,7 +292,7 @@ class LogWriter:
         entries = []
         for record in records:
             try:
-                fields = record.fields(self.privacy())
+                fields = fields_of(record, self.privacy())
                 entries.append((fields, to_line(fields)))
             except Exception:  # only this record is lost
                 logger.exception("hushlist: a decision cannot be logged")

@@ -18,4 +18,6 @@ EXTENSION = Extension(
             [page](unblocking.md#the-block-page): `ar`, `de`, `es`, `fr`, `hi`, `it`, `ja`, `nl`, `pl`, `pt`, `tr`, `uk`
             or `zh-hans`"""),
     ),
+    part=f"{__name__}.notices:Notices",
+    uses=("databases", "journal", "unblock", "subscriptions"),
 )

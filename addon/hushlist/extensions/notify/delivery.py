@@ -26,7 +26,7 @@ from hushlist.core.system.files import read_private, reason_of
 from hushlist.extensions.notify.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
 
 if TYPE_CHECKING:
-    from hushlist.extensions.notify.notifier import Notice
+    from hushlist.core.extension import Notice
 
 #: seconds that a server may say nothing, and that a command may take
 PATIENCE = 10.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from queue import Full, Queue
 from threading import Event, Lock, Thread
 from time import monotonic
 
 from hushlist.core.errors import logger_of
+from hushlist.core.extension import Notice
 from hushlist.extensions.notify.delivery import DeliveryError, deliver
 from hushlist.extensions.notify.notify_channels import Channel
 
@@ -23,25 +23,6 @@ MOST_NOTICES, WITHIN = 30, 3600.0
 MOST_OF_CLIENT = 10
 #: seconds before each further try of one notice
 PAUSES = (2.0, 10.0, 60.0, 300.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """What people are told."""
-
-    #: one line
-    title: str
-    message: str
-    #: the same for programs, in plain types
-    details: dict[str, object] = field(default_factory=dict)
-    #: who caused it
-    client: str = ""
-    #: the message as a page: it is the summary of a week, and goes to those who take that
-    html: str | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON; a service such as ntfy knows the first two."""
-        return {"title": self.title, "message": self.message, **self.details}
 
 
 Deliver = Callable[[Channel, Notice], None]

@@ -8,9 +8,10 @@ from datetime import date, datetime, time, timedelta
 from markupsafe import Markup
 
 from hushlist.core.errors import logger_of, printable
-from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, label_text, named_in_text
+from hushlist.core.extension import Notice
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.notify.notifier import Notice
+from hushlist.extensions.journal.history_page import WHY_NONE, History, history, label_text, named_in_text
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import document, element
 from hushlist.proxy.runtime import Runtime
@@ -26,7 +27,7 @@ _CELL = "padding:4px 6px;text-align:left;vertical-align:top"
 
 def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
     """Send the summary if a week has begun, once for all proxies of a store; waits for the disk, and raises nothing."""
-    engine, overrides = runtime.engine, runtime.overrides
+    engine, overrides = runtime.engine, overrides_of(runtime)
     if engine is None or overrides is None or not any(channel.weekly for channel in engine.policy.of("notify")):
         return
     day = (now.astimezone(engine.policy.zone) - _BEGIN).date()
@@ -35,7 +36,7 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
         if overrides.begin_week(monday.isoformat()):
             found = history(runtime, "week", now)
             if isinstance(found, History):
-                runtime.notifier.send(summary_of(found, monday, engine.policy.of("language")))
+                runtime.notify(summary_of(found, monday, engine.policy.of("language")))
             else:
                 logger.warning("hushlist: no summary of the week: %s", WHY_NONE[found])
     except StoreError as error:

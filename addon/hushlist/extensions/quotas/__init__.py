@@ -15,4 +15,5 @@ EXTENSION = Extension(
     ),
     part=f"{__name__}.metered_use:MeteredUse",
     actions=f"{__name__}.actions",
+    uses=("databases", "unblock"),
 )

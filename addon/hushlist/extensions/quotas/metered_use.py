@@ -8,8 +8,11 @@ minute in which octets flow on its client's connection.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
@@ -19,9 +22,13 @@ from hushlist.core.errors import logger_of
 from hushlist.core.match.rule import TimeLimit
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.pass_through import KEEP
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import Request
-from hushlist.extensions.quotas.quota_meter import is_passive, quotas_of
+from hushlist.extensions.quotas.quota_meter import QuotaMeter, QuotaUse, is_passive, quotas_of
 from hushlist.extensions.quotas.quotas import Quota
+from hushlist.extensions.quotas.use_minutes import UseMinutes
+from hushlist.extensions.unblock import STORE_FAILS, default_path
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.connections.client_connections import end_connection, is_gone, last_activity
 from hushlist.proxy.flow_outcome import is_over
 from hushlist.proxy.flow_request import client_of_connection
@@ -57,6 +64,71 @@ class MeteredUse(Part):
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._uses: WeakKeyDictionary[http.HTTPFlow | connection.Client, _Use] = WeakKeyDictionary()
+        #: counts what quotas limit, and what it has counted; ``None`` until a policy has one
+        self.meter: QuotaMeter | None = None
+        self.minutes: UseMinutes | None = None
+        self._has_quotas = False
+
+    # -- the policy ----------------------------------------------------------------------------------------------
+
+    def prepare(self, policy: Policy) -> None:
+        """Read what was counted before; what is in use stays so until the policy is used."""
+        if self.minutes is None:
+            self._open(policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Count by the policy's quotas."""
+        self._open(policy)
+        self._has_quotas = any(group.settings.of("quotas") for group in policy.all_groups)
+
+    def is_idle(self) -> bool:
+        """Whether nothing is counted."""
+        return not self._has_quotas
+
+    def _open(self, policy: Policy) -> None:
+        """Count from the first policy on that has quotas, going on from what its store has; may wait for that.
+
+        Without a store, it counts from nothing, with a warning.
+        """
+        before, place = self.minutes, policy.of("store") or _minutes_path()
+        if before is None and not any(group.settings.of("quotas") for group in policy.all_groups):
+            return
+        if before is not None and before.place == place:
+            return
+        minutes = UseMinutes(place, lambda: self._runtime.clock())
+        minutes.start()
+        self.minutes, self.meter = minutes, QuotaMeter(minutes, lambda: self._runtime.clock())
+        if before is not None:
+            with suppress(RuntimeError):  # the machine has no thread left: it stays open
+                Thread(target=before.close, name="hushlist: close a store", daemon=True).start()
+
+    def close(self) -> None:
+        """Write what was counted."""
+        if self.minutes is not None:
+            self.minutes.close()
+            self.minutes = self.meter = None
+
+    def values(self) -> Iterator[UseMinutes | None]:
+        """What was counted."""
+        yield self.minutes
+
+    def faults(self) -> Iterator[str]:
+        """Why minutes are not kept."""
+        if self.minutes is not None and self.minutes.fault is not None:
+            yield f"nothing can be unblocked: {self.minutes.fault}"
+
+    def warnings(self) -> Iterator[str]:
+        """The same without names."""
+        if any(self.faults()):
+            yield STORE_FAILS
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def judged(self, judgement: Judgement, *, may_warn: bool) -> Judgement:
+        """The judgement as the quotas of its group have it."""
+        if self.meter is None or not judgement.settings.of("quotas"):
+            return judgement
+        return self.meter.limited(judgement, overrides_of(self._runtime), may_warn=may_warn)
 
     def passed(
         self,
@@ -76,7 +148,7 @@ class MeteredUse(Part):
         is_request = isinstance(used, http.HTTPFlow)
         if (goes_on or not is_request) and used in self._uses:
             return
-        meter, engine, decision = self._runtime.quotas, self._runtime.engine, judgement.decision
+        meter, engine, decision = self.meter, self._runtime.engine, judgement.decision
         if meter is None or engine is None or not quotas_of(judgement.settings.of("quotas"), decision):
             return
         waiting = meter.count(judgement, engine, is_request=is_request)
@@ -93,7 +165,7 @@ class MeteredUse(Part):
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Look at the head of an answer: whatever the request said of itself, a page or a stream is used."""
-        meter = self._runtime.quotas
+        meter = self.meter
         use = None if meter is None else self._uses.get(flow)
         if use is None or meter is None or not use.waiting or flow.response is None:
             return
@@ -116,7 +188,7 @@ class MeteredUse(Part):
                     self._end(used, use)
 
     def _look_at(self, used: http.HTTPFlow | connection.Client, use: _Use) -> None:
-        meter, engine = self._runtime.quotas, self._runtime.engine
+        meter, engine = self.meter, self._runtime.engine
         active, before = last_activity(use.client_conn), use.active
         use.active = active
         if meter is None or engine is None or active == before or meter.minute == use.minute:
@@ -141,3 +213,18 @@ class MeteredUse(Part):
 
 def _is_over(used: http.HTTPFlow | connection.Client, use: _Use) -> bool:
     return is_gone(use.client_conn) or (isinstance(used, http.HTTPFlow) and is_over(used))
+
+
+def _minutes_path() -> Path | None:
+    with suppress(RuntimeError):  # the user has no home
+        return default_path()
+    return None
+
+
+def uses_in(runtime: Runtime, client: Client) -> list[QuotaUse]:
+    """What a client has used of the quotas of its group, and what is left."""
+    metered, engine = runtime.part(MeteredUse), runtime.engine
+    if metered is None or metered.meter is None or engine is None:
+        return []
+    group = engine.group(client)
+    return metered.meter.uses(group.settings.of("quotas"), client, group.name)

@@ -28,4 +28,6 @@ EXTENSION = Extension(
         ).says("""lists of a server, of which only prefixes of hashes are here, in the place of `file` and `url`: see
             [Safe Browsing](safe-browsing.md)"""),
     ),
+    part=f"{__name__}.questions:Questions",
+    uses=("subscriptions",),
 )

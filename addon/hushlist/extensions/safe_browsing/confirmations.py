@@ -180,6 +180,8 @@ class _Line:
 class Confirmations:
     """What is known of full hashes; for several threads."""
 
+    longest_wait = LONGEST_WAIT
+
     def __init__(
         self,
         search: Search,

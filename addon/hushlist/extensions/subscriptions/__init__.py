@@ -42,8 +42,10 @@ EXTENSION = Extension(
         Key("gate", f"{__name__}.gate_limits:LIST_GATE", place="list").says("""the same for this list alone: `on`, `off`
             or a mapping: see [Changes](lists.md#changes)"""),
     ),
+    part=f"{__name__}.list_watch:ListWatch",
     gate=f"{__name__}.gate:Gate",
     list_warnings=f"{__name__}.ordinary_requests:too_much",
     commands=(Command(("update", "lists"), f"{__name__}.update_command", "while the filter runs"),),
     actions=f"{__name__}.actions",
+    uses=("adblock", "journal"),
 )

@@ -21,12 +21,15 @@ EXTENSION = Extension(
     ),
     part=f"{__name__}.unblock_handler:UnblockHandler",
     actions=f"{__name__}.actions",
+    uses=("databases", "journal"),
 )
 
 #: what a grant can be for
 SCOPES = ("host", "url", "category")
 #: what a grant of an administrator can be for besides: whatever rules stop
 EVERYTHING = "everything"
+#: what everybody may read of a store that fails
+STORE_FAILS = "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept"
 
 
 def default_path() -> Path:

@@ -16,15 +16,17 @@ from mitmproxy import http
 
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.extension import Notice
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.url.request import LONGEST_TARGET, request_of
+from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import clients_shown, privacy_of
-from hushlist.extensions.notify.notifier import Notice
+from hushlist.extensions.journal.masked_clients import clients_shown
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.actions import asked_for
+from hushlist.extensions.unblock.credentials import Tokens
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import client_of_flow
@@ -54,23 +56,30 @@ _HEADERS = {
 }
 
 
-def access_offer(runtime: Runtime, judgement: Judgement, address: bytes, message: str | None) -> AccessOffer | None:
+def access_offer(
+    runtime: Runtime,
+    overrides: Overrides | None,
+    tokens: Tokens,
+    judgement: Judgement,
+    address: bytes,
+    message: str | None,
+) -> AccessOffer | None:
     """What the page of a stopped request offers to somebody who asks; ``address`` is the URL to return to."""
     unblocking, decision = judgement.settings.of("unblock"), judgement.decision
-    if unblocking is None or not unblocking.ask or decision.action is Action.WARN or runtime.tokens is None:
+    if unblocking is None or not unblocking.ask or decision.action is Action.WARN:
         return None
     name, url = judgement.client.names[-1], address.decode("ascii", "replace")
-    token = runtime.tokens.make(name, decision.url.decode("ascii", "replace"), ASK)
-    query = urlencode({"url": url, "token": runtime.tokens.make(name, url, _ANSWER)})
-    asked = _asked(runtime, judgement)
+    token = tokens.make(name, decision.url.decode("ascii", "replace"), ASK)
+    query = urlencode({"url": url, "token": tokens.make(name, url, _ANSWER)})
+    asked = _asked(overrides, judgement)
     state, word = (None, None) if asked is None else (asked.state, asked.word)
     seen = LoggedClients.KEEP if unblocking.names_asker else clients_shown(runtime.engine)
     return AccessOffer(token, f"{ANSWER_PATH}?{query}", seen, state, word, message)
 
 
-def _asked(runtime: Runtime, judgement: Judgement) -> AccessRequest | None:
+def _asked(overrides: Overrides | None, judgement: Judgement) -> AccessRequest | None:
     host = (judgement.host or b"").decode("ascii", "replace")
-    return None if runtime.overrides is None else runtime.overrides.asked(judgement.client.names[-1], host)
+    return None if overrides is None else overrides.asked(judgement.client.names[-1], host)
 
 
 def file_access_request(
@@ -102,7 +111,7 @@ def file_access_request(
     filed = overrides.ask(wanted)
     if filed.times == 1:
         language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.of("language")
-        runtime.notifier.send(notice_of(filed, privacy_of(runtime.engine, runtime.journal), language))
+        runtime.notify(notice_of(filed, privacy_in(runtime), language))
 
 
 def is_of_waiting_page(flow: http.HTTPFlow) -> bool:
@@ -111,13 +120,16 @@ def is_of_waiting_page(flow: http.HTTPFlow) -> bool:
     return data.path.startswith(_ANSWER_PATH) and data.method == b"GET" and is_open(flow)
 
 
-async def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
+async def answer_waiting_page(
+    runtime: Runtime, overrides: Overrides | None, tokens: Tokens | None, flow: http.HTTPFlow
+) -> bool:
     """Answer a page that asks what became of its request; whether the flow was that of such a page.
 
     The flow is then hidden from later addons, since a page asks again and again.
     """
     try:
-        plain = None if len(flow.request.data.path) > _LONGEST_ADDRESS else await _answer(runtime, flow)
+        is_long = len(flow.request.data.path) > _LONGEST_ADDRESS
+        plain = None if is_long or tokens is None else await _answer(runtime, overrides, tokens, flow)
     except Exception:
         logger.exception("hushlist: a page that waits got no answer")
         return False
@@ -128,11 +140,13 @@ async def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
     return True
 
 
-async def _answer(runtime: Runtime, flow: http.HTTPFlow) -> dict[str, str] | None:
+async def _answer(
+    runtime: Runtime, overrides: Overrides | None, tokens: Tokens, flow: http.HTTPFlow
+) -> dict[str, str] | None:
     query = parse_qs(flow.request.path.partition("?")[2])
     url, token = (query.get(key, [""])[0] for key in ("url", "token"))
     client = client_of_flow(flow)
-    if runtime.tokens is None or not runtime.tokens.is_for(token, client.names[-1], url, _ANSWER):
+    if not tokens.is_for(token, client.names[-1], url, _ANSWER):
         return None
     try:
         judgement = await runtime.confirmed(runtime.judge(request_of(url.encode("ascii", "replace")), client))
@@ -140,7 +154,7 @@ async def _answer(runtime: Runtime, flow: http.HTTPFlow) -> dict[str, str] | Non
         return None
     if judgement is None or not judgement.stops:
         return {"state": _OPEN, "word": ""}
-    asked = _asked(runtime, judgement)
+    asked = _asked(overrides, judgement)
     return {"state": _NOTHING, "word": ""} if asked is None else {"state": asked.state, "word": asked.word or ""}
 
 

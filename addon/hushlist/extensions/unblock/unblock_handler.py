@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from pathlib import Path
+from threading import Lock, Thread
+from time import time
 from urllib.parse import parse_qs, quote, urlencode
 from weakref import WeakKeyDictionary
 
 from mitmproxy import http
 
 from hushlist.core.decide.decision import STOPPING, Judgement
-from hushlist.core.errors import UrlError, logger_of
+from hushlist.core.errors import Problem, UrlError, logger_of
 from hushlist.core.match.rule import Action
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import LONGEST_TARGET, request_of
 from hushlist.extensions.bounds.flowing_bodies import await_form
+from hushlist.extensions.databases.kept_files import DatabaseKind
+from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.masked_clients import shown_by
+from hushlist.extensions.unblock import STORE_FAILS, default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
 from hushlist.extensions.unblock.ask_handler import (
     ASK,
@@ -33,7 +42,7 @@ from hushlist.extensions.unblock.ask_handler import (
 )
 from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.extensions.unblock.grants import WARNING, is_target
-from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.flow_outcome import hide, refuse
@@ -55,24 +64,8 @@ _LONGEST_FORM = 1 << 14
 MOST_FORMS, MOST_OF_CLIENT = 32, 4
 #: seconds for which a click on a warning opens the site
 _AFTER_WARNING = 3600.0
-
-
-def offer_of(
-    runtime: Runtime,
-    request: http.Request,
-    judgement: Judgement,
-    message: str | None = None,
-    *,
-    is_asking: bool = False,
-) -> Unblock | None:
-    """What the page of a stopped request offers; ``message``: key of a message about the last try to unblock it, or,
-    with ``is_asking``, to ask for access."""
-    tokens = None if _is_framed(request) else runtime.tokens
-    unblock = None if tokens is None else offer(tokens, judgement, None if is_asking else message)
-    if unblock is None:
-        return None
-    access = access_offer(runtime, judgement, _address(judgement), message if is_asking else None)
-    return replace(unblock, access=access)
+#: seconds that the reading of a policy waits for what its database has: what administrators have blocked is there
+_FIRST = 2.0
 
 
 def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock | None:
@@ -120,24 +113,147 @@ def _address(judgement: Judgement) -> bytes:
 
 
 class UnblockHandler(Part):
-    """Takes the forms of block pages, and answers pages that wait for somebody's answer."""
+    """Has the store of grants and blocks, takes the forms of block pages, and answers pages that wait for somebody."""
 
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
+        #: the store in use; ``None`` if it cannot be used
+        self.overrides: Overrides | None = None
+        #: one that was opened for a policy that is not used yet, and perhaps never will be
+        self._opened: Overrides | None = None
+        self._opening = Lock()
+        self._no_overrides: str | None = None
+        self._tokens: Tokens | None = None
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
         self._forms = Counter[str]()
+
+    # -- the store -----------------------------------------------------------------------------------------------
+
+    def prepare(self, policy: Policy) -> Overrides | None:
+        """Open the policy's store: a database, or this machine's file; waits for it, and changes nothing in use.
+
+        Without a store, blocked sites stay blocked, and all else works.
+        """
+        overrides = self._open(policy.of("store"))
+        _note_shown(overrides, policy)
+        return overrides
+
+    def _open(self, database: PostgresAddress | None) -> Overrides | None:
+        with self._opening:
+            for known in (self.overrides, self._opened):
+                if known is not None and database == _database_of(known):
+                    return known
+            try:
+                with ExitStack() as undo:
+                    overrides = undo.enter_context(Overrides(database or default_path(), time))
+                    overrides.wait(_FIRST)
+                    if database is None:  # whatever of it cannot be read is told at once
+                        overrides.key(), overrides.blocks(), overrides.active(time())
+                    undo.pop_all()
+            except (StoreError, RuntimeError) as error:
+                # a warning, since an error would end mitmdump at its start
+                if str(error) != self._no_overrides:
+                    more = "" if self.overrides else ", and no administrator's block holds"
+                    logger.warning("hushlist: nothing can be unblocked for a while%s: %s", more, error)
+                self._no_overrides = str(error)
+                return self.overrides
+            before, self._opened = self._opened, overrides
+        if before is not None:
+            before.close()
+        return overrides
+
+    def follow(self, policy: Policy) -> None:
+        """Use the store that was opened for the policy, in the place of any other."""
+        before, opened = self.overrides, self._opened
+        if opened is None or _database_of(opened) != policy.of("store"):
+            return
+        self.overrides, self._opened, self._tokens, self._no_overrides = opened, None, None, None
+        if before is not None:
+            with suppress(RuntimeError):  # the machine has no thread left: it stays open
+                Thread(target=before.close, name="hushlist: close a store", daemon=True).start()
+
+    def can_more(self, policy: Policy) -> bool:
+        """Whether a store can be used now that could not before; the engine has to know it."""
+        if self.overrides is not None:
+            return False
+        before, opened = self._opened, self._open(policy.of("store"))
+        return opened is not None and opened is not before
+
+    def close(self) -> None:
+        """Close the stores."""
+        for overrides in (self.overrides, self._opened):
+            if overrides is not None:
+                overrides.close()
+        self.overrides = self._opened = None
+
+    def problems(self, policy: Policy) -> Iterator[Problem]:
+        """Which blocks of administrators hold for nobody, since the policy has no such group any more."""
+        blocks = () if self.overrides is None else self.overrides.blocks_at(time()).blocks
+        lost = {own.client or "" for own in blocks} - {f"group:{group.name}" for group in policy.all_groups}
+        for name in sorted(name for name in lost if name.startswith("group:")):
+            yield Problem(
+                policy.source, 0, f"blocks of administrators for {name} hold for nobody", "there is no such group"
+            )
+
+    def watch(self, policy: Policy) -> None:
+        """Note what commands may show, again if that failed."""
+        _note_shown(self.overrides, policy)
+
+    def kept_files(self) -> Iterator[tuple[Path, DatabaseKind]]:
+        """The file of the store."""
+        yield default_path(), UNBLOCKS
+
+    def values(self) -> Iterator[Overrides | None]:
+        """The store."""
+        yield self.overrides
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be unblocked, if so."""
+        return self._no_overrides if self.overrides is None else self.overrides.fault
+
+    def faults(self) -> Iterator[str]:
+        """That nothing can be unblocked."""
+        if fault := self.fault:
+            yield f"nothing can be unblocked: {fault}"
+
+    def warnings(self) -> Iterator[str]:
+        """The same without names."""
+        if self.fault:
+            yield STORE_FAILS
+
+    @property
+    def tokens(self) -> Tokens | None:
+        """Tokens for the forms; ``None`` while their key is not known, since no page waits for a store."""
+        if self._tokens is None and self.overrides is not None:
+            self._tokens = self.overrides.known_tokens()
+        return self._tokens
+
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def claims(self, request: http.Request) -> bool:
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
         if not _is_form(request):
             return False
-        tokens, seal = self._runtime.tokens, _one(_query(request), "seal")
+        tokens, seal = self.tokens, _one(_query(request), "seal")
         return bool(seal) if tokens is None else tokens.is_ours(seal)
 
     def offer(self, request: http.Request, judgement: Judgement) -> Unblock | None:
         """What the page of a stopped request offers."""
-        return offer_of(self._runtime, request, judgement)
+        return self._offer(request, judgement)
+
+    def _offer(
+        self, request: http.Request, judgement: Judgement, message: str | None = None, *, is_asking: bool = False
+    ) -> Unblock | None:
+        """``message``: key of a message about the last try to unblock it, or, with ``is_asking``, to ask for access."""
+        tokens = None if _is_framed(request) else self.tokens
+        unblock = None if tokens is None else offer(tokens, judgement, None if is_asking else message)
+        if unblock is None or tokens is None:
+            return None
+        told = message if is_asking else None
+        access = access_offer(self._runtime, self.overrides, tokens, judgement, _address(judgement), told)
+        return replace(unblock, access=access)
 
     def refused(self, flow: http.HTTPFlow, judgement: Judgement | None) -> None:
         """Remember that a request was answered in place of its origin.
@@ -155,7 +271,7 @@ class UnblockHandler(Part):
         return self._answer_waiting(flow) if is_of_waiting_page(flow) else None
 
     async def _answer_waiting(self, flow: http.HTTPFlow) -> None:
-        if await answer_waiting_page(self._runtime, flow):
+        if await answer_waiting_page(self._runtime, self.overrides, self.tokens, flow):
             hide(flow)
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
@@ -173,7 +289,7 @@ class UnblockHandler(Part):
             logger.exception("hushlist: a form could not be taken; the request stays blocked")
 
     async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
-        overrides = self._runtime.overrides
+        overrides = self.overrides
         if self._runtime.engine is None or overrides is None:
             return
         try:
@@ -196,7 +312,7 @@ class UnblockHandler(Part):
         if message is None:
             flow.response = _go_on(request.target)
         else:
-            unblock = offer_of(self._runtime, flow.request, judgement, message, is_asking=ASK in form)
+            unblock = self._offer(flow.request, judgement, message, is_asking=ASK in form)
             flow.response = stopped_response(self._runtime, flow.request, judgement, unblock)
 
     async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
@@ -215,9 +331,9 @@ class UnblockHandler(Part):
         """Grant what a form asks for, or return the key of the message that says why not; waits for the disk."""
         decision, name = stopped.decision, _name(stopped)
         try:
-            assert self._runtime.tokens is not None
+            assert self.tokens is not None
             purpose = ASK if ASK in form else decision.action.value
-            self._runtime.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
+            self.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
             if ASK in form:
                 file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _one(form, "reason"))
                 return None
@@ -239,6 +355,24 @@ class UnblockHandler(Part):
         except (StoreError, ValueError) as error:
             logger.warning("hushlist: nothing can be unblocked: %s", error)
             return "failed"
+
+
+def overrides_of(runtime: Runtime) -> Overrides | None:
+    """The store of a proxy's grants and blocks, if it can be used."""
+    handler = runtime.part(UnblockHandler)
+    return None if handler is None else handler.overrides
+
+
+def _database_of(store: Overrides) -> PostgresAddress | None:
+    """Where a store is; ``None`` if it is this machine's file."""
+    return store.place if isinstance(store.place, PostgresAddress) else None
+
+
+def _note_shown(overrides: Overrides | None, policy: Policy) -> None:
+    """Note in a store what its commands may show; waits for it, and raises nothing: it is noted again soon."""
+    if overrides is not None:
+        with suppress(StoreError):
+            overrides.note_shown(*shown_by(policy))
 
 
 def _unblock(

@@ -7,15 +7,11 @@ page and be allowed more; and what leads from one to the next has no end. A prox
 
 from __future__ import annotations
 
-import re
-import socket
 from collections.abc import Iterator
-from time import time
 
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.errors import logger_of
-from hushlist.extensions.fleet.proxy_records import GONE
 from hushlist.proxy.connections.client_connections import handler_of
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol
 from hushlist.proxy.flow_request import end_of
@@ -23,11 +19,9 @@ from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
 
-_PORT = re.compile("[0-9]{1,5}")
-
 
 class OwnProxies:
-    """Knows the other proxies by what they say of themselves, and the load balancer by what it says of its clients."""
+    """Knows the other proxies by what extensions say, and the load balancer by what it says of its clients."""
 
     def __init__(self, runtime: Runtime, proxy_protocol: ProxyProtocol) -> None:
         self._runtime, self._proxy_protocol = runtime, proxy_protocol
@@ -42,14 +36,10 @@ class OwnProxies:
         fronts, end = self._proxy_protocol.fronts, end_of(server.peername)
         host, port = end
         is_here = host == end_of(server.sockname)[0] or host.startswith("127.") or host == "::1"
-        if end in fronts or (is_here and port in {*(own for _, own in fronts), *self._ports()}):
+        if end in fronts or (is_here and port in {*(own for _, own in fronts), *self._neighbours()}):
             handler_of(client).transports[server].writer.transport.abort()
             logger.warning("hushlist: no connection for %s to %s: it leads back here", client.peername, server.address)
 
-    def _ports(self) -> Iterator[int]:
-        """Where other proxies of this machine listen."""
-        now, own = time(), self._runtime.statistics.started
-        for record in self._runtime.fleet:
-            is_here = record.name.partition(":")[0] == socket.gethostname()
-            if is_here and record.started != own and now - record.at <= GONE:
-                yield from map(int, filter(_PORT.fullmatch, record.ports.split()))
+    def _neighbours(self) -> Iterator[int]:
+        for neighbours in self._runtime.parts.neighbours:
+            yield from neighbours()

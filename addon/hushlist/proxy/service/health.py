@@ -15,14 +15,12 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
-from time import time
 from typing import NamedTuple
 
 from hushlist.core.errors import logger_of
 from hushlist.core.system.authority_file import OTHER_AUTHORITY
 from hushlist.core.system.package_code import OTHER_CODE, OTHER_MITMPROXY
 from hushlist.extensions.bounds.bounded_input import not_taken
-from hushlist.extensions.databases.kept_files import SET_ASIDE
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -89,11 +87,7 @@ def why_unready(runtime: Runtime) -> str:
     if runtime.problem is not None:
         why = OTHER_CODE if OTHER_CODE in runtime.problem else "it has mistakes"
         return f"the last change of the policy or its lists is not used: {why}"
-    for own in runtime.engine.policy.subscribed:
-        most, state = own.subscription.max_age, runtime.list_states.get(own.subscription.url)
-        if most is not None and state is not None and time() - state.checked > most:
-            return f"the list in line {own.subscription.line} of the policy is older than its max-age"
-    return ""
+    return next((why for why_unready in runtime.parts.why_unready if (why := why_unready())), "")
 
 
 def warnings_of(runtime: Runtime) -> Iterator[str]:
@@ -105,25 +99,11 @@ def warnings_of(runtime: Runtime) -> Iterator[str]:
         yield f"{OTHER_MITMPROXY}: {', '.join(missing)}"
     if runtime.has_other_code:
         yield OTHER_CODE
-    if runtime.journal_fault is not None:
-        yield "the log cannot be written; records wait"
-    if runtime.journal is not None and runtime.journal.key_fault is not None:
-        yield "the key of pseudonyms cannot be read: put it back from a copy, or remove it for new names"
-    if runtime.store_fault is not None:
-        yield "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept"
     if runtime.has_other_authority:
         yield OTHER_AUTHORITY
-    if runtime.set_aside:
-        names = ", ".join(sorted({path.name.partition(".damaged-")[0] for path in runtime.set_aside}))
-        yield f"{SET_ASIDE}: {names}; check what holds, then remove the .damaged- files"
-    if runtime.engine is None:
-        return
-    if held := runtime.engine.policy.held_back:
+    if runtime.engine is not None and (held := runtime.engine.policy.held_back):
         yield f"lists that are held back: {len(held)}; of each, an older version is in force (see hushlist lists)"
-    for entry in runtime.engine.policy.subscribed:
-        state = runtime.list_states.get(entry.subscription.url)
-        if state is not None and state.faults:
-            yield f"the list in line {entry.subscription.line} of the policy cannot be updated"
+    yield from runtime.parts.told("warnings")
 
 
 #: path -> what it tells

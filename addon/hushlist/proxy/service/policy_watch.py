@@ -9,11 +9,9 @@ itself lets requests pass then. Later, a broken change is reported, and the last
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import partial
-from logging import INFO, WARNING
 from pathlib import Path
 from threading import Event
 from time import monotonic, time
@@ -31,8 +29,6 @@ from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.core.system.files import Fingerprint, fingerprints
 from hushlist.core.system.package_code import OTHER_CODE, CodeOnDisk
-from hushlist.extensions.notify.weekly_summary import send_weekly_summary
-from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.proxy.page.template import Template, load_template
 from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
 
@@ -42,7 +38,7 @@ logger = logger_of(__name__)
 INTERVAL = 0.5
 #: checks after which files that keep changing are read nevertheless
 PATIENCE = 10
-#: seconds between two looks at which lists are to be fetched
+#: seconds between two looks of the extensions
 DUE_INTERVAL = 5.0
 #: seconds between two reports of a problem, and between two tries to recover from a fault of the machine
 RETRY = 60.0
@@ -60,8 +56,6 @@ class PolicyUpdate(NamedTuple):
     template: Template | None
     #: what is wrong with it, although it can be used
     warnings: Sequence[Problem]
-    #: the store that the engine knows; ``None`` if it cannot be used
-    overrides: Overrides | None
 
 
 async def _in_thread(wait: Callable[[Event], None]) -> None:
@@ -132,16 +126,14 @@ class PolicyWatch:
         self._may_pass = False
         #: looks for the package of this process, where its policy could not be read for want of that
         self._code: CodeOnDisk | None = None
-        #: the store that a policy is read again for
-        self._store: Overrides | None = None
         #: the warnings about the policy in use
         self._warnings: frozenset[tuple[str, ...]] = frozenset()
         #: the ports on which the proxy listens
         self._own_ports: tuple[int, ...] = ()
-        self._background = self._updater = BackgroundCompiler()
+        self._background = BackgroundCompiler()
         self._watcher: asyncio.Task[None] | None = None
         self._guard: asyncio.Task[None] | None = None
-        self._fetching: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
         self._is_running = False
 
     def load(self, path: Path, own_ports: Iterable[int] = ()) -> None:
@@ -159,7 +151,6 @@ class PolicyWatch:
             else:
                 self._background = BackgroundCompiler(self._own_ports)
                 self._use(self._read(self._background, path))
-                self._note_states()
         except PolicyError as error:
             self._path = self._path or path
             self._files = self._files or error.files
@@ -186,11 +177,10 @@ class PolicyWatch:
         self._restart()
 
     def close(self) -> None:
-        for task in (self._watcher, self._guard, self._fetching):
+        for task in (self._watcher, self._guard, self._looking):
             if task is not None:
                 task.cancel()
         self._background.stop()
-        self._updater.stop()
 
     def _restart(self) -> None:
         if not self._is_running or self._path is None:
@@ -204,7 +194,7 @@ class PolicyWatch:
         self._watcher = loop.create_task(watching, name="hushlist: watch rules")
         if self._guard is None:
             self._guard = loop.create_task(self._keep_watch(), name="hushlist: guard")
-            self._fetching = loop.create_task(self._keep_fetching(), name="hushlist: fetch lists")
+            self._looking = loop.create_task(_in_thread(self._look), name="hushlist: look")
 
     async def _keep_watch(self) -> None:
         """Check regularly the index in use, and files that are to be tried again."""
@@ -219,7 +209,7 @@ class PolicyWatch:
             last = monotonic()
             if self._runtime.engine is None:
                 logger.warning("hushlist: %s:\n%s", self._runtime.without_policy(), Lines(self._runtime.problem))
-            if self._may_pass or await asyncio.to_thread(self._opens_store):
+            if self._may_pass or await asyncio.to_thread(self._can_more):
                 self.reload()
 
     def _look_at_index(self) -> None:
@@ -236,49 +226,20 @@ class PolicyWatch:
         """Whether the policy could not be read as the package was replaced, and can be, as it is back."""
         return self._code is not None and self._code.is_loaded()
 
-    def _opens_store(self) -> bool:
-        """Whether a store can be used now that could not before; its engine has to know it."""
-        engine, runtime = self._runtime.engine, self._runtime
-        if engine is None or runtime.overrides is not None:
-            return False
-        before, self._store = self._store, runtime.open_overrides(engine.policy.of("store"))
-        return self._store is not before
-
-    async def _keep_fetching(self) -> None:
-        """Update the lists that are due, in another process; a new version is then a change like any other."""
-        while True:
-            await _in_thread(self._wait_for_due)
-            assert self._path is not None
-            self._updater = BackgroundCompiler(self._own_ports)
-            try:
-                for is_good, told in await asyncio.to_thread(self._updater.update, self._path):
-                    logger.log(INFO if is_good else WARNING, "hushlist: %s", told)
-            except PolicyError as error:
-                logger.error("hushlist: no list could be fetched:\n%s", Lines(error))  # noqa: TRY400
-            except Exception:
-                logger.exception("hushlist: no list could be fetched")
-            await asyncio.to_thread(self._note_states)
-            if self._is_due():  # the disk may be full, so that nothing says when to try again
-                await asyncio.sleep(RETRY)
-
-    def _wait_for_due(self, is_over: Event) -> None:
-        """Return once a list is to be fetched, or at the end."""
-        while not is_over.wait(DUE_INTERVAL):
-            self._note_states()
-            if (engine := self._runtime.engine) is not None:
-                self._runtime.note_shown(self._runtime.overrides, engine.policy)
-            send_weekly_summary(self._runtime, datetime.now(UTC))
-            if self._is_due():
-                return
-
-    def _is_due(self) -> bool:
-        now = time()
-        return any(state.is_due(now) for state in self._runtime.list_states.values())
-
-    def _note_states(self) -> None:
+    def _can_more(self) -> bool:
+        """Whether an extension can do more for the policy in use than when that was read; its engine has to know it."""
         engine = self._runtime.engine
-        lists = () if engine is None else engine.policy.subscribed
-        self._runtime.list_states = {own.subscription.url: own.store.state() for own in lists}
+        return engine is not None and any(can_more(engine.policy) for can_more in self._runtime.parts.can_more)
+
+    def _look(self, is_over: Event) -> None:
+        """Let extensions look after what they have, until the end."""
+        while not is_over.wait(DUE_INTERVAL):
+            if (engine := self._runtime.engine) is not None:
+                for watch in self._runtime.parts.watch:
+                    try:
+                        watch(engine.policy)
+                    except Exception:  # the others go on
+                        logger.exception("hushlist: an extension failed, and is tried again")
 
     def _wait_for_fault(self, latest: float, is_over: Event) -> None:
         """Return once the index in use was changed, or the package is back; or at a moment, or at the end."""
@@ -310,23 +271,19 @@ class PolicyWatch:
             self._may_pass = True
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
-        overrides = runtime.open_overrides(policy.of("store"))
-        runtime.note_shown(overrides, policy)
-        if runtime.use_minutes is None:  # what is in use stays so until the policy is used
-            runtime.open_quotas(policy)
-        engine = Engine(policy, index, runtime.redirect_memory, overrides, runtime.confirmations)
-        return PolicyUpdate(engine, template, warnings, overrides)
+        engine = Engine(policy, index, runtime.redirect_memory, *runtime.parts.prepare(policy))
+        return PolicyUpdate(engine, template, warnings)
 
     def _use(self, update: PolicyUpdate) -> None:
         engine, self._may_pass = update.engine, True
         self._runtime.use(engine, update.template)
-        self._runtime.use_overrides(update.overrides)
         self._files, self._may_pass = engine.policy.watched, False
-        again = self._warn([*_lost_blocks(engine.policy, self._runtime.overrides), *update.warnings])
+        told = [problem for problems in self._runtime.parts.problems for problem in problems(engine.policy)]
+        again = self._warn([*told, *update.warnings])
         rules = number_of(len(engine.index), "rule", "rules")
         files = number_of(engine.policy.number_of_files, "file", "files")
-        told = f"; {number_of(again, 'warning', 'warnings')} as before" if again else ""
-        logger.info("hushlist: %s of %s, by %s%s", rules, files, engine.policy.source, told)
+        more = f"; {number_of(again, 'warning', 'warnings')} as before" if again else ""
+        logger.info("hushlist: %s of %s, by %s%s", rules, files, engine.policy.source, more)
 
     def _warn(self, problems: Sequence[Problem]) -> int:
         """Tell of what was not so with the policy before, on whatever line it is; returns how much was so already."""
@@ -366,13 +323,3 @@ def _files_of(path: Path) -> _Files:
     if policy is None or report.errors:
         raise PolicyError(report.errors, {})
     return policy.files
-
-
-def _lost_blocks(policy: Policy, overrides: Overrides | None) -> Iterator[Problem]:
-    """Which blocks of administrators hold for nobody, since the policy has no such group any more."""
-    blocks = () if overrides is None else overrides.blocks_at(time()).blocks
-    lost = {own.client or "" for own in blocks} - {f"group:{group.name}" for group in policy.all_groups}
-    for name in sorted(name for name in lost if name.startswith("group:")):
-        yield Problem(
-            policy.source, 0, f"blocks of administrators for {name} hold for nobody", "there is no such group"
-        )

@@ -22,13 +22,12 @@ from mitmproxy import certs, ctx
 from mitmproxy.net import tls
 
 from hushlist.core.errors import logger_of
+from hushlist.core.extension import Notice
 from hushlist.core.system.authority_file import is_other_authority, known_authority
 from hushlist.core.system.files import state_folder
 from hushlist.core.system.memory import give_back
-from hushlist.extensions.databases.kept_files import keep_copy
-from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts, moment_text
-from hushlist.proxy.runtime import Runtime, kept_files
+from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
 
@@ -89,7 +88,7 @@ class Upkeep:
         self._told: int | None = None
         #: when that was last renewed which is each day
         self._day: date | None = None
-        self._fault = self._uncopied = ""
+        self._fault = ""
         #: the certificate of mitmproxy's authority
         self._authority: bytes | None = None
 
@@ -104,26 +103,16 @@ class Upkeep:
     async def _watch(self) -> None:
         while True:
             self.look(datetime.now(UTC))
-            await asyncio.to_thread(self._copy)
+            await asyncio.to_thread(self._keep_up)
             give_back()
             await asyncio.sleep(INTERVAL)
 
-    def _copy(self) -> None:
-        """Keep good copies of what has to stay, where it is on this machine; raises nothing."""
-        overrides = self._runtime.overrides
-        is_here = overrides is not None and isinstance(overrides.place, Path)
-        try:
-            for path, kind in kept_files() if is_here else ():
-                if kind.copied_for:
-                    keep_copy(path, kind)
-            fault = ""
-        except Exception as error:  # the store itself goes on
-            fault = f"{error}"
-        if fault and fault != self._uncopied:
-            logger.warning("hushlist: the store cannot be copied, and is tried again: %s", fault)
-        self._uncopied = fault
+    def _keep_up(self) -> None:
+        """Look after what is on the disk; raises nothing."""
+        engine = self._runtime.engine
+        for keep_up in self._runtime.parts.keep_up:
+            keep_up(None if engine is None else engine.policy)
         with suppress(RuntimeError, OSError):  # the user has no home, or the folder for state cannot be used
-            self._runtime.look_aside()
             self._compare_authority(state_folder())
 
     def _compare_authority(self, state: Path) -> None:
@@ -172,5 +161,5 @@ class Upkeep:
             logger.warning("hushlist: the authority in %s ends on %s: see hushlist doctor", folder, f"{end:%Y-%m-%d}")
             title = texts["authority_ends"].format(day=moment_text(end, texts, ""))
             details: dict[str, object] = {"authority": {"ends": end.isoformat()}}
-            self._runtime.notifier.send(Notice(title, texts["authority_renew"].format(folder=folder), details))
+            self._runtime.notify(Notice(title, texts["authority_renew"].format(folder=folder), details))
         self._told = step

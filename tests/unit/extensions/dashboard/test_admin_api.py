@@ -23,6 +23,7 @@ from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.subscriptions.list_store import ListStore
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
 from support.administrators import (
@@ -215,8 +216,8 @@ def test_guesses_from_many_addresses_end_and_lock_the_owner_out_of_nothing_that_
     assert Browser(hushlist, "192.168.1.5", "https").sign_in("max") == 200  # the address is
     assert Browser(hushlist).sign_in("max") == 200  # it is the machine itself
     assert Browser(hushlist, "10.8.0.1", "https").sign_in("anna") == 200  # nobody has guessed at that name
-    assert hushlist.runtime.overrides is not None
-    assert hushlist.runtime.overrides.attempt("10.0.0.7", "passphrase", lambda: True, {})  # block pages go on
+    assert overrides_of(hushlist.runtime) is not None
+    assert overrides_of(hushlist.runtime).attempt("10.0.0.7", "passphrase", lambda: True, {})  # block pages go on
 
 
 def test_neither_a_known_browser_nor_a_known_address_can_guess_at_will(
@@ -271,7 +272,7 @@ def test_names_that_nobody_has_are_locked_like_the_others(
 
 def test_wrong_tries_at_block_pages_lock_nobody_s_sign_in(hushlist: Hushlist, use: Callable[..., Path]) -> None:
     use()
-    overrides = hushlist.runtime.overrides
+    overrides = overrides_of(hushlist.runtime)
     assert overrides is not None
     for number in range(100):
         overrides.attempt(f"10.7.0.{number}", "passphrase", lambda: False, {})
@@ -663,10 +664,10 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
     assert told["categories"] == [{"category": "hrn://c.example/ads", "action": "pass" if night["is_on"] else "warn"}]
     assert told["decision"]["action"] in ("warn", "pass", "block")
     assert [(one["left"], one["per"]) for one in told["quotas"]] == [(30, "day")]
-    assert hushlist.runtime.overrides is not None
+    assert overrides_of(hushlist.runtime) is not None
     for client in (None, "group:kids", "10.0.1.7", "10.0.0.7", "group:default"):
-        hushlist.runtime.overrides.block("host", "a.example", None, client=client, by="max")
-        hushlist.runtime.overrides.grant("host", "b.example", None, client=client, how="command line", by="max")
+        overrides_of(hushlist.runtime).block("host", "a.example", None, client=client, by="max")
+        overrides_of(hushlist.runtime).grant("host", "b.example", None, client=client, how="command line", by="max")
     told = browser.call("GET", "/client?client=10.0.1.7")[1]
     for kind in ("blocks", "grants"):
         assert [one["client"] for one in told[kind]] == ["10.0.1.7", "group:kids", None]

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.core.decide.decision import LogRecord
 from hushlist.core.policy.groups import Client
 from hushlist.extensions.dashboard.metrics import escaped, metrics, summary
+from hushlist.extensions.fleet.heartbeat import Heartbeat
 from hushlist.extensions.fleet.proxy_records import ProxyRecord
-from hushlist.extensions.journal.log_record import LogRecord
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.policy_watch import PolicyWatch
+from support.parts import part_of
 
 
 class Sample(NamedTuple):
@@ -195,7 +197,7 @@ def test_every_label_is_read_as_it_was(text: str) -> None:
 
 
 def test_each_proxy_has_its_own_figures(runtime: Runtime) -> None:
-    runtime.fleet = (
+    part_of(runtime, Heartbeat).records = (
         ProxyRecord("a:1", 4e12, version="1", policy_digest="2e" * 32, index_digest="1f" * 32),
         ProxyRecord("b:1", 7.0, version="1", policy_digest="2e" * 32, index_digest="1f" * 32),
     )

@@ -47,21 +47,19 @@ class Proxies:
     def __init__(self) -> None:
         self.events: list[tuple[object, ...]] = []
         self.records: list[ProxyRecord] = []
-        self.seconds, self.late, self.fault = 0.0, 0.0, False
+        self.seconds, self.late, self.fault, self.fails = 0.0, 0.0, False, False
         self.runtime = SimpleNamespace(
             engine=ENGINE,
             statistics=SimpleNamespace(total=0, started=START - 9),
-            list_states={},
             mode="block",
             reading=None,
-            journal_fault=None,
             problem=None,
             script_fault=None,
             has_other_code=False,
-            store_fault=None,
             failure_policy=SimpleNamespace(status=lambda: ""),
             is_stopping=False,
-            fleet=(),
+            parts=SimpleNamespace(told=lambda kind: ["a fault"] if self.fails else [], why_unready=()),
+            part=lambda kind: None,
         )
         self.heartbeat = Heartbeat(cast(Runtime, self.runtime))
 
@@ -149,7 +147,12 @@ def test_a_record_says_what_the_proxy_runs_with(proxies: Proxies) -> None:
     proxies.go()
     assert proxies.records == [RECORD]
     states = {str(checked): SimpleNamespace(checked=checked) for checked in (5.0, 3.0, 4.0)}
-    proxies.set(reading=SimpleNamespace(moment=7.0), list_states=states, problem="x" * 400, is_stopping=True)
+    proxies.set(
+        reading=SimpleNamespace(moment=7.0),
+        part=lambda _: SimpleNamespace(states_by_url=states),
+        problem="x" * 400,
+        is_stopping=True,
+    )
     fault = f"the last change is not used: {'x' * 400}"[:300]
     assert proxies.heartbeat._record() == RECORD._replace(
         at=START + 1, read=7.0, checked=3.0, unready="it is stopping", fault=fault
@@ -176,14 +179,14 @@ def test_an_index_that_is_in_no_cache_has_no_digest(proxies: Proxies) -> None:
 @pytest.mark.parametrize(
     ("state", "fault"),
     [
-        ({"problem": "a", "store_fault": "b"}, "the last change is not used: a"),
-        ({"store_fault": "b"}, "nothing can be unblocked: b"),
-        ({"journal_fault": "c"}, "the log cannot be written: c"),
-        ({"journal_fault": None}, ""),
+        ({"problem": "a", "fails": True}, "the last change is not used: a"),
+        ({"fails": True}, "a fault"),
+        ({"problem": None}, ""),
         ({"failure_policy": SimpleNamespace(status=lambda: "d")}, "d"),
     ],
 )
 def test_a_record_says_what_is_wrong(proxies: Proxies, state: dict[str, object], fault: str) -> None:
+    proxies.fails = bool(state.pop("fails", False))
     proxies.set(**state)
     proxies.go()
     (record,) = proxies.records
@@ -197,7 +200,7 @@ def test_it_beats_at_each_change_and_each_half_minute_and_looks_each_five_second
     first = [("open", default_path()), ("beat", 0.0), ("look", 0.0)]
     assert proxies.events == [*first, ("beat", 2.0), *looks[:-1], ("beat", 32.0), looks[-1]]
     assert [one.mode for one in proxies.records] == ["block", "tag", "tag"]
-    assert proxies.runtime.fleet == (proxies.records[-1],)
+    assert proxies.heartbeat.records == (proxies.records[-1],)
 
 
 def test_figures_are_no_change_and_the_rate_is_that_since_the_record_before(proxies: Proxies) -> None:

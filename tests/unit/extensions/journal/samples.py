@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.extensions.journal.log_files import CURRENT
 from hushlist.extensions.journal.log_identifiers import base32
-from hushlist.extensions.journal.log_record import LogFields, LogRecord
+from hushlist.extensions.journal.log_record import LogFields
 from hushlist.extensions.journal.log_writer import LogWriter
 from support.engines import engine_of
 

@@ -20,7 +20,7 @@ from hushlist.extensions.journal import log_copies as module
 from hushlist.extensions.journal import log_writer
 from hushlist.extensions.journal.log_copies import CopySink, syslog_message
 from hushlist.extensions.journal.log_files import CURRENT
-from hushlist.extensions.journal.log_record import LogFields, Privacy, lost_record, to_line
+from hushlist.extensions.journal.log_record import LogFields, Privacy, fields_of, lost_record, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
 from support.waiting import wait_until
 from unit.extensions.journal.samples import EVE, fill, lines_of, record
@@ -173,7 +173,7 @@ def test_what_did_not_fit_is_told_to_the_server(
 
 
 def test_a_record_that_is_too_long_for_a_datagram_is_shortened() -> None:
-    fields = record().fields(Privacy())
+    fields = fields_of(record(), Privacy())
     fields["url"] = "http://h.example/" + 70_000 * "a"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((LOOPBACK, 0))
@@ -197,7 +197,7 @@ def test_after_an_error_no_record_is_sent_again(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(module.os, "write", write)
     sink = CopySink(LogCopy("stdout"))
-    entries = [(fields, to_line(fields)) for fields in (record(number=n).fields(Privacy()) for n in range(4))]
+    entries = [(fields, to_line(fields)) for fields in (fields_of(record(number=n), Privacy()) for n in range(4))]
     with pytest.raises(OSError, match="Broken pipe"):
         sink.append(entries, EVE)
     sink.append(entries, EVE)
@@ -205,7 +205,7 @@ def test_after_an_error_no_record_is_sent_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_after_an_error_the_server_that_is_there_now_is_asked(tmp_path: Path) -> None:
-    fields, place = record().fields(Privacy()), tmp_path / "socket"
+    fields, place = fields_of(record(), Privacy()), tmp_path / "socket"
     sink, entries = CopySink(LogCopy("unix", str(place))), [(fields, to_line(fields))]
     for number in range(2):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
@@ -221,7 +221,7 @@ def test_after_an_error_the_server_that_is_there_now_is_asked(tmp_path: Path) ->
 
 
 def test_what_is_not_there_is_named_as_such(tmp_path: Path) -> None:
-    fields = record().fields(Privacy())
+    fields = fields_of(record(), Privacy())
     with pytest.raises(FileNotFoundError):
         CopySink(LogCopy("unix", str(tmp_path / "none"))).append([(fields, to_line(fields))], EVE)
 

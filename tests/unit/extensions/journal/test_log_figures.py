@@ -16,7 +16,7 @@ from hushlist.extensions.journal import log_database
 from hushlist.extensions.journal.log_database import Database
 from hushlist.extensions.journal.log_figures import LogFigures, read_figures
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LineFiles
-from hushlist.extensions.journal.log_record import Privacy, to_line
+from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
 from unit.extensions.journal.samples import EVE, fill, record
 
@@ -26,7 +26,7 @@ DAY = 86400.0
 def written(folder: Path, settings: LogSettings, number: int, days: float) -> LogFigures:
     """What is told of a log with so many records, of so many days."""
     moments = [EVE + days * DAY * place / number for place in range(number)]
-    fields = [record(number=place, moment=moment).fields(Privacy()) for place, moment in enumerate(moments)]
+    fields = [fields_of(record(number=place, moment=moment), Privacy()) for place, moment in enumerate(moments)]
     entries = [(own, to_line(own)) for own in fields]
     lines, database, end = LineFiles(folder, settings), Database(folder, settings), EVE + days * DAY
     for start in range(0, number, 50):
@@ -86,7 +86,7 @@ def test_of_no_log_or_a_damaged_one_nothing_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("settings", [LogSettings(rows=7), LogSettings(days=3)])
 def test_old_rows_are_removed_in_steps(tmp_path: Path, settings: LogSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Database(tmp_path, LogSettings(days=3650))
-    entries = [record(number=number, moment=EVE + number).fields(Privacy()) for number in range(55)]
+    entries = [fields_of(record(number=number, moment=EVE + number), Privacy()) for number in range(55)]
     before.append([(fields, to_line(fields)) for fields in entries], EVE)
     before.close()
     monkeypatch.setattr(log_database, "MOST_REMOVED", 10)

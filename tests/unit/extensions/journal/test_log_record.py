@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.core.url.request import Request
@@ -23,7 +23,7 @@ from hushlist.extensions.journal.log_identifiers import (
     pseudonyms,
     read_key,
 )
-from hushlist.extensions.journal.log_record import MOST_SHOWN, LogRecord, Privacy, to_line, url_of
+from hushlist.extensions.journal.log_record import MOST_SHOWN, Privacy, fields_of, is_wanted, to_line, url_of
 from unit.extensions.journal.samples import EVE, decided, record
 from unit.hostile import octets, urls
 from unit.rows import each_row
@@ -43,7 +43,7 @@ def test_a_record_says_what_was_decided_of_whom_and_why() -> None:
         would_block=True,
         duration=12,
     )
-    assert made.fields(KEPT) == {
+    assert fields_of(made, KEPT) == {
         "reference": "003F8KQ71Z",
         "time": "2026-12-24T22:30:00.250Z",
         "client": "10.0.0.7",
@@ -65,12 +65,12 @@ def test_a_record_says_what_was_decided_of_whom_and_why() -> None:
 
 
 def test_tags_and_faults_are_recorded() -> None:
-    tagged = record("http://tagged.example/").fields(KEPT)
+    tagged = fields_of(record("http://tagged.example/"), KEPT)
     assert (tagged["action"], tagged["tags"]) == (
         "tag",
         [{"list": "hrn://l.example/ads", "category": "hrn://c.example/adsless"}],
     )
-    assert record("http://a%2fb/").fields(KEPT)["fault"] == "there is a delimiter in the host"
+    assert fields_of(record("http://a%2fb/"), KEPT)["fault"] == "there is a delimiter in the host"
 
 
 TEXTS = st.text(st.characters(), max_size=20)  # surrogates, too
@@ -80,7 +80,7 @@ TEXTS = st.text(st.characters(), max_size=20)  # surrogates, too
 def test_a_record_is_one_line_of_visible_ascii_whatever_the_request_has(
     url: bytes, user: str, client: str, grant: str
 ) -> None:
-    fields = record(url, user=user, client=client, grant=grant).fields(KEPT)
+    fields = fields_of(record(url, user=user, client=client, grant=grant), KEPT)
     line = to_line(fields)
     assert re.fullmatch(rb"[ -~]+\n", line)
     assert json.loads(line) == fields
@@ -93,7 +93,7 @@ def test_no_password_is_ever_recorded(noise: str, rest: bytes) -> None:
         decision = decided(url)
         if decision.fault is None and b"s3cr3t" in decision.url:
             continue  # a slash ends the authority: for a browser this is a host and a path
-        assert b"s3cr3t" not in to_line(record(url).fields(KEPT))
+        assert b"s3cr3t" not in to_line(fields_of(record(url), KEPT))
 
 
 @each_row(
@@ -126,7 +126,7 @@ def test_without_a_policy_a_good_url_is_recorded_whole() -> None:
     ],
 )
 def test_queries_are_dropped_by_choice(url: str, shown: str, expression: str) -> None:
-    fields = record(url).fields(Privacy(queries=LoggedQueries.DROP))
+    fields = fields_of(record(url), Privacy(queries=LoggedQueries.DROP))
     assert (fields["url"], fields["expression"]) == (shown, expression)
 
 
@@ -144,23 +144,25 @@ def test_queries_are_dropped_by_choice(url: str, shown: str, expression: str) ->
 def test_the_original_form_is_kept_as_the_settings_say(target: bytes, kept: str, dropped: str | None) -> None:
     request = Request(b"http", (b"H.example",), 81, target)
     made = LogRecord("", EVE, Decision(Action.BLOCK, asked=request), request=request)
-    assert made.fields(KEPT)["original"] == kept
+    assert fields_of(made, KEPT)["original"] == kept
     if len(target) < MOST_SHOWN:
-        assert made.fields(Privacy(queries=LoggedQueries.DROP)).get("original") == dropped
+        assert fields_of(made, Privacy(queries=LoggedQueries.DROP)).get("original") == dropped
 
 
 def test_what_was_sent_in_canonical_form_is_written_once() -> None:
     request = Request(b"http", (b"h.example",), 80, b"/x")
-    assert "original" not in LogRecord("", EVE, Decision(Action.BLOCK, asked=request), request=request).fields(KEPT)
+    assert "original" not in fields_of(LogRecord("", EVE, Decision(Action.BLOCK, asked=request), request=request), KEPT)
     asked = Request(b"http", (b"h.example",), 80, b"/x?" + 70 * b"q")
-    dropped = LogRecord("", EVE, Decision(Action.BLOCK, asked=asked), request=asked).fields(Privacy(LoggedQueries.DROP))
+    dropped = fields_of(
+        LogRecord("", EVE, Decision(Action.BLOCK, asked=asked), request=asked), Privacy(LoggedQueries.DROP)
+    )
     assert "original" not in dropped
 
 
 def test_clients_are_dropped_or_get_pseudonyms_by_choice() -> None:
     one = record(user="pupil7")
-    assert not {"client", "user"} & set(one.fields(Privacy(clients=LoggedClients.DROP)))
-    fields = one.fields(Privacy(clients=LoggedClients.PSEUDONYM, pseudonym=pseudonyms(bytes(32))))
+    assert not {"client", "user"} & set(fields_of(one, Privacy(clients=LoggedClients.DROP)))
+    fields = fields_of(one, Privacy(clients=LoggedClients.PSEUDONYM, pseudonym=pseudonyms(bytes(32))))
     assert fields["client"] == "client-EKMX5MBZ"
     assert re.fullmatch("user-[0-9A-Z]{8}", str(fields["user"]))
 
@@ -193,7 +195,7 @@ PASSES, TAGS, BLOCKS = "http://pass.example/", "http://tagged.example/", "http:/
 
 
 @each_row(
-    ("what", "made", "is_wanted"),
+    ("what", "made", "wanted"),
     [
         (LoggedRequests.BLOCKED, record(BLOCKS), True),
         (LoggedRequests.BLOCKED, record(BLOCKS)._replace(decision=Decision(Action.WARN)), True),
@@ -208,8 +210,8 @@ PASSES, TAGS, BLOCKS = "http://pass.example/", "http://tagged.example/", "http:/
         (LoggedRequests.ALL, record(PASSES), True),
     ],
 )
-def test_what_is_logged(what: LoggedRequests, made: LogRecord, is_wanted: bool) -> None:
-    assert made.is_wanted(what) is is_wanted
+def test_what_is_logged(what: LoggedRequests, made: LogRecord, wanted: bool) -> None:
+    assert is_wanted(made, what) is wanted
 
 
 # -- references --------------------------------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def test_what_is_no_reference_is_none(text: str) -> None:
 @pytest.mark.parametrize(("length", "is_cut"), [(MOST_SHOWN, False), (MOST_SHOWN + 1, True)])
 def test_a_text_may_be_so_long(length: int, is_cut: bool) -> None:
     url = "http://ads.example/".ljust(length, "x")
-    assert str(record(url).fields(KEPT)["url"]) == (url[:MOST_SHOWN] + "..." if is_cut else url)
+    assert str(fields_of(record(url), KEPT)["url"]) == (url[:MOST_SHOWN] + "..." if is_cut else url)
 
 
 def test_a_key_that_vanishes_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from hushlist.extensions.journal import log_writer as module
 from hushlist.extensions.journal.log_database import Database, find_records
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LOCK, LineFiles, older_files, read_newest_first
 from hushlist.extensions.journal.log_identifiers import keep_key
-from hushlist.extensions.journal.log_record import Privacy, to_line
+from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
 from unit.extensions.journal.samples import EVE, fill, lines_of, record
 
@@ -73,7 +73,7 @@ def references_of(folder: Path) -> list[object]:
 def test_records_are_lines_and_rows(folder: Path, journal: LogWriter) -> None:
     records = [record(number=number) for number in range(600)]
     fill(journal, *records)
-    assert lines_of(folder) == [one.fields(Privacy()) for one in records]
+    assert lines_of(folder) == [fields_of(one, Privacy()) for one in records]
     assert rows_of(folder) == [one.reference for one in records]
 
 
@@ -313,11 +313,11 @@ def test_a_full_file_is_set_aside_and_the_oldest_are_removed(tmp_path: Path, is_
 
 def test_a_file_is_set_aside_by_age_and_removed_in_time(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(files=14, days=30))
-    files.append([({}, to_line(record().fields(Privacy())))], EVE)
-    files.append([({}, to_line(record().fields(Privacy())))], EVE + 2 * DAY)
+    files.append([({}, to_line(fields_of(record(), Privacy())))], EVE)
+    files.append([({}, to_line(fields_of(record(), Privacy())))], EVE + 2 * DAY)
     os.utime(tmp_path / CURRENT, (EVE + 2 * DAY,) * 2)
     assert len(lines_of(tmp_path)) == 2
-    files.append([({}, to_line(record(moment=EVE + 4 * DAY).fields(Privacy())))], EVE + 4 * DAY)
+    files.append([({}, to_line(fields_of(record(moment=EVE + 4 * DAY), Privacy())))], EVE + 4 * DAY)
     (aside,) = older_files(tmp_path)
     assert len(aside.read_bytes().splitlines()) == 2
     os.utime(tmp_path / CURRENT, (EVE + 4 * DAY,) * 2)
@@ -342,7 +342,7 @@ def test_a_file_that_cannot_be_removed_keeps_no_record_from_being_written(tmp_pa
 
 def test_rows_are_removed_by_number_and_age(tmp_path: Path) -> None:
     database = Database(tmp_path, LogSettings(rows=10, days=30))
-    entries = [record(number=number).fields(Privacy()) for number in range(30)]
+    entries = [fields_of(record(number=number), Privacy()) for number in range(30)]
     database.append([(fields, to_line(fields)) for fields in entries], EVE)
     database.tidy(EVE)
     assert rows_of(tmp_path) == [record(number=number).reference for number in range(20, 30)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.extensions.journal import preview
+from hushlist.extensions.journal.journal import log_of
 from hushlist.proxy.addon import Hushlist
 from support.administrators import Browser, browser, decided, use
 from support.proxied import *  # noqa: F403 - its fixtures
@@ -29,8 +30,8 @@ def test_a_preview_counts_what_a_rule_would_have_covered(
     decided(hushlist, "http://fine.example/")
     for client in ("10.0.0.7", "10.0.0.9", "10.0.0.9"):
         decided(hushlist, "http://shared.example/", client)
-    assert hushlist.runtime.journal is not None
-    assert hushlist.runtime.journal.flush(30)
+    assert log_of(hushlist.runtime) is not None
+    assert log_of(hushlist.runtime).flush(30)
     assert browser.call("GET", "/preview?scope=host&target=shared.example")[1]["clients"] == 2
     found = browser.call("GET", "/preview?scope=host&target=blocked.example")[1]
     assert (found["requests"], found["actions"], found["clients"], found["is_all"]) == (4, {"block": 4}, 1, True)

@@ -13,11 +13,14 @@ import pytest
 from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
-from hushlist.extensions.dashboard.history_page import History
-from hushlist.extensions.notify.notifier import Notice
+from hushlist.core.extension import Notice
+from hushlist.extensions.journal.history_page import History
+from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.notify.weekly_summary import send_weekly_summary, summary_of
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import live_texts
+from support.parts import part_of
 from unit.proxy.outline import outline
 
 MARKUP = "<img src=x>"
@@ -45,8 +48,8 @@ def browse(hushlist: Hushlist, *urls: str) -> None:
         flow = tflow.tflow(req=http.Request.make("GET", url))
         flow.client_conn.peername = ("10.0.0.7", 50000)
         hushlist.requestheaders(flow)
-    assert hushlist.runtime.journal is not None
-    assert hushlist.runtime.journal.flush(30)
+    assert log_of(hushlist.runtime) is not None
+    assert log_of(hushlist.runtime).flush(30)
 
 
 def a_monday() -> datetime:
@@ -120,9 +123,10 @@ def test_who_does_not_want_it_gets_none_and_without_a_log_it_is_said(
 def test_without_a_policy_or_a_store_nothing_is_raised(hushlist: Hushlist, use: Callable[..., None]) -> None:
     send_weekly_summary(hushlist.runtime, a_monday())
     use()
-    overrides, hushlist.runtime.overrides = hushlist.runtime.overrides, None
+    handler = part_of(hushlist.runtime, UnblockHandler)
+    overrides, handler.overrides = handler.overrides, None
     send_weekly_summary(hushlist.runtime, a_monday())
-    hushlist.runtime.overrides = overrides
+    handler.overrides = overrides
 
 
 PAGE = """\

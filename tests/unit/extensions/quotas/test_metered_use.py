@@ -18,6 +18,7 @@ from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.quotas.quota_meter import QuotaMeter
 from hushlist.proxy.addon import Hushlist
 from support.mitmproxied import ProxyConnections, mitmproxied
+from support.parts import part_of
 
 GAMES = "hrn://c.example/games"
 NOON = 1_800_000_000.0
@@ -79,8 +80,9 @@ class Metered(ProxyConnections):
 
     @property
     def meter(self) -> QuotaMeter:
-        assert self.hushlist.runtime.quotas is not None
-        return self.hushlist.runtime.quotas
+        meter = part_of(self.hushlist.runtime, MeteredUse).meter
+        assert meter is not None
+        return meter
 
 
 @pytest.fixture
@@ -180,9 +182,7 @@ def test_what_a_client_only_reads_on_counts_and_ends(metered: Metered) -> None:
 def test_a_datagram_connection_ends_too(metered: Metered) -> None:
     client = metered.relay(protocol="udp")
     metered.look(1)
-    metered.hushlist.runtime.quotas.count_for(  # type: ignore[union-attr]
-        metered.hushlist.runtime.settings(Client()).of("quotas"), Client("127.0.0.1"), "default"
-    )
+    metered.meter.count_for(metered.hushlist.runtime.settings(Client()).of("quotas"), Client("127.0.0.1"), "default")
     metered.flow_on(client)
     metered.look(1)
     assert metered.is_closed(client)

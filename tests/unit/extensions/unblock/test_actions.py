@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.unblock import actions
 from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.grants import WARNING
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 from support.administrators import GRANT, MARKUP, Browser, ask, browser, decided, manager, use
 
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 
 
 def test_undoing_the_end_of_a_click_on_a_warning_opens_no_more_than_that(manager: Browser, hushlist: Hushlist) -> None:
-    overrides = hushlist.runtime.overrides
+    overrides = overrides_of(hushlist.runtime)
     assert overrides is not None
     grant = overrides.grant("host", "blocked.example", 3600, client="10.0.0.7", how=WARNING, by="10.0.0.7")
     done = manager.call("DELETE", f"/grants/{grant.id}")[1]
@@ -66,8 +68,8 @@ def test_an_order_for_a_pseudonym_is_for_whom_it_stands_and_shows_nothing_else(
     use(f"log: {{clients: {clients}, folder: '{tmp_path / 'log'}'}}")
     assert browser.sign_in("anna") == 200
     decided(hushlist, "http://www.blocked.example/", "10.0.1.7")
-    assert hushlist.runtime.journal is not None
-    privacy = hushlist.runtime.journal.privacy()
+    assert log_of(hushlist.runtime) is not None
+    privacy = log_of(hushlist.runtime).privacy()
     named = {"keep": "10.0.1.7", "pseudonym": privacy.pseudonym("client", "10.0.1.7"), "drop": "10.0.1.7"}[clients]
     status, done = browser.call("POST", "/grants", {**GRANT, "client": named})
     assert status == 200, done
@@ -305,7 +307,7 @@ def test_a_group_is_paused_and_checks_stay(hushlist: Hushlist, use: Callable[...
 def test_a_code_is_not_taken_for_another_that_is_made_at_the_same_moment(
     manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    overrides = hushlist.runtime.overrides
+    overrides = overrides_of(hushlist.runtime)
     assert overrides is not None
     make_code, others = overrides.make_code, list[str]()
 

@@ -14,19 +14,22 @@ import pytest
 from mitmproxy import http
 from mitmproxy.test import taddons
 
+from hushlist.core.extension import Notice
 from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.notify.notifier import Notice
+from hushlist.extensions.notify.notices import Notices
 from hushlist.extensions.unblock import default_path, unblock_handler
 from hushlist.extensions.unblock.access_requests import MOST_WAITING_OF_CLIENT, PATIENCE, REST, AccessRequest
 from hushlist.extensions.unblock.actions import waiting
 from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import HIDDEN
 from support.clock import Clock, addon_clock
 from support.mitmproxied import mitmproxied
+from support.parts import part_of
 from unit.extensions.unblock.people import OTHER, PUPIL, Person
 
 GAMES = "hrn://c.example/games"
@@ -54,7 +57,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     """What people were told."""
     notices: list[Notice] = []
-    monkeypatch.setattr(hushlist.runtime.notifier, "send", notices.append)
+    monkeypatch.setattr(part_of(hushlist.runtime, Notices).notifier, "send", notices.append)
     return notices
 
 
@@ -275,12 +278,12 @@ def test_a_store_that_fails_keeps_the_site_blocked(
     def fail(*_: object, **__: object) -> None:
         raise StoreError(Path("state"), "disk full")
 
-    monkeypatch.setattr(hushlist.runtime.overrides, "ask", fail)
+    monkeypatch.setattr(overrides_of(hushlist.runtime), "ask", fail)
     response = pupil.ask()
     assert response.status_code == 403
     assert "That did not work." in (response.text or "")
-    monkeypatch.setattr(hushlist.runtime.overrides, "requests", fail)
-    assert waiting(hushlist.runtime.overrides, Privacy()) == []
+    monkeypatch.setattr(overrides_of(hushlist.runtime), "requests", fail)
+    assert waiting(overrides_of(hushlist.runtime), Privacy()) == []
 
 
 def test_an_address_that_is_too_long_cannot_be_asked_for(pupil: Asker, parent: Overrides) -> None:

@@ -18,14 +18,16 @@ from mitmproxy.test import taddons
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.extensions.databases.kept_files import keep_copy
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.databases.store_upkeep import StoreUpkeep
 from hushlist.extensions.unblock import credentials, default_path, unblock_handler
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
-from hushlist.extensions.unblock.unblock_handler import PATH
+from hushlist.extensions.unblock.unblock_handler import PATH, UnblockHandler, overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import KEY
 from hushlist.proxy.service.health import warnings_of
 from support.clock import Clock, addon_clock
 from support.mitmproxied import mitmproxied
+from support.parts import part_of
 from unit.extensions.unblock.people import OTHER, PUPIL, Person
 
 PASSPHRASE = "open sesame"
@@ -136,8 +138,8 @@ def other(context: taddons.context, hushlist: Hushlist) -> Guest:
 
 @pytest.fixture
 def overrides(pupil: Guest, hushlist: Hushlist) -> Overrides:
-    assert hushlist.runtime.overrides is not None
-    return hushlist.runtime.overrides
+    assert overrides_of(hushlist.runtime) is not None
+    return overrides_of(hushlist.runtime)
 
 
 # -- with a passphrase or a code -------------------------------------------------------------------------------------
@@ -700,9 +702,10 @@ def test_a_damaged_store_is_set_aside_and_the_blocks_of_its_copy_hold(
         assert [told for told in warnings_of(hushlist.runtime) if "damaged" in told]
         assert "hold, but no grant and no code" in caplog.text
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
-        for aside in hushlist.runtime.set_aside:
+        stores = part_of(hushlist.runtime, StoreUpkeep)
+        for aside in stores.set_aside:
             aside.unlink()
-        hushlist.runtime.look_aside()
+        stores.keep_up(None)
         assert "set aside" not in hushlist.runtime.status()
 
 
@@ -812,7 +815,7 @@ def test_a_form_is_left_alone_where_nothing_can_be_decided_any_more(
     if state == "no policy":
         hushlist.runtime.engine = None
     elif state == "no store":
-        hushlist.runtime.overrides = None
+        part_of(hushlist.runtime, UnblockHandler).overrides = None
     else:
         hushlist.runtime.mode = "off"
     taking = hushlist.request(flow)

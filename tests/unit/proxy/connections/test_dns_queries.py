@@ -392,8 +392,7 @@ def test_a_question_waits_until_a_prefix_of_its_name_is_confirmed(tmp_path: Path
 
     policy = Policy("policy.yaml", (Layer("lists"),), confirmers={named.key: named})
     runtime = Runtime()
-    runtime.confirmations = Confirmations(search)
-    runtime.use(Engine(policy, index_of(rules), confirmations=runtime.confirmations), None)
+    runtime.use(Engine(policy, index_of(rules), confirmations=Confirmations(search)), None)
     queries, flow = DnsQueries(runtime), flow_of(name)
 
     async def ask() -> None:

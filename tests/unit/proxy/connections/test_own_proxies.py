@@ -13,11 +13,13 @@ from mitmproxy import connection, ctx
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
+from hushlist.extensions.fleet.heartbeat import Heartbeat
 from hushlist.extensions.fleet.proxy_records import GONE, ProxyRecord
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol
 from support.mitmproxied import mitmproxied
+from support.parts import part_of
 from unit.rows import each_row
 
 OTHER, MORE, GONE_PORT, ELSEWHERE, OWN, FRONT = 8082, 8092, 8083, 8084, 8081, 8080
@@ -26,7 +28,7 @@ OTHER, MORE, GONE_PORT, ELSEWHERE, OWN, FRONT = 8082, 8092, 8083, 8084, 8081, 80
 @pytest.fixture
 def proxies(tmp_path: Path) -> Iterator[OwnProxies]:
     hushlist, now, machine = Hushlist(), time(), socket.gethostname()
-    hushlist.runtime.fleet = (
+    part_of(hushlist.runtime, Heartbeat).records = (
         ProxyRecord(f"{machine}:{OTHER}", now, started=now - 60, ports=f"{OTHER} {MORE}"),
         ProxyRecord(f"{machine}:{GONE_PORT}", now - GONE - 60, started=now - 600, ports=str(GONE_PORT)),
         ProxyRecord(f"not-{machine}:{ELSEWHERE}", now, started=now - 60, ports=str(ELSEWHERE)),

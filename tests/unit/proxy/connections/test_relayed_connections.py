@@ -19,6 +19,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import Client, GroupSettings
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.core.url.request import Request
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import AT_ONCE
 from support.mitmproxied import ProxyConnections, mitmproxied
@@ -111,7 +112,7 @@ def test_what_the_policy_does_not_end_goes_on(proxied: Proxied, settings: dict[s
 def test_what_an_unblock_has_let_go_on_ends_with_the_unblock(proxied: Proxied) -> None:
     proxied.load()
     client, flow = proxied.open("bad.example"), proxied.ask("http://bad.example/")
-    overrides = proxied.hushlist.runtime.overrides
+    overrides = overrides_of(proxied.hushlist.runtime)
     assert overrides is not None
     grant = overrides.grant("host", "bad.example", 600, how="command line", by="me")
     proxied.load("bad.example")

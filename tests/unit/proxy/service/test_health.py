@@ -18,11 +18,15 @@ from mitmproxy.test import taddons
 from hushlist.core.errors import Problem
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.extensions.journal.journal import Journal
 from hushlist.extensions.subscriptions.list_store import ListState
+from hushlist.extensions.subscriptions.list_watch import ListWatch
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import HEALTH_PATHS, HealthPort
 from support.mitmproxied import mitmproxied
+from support.parts import part_of
 
 URL = "https://lists.example/ads.hosts"
 
@@ -46,7 +50,7 @@ def told(runtime: Runtime) -> tuple[bool, bool, str]:
 class TestReadiness:
     @pytest.fixture
     def runtime(self, hushlist: Hushlist) -> Runtime:
-        hushlist.runtime.list_states = {URL: ListState(checked=time() - 60)}
+        part_of(hushlist.runtime, ListWatch).states_by_url = {URL: ListState(checked=time() - 60)}
         return hushlist.runtime
 
     def test_it_is_ready_with_the_policy_that_is_meant(self, runtime: Runtime) -> None:
@@ -67,29 +71,29 @@ class TestReadiness:
         ("age", "is_ready"), [(3 * 86400 - 60, True), (3 * 86400 + 60, False), (float("inf"), False), (-3600, True)]
     )
     def test_it_is_not_with_a_list_that_is_too_old(self, runtime: Runtime, age: float, is_ready: bool) -> None:
-        runtime.list_states = {URL: ListState(checked=max(time() - age, 0))}
+        part_of(runtime, ListWatch).states_by_url = {URL: ListState(checked=max(time() - age, 0))}
         reason = "it is ready" if is_ready else "the list in line 5 of the policy is older than its max-age"
         assert told(runtime) == (True, is_ready, reason)
 
     def test_nothing_is_said_of_a_list_of_which_nothing_is_known_yet(self, runtime: Runtime) -> None:
-        runtime.list_states = {}
+        part_of(runtime, ListWatch).states_by_url = {}
         assert told(runtime)[1]
 
     def test_it_says_what_fails_meanwhile_and_names_nothing(
         self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert HEALTH_PATHS["/readyz"](runtime).warnings == ()
-        for fault in ("journal_fault", "store_fault"):
-            monkeypatch.setattr(Runtime, fault, "/home/secret: No space left on device")
-        runtime.list_states = {URL: ListState(checked=time() - 60, fault="secret", faults=3)}
+        for part in (Journal, UnblockHandler):
+            monkeypatch.setattr(part, "fault", "/home/secret: No space left on device")
+        part_of(runtime, ListWatch).states_by_url = {URL: ListState(checked=time() - 60, fault="secret", faults=3)}
         monkeypatch.setattr(Policy, "held_back", [Problem("/home/secret", 0, "list", "it is held back")])
         health = HEALTH_PATHS["/readyz"](runtime)
         assert health.is_good
         assert json.loads(health.body)["warnings"] == [
-            "the log cannot be written; records wait",
-            "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept",
             "lists that are held back: 1; of each, an older version is in force (see hushlist lists)",
+            "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept",
             "the list in line 5 of the policy cannot be updated",
+            "the log cannot be written; records wait",
         ]
 
     @pytest.mark.parametrize("opened", [(), (FailureCause.INDEX,)])

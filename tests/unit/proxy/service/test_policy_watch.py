@@ -6,9 +6,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from time import monotonic, time
-from types import SimpleNamespace
-from typing import Any, cast
+from time import time
 
 import pytest
 from mitmproxy.test import taddons
@@ -25,14 +23,17 @@ from hushlist.core.system import package_code
 from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.request import Request
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler, overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.health import why_unready
 from hushlist.proxy.service.policy_watch import PolicyUpdate
 from support.mitmproxied import add_proxy_options
+from support.parts import part_of
 
 PATIENCE = 10
 
@@ -71,7 +72,7 @@ class Watch:
     def read(self) -> PolicyUpdate:
         self.reads += 1
         engine = load_engine(self.policy)
-        return PolicyUpdate(engine, None, CompileReport.of(engine.index).warnings, None)
+        return PolicyUpdate(engine, None, CompileReport.of(engine.index).warnings)
 
     def swap(self, update: PolicyUpdate) -> None:
         self.engines.append(update.engine)
@@ -285,13 +286,13 @@ def test_a_store_that_could_not_be_used_at_the_start_is_used_once_it_can(
         overrides.block("host", "games.example", None, by="jo")
     (tmp_path / "state").rename(tmp_path / "aside")
     (tmp_path / "state").touch()
-    hushlist, tries, open_overrides = Hushlist(), list[object](), Runtime.open_overrides
+    hushlist, tries, open_overrides = Hushlist(), list[object](), UnblockHandler._open
 
-    def counted(runtime: Runtime, database: PostgresAddress | None = None) -> Overrides | None:
+    def counted(handler: UnblockHandler, database: PostgresAddress | None = None) -> Overrides | None:
         tries.append(None)
-        return open_overrides(runtime, database)
+        return open_overrides(handler, database)
 
-    monkeypatch.setattr(Runtime, "open_overrides", counted)
+    monkeypatch.setattr(UnblockHandler, "_open", counted)
 
     async def steps() -> None:
         engine = hushlist.runtime.engine
@@ -315,101 +316,36 @@ def test_a_store_is_used_with_its_policy_and_not_before(policy: Path) -> None:
     watch = policy_watch.PolicyWatch(runtime)
     write(policy, f"quotas: {{hrn://c.example/games: 60}}\n{policy.read_text()}")
     watch.load(policy)
-    in_use, minutes = runtime.overrides, runtime.use_minutes
+    metered = part_of(runtime, MeteredUse)
+    in_use, minutes = overrides_of(runtime), metered.minutes
     write(policy, f"store: 'postgresql://jo@127.0.0.1:1/x'\n{policy.read_text()}")
     updates = [watch._read(BackgroundCompiler(), policy) for _ in range(2)]
-    assert runtime.overrides is in_use is not None
-    assert runtime.use_minutes is minutes is not None
-    assert updates[0].overrides is updates[1].overrides is not in_use
+    assert overrides_of(runtime) is in_use is not None
+    assert metered.minutes is minutes is not None
+    assert updates[0].engine._overrides is updates[1].engine._overrides is not in_use
     watch._use(updates[1])
-    assert runtime.overrides is updates[1].overrides
-    assert runtime.use_minutes is not minutes
+    assert overrides_of(runtime) is updates[1].engine._overrides
+    assert metered.minutes is not minutes
     runtime.close()
 
 
-class Fetching:
-    """A proxy with a list from elsewhere, while it runs; what fetching gives is as told."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *results: list[tuple[bool, str]] | Exception) -> None:
-        self.looks, self.asked, self.moments = 0, list[tuple[tuple[int, ...], Path]](), list[float]()
-        left = list(results)
-        state = SimpleNamespace(is_due=lambda now: bool(left) and now > 0)
-        own = SimpleNamespace(subscription=SimpleNamespace(url="https://h.example/list"), store=self)
-        engine = SimpleNamespace(policy=SimpleNamespace(subscribed=[own]), index=SimpleNamespace(is_as_opened=True))
-        self.state, self.runtime = (
-            (lambda: state),
-            SimpleNamespace(engine=engine, own_ports=(), list_states={}, overrides=None),
-        )
-        self.runtime.note_shown = lambda overrides, policy: None
-
-        class Compiler:
-            is_stopped = True
-
-            def __init__(compiler, own_ports: tuple[int, ...] = ()) -> None:  # noqa: N805
-                compiler.ports = own_ports
-
-            def compile(self, *_: object, **__: object) -> None:
-                raise PolicyError([], {})
-
-            def update(compiler: Any, path: Path) -> list[tuple[bool, str]]:  # noqa: N805
-                self.asked.append((compiler.ports, path))
-                self.moments.append(monotonic())
-                result = left.pop(0)
-                if isinstance(result, Exception):
-                    raise result
-                return result
-
-            def stop(self) -> None:
-                """It does nothing in the background."""
-
-        def look(runtime: object, now: object) -> None:
-            assert runtime is self.runtime
-            self.looks += 1
-
-        monkeypatch.setattr(policy_watch, "BackgroundCompiler", Compiler)
-        monkeypatch.setattr(policy_watch, "send_weekly_summary", look)
-        monkeypatch.setattr(policy_watch, "DUE_INTERVAL", 0.001)
-
-    def run(self, policy: Path, until: Callable[[], bool]) -> None:
-        async def life() -> None:
-            watch = policy_watch.PolicyWatch(cast(Runtime, self.runtime))
-            watch.run()
-            watch.load(policy, [8080])
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    while not until():
-                        await asyncio.sleep(0.001)
-            finally:
-                watch.close()
-
-        asyncio.run(life())
-
-
-def test_lists_that_are_due_are_fetched_and_what_became_of_them_is_told(
+def test_an_extension_that_fails_stops_no_other(
     policy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(policy_watch, "RETRY", 0.05)
-    wrong = PolicyError([Problem("policy.yaml", 7, "lists", "no such thing")], {})
-    fetching = Fetching(monkeypatch, [(True, "it is new"), (False, "it is held back")], wrong, RuntimeError("odd"))
-    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(policy_watch, "DUE_INTERVAL", 0.001)
+    hushlist, looks = Hushlist(), list[Policy]()
 
-    def told() -> list[tuple[int, str]]:
-        changes = "hushlist: the change is not used"
-        return [(one.levelno, one.message) for one in caplog.records if not one.message.startswith(changes)]
+    def fail(policy: Policy) -> None:
+        raise OSError("odd")
 
-    fetching.run(policy, lambda: len(told()) >= 4)
-    assert told()[:3] == [
-        (logging.INFO, "hushlist: it is new"),
-        (logging.WARNING, "hushlist: it is held back"),
-        (logging.ERROR, "hushlist: no list could be fetched:\npolicy.yaml:7: lists: no such thing"),
-    ]
-    level, words = told()[3]
-    assert level == logging.ERROR
-    assert words.startswith("hushlist: no list could be fetched\n")
-    assert words.endswith("RuntimeError: odd")
-    assert fetching.asked == [((8080,), policy)] * 3
-    assert [*fetching.runtime.list_states] == ["https://h.example/list"]
-    assert fetching.moments[2] - fetching.moments[0] >= 0.1  # what stays due, as on a full disk, waits for a while
+    async def steps() -> None:
+        hushlist.parts.watch = (fail, looks.append)
+        while len(looks) < 2:
+            await asyncio.sleep(0.001)
+
+    asyncio.run(running(hushlist, policy, steps))
+    assert [Path(one.source) for one in looks[:2]] == [policy] * 2
+    assert "an extension failed, and is tried again" in caplog.text
 
 
 def test_a_policy_that_was_read_while_the_package_was_replaced_is_read_again_as_soon_as_that_is_back(

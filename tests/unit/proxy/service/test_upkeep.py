@@ -16,8 +16,8 @@ from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.certs import CertStore
 from mitmproxy.test import taddons
 
+from hushlist.core.extension import Notice
 from hushlist.core.system.authority_file import OTHER_AUTHORITY
-from hushlist.extensions.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.service import upkeep
 from hushlist.proxy.service.health import warnings_of
@@ -96,7 +96,7 @@ def test_another_authority_than_at_the_last_start_is_told_once_until_it_is_accep
         caplog.clear()
         for _ in range(2):
             watch.look(datetime.now(UTC))
-            watch._copy()
+            watch._keep_up()
         return [text for text in caplog.messages if "another one than before" in text]
 
     assert (told(store), hushlist.runtime.has_other_authority) == ([], False)

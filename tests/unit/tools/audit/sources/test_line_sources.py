@@ -6,10 +6,10 @@ from io import BytesIO
 
 import pytest
 
-from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client
-from hushlist.extensions.journal.log_record import LogRecord, Privacy, lost_record, to_line
+from hushlist.extensions.journal.log_record import Privacy, fields_of, lost_record, to_line
 from hushlist.tools.audit.sources import line_sources as module
 from hushlist.tools.audit.sources.line_sources import (
     ReadLine,
@@ -168,7 +168,7 @@ def test_at_the_calendar_s_ends_a_time_is_not_known(time: bytes) -> None:
 def test_the_filters_own_log_is_read_as_it_is_written() -> None:
     decision = Decision(Action.BLOCK, asked=b"http://h.example/a?b")
     written = LogRecord("003F8KQ71Z", 1_798_151_400.25, decision, "10.0.0.7", "mia", method="GET")
-    lines = to_line(written.fields(Privacy())) + to_line(lost_record("003F8KQ720", 1_798_151_401, 7)) + b"\n"
+    lines = to_line(fields_of(written, Privacy())) + to_line(lost_record("003F8KQ720", 1_798_151_401, 7)) + b"\n"
     assert read(lines, read_decision) == [
         RecordedRequest(
             b"http://h.example/a?b",

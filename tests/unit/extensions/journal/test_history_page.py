@@ -14,7 +14,8 @@ import pytest
 from mitmproxy import http
 
 from hushlist.extensions.dashboard.dashboard_server import HOST
-from hushlist.extensions.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
+from hushlist.extensions.journal.history_page import WHY_NONE, History, history, history_csv, history_page
+from hushlist.extensions.journal.journal import log_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import live_texts
 from support.flows import flow_of
@@ -40,7 +41,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         for url in ("http://ads.example/a?secret", "http://www.ads.example/", "http://fine.example/"):
             flow = flow_of(url, client="10.9.8.7")
             addon.requestheaders(flow)
-        assert addon.runtime.journal is None or addon.runtime.journal.flush(30)
+        assert log_of(addon.runtime) is None or log_of(addon.runtime).flush(30)
         return addon
 
     with mitmproxied(addon) as context:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import printable
 from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, named, shown_values, top_values
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
@@ -53,7 +54,7 @@ class History:
 
 def history(runtime: Runtime, span: str, now: datetime) -> History | str:
     """The history up to ``now``, or a key of ``WHY_NONE``; waits for the disk."""
-    journal, engine = runtime.journal, runtime.engine
+    journal, engine = log_of(runtime), runtime.engine
     if journal is None or engine is None or engine.policy.of("log") is None:
         return "no_log"
     span, zone = span if span in _SPANS else "day", engine.policy.zone
