@@ -45,28 +45,29 @@ PATHS = {
     "long, with many readings": b"/a;b/..%2fc;d%5ce//" + b"%41x/" * 300,
     "white space": b"/%20 x;y/../z",
 }
-QUERIES = {"none": b"", "escapes": b"?u=%2568ttp%3A%2F%2Fa.test%2F&x=1"}
-OTHERS = {"none": 0, "as many as are read": 4, "too many": 5}
-#: what else a head may have much of: cookies, which safe search reads; fields that servers may believe, and any others
-MORE: dict[str, Fields] = {
-    "no more": [],
-    "cookies": [(b"cookie", b"a%d=b; content_rating=9" % number) for number in range(40)],
-    "fields": [(b"x-forwarded-%d" % number, b"a.b.c.test") for number in range(40)],
+QUERY = b"?u=%2568ttp%3A%2F%2Fa.test%2F&x=1"
+_COOKIES: Fields = [(b"cookie", b"a%d=b; content_rating=9" % number) for number in range(40)]
+_FIELDS: Fields = [(b"x-forwarded-%d" % number, b"a.b.c.test") for number in range(40)]
+#: how many other targets a head names, of which four are read, and what else it may have much of: cookies, which safe
+#: search reads; fields that servers may believe, and any others
+MORE: dict[str, tuple[int, Fields]] = {
+    "no more": (0, []),
+    "fields": (0, _FIELDS),
+    "as many targets as are read, cookies": (4, _COOKIES),
+    "too many targets, cookies, fields": (5, [*_COOKIES, *_FIELDS]),
 }
 _NAMES_OF_OTHERS = (b"destination", b"x-copy-from", b"x-amz-rename-source", b"x-ms-rename-source", b"x-ms-copy-source")
 _PAGE: Fields = [(b"referer", b"http://page.test/"), (b"sec-fetch-dest", b"script")]
 
 
 def requests() -> Iterator[tuple[str, Fields]]:
-    """Every factor with every other."""
-    for row in product(NAMES, PATHS, QUERIES, OTHERS, MORE):
-        names, path, query, others, fields = row
-        target = PATHS[path] + QUERIES[query]
-        more = [
-            (name, b"http://a.b.c.o%d.test" % number + target)
-            for number, name in enumerate(_NAMES_OF_OTHERS[: OTHERS[others]])
+    """Every name with every path and all else."""
+    for names, path, rest in product(NAMES, PATHS, MORE):
+        target, (others, more) = PATHS[path] + QUERY, MORE[rest]
+        named = [
+            (name, b"http://a.b.c.o%d.test" % number + target) for number, name in enumerate(_NAMES_OF_OTHERS[:others])
         ]
-        yield ", ".join(row), [*head(b"a.b.c.d.e1.test", target), *NAMES[names], *_PAGE, *MORE[fields], *more]
+        yield f"{names}, {path}, {rest}", [*head(b"a.b.c.d.e1.test", target), *NAMES[names], *_PAGE, *more, *named]
 
 
 def head(authority: bytes, target: bytes) -> Fields:
