@@ -307,14 +307,15 @@ if __name__ == "__main__":
     from mitmproxy.tools import cmdline, dump, main
 
     sys.path[0] = str(Path(__file__).parents[2] / "addon")  # as mitmproxy does for the script there
-    import hushlist.proxy.addon  # noqa: F401
+    import hushlist.proxy.addon
     from hushlist.core.compile import background_compiler, policy_compiler
     from hushlist.core.match.public_suffixes import public_suffixes
 
     public_suffixes()
     policy_compiler._code()
+    hushlist.proxy.addon.Hushlist()  # loads the extensions
     load = partial(serialization.load_pem_private_key, unsafe_skip_rsa_key_validation=True)
-    certs.load_pem_private_key = load
+    certs.load_pem_private_key = serialization.load_pem_private_key = load
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     load(generate_private_key(SECP256R1()).private_bytes(*form), None)  # the first takes long
     optmanager._Option.__deepcopy__ = lambda option, _: copy(option)  # as it does, without anew checking each

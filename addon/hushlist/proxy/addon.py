@@ -120,6 +120,8 @@ class Hushlist:
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         self._start_error = ""
+        #: options by which the authority is read, once it is checked
+        self._authority: tuple[str, str] | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
         self._files, self._names = OpenFiles(), NameLookups()
@@ -251,7 +253,7 @@ class Hushlist:
     def _configure(self, updated: set[str]) -> None:
         if not self._is_running:
             _refuse_unknown()
-            _check_authority()
+            self._check_authority()
         if updated & {"hushlist_mode", *_REQUIRED}:
             self._require_options()
         for option in updated & _LIMITS.keys():
@@ -276,6 +278,26 @@ class Hushlist:
             self._require_patches()
         if "hushlist_learn" in updated and not ctx.options.hushlist_learn:
             self.runtime.redirect_memory.forget()
+
+    def _check_authority(self) -> None:
+        """Check that the authority which devices trust is whole, before mitmproxy makes another or fails by it.
+
+        Once, as long as the options stay: mitmproxy calls for each option that a script adds, and to read a key takes
+        longer than all else.
+
+        Raises:
+            OptionsError: it is not.
+        """
+        if "confdir" not in ctx.options:
+            return
+        passphrase = ctx.options.cert_passphrase if "cert_passphrase" in ctx.options else None
+        options = (ctx.options.confdir, passphrase or "")
+        if options == self._authority:
+            return
+        fault = fault_of_authority(Path(options[0]).expanduser(), options[1])
+        if fault is not None:
+            raise exceptions.OptionsError(f"confdir cannot be used: {fault}")
+        self._authority = options
 
     def _require_patches(self) -> None:
         """Say what of mitmproxy could not be patched, before anything is served.
@@ -501,19 +523,6 @@ def _refuse_unknown() -> None:
         if name.startswith(_OURS):
             why = f"there is no option {name}{did_you_mean(name, own)}"
             raise exceptions.OptionsError(f"{why} (known: {', '.join(own)})")
-
-
-def _check_authority() -> None:
-    """Check that the authority which devices trust is whole, before mitmproxy makes another or fails by it.
-
-    Raises:
-        OptionsError: it is not.
-    """
-    if "confdir" in ctx.options:
-        passphrase = ctx.options.cert_passphrase if "cert_passphrase" in ctx.options else None
-        fault = fault_of_authority(Path(ctx.options.confdir).expanduser(), passphrase or "")
-        if fault is not None:
-            raise exceptions.OptionsError(f"confdir cannot be used: {fault}")
 
 
 def _own_ports() -> Iterator[int]:

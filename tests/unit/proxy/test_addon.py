@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from mitmproxy import connection, ctx, exceptions, http
 from mitmproxy import flow as mitmproxy_flow
+from mitmproxy.certs import CertStore
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
@@ -20,9 +21,10 @@ from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import names_of
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import policy_rows
+from hushlist.core.system import authority_file
 from hushlist.core.url.request import Request
 from hushlist.extensions.fleet.heartbeat import Heartbeat
-from hushlist.proxy import flow_outcome, request_handler
+from hushlist.proxy import addon, flow_outcome, request_handler
 from hushlist.proxy.addon import Hushlist, LastLook
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
@@ -402,6 +404,32 @@ def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
     expected = f"there is no option hushlist_polisy; did you mean 'hushlist_policy'? (known: {own})"
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [f"hushlist: {expected}"]
     assert run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_an_authority_that_is_not_whole_ends_the_start_and_one_that_is_is_read_once(
+    context: taddons.context,
+    hushlist: Hushlist,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    read = []
+
+    def fault_of(folder: Path, passphrase: str) -> str | None:
+        read.append(folder)
+        return authority_file.fault_of_authority(folder, passphrase)
+
+    monkeypatch.setattr(addon, "fault_of_authority", fault_of)
+    (tmp_path / authority_file.CERTIFICATE).write_text("what devices trust")
+    context.configure(hushlist, confdir=str(tmp_path))
+    assert f"confdir cannot be used: {tmp_path / authority_file.NAME} is gone" in caplog.text
+    CertStore.create_store(tmp_path, "mitmproxy", 2048)
+    for mode in ("off", "block"):
+        context.configure(hushlist, hushlist_mode=mode)
+    assert read == [tmp_path] * 2
+    (tmp_path / authority_file.NAME).write_text("damaged")
+    context.configure(hushlist, cert_passphrase="another")
+    assert f"confdir cannot be used: {tmp_path / authority_file.NAME} is damaged" in caplog.text
 
 
 @pytest.mark.parametrize("given", ["", "x", "1", "1t", "-1"])
