@@ -69,13 +69,13 @@ class Log:
         """Everything from line ``start`` on."""
         return "".join(self._lines[start:])
 
-    def wait_for(self, pattern: str, start: int = 0) -> re.Match[str]:
+    def wait_for(self, pattern: str, start: int = 0, patience: float = PATIENCE) -> re.Match[str]:
         """The first match of a regular expression in the log from line ``start`` on.
 
         Raises: AssertionError if the process ends without it, or nothing comes in time.
         """
         with self._grown:
-            self._grown.wait_for(lambda: self._ended or re.search(pattern, self.text(start)), PATIENCE)
+            self._grown.wait_for(lambda: self._ended or re.search(pattern, self.text(start)), patience)
             match = re.search(pattern, self.text(start))
         assert match, f"no {pattern!r} in the log:\n{self.text()}"
         return match
@@ -238,9 +238,7 @@ def mitmdump(
         *("--set", f"upstream_http={origin.http_port}", "--set", f"upstream_https={origin.https_port}"),
         *(("-w", str(save)) if save else ()),
     ]
-    for name, octets in _authority().items():
-        (folder / name).write_bytes(octets)
-        (folder / name).chmod(0o600)
+    write_authority(folder)
     # modes start side by side: any of them may be told of first
     listening = ("HTTP\\(S\\) proxy " if proxy_mode == "regular" else "") + rf"listening at {re.escape(LOOPBACK)}:(\d+)"
     for is_last in (False, False, True):
@@ -255,6 +253,13 @@ def mitmdump(
             log.wait_for("mitmproxy has started")
             yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
             return
+
+
+def write_authority(folder: Path) -> None:
+    """Give a proxy the authority that all have in common."""
+    for name, octets in _authority().items():
+        (folder / name).write_bytes(octets)
+        (folder / name).chmod(0o600)
 
 
 @cache

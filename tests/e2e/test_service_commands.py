@@ -34,8 +34,8 @@ def here(words: list[str], folder: Path) -> list[str]:
     }
     for place, own in there.items():
         words = [word.replace(place, str(own)) for word in words]
-    words = [re.sub(r"^(hushlist_health=127\.0\.0\.1):[0-9%i]+$", r"\1:0", word) for word in words]
-    return [re.sub(r"^(8080|1808%i)$", "0", word) for word in words if word != "$MITMDUMP_OPTIONS"]
+    words = [re.sub(r"^(hushlist_health=127\.0\.0\.1):[0-9]+$", r"\1:0", word) for word in words]
+    return [re.sub(r"^8080$", "0", word) for word in words if word != "$MITMDUMP_OPTIONS"]
 
 
 def exec_start(unit: str) -> list[str]:
@@ -47,7 +47,7 @@ def exec_start(unit: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("policy")
-@pytest.mark.parametrize("kind", ["hushlist.service", "hushlist@.service", "container"])
+@pytest.mark.parametrize("kind", ["hushlist.service", "container"])
 def test_the_filter_starts_is_healthy_and_stops(tmp_path: Path, kind: str) -> None:
     is_container = kind == "container"
     words = container_command("ENTRYPOINT") + container_command("CMD") if is_container else exec_start(kind)

@@ -123,61 +123,71 @@ class FleetLab:
     @contextmanager
     def under_load(self) -> Iterator[Traffic]:
         """Clients ask until the block ends, and some time before and after it."""
-        traffic, over = Traffic(), threading.Event()
-        clients = [
-            threading.Thread(target=self._ask, args=(f"127.0.1.{number}", traffic, over), daemon=True)
-            for number in range(1, CLIENTS + 1)
-        ]
-        for client in clients:
-            client.start()
-        try:
-            _wait_for(traffic, 5 * CLIENTS)
-            yield traffic
-            _wait_for(traffic, traffic.answered + 5 * CLIENTS)
-        finally:
-            over.set()
-            for client in clients:
-                client.join(2 * PATIENCE)
-
-    def _ask(self, source: str, traffic: Traffic, over: threading.Event) -> None:
-        """What a client does: mostly on a connection that it keeps, if the proxy does."""
-        number, connection = 0, self._connection(source)
-        while not over.wait(PACE):
-            number += 1
-            is_blocked = number % BLOCKED == 0
-            path = f"{SECRET if is_blocked else '/'}{source}/{number}"
-            url = path if isinstance(connection, HTTPSConnection) else f"http://fine.test{path}"
-            headers = {"Connection": "close"} if number % KEPT == 0 else {}
-            start = time.monotonic()
-            try:
-                connection.request("GET", url, headers=headers)
-                response = connection.getresponse()
-                response.read()
-                if headers:
-                    connection.close()  # as it has said that it would
-            except (OSError, HTTPException) as error:
-                connection.close()
-                with traffic.lock:
-                    traffic.lost.append(f"{source} {number}: {error!r}")
-                continue
-            with traffic.lock:
-                traffic.answered += 1
-                traffic.longest = max(traffic.longest, time.monotonic() - start)
-                if response.status != (403 if is_blocked else 200):
-                    traffic.wrong.append(f"{source} {number}: {response.status}")
-        connection.close()
-
-    def _connection(self, source: str) -> HTTPConnection:
-        """Half of the clients ask through tunnels, over TLS."""
         proxy = self.workers[0].proxy
-        if int(source.rpartition(".")[2]) % 2 or proxy is None:
-            return HTTPConnection(LOOPBACK, self.balancer.port, PATIENCE, source_address=(source, 0))
-        context = ssl.create_default_context(cafile=str(proxy.authority))
-        connection = HTTPSConnection(
-            LOOPBACK, self.balancer.port, timeout=PATIENCE, source_address=(source, 0), context=context
+        assert proxy is not None
+        with under_load(self.balancer.port, proxy.authority) as traffic:
+            yield traffic
+
+
+@contextmanager
+def under_load(port: int, authority: Path, pace: float = PACE) -> Iterator[Traffic]:
+    """Clients ask a proxy until the block ends, and some time before and after it."""
+    traffic, over = Traffic(), threading.Event()
+    context = ssl.create_default_context(cafile=str(authority))
+    clients = [
+        threading.Thread(
+            target=_ask, args=(_connection(source, port, context), source, traffic, over, pace), daemon=True
         )
-        connection.set_tunnel("fine.test", 443)
-        return connection
+        for source in (f"127.0.1.{number}" for number in range(1, CLIENTS + 1))
+    ]
+    for client in clients:
+        client.start()
+    try:
+        _wait_for(traffic, 5 * CLIENTS)
+        yield traffic
+        _wait_for(traffic, traffic.answered + 5 * CLIENTS)
+    finally:
+        over.set()
+        for client in clients:
+            client.join(2 * PATIENCE)
+
+
+def _ask(connection: HTTPConnection, source: str, traffic: Traffic, over: threading.Event, pace: float) -> None:
+    """What a client does: mostly on a connection that it keeps, if the proxy does."""
+    number = 0
+    while not over.wait(pace):
+        number += 1
+        is_blocked = number % BLOCKED == 0
+        path = f"{SECRET if is_blocked else '/'}{source}/{number}"
+        url = path if isinstance(connection, HTTPSConnection) else f"http://fine.test{path}"
+        headers = {"Connection": "close"} if number % KEPT == 0 else {}
+        start = time.monotonic()
+        try:
+            connection.request("GET", url, headers=headers)
+            response = connection.getresponse()
+            response.read()
+            if headers:
+                connection.close()  # as it has said that it would
+        except (OSError, HTTPException) as error:
+            connection.close()
+            with traffic.lock:
+                traffic.lost.append(f"{source} {number}: {error!r}")
+            continue
+        with traffic.lock:
+            traffic.answered += 1
+            traffic.longest = max(traffic.longest, time.monotonic() - start)
+            if response.status != (403 if is_blocked else 200):
+                traffic.wrong.append(f"{source} {number}: {response.status}")
+    connection.close()
+
+
+def _connection(source: str, port: int, context: ssl.SSLContext) -> HTTPConnection:
+    """Half of the clients ask through tunnels, over TLS."""
+    if int(source.rpartition(".")[2]) % 2:
+        return HTTPConnection(LOOPBACK, port, PATIENCE, source_address=(source, 0))
+    connection = HTTPSConnection(LOOPBACK, port, timeout=PATIENCE, source_address=(source, 0), context=context)
+    connection.set_tunnel("fine.test", 443)
+    return connection
 
 
 def _wait_for(traffic: Traffic, number: int) -> None:

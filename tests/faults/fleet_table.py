@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
+from e2e.origin import Origin
 from faults.fleet_lab import CLIENTS, SECRET, FleetLab, Traffic
 
 
+class Loaded(Protocol):
+    """A lab with clients that never stop asking."""
+
+    origin: Origin
+
+    def under_load(self) -> AbstractContextManager[Traffic]: ...
+
+
+_Lab = TypeVar("_Lab", bound=Loaded)
+
+
 @dataclass(frozen=True)
-class FleetFault:
+class FleetFault(Generic[_Lab]):
     """One way to fail, with what users notice."""
 
     name: str
     #: does it to a lab under load, and undoes it
-    inject: Callable[[FleetLab], None]
+    inject: Callable[[_Lab], None]
     notice: str = "nothing"
     #: requests without an answer, at most
     lost: int = 0
@@ -85,7 +99,7 @@ FLEET_FAULTS = (
 )
 
 
-def try_fleet(fault: FleetFault, lab: FleetLab) -> Traffic:
+def try_fleet(fault: FleetFault[_Lab], lab: _Lab) -> Traffic:
     """Do it under load; what became of the requests.
 
     Raises: AssertionError: something that is blocked reached the origin, or an answer is wrong, or too many are lost.
@@ -93,7 +107,7 @@ def try_fleet(fault: FleetFault, lab: FleetLab) -> Traffic:
     with lab.origin.watch() as arrived, lab.under_load() as traffic:
         fault.inject(lab)
     leaked = [request.target for request in arrived.requests if request.target.startswith(SECRET.encode())]
-    assert leaked == []
-    assert traffic.wrong == []
+    assert leaked == [], leaked
+    assert traffic.wrong == [], traffic.wrong
     assert len(traffic.lost) <= fault.lost, traffic.lost
     return traffic

@@ -33,7 +33,7 @@ DOORS_OF_PARTS = {
     for name in (
         *("parts", "runtime", "flow_request", "flow_outcome", "request_handler", "languages", "object_patches"),
         *("page.pages", "page.elements", "page.template", "page.access_form", "page.block_response"),
-        *("connections.client_connections", "service.health", "statistics"),
+        *("connections.client_connections", "service.health", "service.siblings", "statistics"),
     )
 }
 #: where files may import each other's room, by the first part of their names

@@ -46,15 +46,15 @@ def system(tmp_path: Path) -> Path:
     programs.mkdir(parents=True)
     for unit in UNITS:
         shutil.copy(unit, folder)
-    shutil.copy(FOLDER / "hushlist@.service", folder / "hushlist@1.service")
-    for name in ("mitmdump", "hushlist"):
-        (programs / name).write_text("#!/bin/sh\n", encoding="ascii")
-        (programs / name).chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    for program in (programs / "hushlist", tmp_path / "bin" / "kill"):
+        program.write_text("#!/bin/sh\n", encoding="ascii")
+        program.chmod(0o755)
     return tmp_path
 
 
 @needs_systemd
-@pytest.mark.parametrize("name", [*(unit.name for unit in UNITS if "@" not in unit.name), "hushlist@1.service"])
+@pytest.mark.parametrize("name", [unit.name for unit in UNITS])
 def test_systemd_takes_the_units(system: Path, name: str) -> None:
     done = analyze("verify", f"--root={system}", "--man=no", "--recursive-errors=no", name)
     assert (done.returncode, done.stderr) == (0, "")
@@ -68,7 +68,7 @@ def test_the_check_sees_what_is_wrong(system: Path) -> None:
 
 
 @needs_systemd
-@pytest.mark.parametrize("name", ["hushlist.service", "hushlist@1.service", "hushlist-update.service"])
+@pytest.mark.parametrize("name", ["hushlist.service", "hushlist-update.service"])
 def test_they_are_hardened(system: Path, name: str) -> None:
     unit = system / "etc" / "systemd" / "system" / name
     done = analyze("security", "--offline=true", "--no-pager", f"--threshold={int(MOST_EXPOSED * 10)}", unit)
@@ -98,7 +98,7 @@ def hardening(unit: Path) -> str:
 
 
 def test_all_services_may_do_the_same() -> None:
-    assert len(SERVICES) == 3
+    assert len(SERVICES) == 2
     (only,) = {hardening(unit) for unit in SERVICES}
     for line in ("User=hushlist", "NoNewPrivileges=yes", "ProtectSystem=strict", "SystemCallFilter=@system-service"):
         assert f"\n{line}\n" in only
@@ -112,21 +112,19 @@ def test_no_service_opens_the_folders_that_all_share(unit: Path) -> None:
         assert {f"{kind}Directory=hushlist", f"{kind}DirectoryMode=0700"} <= {*lines}
 
 
-@pytest.mark.parametrize("name", ["hushlist.service", "hushlist@.service"])
-def test_what_is_said_is_in_the_journal_at_once_and_a_start_that_fails_is_tried_again(name: str) -> None:
-    text = (FOLDER / name).read_text(encoding="utf-8")
+def test_what_is_said_is_in_the_journal_at_once_and_a_start_that_fails_is_tried_again() -> None:
+    text = (FOLDER / "hushlist.service").read_text(encoding="utf-8")
     assert re.search("^Environment=.*PYTHONUNBUFFERED=1", text, re.MULTILINE)
     assert "\nStartLimitIntervalSec=0\n" in text
     assert "\nRestart=always\n" in text
 
 
-@pytest.mark.parametrize("name", ["hushlist.service", "hushlist@.service"])
-def test_a_stop_leaves_open_requests_their_time(name: str) -> None:
+def test_a_stop_leaves_open_requests_their_time() -> None:
     unit = RawConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(FOLDER / name, encoding="utf-8")
+    unit.read(FOLDER / "hushlist.service", encoding="utf-8")
     assert int(unit["Service"]["TimeoutStopSec"]) > 10
-    assert unit["Service"]["KillMode"] == "mixed"  # the signal is for mitmdump alone
+    assert unit["Service"]["KillMode"] == "mixed"  # the signal is for the command alone
 
 
 def test_the_container_is_pinned_without_root_and_has_a_health_check() -> None:

@@ -43,7 +43,7 @@ BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
         *("bounds", "databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "safe_browsing"),
-        *("safe_search", "journal", "notify", "fleet", "dashboard"),
+        *("safe_search", "journal", "notify", "fleet", "dashboard", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions

@@ -46,7 +46,7 @@ from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
 from hushlist.proxy.service.graceful_stop import GracefulStop
-from hushlist.proxy.service.health import HealthPort
+from hushlist.proxy.service.health import HEALTH_PATHS, HealthPort, why_unready
 from hushlist.proxy.service.policy_watch import PolicyWatch
 from hushlist.proxy.service.script_watch import ScriptWatch
 from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
@@ -351,6 +351,9 @@ class Hushlist:
         self._open_health_port()
         self._upkeep.run()
         self.parts.begin("running")
+        if self.runtime.siblings is not None:
+            self.runtime.siblings.answers["health"] = lambda path: HEALTH_PATHS[path](self.runtime).body
+            self.runtime.siblings.run(why_unready(self.runtime))
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
@@ -393,6 +396,8 @@ class Hushlist:
         self._names.close()
         self.policy_watch.close()
         self.runtime.close()
+        if self.runtime.siblings is not None:
+            self.runtime.siblings.close()
 
     def _leave(self, addons: AddonManager) -> None:
         """Let nothing pass from now on; mitmproxy may go on although the filter was taken out of it."""

@@ -22,6 +22,7 @@ from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.parts import Part, Parts
+from hushlist.proxy.service.siblings import siblings
 from hushlist.proxy.statistics import Statistics
 
 logger = logger_of(__name__)
@@ -77,6 +78,8 @@ class Runtime:
         self.has_other_authority = False
         #: whether the program ends
         self.is_stopping = False
+        #: the proxies that serve the same ports, as this one's parent has started them
+        self.siblings = siblings()
         #: the ports on which the proxy listens: what it asks itself does not go there
         self.own_ports: tuple[int, ...] = ()
         #: why there is no engine, if so

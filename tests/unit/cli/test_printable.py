@@ -43,6 +43,7 @@ POLICY = ["--policy", "policy.yaml"]
 URLS = [[URL], [BAD_URL], [ARGUMENT]]
 #: command -> how it is called; with "--json" too, where there is that
 CALLS: dict[str, list[list[str]]] = {
+    "proxy": [["--workers", ARGUMENT]],
     "fleet status": [[], ["--store", ARGUMENT]],
     "canonicalize": [["--profile", name, url] for name in PROFILES for (url,) in URLS],
     "expressions": URLS,

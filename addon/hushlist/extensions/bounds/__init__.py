@@ -15,4 +15,5 @@ EXTENSION = Extension(
             (the default), it is logged, and told by `/readyz` and `hushlist doctor`; `on`, the start ends with an
             error: see [mitmproxy itself](failures.md#mitmproxy-itself)"""),
     ),
+    uses=("workers",),
 )

@@ -24,6 +24,7 @@ from hushlist.extensions.bounds import (
     framed_http1,
     printable_log,
 )
+from hushlist.extensions.workers import shared_listening
 from hushlist.proxy.connections import server_handshakes, tunnel_layers
 from hushlist.proxy.object_patches import OBJECT_PATCHES, untaken
 from hushlist.proxy.service import upkeep
@@ -94,6 +95,7 @@ _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...
     *tunnel_layers.WRAPPED,
     *printable_log.WRAPPED,
     *server_handshakes.WRAPPED,
+    *shared_listening.WRAPPED,
 )
 #: all of them, in the order in which they are set; each has to be there in mitmproxy 11 and 12
 PATCHES = (

@@ -55,7 +55,7 @@ from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.service.health import HEALTH_PATHS
+from hushlist.proxy.service.health import HEALTH_PATHS, health_of
 
 logger = logger_of(__name__)
 
@@ -316,8 +316,8 @@ class DashboardServer(Part):
     def _metrics(self, request: http.Request) -> http.Response:
         return answer(metrics(self._runtime).encode(), CONTENT_TYPE)
 
-    def _health(self, request: http.Request) -> http.Response:
-        health = HEALTH_PATHS[_path(request)](self._runtime)
+    async def _health(self, request: http.Request) -> http.Response:
+        health = await health_of(self._runtime, _path(request))
         return answer(health.body, "application/json", health.status)
 
     async def _history(self, request: http.Request) -> http.Response:

@@ -61,7 +61,8 @@ class Heartbeat(Part):
 
     def running(self) -> None:
         """Begin; called in the event loop, when mitmproxy listens."""
-        self._name = _own_name()
+        siblings = self._runtime.siblings
+        self._name = _own_name() + ("" if siblings is None else f"/{siblings.number}")
         self._task = asyncio.get_running_loop().create_task(self._keep(), name="hushlist: fleet")
 
     def leave(self) -> None:
@@ -142,7 +143,7 @@ class Heartbeat(Part):
         if self._store is not None:
             if self.fault is None:
                 with suppress(StoreError):
-                    self._store.leave(self._name)
+                    self._store.leave(self._name, 0.0 if self._last is None else self._last.at)
             self._store.close()
             self._store = None
 

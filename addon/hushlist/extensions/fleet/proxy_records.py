@@ -39,7 +39,7 @@ _LONGEST_TEXT, _MOST = 1000, 8 * 10**12
 class ProxyRecord(NamedTuple):
     """One proxy; times are in seconds since 1970."""
 
-    #: the machine's name, and the port on which the proxy listens
+    #: the machine's name, and the port on which the proxy listens; and its number among workers
     name: str
     #: its last sign of life
     at: float
@@ -99,9 +99,10 @@ class ProxyRecords:
                 (MOST_PROXIES, MOST_PROXIES),
             )
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, at: float) -> None:
+        """Remove a proxy's row, unless another one in its place has written it after a moment."""
         with self._store.writing() as database:
-            database.execute("DELETE FROM proxies WHERE name = ?", (name,))
+            database.execute("DELETE FROM proxies WHERE name = ? AND at <= ?", (name, at))
 
     def all(self) -> list[ProxyRecord]:
         """Every proxy, by name."""

@@ -41,5 +41,7 @@ class OwnProxies:
             logger.warning("hushlist: no connection for %s to %s: it leads back here", client.peername, server.address)
 
     def _neighbours(self) -> Iterator[int]:
+        if self._runtime.siblings is not None:
+            yield from self._runtime.siblings.ports
         for neighbours in self._runtime.parts.neighbours:
             yield from neighbours()

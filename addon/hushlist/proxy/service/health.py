@@ -110,6 +110,17 @@ def warnings_of(runtime: Runtime) -> Iterator[str]:
 HEALTH_PATHS: Mapping[str, Callable[[Runtime], Health]] = {"/healthz": decides, "/readyz": is_ready}
 
 
+async def health_of(runtime: Runtime, path: str) -> Health:
+    """What a path tells; of several workers that serve the same ports, it is enough if one is well."""
+    health = HEALTH_PATHS[path](runtime)
+    if health.is_good or runtime.siblings is None:
+        return health
+    others = map(json.loads, await runtime.siblings.ask("health", path))
+    well = next((other for other in others if other["ok"]), None)
+    warnings = () if well is None else (f"a worker is not: {health.reason}", *well.get("warnings", ()))
+    return health if well is None else Health(True, well["reason"], warnings)
+
+
 class HealthPort:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -124,9 +135,14 @@ class HealthPort:
         Raises:
             OSError: nothing can be opened there.
         """
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._listener = socket.create_server(address, family=family)
-        serving = asyncio.start_server(self._serve, sock=self._listener, limit=_LONGEST)
+        if (siblings := self._runtime.siblings) is None:
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+            self._listener = socket.create_server(address, family=family)
+            serving = asyncio.start_server(self._serve, sock=self._listener, limit=_LONGEST)
+        else:
+            (port, *_) = siblings.bind(*address)
+            self._listener = port.ours
+            serving = siblings.serve(port, self._serve, _LONGEST)
         self._server = asyncio.get_running_loop().create_task(serving, name="hushlist: health")
         logger.info("hushlist: /healthz and /readyz at %s:%d", *self._listener.getsockname()[:2])
 
@@ -144,7 +160,7 @@ class HealthPort:
             oldest.transport.abort()
         try:
             async with asyncio.timeout(PATIENCE):
-                writer.write(self._answer(await reader.readuntil(b"\r\n\r\n")))
+                writer.write(await self._answer(await reader.readuntil(b"\r\n\r\n")))
                 await writer.drain()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
             pass  # whoever asks in no way, gets no answer
@@ -152,15 +168,15 @@ class HealthPort:
             self._waiting.pop(writer, None)
             writer.close()
 
-    def _answer(self, head: bytes) -> bytes:
+    async def _answer(self, head: bytes) -> bytes:
         asked = _REQUEST_LINE.match(head)
-        check = None if asked is None else HEALTH_PATHS.get(asked[2].partition(b"?")[0].decode())
+        path = "" if asked is None else asked[2].partition(b"?")[0].decode()
         if asked is None:
             status, body = HTTPStatus.BAD_REQUEST, b'{"error": "expected GET or HEAD"}\n'
-        elif check is None:
+        elif path not in HEALTH_PATHS:
             status, body = HTTPStatus.NOT_FOUND, b'{"error": "there are /healthz and /readyz"}\n'
         else:
-            health = check(self._runtime)
+            health = await health_of(self._runtime, path)
             status, body = health.status, health.body
         lines = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"

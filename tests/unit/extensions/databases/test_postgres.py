@@ -545,7 +545,7 @@ def _use_all(place: PostgresAddress, folder: Path) -> None:
     with closing(ProxyRecords(place, time.time)) as proxies:
         proxies.beat(ProxyRecord("one:8080", time.time()))
         assert [one.name for one in proxies.all()] == ["one:8080"]
-        proxies.leave("one:8080")
+        proxies.leave("one:8080", time.time())
     journal = LogWriter(LogSettings(to=place, what=LoggedRequests.ALL, folder=folder), state=folder)
     journal.write(record(moment=time.time()))
     assert journal.flush(60), journal.fault

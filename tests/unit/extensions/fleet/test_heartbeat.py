@@ -51,6 +51,7 @@ class Proxies:
         self.runtime = SimpleNamespace(
             engine=ENGINE,
             statistics=SimpleNamespace(total=0, started=START - 9),
+            siblings=None,
             mode="block",
             reading=None,
             problem=None,
@@ -102,7 +103,7 @@ class Proxies:
         self.events.append(("look", self.seconds))
         return self.records[-1:]
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, _: float) -> None:
         self.events.append(("leave", name))
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ def test_each_proxy_has_one_row_its_newest(records: ProxyRecords, clock: Clock) 
         records.beat(GOOD._replace(name=f"gate:{number}", at=clock.now, requests=number))
         clock.now += 1
     assert [(one.name, one.at) for one in records.all()] == [("gate:1", clock.now - 2), ("gate:2", clock.now - 1)]
-    records.leave("gate:1")
+    records.leave("gate:1", clock.now)
     assert records.all() == [GOOD._replace(name="gate:2", at=clock.now - 1, requests=2)]
 
 
