@@ -351,6 +351,31 @@ def test_the_school_log_has_neither_names_nor_searches(running: Callable[[str], 
     assert "secret-wish" not in json.dumps(school.log())
 
 
+def test_a_child_searches_safely_and_goes_on_behind_a_warning_as_the_log_says(
+    running: Callable[[str], Running], origin: Origin
+) -> None:
+    family, mia = running("family"), Role(ROLES["family"]["mia"].address, "pupil7")  # whom no row above is about
+    family.set_clock("2026-11-16T17:00+01:00")
+    with origin.watch() as arrived:
+        assert family.ask(mia, "https://www.google.com/search?q=x&safe=off").status == 200
+        page = family.ask(mia, "http://shop.example/bikes", accept="text/html")
+        answer = send(family, mia, page, "shop.example")
+        assert (answer.status, answer.headers["location"]) == (303, "/bikes")
+        assert family.ask(mia, "http://shop.example/bikes").status == 200
+        other = family.ask(ROLES["family"]["mia"], "http://shop.example/bikes")
+    assert [(seen.host, seen.target) for seen in arrived.requests] == [
+        ("www.google.com", b"/search?q=x&safe=active&ssui=on"),
+        ("shop.example", b"/bikes"),
+    ]
+    assert other.status == 403
+    family.logged(other.headers["x-hushlist-reference"])
+    own = [record for record in family.log() if (record["user"], record["method"]) == (mia.user, "GET")]
+    assert [(record["url"], record["group"], record["action"], "grant" in record) for record in own] == [
+        ("http://shop.example/bikes", "mia", "warn", False),
+        ("http://shop.example/bikes", "mia", "allow", True),
+    ]
+
+
 def test_a_group_is_found_by_ipv6_on_the_wire(tmp_path: Path, origin: Origin) -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
