@@ -20,7 +20,8 @@ MODULES = """
     hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
     hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
     hushlist.core.policy.schedule hushlist.core.routes hushlist.core.url.http_head
-    hushlist.extensions.databases.kept_files
+    hushlist.extensions.databases.kept_files hushlist.extensions.services.service_lists
+    hushlist.extensions.subscriptions.catalogue
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
     hushlist.extensions.bounds.bounded_websocket hushlist.proxy.object_patches

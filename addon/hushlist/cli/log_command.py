@@ -28,10 +28,11 @@ from hushlist.cli.common import (
 )
 from hushlist.cli.override_command import privacy_of_store
 from hushlist.core.errors import printable
+from hushlist.core.lists.category_names import category_named
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
 from hushlist.core.system.files import state_folder
-from hushlist.core.url.hrn import parse_hrn
+from hushlist.core.url.hrn import Hrn, parse_hrn
 from hushlist.core.url.parts import as_typed
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.journal.log_database import (
@@ -81,6 +82,10 @@ def add_to(commands: Commands) -> None:
     )
 
 
+def _category(text: str) -> Hrn:
+    return parse_hrn(category_named(text))
+
+
 _Answer = Callable[[LogPlace, argparse.Namespace], int]
 
 
@@ -111,7 +116,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     filters.add_argument("--client", metavar="ADDRESS", help="whose request it was; a pseudonym will do, too")
     filters.add_argument("--user", metavar="NAME", help="the same, by the name of the user")
     filters.add_argument(
-        "--category", type=checked(parse_hrn), metavar="HRN", help="of the rule, or a superordinate one"
+        "--category", type=checked(_category), metavar="NAME", help="of the rule, or a superordinate one"
     )
     filters.add_argument("--list", metavar="NAME", help="name or title of the list with the rule")
     filters.add_argument("--host", type=_host, metavar="HOST", help="what was asked for; hosts below it, too")

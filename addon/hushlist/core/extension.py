@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
-        *("bounds", "databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "safe_browsing"),
-        *("safe_search", "journal", "notify", "fleet", "dashboard", "workers"),
+        *("bounds", "databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
+        *("safe_browsing", "safe_search", "journal", "notify", "fleet", "dashboard", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions
@@ -100,6 +100,9 @@ class ListFormat(NamedTuple):
     may_be_empty: bool = False
     #: whether a source is a document, which is read as a whole before its first rule
     is_document: bool = False
+    #: a reference to a function from a source's octets to the names of what it has, such as services: a list that is
+    #: fetched, and has lost one of them, is held back
+    members: str = ""
 
     def read_blocks(self, octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
         """The rules of a source, many at once where that is possible."""
@@ -193,6 +196,8 @@ class Extension:
     #: a reference to a module with rows of the live page's interface, ``ACTIONS``, and with ``UNDOINGS``, the functions
     #: that undo them (``core/routes.py``)
     actions: str = ""
+    #: a reference to a function to short names of categories, each with its `hrn:` name
+    category_names: str = ""
     #: the extensions whose code it imports; each of them can still be left out of use
     uses: tuple[str, ...] = ()
 

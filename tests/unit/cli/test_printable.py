@@ -67,6 +67,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["--policy", ARGUMENT],
         [*POLICY, "--proxy", ARGUMENT],
     ],
+    "services": [[], [ARGUMENT], ["tiktok"]],
     "update": [
         [*POLICY],
         [*POLICY, ARGUMENT],

@@ -37,6 +37,10 @@ _LISTS: dict[str, tuple[str, ...]] = {
         "seal: f87dde256ef1fd9a\nrules: [{sealed: '01020304'}]\n",
         "rules: [{expression: \"\\u0041.example\"}, &a b, *a, !!str c, '*.h.example', |\n x\n  y]\n",
     ),
+    "services": (
+        "groups: {g: {en: G, also: [h]}}\nservices:\n  a: {title: A, group: g, rules: [a.example, b.example/c]}",
+        '{"blocked_services": [{"id": "a_b", "name": "A", "group": "h", "rules": ["||a.example^", "||b*^"]}]}',
+    ),
     "hashed-uris": ("# list\nhashed:sha1=ae96302a0468481aca954431cf293e05aca95443+query\nhashed:x-own=00\n",),
     "domains": ("# c\nh.example\n.B.Example # x\n*.c.example\nbücher.example\n1.2.3.4\ncom\n",),
     "hosts": ("127.0.0.1 localhost\n0.0.0.0 a.example b.example # x\n::1 c.example\n0.0.0.0 0.0.0.0\n",),

@@ -34,6 +34,8 @@ from hushlist.core.url.request import Request, canonical_url
 
 #: actions that keep a request from its origin
 STOPPING = (Action.BLOCK, Action.WARN)
+#: actions of rules in whose place the action of a category comes
+BY_CATEGORY = (*STOPPING, Action.PASS)
 #: how much these stop; whatever else is decided, 0
 SEVERITY = {Action.WARN: 1, Action.BLOCK: 2}
 #: when the names or path interpretations of one request disagree, the strictest action holds
@@ -429,16 +431,19 @@ class EffectivePolicy:
         if terms.layer not in self._layers:
             return None  # this layer does not count now
         until = self._layers[terms.layer]
-        if terms.category is None or terms.action not in STOPPING or not self.group.settings.categories:
-            return match if until is None else match._replace(until=until)
-        action, timed, category_until = self._nearest[terms.category]
+        said: _Said = (None, None, None)
+        if terms.category is not None and terms.action in BY_CATEGORY and self.group.settings.categories:
+            said = self._nearest[terms.category]
+        action, timed, category_until = said
         until = _first(until, category_until)
-        if action is None:
+        if action is None and terms.action is not Action.PASS:
             return match if until is None else match._replace(until=until)
-        if action is Action.PASS or (action is Action.ALLOW and not _may_allow(match)):
-            if not self._keeps(terms.category):
+        if action in (None, Action.PASS) or (action is Action.ALLOW and not _may_allow(match)):
+            if terms.category is None or not self._keeps(terms.category):
                 return None
             action = Action.TAG  # it passes, and its minutes count
+            if timed is None:
+                return match._replace(rule=Rule(pattern, replace(terms, action=action), line), until=until)
         says = f"{_BY_CATEGORY}{timed}" if match.via is None else f"{match.via}, {_BY_CATEGORY}{timed}"
         return match._replace(rule=Rule(pattern, replace(terms, action=action), line), via=says, until=until)
 

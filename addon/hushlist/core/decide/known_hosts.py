@@ -12,7 +12,7 @@ from functools import partial
 from time import time
 from typing import NamedTuple
 
-from hushlist.core.decide.decision import STOPPING, Decision, EffectivePolicy, own_categories
+from hushlist.core.decide.decision import BY_CATEGORY, Decision, EffectivePolicy, own_categories
 from hushlist.core.decide.verdict import NO_BLOCKS, Verdict
 from hushlist.core.extension import built_in, load
 from hushlist.core.match.checks import Check
@@ -149,8 +149,8 @@ def know(index: Index, view: EffectivePolicy, host: bytes) -> KnownHost:
 
 
 def stops(matches: Iterable[Match]) -> bool:
-    """Whether a match stops a request."""
-    return any(match.rule.terms.action in STOPPING for match in matches)
+    """Whether a match stops a request, or may by its category."""
+    return any(match.rule.terms.action in BY_CATEGORY for match in matches)
 
 
 def may_change(match: Match) -> bool:

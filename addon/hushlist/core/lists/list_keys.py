@@ -11,6 +11,7 @@ from hushlist.core.policy.key_types import (
     NETWORK,
     Reading,
     any_text,
+    category,
     choice,
     hrn,
     list_of,
@@ -23,14 +24,14 @@ from hushlist.core.policy.key_types import (
 from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.url.hashed_uri import VARIANTS
 
-RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
+RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG, Action.PASS)
 #: keys that hold for all rules of a list, in the list's head or in the policy
 DEFAULTS_KEYS = (
     Key("name", hrn).says("which list it is, an `hrn:` name; a list without one goes by its file's name"),
     Key("title", title).says("what people call it, in at most 200 characters"),
     Key("action", choice(RULE_ACTIONS)).says("""of all rules that do not say otherwise: `block` (the default), `allow`,
-        `warn` or `tag`"""),
-    Key("category", hrn).says("what all rules are about that do not say otherwise, an `hrn:` name"),
+        `warn`, `tag` or `pass`"""),
+    Key("category", category).says("what all rules are about that do not say otherwise, an `hrn:` name or a short one"),
     Key("reason", reason).says("""what the block page says, in at most 500 characters, where a rule does not say
         otherwise"""),
     Key("variant", choice(VARIANTS)).says("how the author of hashed URIs canonicalized: `n` (the default) or `p`"),
@@ -55,7 +56,7 @@ _URI: Schema = {
     "type": "string",
     "pattern": _HASHED + r"[A-Za-z0-9.-]+=[0-9A-Fa-f]+(?:\+(?:[Qq][Uu][Ee][Rr][Yy]|[Ff][Rr][Aa][Gg]))*$",
 }
-_EXPRESSION: Schema = {
+EXPRESSION: Schema = {
     "$name": "expression",
     "type": "string",
     "pattern": r"^\s*(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?![0-9]+\s*$)[^/?#*|^\s]+(?:[/?#]\S*)?\s*$",
@@ -63,7 +64,7 @@ _EXPRESSION: Schema = {
 #: digits alone, or with one e among them, are a number to an editor
 _HASH = _text("^(?:[0-9A-Fa-f]{2}){4,32}$", "number")
 PATTERN_KEYS = (
-    Key("expression", Type(any_text.read, _EXPRESSION)).says("a rule in the clear, see below"),
+    Key("expression", Type(any_text.read, EXPRESSION)).says("a rule in the clear, see below"),
     Key("sha256", _HASH).says("""the SHA-256 of an expression in hexadecimal, 64 digits, or a prefix of it of 8 to 62
         digits"""),
     Key("sealed", _HASH).says("""the HMAC-SHA-256 of an expression with the key that the list's `seal` names, in
@@ -76,8 +77,8 @@ RULE_KEYS = (
     *PATTERN_KEYS,
     Key("match", choice(RUNGS)).says("""`simple`, `syntax` or `scheme`: the expression is one whole URL, and this says
         which other spellings of it fit; see below"""),
-    Key("action", choice(RULE_ACTIONS)).says("`block`, `allow`, `warn` or `tag`; without it, the list's"),
-    Key("category", hrn).says("what the rule is about, an `hrn:` name; without it, the list's"),
+    Key("action", choice(RULE_ACTIONS)).says("`block`, `allow`, `warn`, `tag` or `pass`; without it, the list's"),
+    Key("category", category).says("what the rule is about, an `hrn:` name or a short one; without it, the list's"),
     Key("reason", reason).says("what the block page says, in at most 500 characters; without it, the list's"),
     Key("expires", _text("^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$")).says("""the last day (UTC) on which
         the rule holds"""),
@@ -96,7 +97,7 @@ def _schema_of_rule() -> Schema:
             {"if": allows, "then": {"properties": {"sha256": full, "sealed": full}}},
         ],
     )
-    plain = {"allOf": [_EXPRESSION], "not": {"pattern": _HASHED}}
+    plain = {"allOf": [EXPRESSION], "not": {"pattern": _HASHED}}
     return {"$name": "rule", "anyOf": [_URI, plain, rule]}
 
 

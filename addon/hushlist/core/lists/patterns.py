@@ -12,6 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from hushlist.core.errors import UrlError
+from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.list_source import LONGEST_LINE, ListDefaults, ProblemReport, blocks
 from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX, own_expression
 from hushlist.core.match.rule import (
@@ -27,7 +28,6 @@ from hushlist.core.match.rule import (
 )
 from hushlist.core.url import safebrowsing
 from hushlist.core.url.host import EMBEDDING, parse_address, to_ascii
-from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.parts import as_typed, split_generic, split_web, to_bytes
 from hushlist.core.url.request import canonical_url, request_of
 
@@ -194,7 +194,7 @@ def canonical_target(scope: str, text: str) -> str:
         url = canonical_url(typed)
         parse_expression((split_web(url).host or b"").decode("ascii"))  # a host that can be
         return url.decode("ascii")
-    return str(parse_hrn(text))
+    return category_named(text)
 
 
 def canonicalize_expression(text: str) -> Expression:

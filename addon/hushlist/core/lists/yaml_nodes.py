@@ -202,6 +202,11 @@ class _NodeBuilder:
                 parent[key.value] = YamlNode(node.line if node.value is not None else key.line, node.value)
 
 
+def _with_suggestion(why: str, word: str, source: str) -> str:
+    """Why a word is no name, and if that says no name which could be meant, one."""
+    return why if "did you mean" in why else why + _suggested_name(word, source)
+
+
 _NOT_IN_NAME = re.compile("[^a-z0-9]+")
 
 
@@ -320,14 +325,14 @@ class MappingReader:
         words: dict[str, _Choice] = {choice: choice for choice in choices}
         return self.converted(key, words.get, f"expected one of {', '.join(words)}")
 
-    def name(self, key: str) -> str | None:
-        """An ``hrn:`` name in normal form, or ``None``."""
+    def name(self, key: str, parse: Callable[[str], object] = parse_hrn) -> str | None:
+        """An ``hrn:`` name in normal form, or what ``parse`` makes of it; or ``None``."""
         text = self.text(key)
         try:
-            return None if text is None else str(parse_hrn(text))
+            return None if text is None else str(parse(text))
         except UrlError as error:
             of = self._values["file"].value if "file" in self._values else self.report.source
-            why = reason_at(error) + _suggested_name(text or "", str(of))
+            why = _with_suggestion(reason_at(error), text or "", str(of))
             self.error(key, why, f"{key}: {text}")
             return None
 
@@ -360,14 +365,14 @@ class MappingReader:
         elif node is not None:
             self.report.error(node.line, key, f"expected a mapping, not {node.kind}")
 
-    def categories(self, key: str) -> Iterator[tuple[str, str, YamlNode]]:
-        """The entries whose keys are ``hrn:`` names: the normal form, the name as written, and the value; each once."""
+    def names(self, key: str, parse: Callable[[str], str]) -> Iterator[tuple[str, str, YamlNode]]:
+        """The entries whose keys are names: the normal form, the name as written, and the value; each once."""
         lines: dict[str, int] = {}
         for text, node in self.entries(key):
             try:
-                name = str(parse_hrn(text))
+                name = parse(text)
             except UrlError as error:
-                self.report.error(node.line, text, error.reason + _suggested_name(text, self.report.source))
+                self.report.error(node.line, text, _with_suggestion(error.reason, text, self.report.source))
                 continue
             if name in lines:
                 self.report.error(node.line, text, f"the category is given twice (first in line {lines[name]})")

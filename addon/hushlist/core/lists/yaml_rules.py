@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from hushlist.core.errors import UrlError
+from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.hash_lists import read_hashed_uri
 from hushlist.core.lists.list_keys import LIST_KEYS, PATTERN_KEYS, RULE_ACTIONS, RULE_KEYS, read_defaults
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
@@ -76,7 +77,7 @@ class _RuleListReader:
         fields = MappingReader(node, _RULE_KEYS, self.report)
         terms = self.terms(
             action=fields.choice("action", RULE_ACTIONS),
-            category=fields.name("category"),
+            category=fields.name("category", category_named),
             reason=fields.reason(),
             expires=fields.day("expires"),
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """The action of a rule or a decision; only decisions have ``PASS``: no final rule fits."""
+    """The action of a rule or a decision; ``PASS``: no final rule fits, and of a rule, it only says its category."""
 
     ALLOW = "allow"
     BLOCK = "block"

@@ -44,7 +44,9 @@ MODES = ("block", "tag", "off")
 DEFAULT = "default"
 #: keys that a policy can have for everybody, and for each group
 SETTINGS_KEYS = (
-    Key("categories", CATEGORIES).says("""what is done with what lists say of a category, by its `hrn:` name: see
+    Key(
+        "categories", CATEGORIES
+    ).says("""what is done with what lists say of a category, by its `hrn:` name or a short one: see
         [Categories](policy.md#categories)"""),
     Key("default", DEFAULT_ACTION).says("""what is done where no rule decides: `pass` (the default), `block` or `warn`,
         also by a schedule: see [Default](policy.md#default)"""),

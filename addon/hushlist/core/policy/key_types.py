@@ -16,11 +16,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushlist.core.extension import ALL_BUILT_IN
+from hushlist.core.lists.category_names import category_named, short_names
 from hushlist.core.lists.list_source import LONGEST_REASON, LONGEST_TITLE, ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_table import KeyTable, table_of
@@ -55,6 +56,10 @@ class Reading:
     confirmers: dict[str, Any] = field(default_factory=dict)
     #: everybody's layers
     layers: tuple[Any, ...] = ()
+
+    def category(self, text: str) -> str:
+        """The normal form of a category's name, as ``category_named`` gives it."""
+        return category_named(text, self.table.extensions)
 
     def is_there(self, path: Path) -> bool:
         return self.files.setdefault(path, fingerprint(path)) is not None
@@ -156,6 +161,16 @@ _NETWORK = (
     f"^(?:{_IPV4}(?:/(?:[12]?[0-9]|3[0-2]|{_IPV4}))?"
     f"|(?=[^:]*:[^:]*:)[0-9A-Fa-f:]+(?:{_IPV4})?(?:%[^/%\\s]+)?(?:/(?:[1-9]?[0-9]|1[01][0-9]|12[0-8]))?)$"
 )
+
+
+@cache
+def schema_of_category() -> Schema:
+    """An `hrn:` name, or a short one, with the levels behind it."""
+    names = [*short_names()]
+    below = f"^(?:{'|'.join(names)})(?:/[A-Za-z0-9$_.+!*'(),%-]+)+$"
+    return {"$name": "category", "anyOf": [HRN, {"enum": names}, {"type": "string", "pattern": below}]}
+
+
 NETWORK: Schema = {"$name": "network", "type": "string", "pattern": _NETWORK}
 OFF: Schema = {"$name": "off", "$comment": "off is this in YAML 1.1", "const": False, "doNotSuggest": True}
 _FLAGS: Schema = {"$comment": "an editor reads true and false so", "type": "boolean"}
@@ -239,6 +254,7 @@ def some_of(item: Schema, **more: Any) -> Schema:
 
 
 hrn = Type(lambda fields, key, _: fields.name(key), HRN)
+category = Type(lambda fields, key, reading: fields.name(key, reading.category), schema_of_category)
 file = Type(lambda fields, key, reading: reading.file(fields, key), TEXT)
 title = Type(lambda fields, _, __: fields.title(), {"$of": TEXT, "maxLength": LONGEST_TITLE})
 reason = Type(lambda fields, _, __: fields.reason(), {"$of": TEXT, "maxLength": LONGEST_REASON})

@@ -46,9 +46,8 @@ class Key:
     into: str = ""
     is_required: bool = False
     #: of a list's key that says where the list is: a reference to a function from the entry, the layer's name and the
-    #: ``Reading`` to its files; and whether it is short for another such key
+    #: ``Reading`` to its files
     files: str = ""
-    is_short: bool = False
     #: of a list's key: which others it needs, for each some names of which one is enough
     needs: tuple[str, ...] = ()
     #: what it says, in Markdown, as the reference has it

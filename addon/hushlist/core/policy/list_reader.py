@@ -71,7 +71,7 @@ def lists_type(table: KeyTable) -> Type:
 
 def _schema(table: KeyTable) -> Schema:
     is_raw = {"properties": {"format": {"const": "safebrowsing-raw"}}}
-    sources = ("file", *(row.name for row in table.rows("list") if row.files and not row.is_short))
+    sources = ("file", *(row.name for row in table.rows("list") if row.files))
     return schema_of_rows(
         (*_rows(table), *DEFAULTS_KEYS),
         name="list",

@@ -24,10 +24,20 @@ from pathlib import Path
 from typing import Any
 
 from hushlist.core.errors import UrlError
+from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.list_source import ProblemReport, entries
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.household import HOUSEHOLD, needs
-from hushlist.core.policy.key_types import HRN, any_text, choice, list_of, names_of, of_node, schema_of, schema_of_rows
+from hushlist.core.policy.key_types import (
+    any_text,
+    choice,
+    list_of,
+    names_of,
+    of_node,
+    schema_of,
+    schema_of_category,
+    schema_of_rows,
+)
 from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.url.host import DELIMITERS, is_address, parse_address
 from hushlist.core.url.hrn import parse_hrn
@@ -167,8 +177,8 @@ _KEYS = (
 )
 _ALWAYS_KEYS = (
     Key("hosts", _DECRYPTED_HOSTS).says("the hosts and networks, each by itself or as `{file: pinned.txt}`"),
-    Key("categories", of_node(lambda node, _: node, list_of(HRN))).says("""categories by their `hrn:` names: hosts that
-        lists name as a whole in one of these, or in one below it"""),
+    Key("categories", of_node(lambda node, _: node, lambda: list_of(schema_of_category()))).says("""categories:
+        hosts that lists name as a whole in one of these, or in one below it"""),
 )
 
 
@@ -190,7 +200,9 @@ def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile
     return PassThrough(hosts.names, hosts.networks, on_failure, files[0] if files else None, place, by_number)
 
 
-def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> AlwaysDecrypted:
+def read_always_decrypted(
+    node: YamlNode, report: ProblemReport, read_file: ReadFile, category: Callable[[str], str] = category_named
+) -> AlwaysDecrypted:
     """The value of ``always-decrypt``: a list of hosts, or a mapping."""
     keys = names_of(_ALWAYS_KEYS)
     fields = _fields_of(node, "always-decrypt", keys, report)
@@ -200,7 +212,7 @@ def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: Read
         report.error(node.line, "always-decrypt", f"expected one of {', '.join(keys)}")
     hosts = _read_hosts("always-decrypt", fields, read_file, has_ports=False)[0].get(None, HostSet())
     names = (
-        MappingReader(YamlNode(item.line, {"categories": item}), keys, report).name("categories")
+        MappingReader(YamlNode(item.line, {"categories": item}), keys, report).name("categories", category)
         for item in fields.items("categories")
     )
     return AlwaysDecrypted(hosts.names, hosts.networks, frozenset(name for name in names if name is not None))
@@ -224,7 +236,7 @@ PASS_THROUGH = of_node(
     _KEYS,
 )
 ALWAYS_DECRYPT = of_node(
-    lambda node, reading: read_always_decrypted(node, reading.report, reading.beside),
+    lambda node, reading: read_always_decrypted(node, reading.report, reading.beside, reading.category),
     lambda: {
         "$name": "always-decrypt",
         "anyOf": [schema_of(_DECRYPTED_HOSTS), schema_of_rows(_ALWAYS_KEYS, minProperties=1)],

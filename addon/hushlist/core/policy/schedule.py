@@ -17,11 +17,12 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.key_types import (
-    HRN,
+    Reading,
     any_text,
     choice,
     names_of,
     of_node,
+    schema_of_category,
     schema_of_rows,
     schema_of_words,
     some_of,
@@ -450,11 +451,11 @@ def read_during(fields: MappingReader, schedules: Mapping[str, Schedule]) -> Sch
     return schedules.get(name)
 
 
-def read_categories(fields: MappingReader, schedules: Mapping[str, Schedule]) -> dict[str, ScheduledAction]:
+def read_categories(fields: MappingReader, reading: Reading) -> dict[str, ScheduledAction]:
     """The actions of categories, by their names in normal form."""
     timed = (
-        (name, read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, fields.report))
-        for name, text, node in fields.categories("categories")
+        (name, read_scheduled_action(node, text, CATEGORY_ACTIONS, reading.schedules, fields.report))
+        for name, text, node in fields.names("categories", reading.category)
     )
     return {name: action for name, action in timed if action is not None}
 
@@ -469,11 +470,11 @@ _OF_CATEGORY = (
     "what is done: `allow`, `block`, `warn`, `tag` or `pass` (the rule is as if it were not there), also by a schedule"
 )
 CATEGORIES = Type(
-    lambda fields, _, reading: read_categories(fields, reading.schedules),
+    lambda fields, _, reading: read_categories(fields, reading),
     lambda: {
         "$name": "categories",
         "type": "object",
-        "propertyNames": HRN,
+        "propertyNames": schema_of_category(),
         "additionalProperties": _action_schema(CATEGORY_ACTIONS, _OF_CATEGORY),
     },
     _action_keys(CATEGORY_ACTIONS),

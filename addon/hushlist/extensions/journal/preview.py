@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from hushlist.core.decide.decision import STOPPING
+from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.patterns import canonical_target, parse_expression
 from hushlist.core.policy.groups import address_text
 from hushlist.core.routes import EVERYBODY, Action, ActionError, ForWhom, Order, Role, Scope, Target, usable
@@ -87,7 +88,7 @@ def _filters(scope: str, target: str) -> tuple[LogFilters, str]:
     """What the log can tell of a target, and the expression of a page, which it cannot."""
     typed = as_typed(target).decode("utf-8", "surrogateescape")
     if scope == "category":
-        return LogFilters(category=parse_hrn(typed)), ""
+        return LogFilters(category=parse_hrn(category_named(typed))), ""
     page = "" if scope == "host" else str(parse_expression(typed))
     return LogFilters(host=page.partition("/")[0] or canonical_target("host", target)), page
 

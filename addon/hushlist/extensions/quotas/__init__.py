@@ -11,7 +11,7 @@ EXTENSION = Extension(
     "quotas",
     policy_keys=(
         Key("quotas", f"{__name__}.quotas:QUOTAS", place="group", default=()).says("""for how many minutes a day or a
-            week a category may be used, by its `hrn:` name: see [Quotas](quotas.md#quotas)"""),
+            week a category may be used, by its `hrn:` name or a short one: see [Quotas](quotas.md#quotas)"""),
     ),
     part=f"{__name__}.metered_use:MeteredUse",
     actions=f"{__name__}.actions",

@@ -9,12 +9,13 @@ from datetime import UTC, datetime, tzinfo
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_types import (
-    HRN,
+    Reading,
     any_text,
     choice,
     list_of,
     names_of,
     number,
+    schema_of_category,
     schema_of_number,
     schema_of_rows,
 )
@@ -88,15 +89,15 @@ _KEYS = (
 def _schema() -> Schema:
     entry = {"anyOf": [schema_of_number(1, A_DAY), schema_of_rows(_KEYS, name="quota")]}
     some = {"anyOf": [*entry["anyOf"], list_of(entry, minItems=1)]}
-    return {"$name": "quotas", "type": "object", "propertyNames": HRN, "additionalProperties": some}
+    return {"$name": "quotas", "type": "object", "propertyNames": schema_of_category(), "additionalProperties": some}
 
 
-QUOTAS = Type(lambda fields, _, reading: read_quotas(fields, reading.zone), _schema, _KEYS)
+QUOTAS = Type(lambda fields, _, reading: read_quotas(fields, reading), _schema, _KEYS)
 
 
-def read_quotas(fields: MappingReader, zone: tzinfo) -> tuple[Quota, ...]:
+def read_quotas(fields: MappingReader, reading: Reading) -> tuple[Quota, ...]:
     """The value of ``quotas``: categories, each with its minutes a day, a mapping, or a list of mappings."""
-    given = fields.categories("quotas")
+    given, zone = fields.names("quotas", reading.category), reading.zone
     return tuple(quota for name, _, node in given for quota in _read_entries(name, node, zone, fields.report))
 
 

@@ -9,22 +9,32 @@ from hushlist.core.policy.keys import Key
 
 _TEXT = "hushlist.core.policy.key_types:any_text"
 SUBSCRIPTION_KEYS = (
-    Key("every", f"{__name__}.subscription:EVERY", place="list", needs=("url",)).says("""how often it is asked for, from
+    Key(
+        "every", f"{__name__}.subscription:EVERY", place="list", needs=("url catalogue",)
+    ).says("""how often it is asked for, from
         `15m` to `30d`, such as `12h`; without it, what an `! Expires:` of the list says, or a day"""),
-    Key("sha256", f"{__name__}.subscription:SHA256", place="list", needs=("url",)).says("""the SHA-256 of the only
+    Key(
+        "sha256", f"{__name__}.subscription:SHA256", place="list", needs=("url catalogue",)
+    ).says("""the SHA-256 of the only
         content that it may have, in hexadecimal"""),
-    Key("key", f"{__name__}.subscription:KEY", place="list", needs=("url",)).says("""the minisign public key of its
+    Key(
+        "key", f"{__name__}.subscription:KEY", place="list", needs=("url catalogue",)
+    ).says("""the minisign public key of its
         publisher, or a file with it: a list that it did not sign is never used"""),
-    Key("signature", _TEXT, place="list", needs=("url", "key")).says("""the address of its signature; without it, that
+    Key(
+        "signature", _TEXT, place="list", needs=("url catalogue", "key")
+    ).says("""the address of its signature; without it, that
         of the list with `.minisig` behind it"""),
-    Key("max-age", f"{__name__}.subscription:MAX_AGE", place="list", needs=("url",)).says("""the longest time since it
+    Key(
+        "max-age", f"{__name__}.subscription:MAX_AGE", place="list", needs=("url catalogue",)
+    ).says("""the longest time since it
         was last asked for with success, from `15m` to `365d`, such as `3d`, after which `/readyz` says no; without it,
         any"""),
     Key(
         "optional",
         "hushlist.core.policy.key_types:flag",
         place="list",
-        needs=("url safe-browsing",),
+        needs=("url catalogue safe-browsing",),
         into="is_optional",
     ).says("`true`: the policy is used without the list until there is a copy"),
 )
@@ -36,13 +46,14 @@ EXTENSION = Extension(
         Key("url", _TEXT, place="list", files=f"{__name__}.list_sources:fetched_files").says("""the address of a list
             that is fetched, in the place of `file`: `https://`, or `http://` where there is a `sha256` or a `key`"""),
         *SUBSCRIPTION_KEYS,
-        Key("catalogue", _TEXT, place="list", files=f"{__name__}.list_sources:catalogue_files", is_short=True).says("""
+        Key("catalogue", _TEXT, place="list", files=f"{__name__}.list_sources:catalogue_files").says("""
             the name of a list of the [catalogue](lists.md#the-catalogue), in the place of `url`: its address, format,
             title and category are taken from there, if the policy gives no others"""),
         Key("gate", f"{__name__}.gate_limits:LIST_GATE", place="list").says("""the same for this list alone: `on`, `off`
             or a mapping: see [Changes](lists.md#changes)"""),
     ),
     part=f"{__name__}.list_watch:ListWatch",
+    category_names=f"{__name__}.catalogue:category_names",
     gate=f"{__name__}.gate:Gate",
     list_warnings=f"{__name__}.ordinary_requests:too_much",
     commands=(Command(("update", "lists"), f"{__name__}.update_command", "while the filter runs"),),

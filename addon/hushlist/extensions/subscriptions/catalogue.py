@@ -26,12 +26,14 @@ class CatalogueEntry(NamedTuple):
     publisher: str
     #: an SPDX identifier, or the address that the list names
     licence: str
-    url: str
     format: str
     #: an ``hrn:`` name
     category: str
     #: where address, licence and format were read
     source: str
+    #: where it is: of a list that comes with Hushlist its file beside the catalogue, or else its address
+    url: str = ""
+    file: str = ""
 
     @property
     def title(self) -> str:
@@ -50,13 +52,18 @@ _KEYS = (
     Key("publisher", _plain(), is_required=True).says("whose it is"),
     Key("licence", _plain(), is_required=True).says("""its licence, by the SPDX identifier, or the address that the list
         itself names"""),
-    Key("url", _plain("^https://"), is_required=True).says("where it is fetched, over https"),
+    Key("url", _plain("^https://")).says("where it is fetched, over https"),
+    Key(
+        "file", _plain(f"^{_NAME.pattern}\\.yaml$")
+    ).says("""in its place: a list that comes with Hushlist, by the name of
+        its file beside the catalogue"""),
     Key("format", choice(FORMATS), is_required=True).says("one of the [plain lists](lists.md#plain-lists), or `yaml`"),
     Key("category", Type(hrn.read, {"type": "string", "pattern": "^hrn://"}), is_required=True).says("""what its rules
         are about, an `hrn:` name"""),
     Key("source", _plain(), is_required=True).says("where address, licence and format were read"),
 )
-_LISTS = Type(any_text.read, lambda: list_of(schema_of_rows(_KEYS)), _KEYS)
+_ONE_PLACE = [{"required": [key]} for key in ("url", "file")]
+_LISTS = Type(any_text.read, lambda: list_of(schema_of_rows(_KEYS, oneOf=_ONE_PLACE)), _KEYS)
 CATALOGUE_KEYS = (Key("lists", _LISTS, is_required=True).says("the lists, in the order in which they are shown"),)
 
 
@@ -81,16 +88,24 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
     return entries
 
 
+def category_names() -> dict[str, str]:
+    """The categories of the lists, by the last of their levels."""
+    return {own.category.rpartition("/")[2]: own.category for own in read_catalogue(shipped_catalogue()).values()}
+
+
 def _entry(node: YamlNode, report: ProblemReport) -> CatalogueEntry | None:
     fields = MappingReader(node, names_of(_KEYS), report)
-    if missing := [row.name for row in _KEYS if row.name not in fields]:
+    if missing := [row.name for row in _KEYS if row.is_required and row.name not in fields]:
         report.error(node.line, "list", f"it has no {', no '.join(missing)}")
     values = read_rows(_KEYS, fields, Reading(Path(report.source), report))
-    if len(values) < len(_KEYS):
+    if any(row.is_required and row.field not in values for row in _KEYS):
         return None
     entry = CatalogueEntry(**values)
+    if bool(entry.url) == bool(entry.file):
+        report.error(node.line, entry.name, "expected exactly one of url, file")
+        return None
     if not _NAME.fullmatch(entry.name):
         fields.error("name", "a name has small letters, digits, and hyphens between them", entry.name)
-    if not entry.url.startswith("https://"):
+    if entry.url and not entry.url.startswith("https://"):
         fields.error("url", "a public list is fetched over https", entry.url)
     return entry

@@ -24,6 +24,7 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.list_chunks import ChunkedList, chunk_list, list_workers
 from hushlist.core.compile.worker_processes import Progress
 from hushlist.core.errors import Problem, number_of
+from hushlist.core.extension import load
 from hushlist.core.lists.format_detection import detect_format
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD
 from hushlist.core.lists.list_source import ProblemReport
@@ -238,7 +239,15 @@ def judge(
             if _compared(was, now, popular, strict, folder, 1, None) == () and now.report.bad <= was.report.bad:
                 return (), True
     why = _compared(good, own, popular, limits, folder, jobs, progress)
-    return (_unreadable(own.report, limits), False) if why is None else (why, True)
+    return (_unreadable(own.report, limits), False) if why is None else ((*why, *_gone(good.file, own.file)), True)
+
+
+def _gone(good: ListFile, own: ListFile) -> Iterator[str]:
+    """What a list that is fetched has no more, such as a service, which a policy may name."""
+    if own.format.members and own.url and own.gate.loses is not None:
+        names = load(own.format.members)
+        if gone := sorted(names(good.read_from.read_bytes()) - names(own.read_from.read_bytes())):
+            yield f"it has no {' and no '.join(gone)} any more"
 
 
 def _compared(

@@ -85,7 +85,8 @@ def catalogue_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListF
     if both := [key for key in ("file", "url") if key in given]:
         report.error(line, "catalogue", f"it says where the list is: leave out {both[0]!r}")
         return []
-    said = {"url": found.url, "format": found.format, "title": found.title, "category": found.category}
+    where = {"file": str(shipped_catalogue().with_name(found.file))} if found.file else {"url": found.url}
+    said = {**where, "format": found.format, "title": found.title, "category": found.category}
     rest = {key: value for key, value in given.items() if key != "catalogue"}
     return read_list(
         YamlNode(entry.line, {key: YamlNode(line, text) for key, text in said.items()} | rest), layer, reading

@@ -9,11 +9,11 @@ from pathlib import Path
 from hushlist.cli import common
 from hushlist.cli.command_options import add_list_options, add_popular, add_seal, files_of, popular_domains, seal_key
 from hushlist.core.errors import Problem, SourceError, number_of
+from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
 from hushlist.core.system.files import LONGEST_DOCUMENT, replace_file, source_errors
-from hushlist.core.url.hrn import parse_hrn
 from hushlist.tools.audit.guesses import Targets
 from hushlist.tools.audit.leak_job import search_dictionary, verdict
 from hushlist.tools.publish.false_positives import Prefixes
@@ -55,9 +55,9 @@ def add_to(commands: common.Commands) -> None:
     parser.add_argument("--title", metavar="TEXT", help="what people call the list")
     parser.add_argument(
         "--category",
-        type=common.checked(lambda text: str(parse_hrn(text))),
+        type=common.checked(category_named),
         metavar="NAME",
-        help="what all rules are about, an hrn: name, in place of what the lists say",
+        help="what all rules are about, in place of what the lists say",
     )
     add_popular(parser, ": rules that cover one are refused")
     parser.add_argument(

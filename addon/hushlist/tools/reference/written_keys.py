@@ -20,6 +20,7 @@ from hushlist.core.policy.key_table import KeyTable, table_of
 from hushlist.core.policy.key_types import schema_of_rows
 from hushlist.core.policy.keys import Key, Schema
 from hushlist.core.policy.policy_reader import policy_rows
+from hushlist.extensions.services.service_lists import SERVICES_KEYS
 from hushlist.extensions.subscriptions.catalogue import CATALOGUE_KEYS
 
 #: the kinds of files -> what each is
@@ -27,6 +28,7 @@ FILES = {
     "policy": "A policy of Hushlist",
     "list": "A list of Hushlist, in YAML",
     "catalogue": "A catalogue of public lists, for Hushlist",
+    "services": "A list of services, for Hushlist",
 }
 _CELL = re.compile(r"(?<!\\)\|")
 _MARK = re.compile(r"(?<=^<!-- keys: )(.*)( -->\n\n?\|.*\n\| --- .*\n)((?:\|.*\n)+)", re.MULTILINE)
@@ -34,7 +36,8 @@ _MARK = re.compile(r"(?<=^<!-- keys: )(.*)( -->\n\n?\|.*\n\| --- .*\n)((?:\|.*\n
 
 def keys_of_file(name: str, table: KeyTable) -> tuple[Key, ...]:
     """The keys of a kind of file, with those of some extensions."""
-    return {"policy": policy_rows(table), "list": LIST_KEYS, "catalogue": CATALOGUE_KEYS}[name]
+    rows = {"list": LIST_KEYS, "catalogue": CATALOGUE_KEYS, "services": SERVICES_KEYS}
+    return rows.get(name) or policy_rows(table)
 
 
 def schema_of_file(name: str, table: KeyTable) -> Schema:

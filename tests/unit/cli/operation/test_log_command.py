@@ -215,7 +215,7 @@ def test_following_prints_what_is_there_and_what_comes_once_each(
         (["tail", "-n", "0"], "'0' is no number from 1 on"),
         (["tail", "--since", "yesterday"], "'yesterday' is no time such as 2026-12-24T22:30, 2h or 3d"),
         (["tail", "--since", "999999w"], "is no time"),
-        (["tail", "--category", "ads"], "must begin with 'hrn://'"),
+        (["tail", "--category", "adz"], "did you mean 'ads'?"),
         (["tail", "--host", "a/b"], "there is a delimiter in the host"),
         (["tail", "--action", "nothing"], "invalid choice"),
         (["top", "--by", "url"], "invalid choice"),

@@ -238,7 +238,7 @@ def test_times_are_those_of_the_policy(run: Run, tmp_path: Path) -> None:
     [
         (["h.example/a"], "a host has no path"),
         (["--scope", "url", "h.example/a"], "begins with http"),
-        (["--scope", "category", "games"], "must begin with"),
+        (["--scope", "category", "gamez"], "did you mean 'games'?"),
         ([""], "names no host"),
         (["--scope", "url", "http://h.example/" + "a" * 9000], "a target is 1 to 8192"),
     ],
@@ -393,7 +393,7 @@ def test_a_quota_is_extended(
     ("arguments", "why"),
     [
         (("--by", "8d", "hrn://c.example"), "11520 minutes: expected 1 to 10080"),
-        (("--by", "1m", "games"), "games"),
+        (("--by", "1m", "gamez"), "games"),
     ],
 )
 def test_what_cannot_be_extended_says_why(run: Run, arguments: tuple[str, ...], why: str) -> None:

@@ -70,6 +70,10 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
         f"hashed:sha1={'0' * 40}\nhashed:sha1={'0' * 40}\nhashed:md5={'0' * 32}\nhashed:sha9=0 # skipped\n",
         (4, 2, 1, 1),
     ),
+    "services": (
+        '{"blocked_services": [{"id": "a", "rules": ["||a.example^", "||a.example^", "||b.example^", "||c*^"]}]}',
+        (4, 2, 1, 1),
+    ),
     "domains": ("a.example\nA.EXAMPLE.\n*.b.example\nb/c\n\n# none\nc.example\nc.example\n", (6, 3, 2, 1)),
     "hosts": (
         "127.0.0.1 localhost\n0.0.0.0 a.example b.example\n0.0.0.0 a.example\n0.0.0.0\n0.0.0.0 a|b c.example\n",

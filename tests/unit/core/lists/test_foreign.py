@@ -53,7 +53,7 @@ def test_rules_are_read_one_after_the_other_and_have_their_terms_in_common(name:
 
 
 def test_every_format_of_other_people_is_tested_here() -> None:
-    assert {*ENTRIES, *STRICT, "safebrowsing-raw"} == set(FORMATS)
+    assert {*ENTRIES, *STRICT, "safebrowsing-raw", "services"} == set(FORMATS)
 
 
 @each_row("name", ENTRIES)

@@ -104,7 +104,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
             f"rules:\n- {{address: '::1', reason: {'r' * 501}}}",
             ["f.yaml:2: reason: it has 501 characters, and 500 are the most"],
         ),
-        ("action: pass\nrules: []", ["f.yaml:1: action: pass: expected one of allow, block, warn, tag"]),
+        ("action: skip\nrules: []", ["f.yaml:1: action: skip: expected one of allow, block, warn, tag, pass"]),
         ("variant: x\nrules: []", ["f.yaml:1: variant: x: expected one of n, p"]),
         # a rule
         ("rules: [[]]", ["f.yaml:1: rule: expected an expression, a hashed URI or a mapping, not a list"]),
@@ -160,7 +160,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
         ),
         (
             "rules: [{expression: a.example, action: drop}]",
-            ["f.yaml:1: action: drop: expected one of allow, block, warn, tag"],
+            ["f.yaml:1: action: drop: expected one of allow, block, warn, tag, pass"],
         ),
         (
             "rules: [{expression: a.example, expires: tomorrow}]",
@@ -236,9 +236,9 @@ def test_all_bad_rules_of_a_file_are_reported_in_the_order_of_their_places() -> 
     assert errors == [
         "f.yaml:3: ..: it names no host",
         "f.yaml:4: x: expected pairs of hexadecimal digits",
-        "f.yaml:6: action: nope: expected one of allow, block, warn, tag",
+        "f.yaml:6: action: nope: expected one of allow, block, warn, tag, pass",
         f"f.yaml:6: rule: expected exactly one of {PATTERNS}",
-        "f.yaml:7: action: drop: expected one of allow, block, warn, tag",
+        "f.yaml:7: action: drop: expected one of allow, block, warn, tag, pass",
         "f.yaml:8: name: expected text, not a list",
     ]
     assert [str(rule.pattern) for rule in rules] == ["a.example/", "b.example/"]

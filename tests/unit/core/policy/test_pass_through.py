@@ -204,7 +204,7 @@ def test_what_is_always_decrypted_has_hosts_and_categories() -> None:
         ("{}", ["p:1: always-decrypt: expected one of hosts, categories"]),
         ("[a/b]", [f"p:1: a/b: {HOST}"]),
         ("[{}]", ["p:1: always-decrypt: it names no file"]),
-        ("hosts: [a.example]\ncategories:\n- cdn", ["p:3: categories: cdn: an hrn: name must"]),
+        ("hosts: [a.example]\ncategories:\n- cdn", ["p:3: categories: cdn: it is no hrn: name"]),
     ],
 )
 def test_what_is_wrong_in_what_is_always_decrypted_is_named_with_its_place(text: str, errors: list[str]) -> None:

@@ -91,7 +91,10 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
     assert len(compile_policy(Path(folder.name) / "policy.yaml").index) == 1
 
 
-GAMES = "policy.yaml:2: games: an hrn: name must begin with 'hrn://'; for example 'hrn://policy.example/games'"
+GAMES = (
+    "policy.yaml:2: homework: it is no hrn: name, and no category has this short name; for example "
+    "'hrn://policy.example/homework'"
+)
 
 
 @each_row(
@@ -118,7 +121,7 @@ GAMES = "policy.yaml:2: games: an hrn: name must begin with 'hrn://'; for exampl
         ("layers:\n- {name: a, lists: good.yaml}", ["policy.yaml:2: lists: expected a list, not text"]),
         ("layers:\n- name: a\n- name: b\n- name: a", ["policy.yaml:2: a: more than one layer has this name"]),
         # what holds for everybody, and for groups
-        ("layers: []\ncategories: {games: block}", [GAMES]),
+        ("layers: []\ncategories: {homework: block}", [GAMES]),
         ("layers: []\nblock-page: none.html", ["policy.yaml:2: none.html: there is no such file"]),
         (
             "layers: [{name: a, during: night}]",
@@ -150,14 +153,14 @@ GAMES = "policy.yaml:2: games: an hrn: name must begin with 'hrn://'; for exampl
         (
             one_list("{file: good.yaml, category: Web Games}"),
             [
-                "policy.yaml:4: category: Web Games: an hrn: name must begin with 'hrn://' (at character 1)"
+                "policy.yaml:4: category: Web Games: it is no hrn: name, and no category has this short name"
                 "; for example 'hrn://good.example/web-games'"
             ],
         ),
         (one_list("{file: good.yaml, colour: red}"), [f"policy.yaml:4: colour: unknown key (known: {LIST_KEYS})"]),
         (
-            one_list("{file: good.yaml, action: pass}"),
-            ["policy.yaml:4: action: pass: expected one of allow, block, warn, tag"],
+            one_list("{file: good.yaml, action: skip}"),
+            ["policy.yaml:4: action: skip: expected one of allow, block, warn, tag, pass"],
         ),
         (one_list("{file: good.yaml, variant: q}"), ["policy.yaml:4: variant: q: expected one of n, p"]),
         (

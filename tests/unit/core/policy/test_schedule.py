@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.rule import Action
+from hushlist.core.policy.key_types import Reading
 from hushlist.core.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
 from hushlist.core.policy.schedule import (
     DEFAULT_ACTIONS,
@@ -656,7 +657,9 @@ def categories_of(text: str) -> tuple[dict[str, ScheduledAction], list[str]]:
     report = ProblemReport("p")
     node = read_document(f"categories:\n{text}".encode(), report)
     assert node is not None
-    return read_categories(MappingReader(node, ("categories",), report), SCHEDULES), list(map(str, report.errors))
+    return read_categories(
+        MappingReader(node, ("categories",), report), Reading(Path("policy.yaml"), report, schedules=SCHEDULES)
+    ), list(map(str, report.errors))
 
 
 def test_categories_go_by_their_names_in_normal_form() -> None:
@@ -671,7 +674,10 @@ def test_categories_go_by_their_names_in_normal_form() -> None:
 @each_row(
     ("text", "error"),
     [
-        (" games: block", "p:2: games: an hrn: name must begin with 'hrn://'; for example 'hrn://p.example/games'"),
+        (
+            " homework: block",
+            "p:2: homework: it is no hrn: name, and no category has this short name; for example 'hrn://p.example/homework'",
+        ),
         (
             " hrn://c.example: stop",
             "p:2: hrn://c.example: 'stop': expected one of allow, block, warn, tag, pass, "

@@ -52,7 +52,9 @@ def test_what_becomes_a_pipe_while_it_is_opened_is_none_either(tmp_path: Path, m
 
 @each_row("name", FORMATS)
 def test_every_format_has_a_bound(name: str) -> None:
-    expected = LONGEST_LIST if FORMATS[name].is_by_line else LONGEST_DOCUMENT if name == "yaml" else LONGEST_WHOLE
+    expected = (
+        LONGEST_LIST if FORMATS[name].is_by_line else LONGEST_DOCUMENT if FORMATS[name].is_document else LONGEST_WHOLE
+    )
     assert FORMATS[name].longest == expected
 
 

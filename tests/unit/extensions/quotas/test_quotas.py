@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, read_document
+from hushlist.core.policy.key_types import Reading
 from hushlist.extensions.quotas.quotas import Quota, read_quotas
 from unit.rows import each_row
 
@@ -21,7 +23,7 @@ def read(value: str) -> tuple[tuple[Quota, ...], list[str]]:
     report = ProblemReport("p")
     document = read_document(f"quotas: {value}\n".encode(), report)
     assert document is not None
-    found = read_quotas(MappingReader(document, ("quotas",), report), BERLIN)
+    found = read_quotas(MappingReader(document, ("quotas",), report), Reading(Path("policy.yaml"), report, zone=BERLIN))
     return found, list(map(str, report.errors))
 
 
@@ -48,7 +50,7 @@ def test_quotas_are_read(value: str, quotas: tuple[Quota, ...]) -> None:
     ("value", "error"),
     [
         ("60", "p:1: quotas: expected a mapping, not text"),
-        ("{games: 60}", "p:1: games: "),
+        ("{gamez: 60}", "p:1: gamez: "),
         ("{hrn://a.example: {}}", "p:1: hrn://a.example: it has no minutes"),
         ("{hrn://a.example: []}", "p:1: hrn://a.example: expected minutes, or mappings with minutes, per, reset, for"),
         ("{hrn://a.example: 0}", "p:1: minutes: 0: expected a number from 1 to 1440"),

@@ -1,6 +1,7 @@
 """Updates: whatever goes wrong, the last good copy stays in force, and a line says why."""
 
 import gzip
+import json
 import os
 import random
 import time
@@ -55,6 +56,18 @@ def policy(tmp_path: Path, origin: HttpsOrigin) -> Path:
 def update(policy: Path, *, only_due: bool = False) -> ListUpdate:
     (found,) = update_lists(policy, subscribed_lists(policy), only_due=only_due)
     return found
+
+
+def test_a_list_of_services_that_loses_one_keeps_all_and_says_which(tmp_path: Path, origin: HttpsOrigin) -> None:
+    services = [{"id": name, "rules": [f"||{name}.example^"]} for name in ("a", "b", "c")]
+    policy = policy_of(tmp_path, origin)
+    policy.write_text(policy.read_text().replace("format: domains", "format: services"))
+    origin.pages["/list"] = Page(json.dumps({"blocked_services": services}).encode())
+    assert update(policy).outcome is Outcome.UPDATED
+    origin.pages["/list"] = Page(json.dumps({"blocked_services": services[1:]}).encode())
+    found = update(policy)
+    assert (found.outcome, found.why) == (Outcome.HELD, "it has no a any more")
+    assert len(load_engine(policy).index) == 3
 
 
 def store_of(policy: Path) -> ListStore:

@@ -93,7 +93,7 @@ def test_an_order_for_a_pseudonym_is_for_whom_it_stands_and_shows_nothing_else(
         ({"target": "h.example/path"}, "a host has no path"),
         ({"target": ""}, "'target' has to be"),
         ({"scope": "everything"}, "one of host, url, category"),
-        ({"scope": "category", "target": "ads"}, "ads"),
+        ({"scope": "category", "target": "adz"}, "ads"),
         ({"minutes": -1}, "a whole number from 0"),
         ({"minutes": True}, "a whole number from 0"),
         ({"minutes": "5"}, "a whole number from 0"),

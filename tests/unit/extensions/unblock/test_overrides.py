@@ -254,7 +254,7 @@ def test_a_target_is_canonicalized_as_live_traffic_is(scope: str, text: str, exp
         ("url", "h.example/a", "begins with http"),
         ("url", "ftp://h.example/", "begins with http"),
         ("url", "http:///a", "names no host"),
-        ("category", "games", "must begin with"),
+        ("category", "gamez", "did you mean 'games'?"),
         ("host", "hrn://x.example/y", "give the scope category"),
         ("url", "hrn:x", "give the scope category"),
         *((scope, f"http://{host}/", "'\\['") for scope in ("host", "url") for host in ("[zz]", "[::1]x", "a[b", "[]")),
