@@ -13,6 +13,7 @@ REFERENCE = (
     "rules/README.md",
     "rules/policy.md",
     "rules/lists.md",
+    "rules/inside.md",
     "rules/safe-browsing.md",
     "rules/groups.md",
     "rules/unblocking.md",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e.policies import write_list, write_policy
-from evasion import hellos, hosts, http1, http2, neighbours, paths, tunnels
+from evasion import carriers, hellos, hosts, http1, http2, neighbours, paths, tunnels
 from evasion.entries import ALLOWED, BLOCKED, OPAQUE, SHUT, Entry
 
 ENTRIES: tuple[Entry, ...] = (
@@ -19,6 +19,7 @@ ENTRIES: tuple[Entry, ...] = (
     *tunnels.entries(),
     *hellos.entries(),
     *http2.entries(),
+    *carriers.entries(),
 )
 #: what only the inside of TLS tells: who does not decrypt it cannot block it
 FRONTED: tuple[Entry, ...] = tuple(entry for entry in ENTRIES if entry.is_fronted)
@@ -26,6 +27,7 @@ FRONTED: tuple[Entry, ...] = tuple(entry for entry in ENTRIES if entry.is_fronte
 NEIGHBOURS: tuple[Entry, ...] = (
     *neighbours.entries(),
     *hellos.neighbours(),
+    *carriers.neighbours(),
     *(entry for entry in ENTRIES if entry.arrives),
 )
 

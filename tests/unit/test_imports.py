@@ -235,9 +235,9 @@ _NOT_NEEDED = {
 _OF_EXTENSIONS = {
     f"hushlist.extensions.{name}"
     for name in (
-        *("dashboard.admin_keys", "databases.postgres_address", "notify.notify_channels", "quotas.quotas"),
-        *("safe_search.safe_search", "subscriptions.gate_limits", "subscriptions.list_store"),
-        "subscriptions.subscription",
+        *("dashboard.admin_keys", "databases.postgres_address", "inside.forms", "inside.inside"),
+        *("notify.notify_channels", "quotas.quotas", "safe_search.safe_search", "subscriptions.gate_limits"),
+        *("subscriptions.list_store", "subscriptions.subscription"),
     )
 }
 

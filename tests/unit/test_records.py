@@ -13,7 +13,7 @@ from documentation import ROOT
 MODULES = """
     hushlist.cli.init_command hushlist.core.compile.compile_report hushlist.core.compile.list_chunks
     hushlist.core.compile.policy_compiler hushlist.core.decide.decision hushlist.core.decide.engine
-    hushlist.core.decide.verdict hushlist.core.extension
+    hushlist.core.decide.trace hushlist.core.decide.verdict hushlist.core.extension hushlist.extensions.inside.inside
     hushlist.core.lists.format_detection
     hushlist.core.lists.list_source hushlist.core.match.checks hushlist.core.match.context hushlist.core.match.index
     hushlist.core.match.matcher hushlist.core.match.rule hushlist.core.match.rule_collector

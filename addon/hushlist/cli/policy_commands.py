@@ -282,7 +282,7 @@ def _explanation(found: Trace) -> Iterator[str]:
     yield from (f"  {name:<22} {readable(after)}" for name, after in found.steps)
     for form in found.forms:
         yield ""
-        yield f"Canonical    {readable(form.url)}"
+        yield f"Also         {form.via}: {readable(form.url)}" if form.via else f"Canonical    {readable(form.url)}"
         yield "Expressions and their SHA-256, the most specific first"
         yield from (f"  {digest.hex()}  {readable(expression)}" for expression, digest in form.expressions)
     yield ""

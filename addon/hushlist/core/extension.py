@@ -43,7 +43,7 @@ BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
         *("bounds", "databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
-        *("safe_browsing", "safe_search", "journal", "notify", "fleet", "dashboard", "workers"),
+        *("safe_browsing", "safe_search", "inside", "journal", "notify", "fleet", "dashboard", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions
@@ -185,6 +185,8 @@ class Extension:
     #: a reference to a function from a canonical host and a group's ``GroupSettings`` to why a connection to the host
     #: has to be decrypted, in words that go before the host; ``None`` if it need not
     why_decrypt: str = ""
+    #: a reference to a function from a policy to what it reads in requests besides (``core/decide/readings.py``)
+    readings: str = ""
     #: rows of the table of keys: what a policy may say of it
     policy_keys: tuple[Key, ...] = ()
     #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy

@@ -62,6 +62,8 @@ class Decision(NamedTuple):
     grant: Grant | None = None
     #: what has to be asked to be sure; without it, prefixes that fit were decided as the policy says for no answer
     unconfirmed: tuple[Question, ...] = ()
+    #: the canonical hosts in whose requests the address stands that decided, the outermost first
+    inside: tuple[bytes, ...] = ()
 
     @property
     def url(self) -> bytes:
@@ -75,8 +77,8 @@ class Decision(NamedTuple):
 
     def of(self, asked: Request | bytes) -> Decision:
         """The same decision for a request with one name, or for a URL."""
-        action, _, matches, winner, fault, _, group, _, unconfirmed = self
-        return _new_decision((action, None, matches, winner, fault, asked, group, None, unconfirmed))
+        action, _, matches, winner, fault, _, group, _, unconfirmed, inside = self
+        return _new_decision((action, None, matches, winner, fault, asked, group, None, unconfirmed, inside))
 
     def __str__(self) -> str:
         """The reason, for people; empty if no rule fits."""
@@ -101,6 +103,7 @@ class Decision(NamedTuple):
             "grant": None if self.grant is None else str(self.grant),
             "winner": None if self.winner is None else self.winner.as_dict(),
             "matches": [found.as_dict() for found in self.matches],
+            **({"inside": [host.decode("ascii", "backslashreplace") for host in self.inside]} if self.inside else {}),
             **({"unconfirmed": [question.as_dict() for question in self.unconfirmed]} if self.unconfirmed else {}),
         }
 

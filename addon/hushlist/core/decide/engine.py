@@ -8,7 +8,7 @@ alone decides, a plain target below it that no rule fits, and any plain target b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import time
@@ -17,11 +17,13 @@ from hushlist.core.decide.decision import (
     STOPPING,
     Decision,
     EffectivePolicy,
+    decide,
     decide_unread,
     is_strictest,
     strictest,
 )
 from hushlist.core.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, may_change, stops
+from hushlist.core.decide.readings import DEEPEST, HostReader, readings_of
 from hushlist.core.decide.verdict import Confirmations, Verdict
 from hushlist.core.errors import Excess, UrlError
 from hushlist.core.match.checks import Check, CheckedRequest, may_fail
@@ -29,7 +31,7 @@ from hushlist.core.match.context import is_third_party
 from hushlist.core.match.index import Index, find_checks
 from hushlist.core.match.index_file import ALLOWING, CATEGORIZED
 from hushlist.core.match.matcher import RequestMatcher
-from hushlist.core.match.rule import Action, Anything
+from hushlist.core.match.rule import Action, Anything, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client, Group
 from hushlist.core.policy.pass_through import WITHOUT_PAGES
@@ -76,6 +78,10 @@ class _Case:
     memo: StringMemo = field(default_factory=dict)
     #: the request as the filters of each extension see it, once these are needed
     filters: list[RequestMatcher] | None = None
+    #: of an address inside another request: the canonical hosts that carry it, the outermost first; and whether a rule
+    #: with some terms says anything of it (``None``: every rule does)
+    carriers: tuple[bytes, ...] = ()
+    counts: Callable[[Terms], bool] | None = None
 
 
 class Engine:
@@ -102,7 +108,8 @@ class Engine:
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
-        self._hosts = KnownHosts(policy, index, overrides)
+        self._readings = readings_of(policy)
+        self._hosts = KnownHosts(policy, index, overrides, self._readings)
         #: the group of a client
         self.group = self._hosts.group
         #: whether no rule depends on more than checks do, and on the canonical forms of a path
@@ -239,10 +246,39 @@ class Engine:
         """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
         group_hosts = self._hosts.of_group(client, None)
         try:
-            bits = group_hosts.known[host].host.bits
+            known = group_hosts.known[host]
         except UrlError:
             return False
-        return bool(bits & ALLOWING) or (bool(bits & CATEGORIZED) and group_hosts.view.allows_categories)
+        bits = known.host.bits
+        if bits & ALLOWING or (bits & CATEGORIZED and group_hosts.view.allows_categories):
+            return True
+        connection = Request(b"https", (host,), DEFAULT_PORTS[b"https"], b"/")
+        inner = (own.request.hosts[0] for reader in known.readers for own in reader.inner(connection, ()))
+        return any(self.allows_below(name, client) for name in inner)
+
+    def inside(
+        self, request: Request, now: datetime | None = None, client: Client = NOBODY
+    ) -> Iterator[tuple[tuple[bytes, ...], Request]]:
+        """Every address inside a request by one host, after the canonical hosts that carry it, the outermost first."""
+        known, budget = self._hosts.of_group(client, now).known, FormBudget()
+        pending: list[tuple[tuple[bytes, ...], Request]] = [((), request)]
+        for carriers, own in pending:
+            if carriers:
+                yield carriers, own
+            try:
+                host = known[own.hosts[0]]
+            except UrlError:
+                continue
+            if host.leads_on and len(carriers) < DEEPEST:
+                forms = target_forms(own.scheme, own.target, 1, FormBudget()).forms
+                found = (inner.request for reader in host.readers for inner in reader.inner(own, forms))
+                pending += [((*carriers, host.canonical), inner) for inner in found if budget.takes_inner()]
+
+    def names(self, form: Parts) -> Iterator[Parts]:
+        """Other names of what a canonical URL asks for, whether or not a rule fits them."""
+        for own in self._readings:
+            if (reader := own.of_host(form.host or b"")) is not None:
+                yield from reader.names(form)
 
     def view(self, client: Client = NOBODY, now: datetime | None = None) -> EffectivePolicy:
         """The effective policy for a client's group at a moment."""
@@ -280,6 +316,8 @@ class Engine:
         """
         if not self._is_simple or known.alone is None or known.has_filters or known.tunnelled or known.view.blocks:
             return None
+        if known.readers:
+            return None
         plain = plain_target(target, start)
         return known.alone if plain and not self.index.find_paths(known.host, *plain) else None
 
@@ -305,10 +343,15 @@ class Engine:
         if len(request.hosts) != 1 or request.fault is not None or request.destination is not None:
             return None
         known = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
-        if known.tunnelled is not None or request.scheme not in WEB:
+        if known.leads_on or request.scheme not in WEB:
             return None
         plain: Target | None
-        if known.has_filters and not known.is_named and not known.host.suffixes and self._looks_at_no_query:
+        if (
+            known.has_filters
+            and not known.is_named
+            and not (known.host.suffixes or known.readers)
+            and self._looks_at_no_query
+        ):
             # filters are compared with the query as it was sent: its canonical form, which takes time, is not needed
             plain = (request.target.partition(b"?")[0], None) if is_plain_target(request.target) else None
         else:
@@ -357,15 +400,59 @@ class Engine:
             except UrlError as error:
                 yield self._unparsable(request, error.reason)
                 continue
+            own: list[Decision] = []
             for decision in self._of_host(case, host, known, forms):
+                own.append(decision)
                 yield decision if host != request.destination else _of_rules(decision)
                 if is_stopped:
                     break
             if known.tunnelled is not None and not is_stopped:
                 beneath = known_hosts.known[known.tunnelled]
                 yield from map(_of_rules, self._of_host(case, known.tunnelled, beneath, forms))
+            if known.leads_on and not is_stopped:
+                yield from self._of_inner(case, known, forms, own)
         for fault in faults:
             yield self._unparsable(request, fault)
+
+    def _of_inner(
+        self, case: _Case, known: KnownHost, forms: Sequence[Parts], own: Sequence[Decision]
+    ) -> Iterator[Decision]:
+        """The decisions for the addresses inside requests to a host, by which ``own`` are the decisions.
+
+        What an address allows opens nothing: these decisions are there where they stop, tag, or go by a grant.
+        """
+        for reader in known.readers:
+            if not reader.has_inner or all(_is_spared(reader, decision) for decision in own):
+                continue
+            for inner in reader.inner(case.request, forms):
+                carriers = (*case.carriers, known.canonical)
+                if len(carriers) > DEEPEST or not case.budget.takes_inner():
+                    yield self._unparsable(case.request, _TOO_MANY_INNER)
+                    return
+                below = replace(
+                    case, request=inner.request, carriers=carriers, counts=inner.counts, memo={}, filters=None
+                )
+                for decision in self._of_target(below):
+                    if decision.inside:
+                        yield decision
+                    elif decision.matches or decision.fault is not None:
+                        yield decision._replace(inside=carriers)
+
+    def _from_inside(self, case: _Case, known: KnownHost, decision: Decision) -> Decision:
+        """The decision by the rules for an address inside another request: by those that say anything of it, which
+        allow nothing."""
+        if decision.fault is not None:
+            return decision
+        inside = "".join(f", inside {host.decode('ascii', 'replace')}" for host in reversed(case.carriers))
+        matches = [
+            match._replace(via=f"{match.via or ''}{inside}".removeprefix(", "))
+            for match in decision.matches
+            if case.counts is None or case.counts(match.rule.terms)
+        ]
+        found = decide(known.view.layers, matches, decision.group)
+        if found.action is Action.ALLOW:
+            return Decision(Action.PASS, group=decision.group)
+        return found._replace(unconfirmed=decision.unconfirmed)
 
     def _of_host(self, case: _Case, host: bytes, known: KnownHost, forms: Sequence[Parts]) -> Iterator[Decision]:
         """The decisions for each form of the target on one host, with what administrators and grants say."""
@@ -377,6 +464,8 @@ class Engine:
         seen: list[Decision] = []
         for form in forms:
             decision = self._of_form(case, host, known, form, is_first=form is forms[0])
+            if case.carriers:
+                decision = self._from_inside(case, known, decision)
             if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
                 if any(decision is other for other in seen):
                     continue  # the rules for the whole host decide, as for an earlier form
@@ -401,16 +490,19 @@ class Engine:
         """The decision for one form of the target on one host, by all rules that fit."""
         request, index = case.request, self.index
         if case.is_connection:
-            return self._by_matches(case, known, [*find_checks(self._checks, _asked(request, host))])
+            checks = () if case.carriers else self._checks
+            return self._by_matches(case, known, [*find_checks(checks, _asked(request, host))])
         if known.decision is not None and not self._checks:
             return known.decision
         matches = index.find_paths(known.host, form.path, form.query)
+        if known.readers:
+            matches += self._by_names(case, known, form, matches)
         if index.has_urls and is_first:
             # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
             matches += index.find_urls(known.host, request.url_by(host))
         if index.has_uris:
             matches += self._find_uris(case, host if is_first else None, known, form, is_first=is_first)
-        if is_first and self._checks and may_fail(request, host, known.canonical):
+        if is_first and self._checks and not case.carriers and may_fail(request, host, known.canonical):
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, case, known, form, matches, is_first=is_first)
@@ -433,6 +525,19 @@ class Engine:
                     fault = f"too many filters of {name} would have to be compared with it, for its length"
                     decisions.append(self._unparsable(request, Excess(fault)))
         return strictest(decisions)
+
+    def _by_names(self, case: _Case, known: KnownHost, form: Parts, own: Sequence[Match]) -> list[Match]:
+        """Further matches: of rules for paths by which others name what is asked for. They are as specific as rules for
+        the request's host."""
+        rules, found = {match.rule for match in own}, list[Match]()
+        for reader in known.readers:
+            for name in reader.names(form._replace(host=known.canonical)):
+                for match in self.index.find_paths(case.hosts.known[name.host or b""].host, name.path, name.query):
+                    if match.rule not in rules:
+                        rules.add(match.rule)
+                        octets = max(len(known.canonical), match.specificity[0])
+                        found.append(match._replace(via=_BY_NAME, specificity=(octets, match.specificity[1])))
+        return found
 
     def _filters(self, case: _Case) -> Sequence[RequestMatcher]:
         """The request as each extension's filters see it."""
@@ -558,6 +663,16 @@ def _of_rules(decision: Decision) -> Decision:
     return decision._replace(action=Action.TAG, matches=matches, winner=matches[0], grant=None)
 
 
+_TOO_MANY_INNER = Excess(f"there are too many addresses in it, or more than {DEEPEST} in each other")
+
+
+def _is_spared(reader: HostReader, decision: Decision) -> bool:
+    """Whether a request is allowed with what is inside it."""
+    winner = decision.winner
+    return decision.action is Action.ALLOW and winner is not None and reader.spares(winner.rule.terms)
+
+
+_BY_NAME = "another name of it"
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
 
 

@@ -13,6 +13,7 @@ from time import time
 from typing import NamedTuple
 
 from hushlist.core.decide.decision import BY_CATEGORY, Decision, EffectivePolicy, own_categories
+from hushlist.core.decide.readings import HostReader, Readings
 from hushlist.core.decide.verdict import NO_BLOCKS, Verdict
 from hushlist.core.extension import built_in, load
 from hushlist.core.match.checks import Check
@@ -50,6 +51,10 @@ class KnownHost:
     is_stopped: bool
     #: the IPv4 address by which a tunnel or a translator reaches it, which is decided, too
     tunnelled: bytes | None
+    #: what finds addresses inside its requests, and other names of what they ask for, that some rule may fit
+    readers: tuple[HostReader, ...]
+    #: whether it leads to other hosts, by a tunnel or inside its requests
+    leads_on: bool
 
     @property
     def has_pages(self) -> bool:
@@ -65,6 +70,9 @@ class KnownHost:
         for extension in built_in():
             if extension.why_decrypt and (why := load(extension.why_decrypt)(self.canonical, settings)):
                 return f"{why} {host}"
+        for reader in self.readers:
+            if reader.why_decrypt:
+                return f"{reader.why_decrypt} {host}"
         always = settings.always_decrypted
         if always.covers(self.canonical) or any(always.has(own.rule.terms.category) for own in self.host.matches):
             return f"always-decrypt has {host}"
@@ -83,8 +91,10 @@ class GroupHosts(NamedTuple):
 class KnownHosts:
     """The hosts of one policy and its index, by group."""
 
-    def __init__(self, policy: Policy, index: Index, overrides: Verdict | None) -> None:
-        self._policy, self._index, self._overrides = policy, index, overrides
+    def __init__(
+        self, policy: Policy, index: Index, overrides: Verdict | None, readings: tuple[Readings, ...] = ()
+    ) -> None:
+        self._policy, self._index, self._overrides, self._readings = policy, index, overrides, readings
         self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
         #: by the group's name
         self._known: dict[str, GroupHosts] = {}
@@ -107,12 +117,13 @@ class KnownHosts:
         hosts = self._known.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
             view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
-            known = BoundedCache(partial(know, self._index, view), MOST_KNOWN)
+            known = BoundedCache(partial(know, self._index, view, self._readings), MOST_KNOWN)
             hosts = self._known[group.name] = GroupHosts(view, known, next(self._opaque_parts(view), None))
         return hosts
 
     def _opaque_parts(self, view: EffectivePolicy) -> Iterator[str]:
         """What may decide by the inside of every connection, whatever its host, for people."""
+        yield from (own.needs_all for own in self._readings if own.needs_all is not None)
         for layer in view.layers:
             if layer in self._index.directory.opaque:
                 yield f"rules in layer {layer} may be of paths on any host"
@@ -121,7 +132,7 @@ class KnownHosts:
                 yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
 
 
-def know(index: Index, view: EffectivePolicy, host: bytes) -> KnownHost:
+def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], host: bytes) -> KnownHost:
     """What the rules say about a host; ``UrlError`` if it is not valid."""
     canonical = canonical_host(host)
     found = index.on_host(canonical)
@@ -131,7 +142,8 @@ def know(index: Index, view: EffectivePolicy, host: bytes) -> KnownHost:
     is_named = found.bits & FILTERED != 0
     has_filters = index.has_general_filters or is_named
     tunnelled = tunnelled_ipv4(canonical)
-    decision = None if found.suffixes or has_filters or index.has_uris or tunnelled else alone
+    readers = tuple(reader for own in readings if (reader := own.of_host(canonical)) and _may_matter(index, reader))
+    decision = None if found.suffixes or has_filters or index.has_uris or tunnelled or readers else alone
     if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
         decision = None
     return KnownHost(
@@ -145,7 +157,15 @@ def know(index: Index, view: EffectivePolicy, host: bytes) -> KnownHost:
         is_named=is_named,
         is_stopped=bool(found.matches) and stops(found.matches),
         tunnelled=tunnelled,
+        readers=readers,
+        leads_on=tunnelled is not None or any(reader.has_inner for reader in readers),
     )
+
+
+def _may_matter(index: Index, reader: HostReader) -> bool:
+    """Whether any rule may fit what is read in a host's requests: a name needs one for a path below its host."""
+    hosts = reader.hosts_of_names
+    return reader.has_inner or hosts is None or any(index.on_host(name).suffixes for name in hosts)
 
 
 def stops(matches: Iterable[Match]) -> bool:

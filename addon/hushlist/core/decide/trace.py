@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -12,7 +13,8 @@ from hushlist.core.errors import UrlError
 from hushlist.core.match.expressions import expressions, full_hash
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client
-from hushlist.core.url.request import Told, canonical_forms, cut, request_of, without_userinfo
+from hushlist.core.url.parts import Parts
+from hushlist.core.url.request import Request, Told, canonical_forms, cut, request_of, without_userinfo
 from hushlist.core.url.safebrowsing import SAFEBROWSING
 
 
@@ -23,6 +25,18 @@ class Form:
     url: bytes
     #: expression and its SHA-256, the most specific first
     expressions: tuple[tuple[bytes, bytes], ...]
+    #: how the request leads to it, for people; empty for its own URL
+    via: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain types, as JSON needs them."""
+        return {
+            "url": _text(self.url),
+            "expressions": [
+                {"expression": _text(expression), "sha256": digest.hex()} for expression, digest in self.expressions
+            ],
+            **({"via": self.via} if self.via else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +58,8 @@ class Trace:
     url: bytes
     #: canonicalization steps that changed something: name, and the URL after it
     steps: tuple[tuple[str, bytes], ...]
-    #: every canonical form that the URL may have; empty if it cannot be read
+    #: every canonical form that the URL may have, then other names of what it asks for, and the addresses inside it;
+    #: empty if it cannot be read
     forms: tuple[Form, ...]
     decision: Decision
     group: str
@@ -59,16 +74,7 @@ class Trace:
         return {
             "url": _text(self.url),
             "steps": [{"name": name, "url": _text(url)} for name, url in self.steps],
-            "forms": [
-                {
-                    "url": _text(form.url),
-                    "expressions": [
-                        {"expression": _text(expression), "sha256": digest.hex()}
-                        for expression, digest in form.expressions
-                    ],
-                }
-                for form in self.forms
-            ],
+            "forms": [form.as_dict() for form in self.forms],
             "decision": self.decision.as_dict(),
             "group": self.group,
             "mode": self.mode,
@@ -86,20 +92,33 @@ def trace(engine: Engine, url: bytes, moment: datetime, client: Client, told: To
     decision = engine.decide(request, moment, client)
     is_read = request.fault is None and decision.fault is None
     changes = SAFEBROWSING.changes(url) if request.fault is None else ()
-    forms = canonical_forms(request, request.hosts[0]) if is_read else ()
+    forms = tuple(_forms(engine, request, moment, client)) if is_read else ()
     view = engine.view(client, moment)
     return Trace(
         url=cut(without_userinfo(url)),
         steps=tuple((change.step, without_userinfo(change.after)) for change in changes),
-        forms=tuple(
-            Form(form.join(), tuple((found, full_hash(found)) for found in expressions(form))) for form in forms
-        ),
+        forms=forms,
         decision=decision if is_read else decision._replace(canonical=without_userinfo(decision.url)),
         group=view.group.name,
         mode=view.group.settings.mode,
         until=None if view.until is None else view.until.astimezone(engine.policy.zone),
         layers=tuple(_layers(engine, view, decision)),
     )
+
+
+def _forms(engine: Engine, request: Request, moment: datetime, client: Client) -> Iterator[Form]:
+    forms = canonical_forms(request, request.hosts[0])
+    yield from map(_form, forms)
+    for name in dict.fromkeys(name for form in forms for name in engine.names(form)):
+        yield _form(name, "another name")
+    for carriers, inner in engine.inside(request, moment, client):
+        way = " inside ".join(map(_text, reversed(carriers)))
+        with suppress(UrlError):  # the decision says why it cannot be read
+            yield from (_form(form, f"inside {way}") for form in canonical_forms(inner, inner.hosts[0]))
+
+
+def _form(form: Parts, via: str = "") -> Form:
+    return Form(form.join(), tuple((found, full_hash(found)) for found in expressions(form)), via)
 
 
 def _layers(engine: Engine, view: EffectivePolicy, decision: Decision) -> Iterator[LayerAsked]:

@@ -38,7 +38,8 @@ class Key:
     name: str
     #: a type; or a reference to one, ``package.module:NAME``, which is imported where the key is used
     type: Type | str
-    #: where an extension's key may stand: in the ``policy``; there and in each ``group``; or in the entry of a ``list``
+    #: where an extension's key may stand: in the ``policy``; there and in each ``group``; in a
+    #: ``layer``; or in the entry of a ``list``
     place: str = "policy"
     #: of an extension's key: the value where it is absent or wrong
     default: Any = None

@@ -69,6 +69,8 @@ class Layer:
     lists: tuple[ListFile, ...] = ()
     #: when the layer is in use, if not always
     during: Schedule | None = None
+    #: the values of extensions' keys, by their names
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

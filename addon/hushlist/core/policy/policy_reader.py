@@ -189,7 +189,8 @@ _EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""w
 
 def policy_rows(table: KeyTable) -> tuple[Key, ...]:
     """All keys of a policy."""
-    layer = tuple(replace(row, type=lists_type(table)) if row.name == "lists" else row for row in LAYER_KEYS)
+    of_core = (replace(row, type=lists_type(table)) if row.name == "lists" else row for row in LAYER_KEYS)
+    layer = (*of_core, *table.rows("layer"))
     layers = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(layer, name="layer")), layer)
     types = {"groups": groups_type(table), "layers": layers}
     core = (replace(row, type=types.get(row.name, row.type)) for row in _POLICY_KEYS)
@@ -251,7 +252,9 @@ class _PolicyReader:
             self._report.error(line, reserved, why)
 
     def _layer(self, node: YamlNode) -> Layer:
-        fields = MappingReader(node, names_of(LAYER_KEYS), self._report)
+        table = self._reading.table
+        rows = (*LAYER_KEYS, *table.rows("layer"))
+        fields = MappingReader(node, names_of(rows), self._report, table.left_out("layer"))
         name = fields.text("name")
         if name is None and isinstance(node.value, dict):
             self._report.error(node.line, "layer", "it has no name")
@@ -259,4 +262,5 @@ class _PolicyReader:
         checks = (_check(code, item, name, self._reading) for code, item in fields.entries("checks"))
         lists = tuple(file for item in fields.items("lists") for file in read_list(item, name, self._reading))
         during = read_during(fields, self._reading.schedules)
-        return Layer(name, tuple(rule for rule in checks if rule is not None), lists, during)
+        values = read_values(table.rows("layer"), fields, self._reading)
+        return Layer(name, tuple(rule for rule in checks if rule is not None), lists, during, values)

@@ -26,6 +26,8 @@ _MOST_OCTETS = 1 << 17
 _MOST_PATHS = 64
 #: forms of a request, by all its names, readings and targets; recorded ones have 11 at most, by one name
 _MOST_FORMS = 40
+#: addresses inside a request, inside each other or side by side, that are decided, too
+_MOST_INNER = 8
 #: octets of a target from which on each of its forms counts as several
 _LONG = 1 << 12
 
@@ -39,10 +41,10 @@ class FormBudget:
     """What may still be done to read one request, and to decide what it may mean: its names, the readings of its path
     and its other targets multiply. It is counted before it is done."""
 
-    __slots__ = ("_forms", "_octets", "_paths", "work")
+    __slots__ = ("_forms", "_inner", "_octets", "_paths", "work")
 
     def __init__(self) -> None:
-        self._forms, self._octets, self._paths = _MOST_FORMS, _MOST_OCTETS, _MOST_PATHS
+        self._forms, self._octets, self._paths, self._inner = _MOST_FORMS, _MOST_OCTETS, _MOST_PATHS, _MOST_INNER
         #: extension -> what its matcher may still do
         self.work: dict[str, Any] = {}
 
@@ -55,6 +57,11 @@ class FormBudget:
         """Whether one path more may be reached."""
         self._paths -= 1
         return self._paths >= 0
+
+    def takes_inner(self) -> bool:
+        """Whether one address more may be decided that is inside the request."""
+        self._inner -= 1
+        return self._inner >= 0
 
     def takes_forms(self, names: int, readings: int, octets: int) -> bool:
         """Whether a target of so many octets may be decided by so many names, each with so many readings.

@@ -446,7 +446,7 @@ function explained(found) {
   steps.append(table(t("steps"), [t("step"), t("address")], [[t("as_given"), found.url], ...found.steps.map((step) => [step.name, step.url])].map(
     ([name, url]) => make("tr", {}, ...cells(name, code(url))))));
   for (const form of found.forms) {
-    steps.append(make("h3", {}, `${t("canonical")}: `, code(form.url)), table(t("expression_of"), [t("expression_of"), "SHA-256"],
+    steps.append(make("h3", {}, `${form.via ?? t("canonical")}: `, code(form.url)), table(t("expression_of"), [t("expression_of"), "SHA-256"],
       form.expressions.map((one) => make("tr", {}, ...cells(code(one.expression), make("code", {class: "digest"}, one.sha256))))));
   }
   return [...parts, steps];

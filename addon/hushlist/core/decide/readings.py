@@ -1,0 +1,76 @@
+"""What extensions read in a request besides: the addresses inside it, and other names of what it asks for.
+
+An *inner address* is one more reading of the request: it is decided as if it were asked for, and the strictest decision
+holds. A *name* is another URL of what is asked for: a rule for its path is a rule for the request, which blocks or
+allows it. An extension knows both by the host, so that a request to any other host costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from hushlist.core.extension import extensions_named, load
+
+if TYPE_CHECKING:
+    from hushlist.core.match.rule import Terms
+    from hushlist.core.policy.policy_file import Policy
+    from hushlist.core.url.parts import Parts
+    from hushlist.core.url.request import Request
+
+#: how many addresses inside each other are decided
+DEEPEST = 3
+
+
+class Inner(NamedTuple):
+    """An address inside a request."""
+
+    #: by one host
+    request: Request
+    #: whether a rule with these terms says anything of it; ``None``: every rule does
+    counts: Callable[[Terms], bool] | None
+
+
+class HostReader(Protocol):
+    """Reads the requests to one host."""
+
+    #: why a TLS connection to the host has to be decrypted, in words that go before the host; empty: it need not
+    why_decrypt: str
+    #: whether requests, or connections, may carry other addresses
+    has_inner: bool
+    #: the canonical hosts of the names that ``names`` may give; ``None``: any
+    hosts_of_names: Sequence[bytes] | None
+
+    def inner(self, request: Request, forms: Sequence[Parts]) -> Iterable[Inner]:
+        """The addresses inside a request, each once; without ``forms`` of its target, only those that its host tells.
+
+        It raises nothing, and takes time linear in the target and the forms.
+        """
+
+    def names(self, form: Parts) -> Iterable[Parts]:
+        """Other canonical URLs of what one form of the target asks for."""
+
+    def spares(self, terms: Terms) -> bool:
+        """Whether a rule with these terms that allows the request means what is inside it as well."""
+
+
+class Readings(Protocol):
+    """What an extension reads in requests, by one policy."""
+
+    #: why every connection has to be decrypted, for people; ``None`` if that depends on its host
+    needs_all: str | None
+
+    def of_host(self, host: bytes) -> HostReader | None:
+        """What reads the requests to a canonical host; ``None`` if there is nothing in them."""
+
+
+def readings_of(policy: Policy) -> tuple[Readings, ...]:
+    """What the extensions that a policy uses read in requests."""
+    references = (extension.readings for extension in extensions_named(policy.extensions) if extension.readings)
+    return tuple(map(partial(_made, policy), references))
+
+
+def _made(policy: Policy, reference: str) -> Readings:
+    readings: Readings = load(reference)(policy)
+    return readings
