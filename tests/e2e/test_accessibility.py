@@ -19,8 +19,9 @@ from e2e.proxy import Proxy, mitmdump
 from e2e.test_administration import PASSPHRASE, fill, forget, sign_in
 from e2e.test_asking import Asker
 from hushlist.extensions.dashboard.dashboard_server import HOST
+from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.proxy.languages import TEXTS
-from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
+from hushlist.proxy.page.pages import Explanation, Verdict, page
 
 #: packages that bring axe-core, the newer one first
 _PACKAGES = ("axe_playwright_python", "axe_core_python")

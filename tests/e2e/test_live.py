@@ -18,9 +18,9 @@ from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.extensions.unblock.credentials import hash_passphrase
 

@@ -13,7 +13,8 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from e2e.browser import BROWSER, DRIVER, profile, wait_until
-from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
+from hushlist.extensions.unblock.page_form import Unblock
+from hushlist.proxy.page.pages import Explanation, Verdict, page
 
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),

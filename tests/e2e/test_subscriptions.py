@@ -12,8 +12,8 @@ import pytest
 
 from e2e.policies import write_policy
 from e2e.proxy import Proxy, eventually, run_mitmdump
-from hushlist.core.policy.policy_reader import subscribed_lists
 from hushlist.extensions.safe_browsing.threat_list_update import server_store
+from hushlist.extensions.subscriptions.list_update import subscribed_lists
 from hushlist.extensions.subscriptions.subscription import SubscribedList
 from support.https_origin import HttpsOrigin, Page
 
@@ -39,8 +39,8 @@ def make_due(policy: Path, *urls: str) -> list[SubscribedList]:
     due = [own for own in subscribed_lists(policy) if own.subscription.url.startswith(urls or "")]
     for own in due:
         stores = [own.store]
-        if own.subscription.prefixes is not None:
-            stores.append(server_store(policy, own.subscription.prefixes.service))
+        if own.subscription.server is not None:
+            stores.append(server_store(policy, own.subscription.server.service))
         for store in stores:
             with store.locked():
                 store.note(next_try=1.0)

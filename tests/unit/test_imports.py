@@ -32,7 +32,7 @@ DOORS_OF_PARTS = {
     f"hushlist.proxy.{name}"
     for name in (
         *("parts", "runtime", "flow_request", "flow_outcome", "request_handler", "languages", "object_patches"),
-        *("page.pages", "page.elements", "page.template", "page.access_form", "page.block_response"),
+        *("page.pages", "page.elements", "page.template", "page.block_response"),
         *("connections.client_connections", "service.health", "service.siblings", "statistics"),
     )
 }
@@ -184,7 +184,7 @@ def test_importing_reads_nothing_but_code_and_the_block_page_with_its_parts(modu
     own = [Path(event) for event in seen["events"] if str(PACKAGE) in event or "rules" in Path(event).parts]
     read = {path.name for path in own if path.suffix not in (".py", ".pyc") and ".pyc." not in path.name}
     texts = {path.name for path in (PACKAGE / "proxy" / "page" / "texts").iterdir()}
-    assert read <= ({"block_page.html", "waiting_page.js", "texts", *texts} if is_proxy else set())
+    assert read <= ({"block_page.html", "texts", *texts} if is_proxy else set())
     assert ("mitmproxy" in seen["modules"]) is is_proxy
     assert not {"socket.connect", "subprocess.Popen", "os.system"} & set(seen["events"])
 

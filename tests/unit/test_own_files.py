@@ -14,11 +14,11 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_database import LogFilters, follow, newest_records
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_sender import Spool
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.unblock.overrides import Overrides

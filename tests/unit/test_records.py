@@ -27,7 +27,7 @@ MODULES = """
     hushlist.extensions.bounds.bounded_websocket hushlist.proxy.object_patches
     hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
     hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database
-    hushlist.extensions.journal.log_record
+    hushlist.extensions.journal.log_keys hushlist.extensions.journal.log_record
     hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
     hushlist.extensions.safe_browsing.confirmations hushlist.extensions.safe_browsing.prefix_list
     hushlist.extensions.safe_browsing.threat_lists hushlist.extensions.safe_browsing.v4_messages
@@ -38,7 +38,7 @@ MODULES = """
     hushlist.extensions.subscriptions.ordinary_requests hushlist.extensions.subscriptions.rule_comparison
     hushlist.extensions.subscriptions.subscription hushlist.extensions.unblock.access_requests
     hushlist.extensions.unblock.actions hushlist.extensions.unblock.credentials hushlist.extensions.unblock.grant_events
-    hushlist.extensions.unblock.wrong_tries hushlist.proxy.page.access_form hushlist.proxy.page.pages
+    hushlist.extensions.unblock.wrong_tries hushlist.extensions.unblock.page_form hushlist.proxy.page.pages
     hushlist.proxy.service.health hushlist.tools.audit.diff_job hushlist.tools.audit.guesses
     hushlist.tools.audit.leak_job hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor
     hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally

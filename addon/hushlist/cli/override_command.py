@@ -34,11 +34,11 @@ from hushlist.cli.common import (
 from hushlist.core.lists.patterns import canonical_target
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_item, privacy_beside, shown_client
 from hushlist.extensions.quotas.use_minutes import UseMinutes

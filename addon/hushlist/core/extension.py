@@ -191,8 +191,13 @@ class Extension:
     policy_keys: tuple[Key, ...] = ()
     #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy
     part: str = ""
+    #: a reference to a module that brings lists to this machine (``core/compile/background_compiler.py``)
+    lists: str = ""
     #: a reference to the class that holds back lists which have changed (``core/compile/policy_compiler.py``)
     gate: str = ""
+    #: a reference to a function from a policy and the folder of the cache to the fingerprints of all that changes when
+    #: another version of one of its lists comes into force
+    pointers: str = ""
     #: a reference to a function from an index and its lists to warnings of these
     list_warnings: str = ""
     #: a reference to a module with rows of the live page's interface, ``ACTIONS``, and with ``UNDOINGS``, the functions

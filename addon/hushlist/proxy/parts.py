@@ -20,7 +20,7 @@ from hushlist.core.decide.verdict import Confirmations, Verdict, together
 from hushlist.core.errors import Problem
 from hushlist.core.extension import ALL_BUILT_IN, Extension, Notice, extensions_named, load
 from hushlist.core.policy.policy_file import Policy
-from hushlist.proxy.page.pages import Unblock
+from hushlist.proxy.page.pages import Offer
 
 if TYPE_CHECKING:
     from hushlist.proxy.flow_request import SelfConnections
@@ -44,6 +44,8 @@ class Part:
     hosts: frozenset[str] = frozenset()
     #: the log of decisions, as the policy in use has it
     log: DecisionLog | None = None
+    #: whether nothing that is written down may name clients
+    hides_clients = False
     #: what is asked about rules that only suspect
     confirmations: Confirmations | None = None
 
@@ -151,7 +153,7 @@ class Part:
         """Whether a request is for the filter although it goes to an origin's path: no origin may see it."""
         raise NotImplementedError
 
-    def offer(self, request: http.Request, judgement: Judgement) -> Unblock | None:
+    def offer(self, request: http.Request, judgement: Judgement) -> Offer | None:
         """What the block page offers for a stopped request."""
         raise NotImplementedError
 
@@ -241,6 +243,7 @@ class Parts:
     def _use(self, parts: Sequence[Part]) -> None:
         self._in_use, made = parts, list(self._made.values())
         self.log = next((part.log for part in parts if part.log is not None), None)
+        self.hides_clients = any(part.hides_clients for part in parts)
         self.summary, self.leave, self.close = _calls(parts, "summary"), _calls(made, "leave"), _calls(made, "close")
         self.problems, self.can_more, self.watch = (_calls(parts, of) for of in ("problems", "can_more", "watch"))
         self.keep_up, self.kept_files, self.values = (_calls(parts, of) for of in ("keep_up", "kept_files", "values"))
@@ -255,7 +258,7 @@ class Parts:
         self.request: _Answering = _calls(parts, "request")
         self.judged: tuple[Callable[..., Judgement], ...] = _calls(parts, "judged")
         self.claims: tuple[Callable[[http.Request], bool], ...] = _calls(parts, "claims")
-        self.offer: tuple[Callable[[http.Request, Judgement], Unblock | None], ...] = _calls(parts, "offer")
+        self.offer: tuple[Callable[[http.Request, Judgement], Offer | None], ...] = _calls(parts, "offer")
         self.passed, self.refused, self.look = (_calls(parts, of) for of in ("passed", "refused", "look"))
         self.responseheaders: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "responseheaders")
 

@@ -35,7 +35,7 @@ from hushlist.proxy.flow_request import (
 )
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
-from hushlist.proxy.page.pages import Unblock, Verdict
+from hushlist.proxy.page.pages import Offer, Verdict
 from hushlist.proxy.parts import Parts
 from hushlist.proxy.runtime import Runtime
 
@@ -64,7 +64,7 @@ class _Lead(NamedTuple):
 
 
 def stopped_response(
-    runtime: Runtime, request: http.Request, judgement: Judgement, offer: Unblock | None
+    runtime: Runtime, request: http.Request, judgement: Judgement, offer: Offer | None
 ) -> http.Response:
     """The response that replaces the origin's, with what its page offers."""
     engine, action = runtime.engine, judgement.decision.action

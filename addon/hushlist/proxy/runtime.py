@@ -14,7 +14,7 @@ from hushlist.core.errors import Lines, logger_of, number_of, printable
 from hushlist.core.extension import Notice
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client, Group, GroupSettings
-from hushlist.core.policy.proxy_settings import FailureCause, LoggedClients
+from hushlist.core.policy.proxy_settings import FailureCause
 from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.http_head import Keeps
 from hushlist.core.url.request import Request
@@ -108,8 +108,7 @@ class Runtime:
     @property
     def names_clients(self) -> bool:
         """Whether messages may name clients: there is no log, or it keeps them."""
-        log = None if self.engine is None else self.engine.policy.of("log")
-        return log is None or log.clients is LoggedClients.KEEP
+        return not self.parts.hides_clients
 
     @property
     def asks_media(self) -> bool:

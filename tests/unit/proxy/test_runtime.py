@@ -14,6 +14,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import OnFailure
 from hushlist.extensions.journal import journal
 from hushlist.extensions.journal.journal import log_of
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.proxy.runtime import Runtime
 
 #: settings of logs
@@ -21,6 +22,13 @@ OPENED: list[object] = []
 #: logs are closed while it is set
 GATE = Event()
 PATIENCE = 60.0
+
+
+class Settings(str):
+    """What a policy says of a log."""
+
+    __slots__ = ()
+    clients = LoggedClients.KEEP
 
 
 class Log:
@@ -46,7 +54,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
 
 
 def engine_of(log: str | None = None, on_failure: str = "") -> Engine:
-    policy = Policy("policy.yaml", (), values={"log": log}, on_failure=cast(OnFailure, on_failure))
+    policy = Policy("policy.yaml", (), values={"log": log and Settings(log)}, on_failure=cast(OnFailure, on_failure))
     return cast(Engine, SimpleNamespace(policy=policy))
 
 

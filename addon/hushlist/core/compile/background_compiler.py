@@ -9,7 +9,9 @@ is that process. It prints one JSON object. The work is one of
     start       the same, and whatever has no copy is due
     update      fetch what is due: what became of each list, for people
 
-The ports are those of this machine on which the proxy listens.
+The ports are those of this machine on which the proxy listens. The modules that extensions name as ``lists`` fetch:
+``fetch_missing(policy, ports, is_start)`` says whether the policy has now all lists that it needs, and
+``fetch_due(policy, ports)`` gives for each list whether it went well, and what became of it.
 """
 
 from __future__ import annotations
@@ -19,23 +21,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import astuple, replace
 from pathlib import Path
 from shutil import rmtree
-from threading import Lock
 from typing import Any
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.compile.worker_processes import default_jobs
-from hushlist.core.errors import INCOMPLETE, Problem, printable
+from hushlist.core.errors import INCOMPLETE, Problem
+from hushlist.core.extension import extensions_named, load
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.policy.policy_file import Policy, PolicyError
-from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
+from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import Fingerprint, fingerprint
 from hushlist.core.system.package_code import (
     OTHER_CODE,
@@ -45,7 +46,6 @@ from hushlist.core.system.package_code import (
     loaded_digest,
     path_to_package,
 )
-from hushlist.extensions.subscriptions.subscription import SubscribedList
 
 #: files may change between compiling and checking them; after so many tries, it is an error
 _TRIES = 5
@@ -53,8 +53,6 @@ _TRIES = 5
 _LONGEST = 3600.0
 #: all that a process says which cannot work with the package on the disk: why
 OTHER = "other code"
-#: seconds between two reports of how much of a list is fetched
-_TOLD = 5.0
 
 
 class BackgroundCompiler:
@@ -154,22 +152,14 @@ def main() -> None:
         print(json.dumps({OTHER: OTHER_CODE}))
         return
     work, path, ports = sys.argv[1], Path(sys.argv[2]), tuple(map(int, sys.argv[3:]))
-    lists = subscribed_lists(path)
     answer: dict[str, object]
+    known = read_policy(path, ProblemReport(str(path)))
+    # most policies start faster without it
+    fetchers = [] if known is None or not known.subscribed else _fetchers(known)
     if work == "update":
-        from hushlist.extensions.subscriptions.list_update import update_lists
-
-        updates = update_lists(path, lists, only_due=True, own_ports=ports)
-        print(json.dumps({"updates": [(update.is_good, str(update)) for update in updates]}))
+        print(json.dumps({"updates": [update for fetcher in fetchers for update in fetcher.fetch_due(path, ports)]}))
         return
-    if work == "start" and lists:
-        from hushlist.extensions.safe_browsing.threat_list_update import (
-            wait_at_start,  # most policies start faster without it
-        )
-
-        wait_at_start(lists)
-        lists = subscribed_lists(path)
-    has_all = _fetch_missing(path, lists, ports, only_due=work != "start")
+    has = [fetcher.fetch_missing(path, ports, is_start=work == "start") for fetcher in fetchers]
     try:
         # while the proxy works, a core stays free: otherwise requests wait for this process, however low its priority
         compiled = compile_policy(path, jobs=None if work == "start" else max(1, default_jobs() - 1))
@@ -177,7 +167,7 @@ def main() -> None:
         answer = {
             "problems": [astuple(problem) for problem in error.problems],
             "files": _files(error.files),
-            "may_pass": error.may_pass or not has_all,
+            "may_pass": error.may_pass or not all(has),
         }
     else:
         answer = {
@@ -190,29 +180,8 @@ def main() -> None:
     print(json.dumps(answer))
 
 
-def _fetch_missing(path: Path, lists: Iterable[SubscribedList], ports: Iterable[int], *, only_due: bool) -> bool:
-    """Fetch the lists that the policy cannot do without, and of which there is no copy; says so on standard error.
-
-    Returns whether it has them all now.
-    """
-    missing = [own for own in lists if not own.subscription.is_optional and own.store.current() is None]
-    if not missing:
-        return True
-    from hushlist.extensions.subscriptions.list_update import update_lists  # most policies start faster without it
-
-    told, shown = Lock(), dict[str, float]()
-
-    def show(url: str, done: int, total: int) -> None:
-        with told:
-            if time.monotonic() - shown.setdefault(url, 0.0) < _TOLD:
-                return
-            shown[url] = time.monotonic()
-            of = f" of {total:,}" if total else ""
-            print(printable(f"hushlist: fetching {url}: {done:,}{of} octets"), file=sys.stderr, flush=True)
-
-    for update in update_lists(path, missing, only_due=only_due, own_ports=ports, progress=show):
-        print(printable(f"hushlist: {update}"), file=sys.stderr, flush=True)
-    return all(own.store.current() is not None for own in missing)
+def _fetchers(policy: Policy) -> list[Any]:
+    return [load(extension.lists) for extension in extensions_named(policy.extensions) if extension.lists]
 
 
 def _files(files: Mapping[Path, Fingerprint]) -> list[tuple[str, Fingerprint]]:

@@ -16,17 +16,16 @@ from itertools import accumulate
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
+from hushlist.core.extension import extensions_named, load
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import (
     Fingerprint,
     cache_folder,
     check_private,
     check_status,
-    fingerprints,
     lock_file,
     make_private,
 )
-from hushlist.extensions.subscriptions.list_store import ListStore, store_of_file
 
 _ENDING = ".index"
 _WRITING = "compiling-"
@@ -73,15 +72,13 @@ class IndexCache:
             draft.write_bytes(octets)
             draft.replace(self.record(policy))
 
-    def store_of(self, policy: Policy, file: Path) -> ListStore:
-        """The good copies of a policy's list in a file."""
-        return store_of_file(Path(policy.source), file, self.folder)
-
     def pointers(self, policy: Policy) -> dict[Path, Fingerprint]:
         """What changes when another copy of one of a policy's lists comes into force."""
-        lists = [file for layer in policy.layers for file in layer.lists if not file.url]
-        files = {file.path for file in lists if file.gate is not None and not file.gate.is_off}
-        return fingerprints(self.store_of(policy, file).pointer for file in sorted(files))
+        found: dict[Path, Fingerprint] = {}
+        for extension in extensions_named(policy.extensions):
+            if extension.pointers:
+                found |= load(extension.pointers)(policy, self.folder)
+        return found
 
     def make(self) -> Path:
         """Make the folder if it is missing, and give its path; ``OSError`` if it cannot be made, or not be trusted."""

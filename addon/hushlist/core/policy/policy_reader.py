@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hushlist.core.errors import SourceError
 from hushlist.core.extension import ExtensionError, extensions_named
@@ -76,12 +76,6 @@ def policy_at(path: Path) -> Policy:
     if policy is None or report.errors:
         raise SourceError(report.errors)
     return policy
-
-
-def subscribed_lists(policy: Path) -> tuple[Any, ...]:
-    """The lists of a policy that are fetched, each once; none if it cannot be read."""
-    known = read_policy(policy, ProblemReport(str(policy)))
-    return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
 
 
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)

@@ -2,9 +2,7 @@
 
 ``on-failure`` says what happens to undecided requests if the filter fails; other failures leave no choice.
 ``live`` says who may see the live page and its numbers, which ``extensions/dashboard`` serves.
-``dns`` says how mitmproxy answers a question for a blocked name. ``log`` says what the decision log keeps of each
-request, where, and for how long; ``hushlist.extensions.journal`` writes it. ``store`` names the database
-of several machines.
+``dns`` says how mitmproxy answers a question for a blocked name.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from pathlib import Path
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
@@ -28,7 +25,6 @@ from hushlist.core.policy.key_types import (
     schema_of_rows,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
-from hushlist.extensions.databases.postgres_address import PostgresAddress
 
 
 class FailureCause(StrEnum):
@@ -143,76 +139,3 @@ _NAME_KEYS = (
         name; `refused`; an IPv4 address, an IPv6 address, or a list of one of each"""),
 )
 NAME_ANSWERS = mapping(_NAME_KEYS, lambda fields, reading: read_rows(_NAME_KEYS, fields, reading).get("blocked"))
-
-
-class LoggedRequests(StrEnum):
-    #: decisions that block, or would; and those that pass only by a temporary override
-    BLOCKED = "blocked"
-    #: also all others with a rule that fits
-    NOTED = "noted"
-    #: also those without any rule
-    ALL = "all"
-
-
-class LoggedQueries(StrEnum):
-    KEEP = "keep"
-    DROP = "drop"
-
-
-class LoggedClients(StrEnum):
-    """How the client's address and user name are logged."""
-
-    KEEP = "keep"
-    PSEUDONYM = "pseudonym"
-    DROP = "drop"
-
-
-_MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class LogCopy:
-    """Where each record goes besides.
-
-    >>> str(LogCopy("tcp", "::1", 601)), str(LogCopy("unix", "/dev/log"))
-    ('syslog+tcp://[::1]:601', 'syslog:/dev/log')
-    """
-
-    #: ``stdout``; or syslog by ``unix`` (datagrams), ``udp`` or ``tcp``
-    kind: str
-    #: the socket's path, or the server's name or address
-    place: str = ""
-    port: int = 0
-
-    def __str__(self) -> str:
-        if self.kind in ("stdout", "unix"):
-            return "stdout" if self.kind == "stdout" else f"syslog:{self.place}"
-        return f"syslog+{self.kind}://{f'[{self.place}]' if ':' in self.place else self.place}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    what: LoggedRequests = LoggedRequests.NOTED
-    queries: LoggedQueries = LoggedQueries.KEEP
-    clients: LoggedClients = LoggedClients.KEEP
-    #: ``None``: the platform's folder for state
-    folder: Path | None = None
-    #: octets of a file of lines, after which the next is begun
-    size: int = 10 * _MIB
-    #: older files of lines that are kept
-    files: int = 100
-    #: how long records are kept
-    days: int = 30
-    #: most records in the SQLite file; 0: no such file
-    rows: int = 2_000_000
-    #: whether older files are compressed
-    gzip: bool = False
-    #: the database that has the records of all machines, in place of files
-    to: PostgresAddress | None = None
-    #: besides the files
-    also: tuple[LogCopy, ...] = ()
-
-    @property
-    def place(self) -> PostgresAddress | Path | None:
-        """Where records are found; ``None``: in the platform's folder for state."""
-        return self.to or self.folder

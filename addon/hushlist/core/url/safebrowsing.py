@@ -122,3 +122,10 @@ SAFEBROWSING = Profile(
 
 parse = SAFEBROWSING.parse
 canonicalize = SAFEBROWSING.canonicalize
+
+
+def is_of_google(server: str) -> bool:
+    """Whether Google's terms are about what a server says of a URL."""
+    from urllib.parse import urlsplit  # few decisions need it
+
+    return (urlsplit(server).hostname or "").endswith(".googleapis.com")

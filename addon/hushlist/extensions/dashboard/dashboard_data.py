@@ -17,13 +17,13 @@ from hushlist.core.extension import ListFormat
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
-from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.core.routes import BESIDE
 from hushlist.core.system.memory import resident_octets
 from hushlist.extensions.databases.store_upkeep import StoreUpkeep
 from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import troubles
 from hushlist.extensions.journal.journal import Journal
+from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.extensions.journal.log_record import Privacy, fields_of, who
 from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.subscriptions.list_watch import states_in

@@ -16,9 +16,9 @@ from markupsafe import Markup
 
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import printable
-from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, named, shown_values, top_values
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import document, element

@@ -9,8 +9,8 @@ from threading import Thread
 
 from hushlist.core.errors import logger_of
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.extensions.journal.log_files import DATABASE
+from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.journal.masked_clients import privacy_of
@@ -35,6 +35,7 @@ class Journal(Part):
         if settings == self._settings:
             return
         before, self.log, self._settings = self.log, None, settings
+        self.hides_clients = settings is not None and settings.clients is not LoggedClients.KEEP
         if before is not None:
             with suppress(RuntimeError):  # the machine has no thread left: it stays open
                 Thread(target=before.close, name="hushlist: close a log", daemon=True).start()

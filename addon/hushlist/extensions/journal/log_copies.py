@@ -20,7 +20,7 @@ from contextlib import suppress
 from errno import EMSGSIZE
 
 from hushlist.core.decide.decision import STOPPING
-from hushlist.core.policy.proxy_settings import LogCopy
+from hushlist.extensions.journal.log_keys import LogCopy
 from hushlist.extensions.journal.log_record import LOST, LogEntry, LogFields, to_line
 
 #: seconds that a server has for taking a connection, or a message

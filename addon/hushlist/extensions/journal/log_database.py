@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hushlist.core.errors import logger_of
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.core.system.files import open_regular
 from hushlist.core.url.hrn import Hrn
 from hushlist.extensions.databases.kept_files import BESIDE, DatabaseKind, is_of_damage, opened, remove_aside, rescue
@@ -32,6 +31,7 @@ from hushlist.extensions.databases.sql import SqlResult, StoreError
 from hushlist.extensions.databases.store import SqliteFile, identity_of, schema_of
 from hushlist.extensions.journal.log_figures import LogFigures, figures_of
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import LogEntry, LogFields, Privacy, host_of_record, logged_name, time_text
 
 logger = logger_of(__name__)

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hushlist.core.errors import number_of
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.extensions.databases.kept_files import BESIDE, opened
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import time_text
 
 _A_DAY = 86400.0

@@ -18,8 +18,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.core.system.files import PRIVATE_FILE, SAFELY, locked, make_private, open_regular
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import LogEntry, time_text
 
 #: the current file of lines, the older ones, and the same records for questions

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from hushlist.core.lists.list_source import ProblemReport
@@ -21,10 +23,81 @@ from hushlist.core.policy.key_types import (
     switch_or,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
-from hushlist.core.policy.proxy_settings import LogCopy, LoggedClients, LoggedQueries, LoggedRequests, LogSettings
-from hushlist.extensions.databases.postgres_address import DATABASE
+from hushlist.extensions.databases.postgres_address import DATABASE, PostgresAddress
 
 _MIB = 1 << 20
+
+
+class LoggedRequests(StrEnum):
+    #: decisions that block, or would; and those that pass only by a temporary override
+    BLOCKED = "blocked"
+    #: also all others with a rule that fits
+    NOTED = "noted"
+    #: also those without any rule
+    ALL = "all"
+
+
+class LoggedQueries(StrEnum):
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class LoggedClients(StrEnum):
+    """How the client's address and user name are logged."""
+
+    KEEP = "keep"
+    PSEUDONYM = "pseudonym"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class LogCopy:
+    """Where each record goes besides.
+
+    >>> str(LogCopy("tcp", "::1", 601)), str(LogCopy("unix", "/dev/log"))
+    ('syslog+tcp://[::1]:601', 'syslog:/dev/log')
+    """
+
+    #: ``stdout``; or syslog by ``unix`` (datagrams), ``udp`` or ``tcp``
+    kind: str
+    #: the socket's path, or the server's name or address
+    place: str = ""
+    port: int = 0
+
+    def __str__(self) -> str:
+        if self.kind in ("stdout", "unix"):
+            return "stdout" if self.kind == "stdout" else f"syslog:{self.place}"
+        return f"syslog+{self.kind}://{f'[{self.place}]' if ':' in self.place else self.place}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    what: LoggedRequests = LoggedRequests.NOTED
+    queries: LoggedQueries = LoggedQueries.KEEP
+    clients: LoggedClients = LoggedClients.KEEP
+    #: ``None``: the platform's folder for state
+    folder: Path | None = None
+    #: octets of a file of lines, after which the next is begun
+    size: int = 10 * _MIB
+    #: older files of lines that are kept
+    files: int = 100
+    #: how long records are kept
+    days: int = 30
+    #: most records in the SQLite file; 0: no such file
+    rows: int = 2_000_000
+    #: whether older files are compressed
+    gzip: bool = False
+    #: the database that has the records of all machines, in place of files
+    to: PostgresAddress | None = None
+    #: besides the files
+    also: tuple[LogCopy, ...] = ()
+
+    @property
+    def place(self) -> PostgresAddress | Path | None:
+        """Where records are found; ``None``: in the platform's folder for state."""
+        return self.to or self.folder
+
+
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "KiB": 1 << 10, "MB": 1000**2, "MiB": _MIB, "GB": 1000**3}
 _UNITS["GiB"] = 1 << 30
 _SIZE = re.compile(r"([0-9]{1,10}) ?([A-Za-z]{0,3})")

@@ -18,11 +18,11 @@ from hushlist.core.decide.decision import STOPPING, Decision, LogRecord, origina
 from hushlist.core.errors import UrlError, to_json
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_url
 from hushlist.extensions.journal.log_identifiers import is_pseudonym
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests
 
 #: most characters of each text in a record
 MOST_SHOWN = 4096

@@ -20,13 +20,13 @@ from stat import S_ISREG
 from uuid import uuid4
 
 from hushlist.core.errors import logger_of
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.core.system.files import lock_file, make_private
 from hushlist.extensions.databases.postgres import PostgresStore
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import SqlConnection, StoreError
 from hushlist.extensions.journal.log_database import insert_into, row_of
 from hushlist.extensions.journal.log_files import append_octets
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import LogEntry
 
 logger = logger_of(__name__)

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from hushlist.core.decide.decision import LogRecord
 from hushlist.core.errors import logger_of, number_of
-from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.journal.log_copies import CopySink
 from hushlist.extensions.journal.log_database import Database, LogPlace
 from hushlist.extensions.journal.log_figures import LogFigures
 from hushlist.extensions.journal.log_files import LineFiles
 from hushlist.extensions.journal.log_identifiers import References, keep_key, new_key, pseudonyms
+from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.extensions.journal.log_record import LogEntry, Privacy, fields_of, is_wanted, lost_record, to_line
 from hushlist.extensions.journal.log_sender import DatabaseSender, Spool
 

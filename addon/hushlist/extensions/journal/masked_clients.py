@@ -16,11 +16,11 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.core.routes import ActionError
 from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.journal.log_identifiers import pseudonyms, read_key
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy, who, without_query
 from hushlist.extensions.journal.log_writer import LogWriter
 

@@ -42,7 +42,7 @@ def prefix_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile
             confirmer=threat_list.key,
         )
         subscription = Subscription(
-            service.url_of(threat_list.name), is_optional=is_optional, line=line, prefixes=threat_list
+            service.url_of(threat_list.name), is_optional=is_optional, line=line, server=threat_list
         )
         files += copies(subscription, "sha256", terms, limits_of_policy(reading), reading)
     return files

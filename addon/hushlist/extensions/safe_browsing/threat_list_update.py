@@ -46,8 +46,10 @@ def wait_at_start(lists: Iterable[SubscribedList], draw: Callable[[], float] = r
     moments: dict[str, float] = {}
     now = time.time()
     for subscribed in lists:
-        named = subscribed.subscription.prefixes
-        if named is None or subscribed.store.current() is None or not subscribed.store.state().is_due(now):
+        named = subscribed.subscription.server
+        if not isinstance(named, ThreatList) or subscribed.store.current() is None:
+            continue
+        if not subscribed.store.state().is_due(now):
             continue
         if named.service.account not in moments:  # they are asked for together
             moments[named.service.account] = now + draw() * _LONGEST_START
@@ -82,8 +84,8 @@ def update_threat_lists(
 
 
 def _named(subscribed: SubscribedList) -> ThreatList:
-    assert subscribed.subscription.prefixes is not None
-    return subscribed.subscription.prefixes
+    assert isinstance(subscribed.subscription.server, ThreatList)
+    return subscribed.subscription.server
 
 
 def _failed(subscribed: SubscribedList, why: str) -> ListUpdate:

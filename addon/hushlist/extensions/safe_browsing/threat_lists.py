@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_types import (
@@ -35,14 +34,21 @@ from hushlist.core.policy.key_types import (
     schema_of_rows,
 )
 from hushlist.core.policy.keys import Key, Type
+from hushlist.core.url.safebrowsing import is_of_google
 from hushlist.extensions.safe_browsing.v4_messages import PlatformType, ThreatEntryType, ThreatType
 from hushlist.extensions.subscriptions.subscription import parts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
     from hushlist.core.decide.verdict import Confirmed
     from hushlist.core.match.rule_match import Match
     from hushlist.core.url.request import Request
     from hushlist.extensions.safe_browsing.confirmations import Confirmations
+    from hushlist.extensions.subscriptions.list_outcome import ListUpdate
+    from hushlist.extensions.subscriptions.list_store import ListStore
+    from hushlist.extensions.subscriptions.subscription import SubscribedList
 
 #: who has the lists if the policy does not say so
 GOOGLE = "https://safebrowsing.googleapis.com"
@@ -61,11 +67,6 @@ _API_KEY = re.compile(r"[A-Za-z0-9_.~-]{1,300}")
 _NO_ANSWER = ("pass", "block")
 #: seconds: the first pause after a failed answer, and the longest
 _FIRST_PAUSE, _LONGEST_PAUSE = 15 * 60.0, 86400.0
-
-
-def is_of_google(server: str) -> bool:
-    """Whether Google's terms are about what a server says."""
-    return (urlsplit(server).hostname or "").endswith(".googleapis.com")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,8 @@ class SafeBrowsing:
 class ThreatList:
     """One list of prefixes on a server."""
 
+    kind: ClassVar[str] = "Safe Browsing"
+
     service: SafeBrowsing
     name: str
 
@@ -153,6 +156,35 @@ class ThreatList:
         """Why its server does not answer now, for people."""
         why: str | None = confirmations.fault(self.service)
         return why
+
+    # -- ListServer ------------------------------------------------------------------------------------------------
+
+    @property
+    def account(self) -> str:
+        """The server, and whom it takes us for."""
+        return self.service.account
+
+    def store(self, policy: Path) -> ListStore:
+        """What is known of the server: its failures."""
+        from hushlist.extensions.safe_browsing.threat_list_update import server_store
+
+        return server_store(policy, self.service)
+
+    def wait_at_start(self, lists: Iterable[SubscribedList]) -> None:
+        """Have lists wait that are due when a proxy starts."""
+        from hushlist.extensions.safe_browsing.threat_list_update import wait_at_start
+
+        wait_at_start(lists)
+
+    def update(
+        self, policy: Path, lists: Sequence[SubscribedList], *, only_due: bool, own_ports: Sequence[int]
+    ) -> Iterator[ListUpdate]:
+        """Update lists of the server by one question."""
+        from hushlist.extensions.safe_browsing.threat_list_update import update_threat_lists
+
+        return update_threat_lists(policy, lists, only_due=only_due, own_ports=own_ports)
+
+    # -- Confirmer -------------------------------------------------------------------------------------------------
 
     def confirmations(self) -> Confirmations:
         """What asks servers, for programs that can wait."""

@@ -76,7 +76,7 @@ def update_list(policy: Policy, url: ListUrl) -> Done[SubscriptionStatus]:
     """
     own = _list_of(policy, url)
     with _locked(own):
-        if own.subscription.prefixes is not None and not own.store.state().is_due(time()):
+        if own.subscription.server is not None and not own.store.state().is_due(time()):
             raise ActionError("its server says when it may be asked again, and nobody asks before")
         own.store.note(next_try=0.0)
     return Done(_status_of(own), detail={"url": url})

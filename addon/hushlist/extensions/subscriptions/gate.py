@@ -33,7 +33,7 @@ from hushlist.core.policy.policy_file import ListFile, Policy, PolicyError
 from hushlist.core.system.files import Fingerprint, fingerprint
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.list_comparison import BroadKinds, ListChange, compare_lists, shorten
-from hushlist.extensions.subscriptions.list_store import ROLLED_BACK, ListStore, Version, forget_others
+from hushlist.extensions.subscriptions.list_store import ROLLED_BACK, ListStore, Version, forget_others, store_of_file
 
 if TYPE_CHECKING:
     from hushlist.extensions.subscriptions.logged_visits import LoggedRequest
@@ -91,13 +91,16 @@ class Gate:
                     why = "it is gone, and its rules are in force; to do without them, put an empty file in its place"
                     yield Problem(str(path), 0, "list", why)
 
+    def _store_of(self, path: Path) -> ListStore:
+        return store_of_file(Path(self.policy.source), path, self.cache.folder)
+
     def _copy_of(self, path: Path) -> Version | None:
-        return self.cache.store_of(self.policy, path).current()
+        return self._store_of(path).current()
 
     def _passed(self, own: ChunkedList, popular: tuple[bytes, ...], drafts: IndexCache) -> ChunkedList:
         if own.file.gate.is_off or own.file.url:  # what is fetched has passed already
             return own
-        store = self.cache.store_of(self.policy, own.file.path)
+        store = self._store_of(own.file.path)
         current, state = store.current(), store.state()
         if current is None or current.digest == own.digest:
             return own
@@ -126,7 +129,7 @@ class Gate:
 
     def _keep_back(self, own: ChunkedList, reasons: tuple[str, ...], judged: str, *, is_list: bool) -> None:
         if self.keeps:
-            store = self.cache.store_of(self.policy, own.file.path)
+            store = self._store_of(own.file.path)
             with store.locked():
                 if is_list:
                     store.hold_back(store.keep(own.file.path), reasons)
@@ -138,7 +141,7 @@ class Gate:
         for at, own in enumerate(lists):
             if own.file.url or own.file.copy or not own.digest or own.file.gate.requests is None:
                 continue
-            store = self.cache.store_of(self.policy, own.file.path)
+            store = self._store_of(own.file.path)
             current = store.current()
             if current is not None and own.digest not in (current.digest, store.state().accepted):
                 changed[at] = current, self._good(own.file, current)
@@ -192,7 +195,7 @@ class Gate:
             file = own.file
             if file.url:
                 continue
-            store = self.cache.store_of(self.policy, file.path)
+            store = self._store_of(file.path)
             if file.gate.is_off:
                 rmtree(store.folder, ignore_errors=True)  # a copy would get old
                 continue

@@ -25,10 +25,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from io import BufferedWriter
 from pathlib import Path
 
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import (
     PRIVATE_FILE,
+    Fingerprint,
     cache_folder,
     check_private,
+    fingerprints,
     locked,
     make_private,
     open_regular,
@@ -276,6 +279,13 @@ def store_of_file(policy: Path, file: Path, folder: Path | None = None) -> ListS
     """The copies of a policy's list in a file; raises as ``ListStore`` does."""
     name = os.path.abspath(file)  # noqa: PTH100  a link may be led elsewhere, to a new version of all files
     return ListStore(policy, name, folder)
+
+
+def pointers(policy: Policy, folder: Path) -> dict[Path, Fingerprint]:
+    """What changes when another copy of a policy's list in a file comes into force."""
+    lists = [file for layer in policy.layers for file in layer.lists if not file.url]
+    files = {file.path for file in lists if file.gate is not None and not file.gate.is_off}
+    return fingerprints(store_of_file(Path(policy.source), file, folder).pointer for file in sorted(files))
 
 
 def lists_folder(policy: Path, folder: Path | None) -> Path:

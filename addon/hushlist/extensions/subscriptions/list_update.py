@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from typing import NamedTuple
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.list_chunks import ChunkedList, chunk_list, load_chunk
 from hushlist.core.compile.policy_compiler import compile_policy
-from hushlist.core.errors import FetchError, SourceError
+from hushlist.core.errors import FetchError, SourceError, printable
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.popular_domains import read_popular_file
@@ -32,7 +33,6 @@ from hushlist.core.match.index import Index
 from hushlist.core.policy.policy_file import Policy, list_files
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import LONGEST_LIST, open_regular, reason_of
-from hushlist.extensions.safe_browsing.threat_list_update import server_store, update_threat_lists
 from hushlist.extensions.subscriptions.gate import judge, weigh
 from hushlist.extensions.subscriptions.list_comparison import count_changes
 from hushlist.extensions.subscriptions.list_fetch import LONGEST_FETCH, Fetched, fetch
@@ -53,6 +53,8 @@ _HEAD = 1 << 12
 _AT_ONCE = 4
 _TIMESTAMP = re.compile(r"timestamp:([0-9]{1,12})\b")
 
+#: seconds between two reports of how much of a list is fetched
+_TOLD = 5.0
 #: compiling a policy takes much memory
 _WEIGHING = Lock()
 
@@ -79,10 +81,48 @@ def _forget_others(policy: Path) -> None:
     known = read_policy(policy, report)
     if known is not None and not report.errors:
         files = (store_of_file(policy, file.path) for layer in known.layers for file in layer.lists)
-        services = {own.subscription.prefixes.service for own in known.subscribed if own.subscription.prefixes}
-        servers = (server_store(policy, service) for service in services)
+        servers = (own.subscription.server.store(policy) for own in known.subscribed if own.subscription.server)
         named = (own.store for own in known.subscribed)
         forget_others(policy, [*named, *servers, *files])
+
+
+def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
+    """The lists of a policy that are fetched, each once; none if it cannot be read."""
+    known = read_policy(policy, ProblemReport(str(policy)))
+    return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
+
+
+def fetch_due(policy: Path, own_ports: Iterable[int]) -> Iterator[tuple[bool, str]]:
+    """Update the lists that are due; for each, whether it went well, and what became of it."""
+    for update in update_lists(policy, subscribed_lists(policy), only_due=True, own_ports=own_ports):
+        yield update.is_good, str(update)
+
+
+def fetch_missing(policy: Path, own_ports: Iterable[int], *, is_start: bool) -> bool:
+    """Fetch the lists that a policy cannot do without, and of which there is no copy; says so on standard error.
+
+    ``is_start``: even if that failed a moment ago. Returns whether it has them all now.
+    """
+    lists = subscribed_lists(policy)
+    servers = {own.subscription.server.account: own.subscription.server for own in lists if own.subscription.server}
+    for server in servers.values() if is_start else ():
+        server.wait_at_start(lists)
+    missing = [own for own in lists if not own.subscription.is_optional and own.store.current() is None]
+    told, shown = Lock(), dict[str, float]()
+
+    def show(url: str, done: int, total: int) -> None:
+        with told:
+            if time.monotonic() - shown.setdefault(url, 0.0) < _TOLD:
+                return
+            shown[url] = time.monotonic()
+            of = f" of {total:,}" if total else ""
+            print(printable(f"hushlist: fetching {url}: {done:,}{of} octets"), file=sys.stderr, flush=True)
+
+    for update in (
+        update_lists(policy, missing, only_due=not is_start, own_ports=own_ports, progress=show) if missing else ()
+    ):
+        print(printable(f"hushlist: {update}"), file=sys.stderr, flush=True)
+    return all(own.store.current() is not None for own in missing)
 
 
 def update_lists(
@@ -99,8 +139,8 @@ def update_lists(
     known = _known(policy) if chosen else _Known(None, ())
 
     def update(own: Sequence[SubscribedList]) -> list[ListUpdate]:
-        if own[0].subscription.prefixes is not None:
-            return list(update_threat_lists(policy, own, only_due=only_due, own_ports=ports))
+        if (server := own[0].subscription.server) is not None:
+            return list(server.update(policy, own, only_due=only_due, own_ports=ports))
         return list(_update(own[0], only_due=only_due, own_ports=ports, progress=progress, known=known))
 
     with ThreadPoolExecutor(_AT_ONCE, "hushlist: fetch") as threads:
@@ -110,11 +150,11 @@ def update_lists(
 
 
 def _together(lists: Iterable[SubscribedList]) -> list[list[SubscribedList]]:
-    """Lists by the server of Safe Browsing that has them; every other list by itself."""
+    """Lists by the server that has them; every other list by itself."""
     found: dict[str | Path, list[SubscribedList]] = {}
     for own in lists:
-        named = own.subscription.prefixes
-        found.setdefault(own.store.folder if named is None else named.service.account, []).append(own)
+        server = own.subscription.server
+        found.setdefault(own.store.folder if server is None else server.account, []).append(own)
     return list(found.values())
 
 

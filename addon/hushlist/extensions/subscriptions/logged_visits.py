@@ -22,9 +22,9 @@ from hushlist.core.match.index import Index
 from hushlist.core.match.public_suffixes import public_suffixes
 from hushlist.core.policy.groups import Group
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.journal.log_database import sampled_records
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import LogFields, host_of_record, time_text
 
 #: seconds of the log that count, and by which other clocks may be ahead; records that are decided again

@@ -17,7 +17,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
@@ -28,9 +28,11 @@ from hushlist.extensions.subscriptions import SUBSCRIPTION_KEYS
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
     from urllib.parse import SplitResult
 
-    from hushlist.extensions.safe_browsing.threat_lists import ThreatList
+    from hushlist.extensions.subscriptions.list_outcome import ListUpdate
     from hushlist.extensions.subscriptions.list_store import ListStore
     from hushlist.extensions.subscriptions.minisign import PublicKey
 
@@ -40,6 +42,29 @@ _SHA256 = re.compile("[0-9A-Fa-f]{64}")
 WEB_URL = re.compile(r"https?://[\x21-\x7e]{1,2000}", re.IGNORECASE)
 #: what can only be the line of a public key
 _KEY = re.compile("RW[A-Za-z0-9+/]{54}")
+
+
+class ListServer(Protocol):
+    """Brings a list by a protocol of its own, together with others of its server."""
+
+    @property
+    def kind(self) -> str:
+        """What such lists are called."""
+
+    @property
+    def account(self) -> str:
+        """What the lists have in common that are asked for together."""
+
+    def store(self, policy: Path) -> ListStore:
+        """What is known of the server; it has no copies."""
+
+    def wait_at_start(self, lists: Iterable[SubscribedList]) -> None:
+        """A proxy starts: of these, have the server's lists wait that are due, as long as it says."""
+
+    def update(
+        self, policy: Path, lists: Sequence[SubscribedList], *, only_due: bool, own_ports: Sequence[int]
+    ) -> Iterator[ListUpdate]:
+        """Update lists of the server, and say of each what became of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +85,13 @@ class Subscription:
     max_age: int | None = None
     #: the line of the policy that names it
     line: int = 0
-    #: what it is on a server of Safe Browsing, if it is of one; ``url`` then is only its name
-    prefixes: ThreatList | None = None
+    #: what brings it, if it is of a server with a protocol of its own; ``url`` then is only its name
+    server: ListServer | None = None
 
     @property
     def identity(self) -> str:
         """What names its copies: those that another key or digest proved, or none, are not taken for its own."""
-        kind = ("Safe Browsing",) if self.prefixes else ()
+        kind = (self.server.kind,) if self.server else ()
         return "\n".join((*kind, self.url, self.sha256 or "", self.key.line if self.key else ""))
 
 

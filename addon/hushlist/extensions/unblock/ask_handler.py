@@ -19,19 +19,19 @@ from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.extension import Notice
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
-from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.url.request import LONGEST_TARGET, request_of
 from hushlist.extensions.journal.journal import privacy_in
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import clients_shown
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.credentials import Tokens
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.page_form import AccessOffer
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import client_of_flow
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
-from hushlist.proxy.page.access_form import AccessOffer
 from hushlist.proxy.page.pages import HEADERS
 from hushlist.proxy.page.template import security_policy
 from hushlist.proxy.runtime import Runtime

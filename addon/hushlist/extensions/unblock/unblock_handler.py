@@ -43,10 +43,10 @@ from hushlist.extensions.unblock.ask_handler import (
 from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.extensions.unblock.grants import WARNING, is_target
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
+from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.flow_outcome import hide, refuse
-from hushlist.proxy.page.pages import Unblock
 from hushlist.proxy.parts import Part
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime

@@ -14,8 +14,8 @@ from hushlist.core.errors import logger_of, without_user
 from hushlist.core.match.checks import Check
 from hushlist.core.match.rule import Anything, Ordered, TimeLimit
 from hushlist.core.match.rule_match import Match
-from hushlist.extensions.safe_browsing.threat_lists import is_of_google
-from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
+from hushlist.core.url.safebrowsing import is_of_google
+from hushlist.proxy.page.pages import HEADERS, Explanation, Offer, Verdict, page
 from hushlist.proxy.page.template import Template, security_policy
 
 logger = logger_of(__name__)
@@ -140,11 +140,11 @@ _TOKEN = re.compile(r"[!-~]{1,100}")
 def block_response(
     request: http.Request,
     explanation: Explanation,
-    unblock: Unblock | None = None,
+    offer: Offer | None = None,
     template: Template | None = None,
 ) -> http.Response:
     """The response to a stopped request; only a page offers to unblock it."""
-    return _response(STATUS, request, explanation, unblock, template)
+    return _response(STATUS, request, explanation, offer, template)
 
 
 def unreached_response(request: http.Request, explanation: Explanation, template: Template | None) -> http.Response:
@@ -153,11 +153,11 @@ def unreached_response(request: http.Request, explanation: Explanation, template
 
 
 def _response(
-    status: int, request: http.Request, explanation: Explanation, unblock: Unblock | None, template: Template | None
+    status: int, request: http.Request, explanation: Explanation, offer: Offer | None, template: Template | None
 ) -> http.Response:
     kind = answer_kind_of(request)
     if kind is AnswerKind.PAGE:
-        body, headers = page(explanation, request.headers.get("accept-language", ""), unblock, template)
+        body, headers = page(explanation, request.headers.get("accept-language", ""), offer, template)
     else:
         content_type, body = _body(kind, explanation)
         headers = _headers(content_type)

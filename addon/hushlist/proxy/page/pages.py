@@ -5,11 +5,11 @@ A page loads nothing and is never cached. It runs no script, but for the one of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from markupsafe import Markup
@@ -18,7 +18,6 @@ from hushlist.core.errors import UrlError
 from hushlist.core.match.rule import TimeLimit
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.proxy.languages import TEXTS, local_time, negotiate
-from hushlist.proxy.page.access_form import AccessOffer, access_section, script_of
 from hushlist.proxy.page.elements import element
 from hushlist.proxy.page.template import Template, security_policy, shipped_template
 
@@ -94,33 +93,23 @@ class Explanation:
         return f"A rule of the filter {verb} it."
 
 
-@dataclass(frozen=True, slots=True)
-class Unblock:
-    """What a page offers: to unblock the site, or to go on after a warning.
+class Offer(Protocol):
+    """What a page offers to a person, below its explanation: a form, on the page's own origin."""
 
-    The form sends ``token`` and, if offered, ``passphrase``, ``code``, ``scope`` and ``minutes``. It comes from a
-    sandboxed page, so its ``Origin`` is ``null``: only the token proves that it is not forged.
-    """
+    def told(self, texts: Mapping[str, str]) -> str | None:
+        """What to say first: what went wrong, or what became of the last try."""
 
-    #: the form's target: a path on the page's own origin
-    action: str
-    token: str
-    passphrase: bool = False
-    code: bool = False
-    #: of "url", "host" and "category"; the first is the default
-    scopes: tuple[str, ...] = ()
-    #: durations; the first is the default
-    minutes: tuple[int, ...] = ()
-    #: the last try's error: "wrong", "locked" or "expired"; for any other, the page has a general message
-    message: str | None = None
-    #: what it offers to somebody who asks for access
-    access: AccessOffer | None = None
+    def section(self, kind: Verdict, texts: Mapping[str, str]) -> Markup:
+        """The form."""
+
+    @property
+    def script(self) -> str | None:
+        """What the page runs, if anything."""
 
 
 #: characters; of a longer value the beginning and the end are shown
 _LONGEST = 1000
 _SHOWN_END = 200
-_MESSAGES = frozenset({"wrong", "locked", "expired", "failed"})
 #: for every answer, whatever its kind
 HEADERS = {
     "Cache-Control": "no-store",
@@ -133,20 +122,20 @@ _SHIPPED = shipped_template()
 def page(
     explanation: Explanation,
     languages_header: str = "",
-    unblock: Unblock | None = None,
+    offer: Offer | None = None,
     template: Template | None = None,
 ) -> tuple[bytes, dict[str, str]]:
     """A page and its headers, in the language that an Accept-Language header asks for."""
     template = template or _SHIPPED
     language = negotiate(languages_header)
-    text = template.fill(_values(explanation, language, unblock))
+    text = template.fill(_values(explanation, language, offer))
     headers = {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Language": language,
         "Vary": "Accept-Language",
         **HEADERS,
         "Content-Security-Policy": security_policy(
-            template, has_form=unblock is not None, script=script_of(None if unblock is None else unblock.access)
+            template, has_form=offer is not None, script=None if offer is None else offer.script
         ),
     }
     return text.encode("utf-8", "backslashreplace"), headers
@@ -155,14 +144,12 @@ def page(
 _SHOWN_AS_IT_IS = ("url", "original", "fault", "category", "list", "rule", "expression", "reference")
 
 
-def _values(explanation: Explanation, language: str, unblock: Unblock | None) -> dict[str, str]:
+def _values(explanation: Explanation, language: str, offer: Offer | None) -> dict[str, str]:
     """What the placeholders of a template stand for."""
     texts = TEXTS[language]
     kind = explanation.kind
     title = texts[f"{kind}_title"]
-    message = None if unblock is None else _message(unblock, texts)
-    if unblock is not None and unblock.access is not None:
-        message = message or unblock.access.told(texts)
+    message = None if offer is None else offer.told(texts)
     return {
         "lang": language,
         "dir": texts["dir"],
@@ -176,16 +163,16 @@ def _values(explanation: Explanation, language: str, unblock: Unblock | None) ->
         "category_name": category_name(explanation.category) or "",
         "until": "" if explanation.until is None else local_time(explanation.until, texts),
         "facts": _facts(explanation, texts),
-        "form": _advisory(explanation, texts) + (Markup() if unblock is None else _forms(unblock, kind, texts)),
+        "form": _advisory(explanation, texts) + (Markup() if offer is None else offer.section(kind, texts)),
     }
 
 
 def _reason(explanation: Explanation, texts: Mapping[str, str]) -> str:
     limit = explanation.limit
     if limit is not None and explanation.kind is Verdict.WARNED:
-        return texts["ending_reason"].replace("{}", _duration(limit.left, texts))
+        return texts["ending_reason"].replace("{}", duration(limit.left, texts))
     if limit is not None:
-        return texts["used_up_reason"].replace("{}", _duration(limit.limit, texts))
+        return texts["used_up_reason"].replace("{}", duration(limit.limit, texts))
     if explanation.text is not None:
         return texts[explanation.text]
     if explanation.reason is not None:
@@ -281,83 +268,7 @@ def _shortened(value: str) -> str:
     return f"{value[: _LONGEST - _SHOWN_END]} … {value[-_SHOWN_END:]}"
 
 
-# -- the form --------------------------------------------------------------------------------------------------------
-
-
-def _message(unblock: Unblock, texts: Mapping[str, str]) -> str | None:
-    if unblock.message is None:
-        return None
-    if unblock.message == "wrong" and unblock.code != unblock.passphrase:
-        return texts["wrong_code" if unblock.code else "wrong_passphrase"]
-    return texts[unblock.message if unblock.message in _MESSAGES else "failed"]
-
-
-def _forms(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
-    """What a person can do: ask somebody, and unblock it themselves."""
-    asked = Markup() if unblock.access is None else access_section(unblock.access, unblock.action, texts)
-    is_for_all = unblock.passphrase or unblock.code or kind is Verdict.WARNED
-    return asked + (_form(unblock, kind, texts) if is_for_all else Markup())
-
-
-def _form(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
-    """The form: open on a warning; on a block page, a click opens it."""
-    message = _message(unblock, texts)
-    is_warning = kind is Verdict.WARNED
-    form = element(
-        "form",
-        *([] if message is None else [element("p", message, class_="alert", role="alert", id="alert")]),
-        element("input", type="hidden", name="token", value=unblock.token),
-        *_secrets(unblock, texts),
-        *_choices("scope", texts["scope"], [(scope, texts.get(f"scope_{scope}", scope)) for scope in unblock.scopes]),
-        *_choices("minutes", texts["duration"], [(str(each), _duration(each, texts)) for each in unblock.minutes]),
-        element("p", texts["recorded"], class_="note", id="recorded"),
-        element("button", texts["go_on" if is_warning else "submit"], type="submit", aria_describedby="recorded"),
-        method="post",
-        action=unblock.action,
-        autocomplete="off",
-    )
-    if is_warning:
-        return element("section", form, element("p", texts["go_back"], class_="note"))
-    opened = message is not None
-    return element("section", element("details", element("summary", texts["unblock"]), form, open=opened))
-
-
-def _secrets(unblock: Unblock, texts: Mapping[str, str]) -> Iterator[Markup]:
-    is_choice = unblock.passphrase and unblock.code
-    if is_choice:
-        yield element("p", texts["either"], class_="note", id="either")
-    described = " ".join(("alert",) * (unblock.message is not None) + ("either",) * is_choice)
-    for name, kind, offered in (("passphrase", "password", unblock.passphrase), ("code", "text", unblock.code)):
-        if offered:
-            field = element(
-                "input",
-                type=kind,
-                id=name,
-                name=name,
-                dir="ltr",
-                autocomplete="off",
-                autocapitalize="none",
-                spellcheck="false",
-                required=not is_choice,
-                aria_invalid="true" if unblock.message == "wrong" else False,
-                aria_describedby=described or False,
-            )
-            yield element("div", element("label", texts[name], for_=name), field, class_="field")
-
-
-def _choices(name: str, legend: str, choices: list[tuple[str, str]]) -> Iterator[Markup]:
-    if not choices:
-        return
-    radios = (
-        element(
-            "label", element("input", type="radio", name=name, value=value, checked=number == 0), element("span", text)
-        )
-        for number, (value, text) in enumerate(choices)
-    )
-    yield element("fieldset", element("legend", legend), element("div", *radios, class_="choices"))
-
-
-def _duration(minutes: int, texts: Mapping[str, str]) -> str:
+def duration(minutes: int, texts: Mapping[str, str]) -> str:
     """Hours and minutes, abbreviated: abbreviations have no plural in any of the languages."""
     hours, rest = divmod(minutes, 60)
     parts = [("hours", hours), ("minutes", rest)]

@@ -18,13 +18,13 @@ from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import SourceError, number_of
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.policy.proxy_settings import LoggedClients
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.system.authority_file import NAME, fault_of_authority
 from hushlist.core.system.files import cache_folder, check_private, read_private, reason_of, state_folder
 from hushlist.extensions.databases.kept_files import SET_ASIDE, databases, set_aside, why_damaged
 from hushlist.extensions.journal.log_figures import read_figures
 from hushlist.extensions.journal.log_identifiers import read_key
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.tools.doctor.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis
 
 _LONGEST = 1 << 16

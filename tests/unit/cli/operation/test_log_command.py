@@ -15,9 +15,9 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli import log_command
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE
 from hushlist.extensions.journal.log_identifiers import base32
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_writer import LogWriter
 from unit.extensions.journal.samples import fill, record
 from unit.rows import each_row

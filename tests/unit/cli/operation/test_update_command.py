@@ -208,7 +208,7 @@ def test_a_list_that_another_process_updates_is_waited_for_only_so_long(
     update: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hushlist.extensions.subscriptions.list_update.LONGEST_FETCH", 0.2)
-    from hushlist.core.policy.policy_reader import subscribed_lists
+    from hushlist.extensions.subscriptions.list_update import subscribed_lists
 
     with subscribed_lists(Path("policy.yaml"))[0].store.locked():
         code, out, _ = update("Ads")

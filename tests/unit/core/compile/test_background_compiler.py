@@ -15,10 +15,11 @@ from hushlist.core.compile.background_compiler import BackgroundCompiler
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.policy.policy_file import Policy, PolicyError
-from hushlist.core.policy.policy_reader import read_policy, subscribed_lists
+from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import fingerprint
 from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.parts import split_web
+from hushlist.extensions.subscriptions.list_update import subscribed_lists
 from support.https_origin import HttpsOrigin, Page
 from support.policies import write_policy
 

@@ -16,6 +16,7 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.stat_cache import SETTLED, load_policy
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
+from hushlist.extensions.subscriptions.list_store import store_of_file
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no time of the last change of status")
 
@@ -108,7 +109,7 @@ def test_what_is_held_back_is_remembered_until_it_is_accepted(
     assert len(compiled) == 2
     assert (again, names(index)) == (first, {"a.example", "b.example"})
     assert [*again.held] == [policy.parent / "a.domains"]
-    store = cache.store_of(again, policy.parent / "a.domains")
+    store = store_of_file(Path(again.source), policy.parent / "a.domains")
     with store.locked():
         assert store.accept()
     accepted, index = load_policy(policy)

@@ -19,7 +19,6 @@ import pytest
 
 import hushlist
 from e2e.proxy import CHECKOUT
-from hushlist.core.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import ADMINISTRATION, AdminStore
 from hushlist.extensions.databases import postgres as module
@@ -29,6 +28,7 @@ from hushlist.extensions.databases.postgres_address import PostgresAddress, pars
 from hushlist.extensions.databases.sql import SqlConnection, StoreError
 from hushlist.extensions.databases.store import SqliteStore
 from hushlist.extensions.fleet.proxy_records import FLEET, ProxyRecord, ProxyRecords
+from hushlist.extensions.journal.log_keys import LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock.access_requests import AccessRequest

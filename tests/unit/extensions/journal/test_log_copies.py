@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.policy.proxy_settings import LogCopy, LogSettings
 from hushlist.extensions.journal import log_copies as module
 from hushlist.extensions.journal import log_writer
 from hushlist.extensions.journal.log_copies import CopySink, syslog_message
 from hushlist.extensions.journal.log_files import CURRENT
+from hushlist.extensions.journal.log_keys import LogCopy, LogSettings
 from hushlist.extensions.journal.log_record import LogFields, Privacy, fields_of, lost_record, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
 from support.waiting import wait_until
@@ -230,7 +230,7 @@ _PRINTS = """
 import sys
 from pathlib import Path
 from hushlist.extensions.journal.log_writer import LogWriter
-from hushlist.core.policy.proxy_settings import LogCopy, LogSettings
+from hushlist.extensions.journal.log_keys import LogCopy, LogSettings
 from unit.extensions.journal.samples import record
 journal = LogWriter(LogSettings(also=(LogCopy("stdout"),), folder=Path(sys.argv[1])))
 for number in range(500):

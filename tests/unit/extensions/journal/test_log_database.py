@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.extensions.databases.kept_files import set_aside
 from hushlist.extensions.databases.sql import StoreError
@@ -31,6 +30,7 @@ from hushlist.extensions.journal.log_database import (
     top_values,
 )
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LineFiles
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import LogFields, host_of_record, lost_record, to_line
 from unit.extensions.journal.samples import EVE
 from unit.rows import each_row

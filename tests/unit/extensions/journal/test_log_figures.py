@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.extensions.journal import log_database
 from hushlist.extensions.journal.log_database import Database
 from hushlist.extensions.journal.log_figures import LogFigures, read_figures
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LineFiles
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
 from unit.extensions.journal.samples import EVE, fill, record

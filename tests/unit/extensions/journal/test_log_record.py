@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.core.url.request import Request
 from hushlist.extensions.journal.log_identifiers import (
     References,
@@ -23,6 +22,7 @@ from hushlist.extensions.journal.log_identifiers import (
     pseudonyms,
     read_key,
 )
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.extensions.journal.log_record import MOST_SHOWN, Privacy, fields_of, is_wanted, to_line, url_of
 from unit.extensions.journal.samples import EVE, decided, record
 from unit.hostile import octets, urls

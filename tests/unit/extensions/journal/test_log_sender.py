@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hushlist
-from hushlist.core.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
 from hushlist.extensions.journal import log_sender, log_writer
 from hushlist.extensions.journal.log_database import (
@@ -28,6 +27,7 @@ from hushlist.extensions.journal.log_database import (
     sampled_records,
     top_values,
 )
+from hushlist.extensions.journal.log_keys import LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_record import LogFields, to_line
 from hushlist.extensions.journal.log_sender import SPOOL, DatabaseSender, Spool
 from hushlist.extensions.journal.log_writer import LogWriter
@@ -121,7 +121,7 @@ import os, sys
 from pathlib import Path
 from hushlist.extensions.journal.log_record import to_line
 from hushlist.extensions.journal.log_sender import DatabaseSender
-from hushlist.core.policy.proxy_settings import LogSettings
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.databases.postgres_address import parse_postgres_address
 address = parse_postgres_address(sys.argv[1])
 own = DatabaseSender(address, Path(sys.argv[2]), LogSettings(to=address), lambda: 1_798_151_400.0)

@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 
 import hushlist
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
 from hushlist.core.system.files import locked
 from hushlist.extensions.databases.kept_files import set_aside
 from hushlist.extensions.journal import log_files as folder_module
@@ -29,6 +28,7 @@ from hushlist.extensions.journal import log_writer as module
 from hushlist.extensions.journal.log_database import Database, find_records
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LOCK, LineFiles, older_files, read_newest_first
 from hushlist.extensions.journal.log_identifiers import keep_key
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
 from unit.extensions.journal.samples import EVE, fill, lines_of, record
@@ -364,7 +364,7 @@ _WRITER = """
 import sys, time
 from pathlib import Path
 from hushlist.extensions.journal.log_writer import LogWriter
-from hushlist.core.policy.proxy_settings import LogSettings
+from hushlist.extensions.journal.log_keys import LogSettings
 from unit.extensions.journal.samples import record
 journal = LogWriter(LogSettings(size=65536, files=1000, gzip=True), state=Path(sys.argv[1]))
 print("ready", flush=True)

@@ -12,7 +12,6 @@ from hushlist.cli import main
 from hushlist.core.compile.background_compiler import BackgroundCompiler
 from hushlist.core.errors import FetchError
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.policy.policy_reader import subscribed_lists
 from hushlist.extensions.safe_browsing.confirmations import PATIENCE
 from hushlist.extensions.safe_browsing.prefix_service import full_hashes_of_v5, search_hashes
 from hushlist.extensions.safe_browsing.threat_list_update import server_store, wait_at_start
@@ -32,7 +31,7 @@ from hushlist.extensions.safe_browsing.v5_messages import (
 )
 from hushlist.extensions.safe_browsing.wire_format import encode_message
 from hushlist.extensions.subscriptions.list_outcome import ListUpdate, Outcome
-from hushlist.extensions.subscriptions.list_update import update_lists
+from hushlist.extensions.subscriptions.list_update import subscribed_lists, update_lists
 from support.prefix_server import PrefixServer
 
 SECRET = "AIzaSyNobodyMaySeeThis"
@@ -67,8 +66,8 @@ def policy_of(folder: Path, server: PrefixServer, version: int, more: str = "", 
 def updates(policy: Path) -> list[ListUpdate]:
     """Updates at the time at which the server may be asked again."""
     for own in subscribed_lists(policy):
-        assert own.subscription.prefixes is not None
-        for store in (own.store, server_store(policy, own.subscription.prefixes.service)):
+        assert own.subscription.server is not None
+        for store in (own.store, server_store(policy, own.subscription.server.service)):
             if store.folder.exists():
                 with store.locked():
                     store.note(next_try=0.0)
@@ -166,8 +165,8 @@ def test_a_server_that_fails_is_left_alone_by_the_book(tmp_path: Path, server: P
         server.bend = lambda _method, octets, status=status: (status, octets)  # type: ignore[misc]
         update(policy)
         (own,) = subscribed_lists(policy)
-        assert own.subscription.prefixes is not None
-        assert server_store(policy, own.subscription.prefixes.service).state().faults == faults
+        assert own.subscription.server is not None
+        assert server_store(policy, own.subscription.server.service).state().faults == faults
 
 
 # -- several lists of one server ---------------------------------------------------------------------------------------

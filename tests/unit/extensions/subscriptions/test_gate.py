@@ -21,6 +21,7 @@ from hushlist.core.policy.policy_reader import read_policy
 from hushlist.extensions.subscriptions.gate import reasons
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.list_comparison import BroadRule, ListChange, compare_lists
+from hushlist.extensions.subscriptions.list_store import store_of_file
 from unit.rows import each_row
 
 BROAD, BELOW = "a new rule covers too much", "the rule covers every site below it"
@@ -56,7 +57,7 @@ class Lists:
     def accept(self) -> None:
         policy = read_policy(self.policy, ProblemReport(""))
         assert policy is not None
-        store = self.cache.store_of(policy, self.list)
+        store = store_of_file(Path(policy.source), self.list, self.cache.folder)
         with store.locked():
             assert store.accept() is not None
 
@@ -138,7 +139,7 @@ def test_a_file_that_is_gone_out_of_a_folder_is_an_error(lists: Lists, name: str
     held = lists.compile()
     assert [*held.policy.held] == [folder / name]
     assert rules_of(held, f"{name}.example")
-    store = lists.cache.store_of(held.policy, folder / name)
+    store = store_of_file(Path(held.policy.source), folder / name, lists.cache.folder)
     with store.locked():
         assert store.accept()
     assert not rules_of(lists.compile(), f"{name}.example")
@@ -322,7 +323,7 @@ def test_what_is_held_back_is_judged_once(lists: Lists, monkeypatch: pytest.Monk
 def test_what_a_person_rolled_back_stays_back(lists: Lists) -> None:
     lists.compile(hosts(1, 2, 3))
     compiled = lists.compile(hosts(1, 2, 4))
-    store = lists.cache.store_of(compiled.policy, lists.list)
+    store = store_of_file(Path(compiled.policy.source), lists.list, lists.cache.folder)
     with store.locked():
         store.roll_back()
     lists.write_policy(gate="{loses: 10%}")
@@ -334,7 +335,7 @@ def test_what_a_person_rolled_back_stays_back(lists: Lists) -> None:
 
 def test_a_damaged_copy_is_an_error(lists: Lists) -> None:
     compiled = lists.compile(hosts(1, 2, 3))
-    version = lists.cache.store_of(compiled.policy, lists.list).current()
+    version = store_of_file(Path(compiled.policy.source), lists.list, lists.cache.folder).current()
     assert version is not None
     version.path.write_bytes(b"other")
     assert lists.compile().policy.held == {}  # it is not needed

@@ -17,11 +17,10 @@ from hushlist.cli import main
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.policy.policy_file import PolicyError
-from hushlist.core.policy.policy_reader import subscribed_lists
 from hushlist.extensions.subscriptions import list_fetch, list_update
 from hushlist.extensions.subscriptions.list_outcome import ListUpdate, Outcome
 from hushlist.extensions.subscriptions.list_store import ListStore
-from hushlist.extensions.subscriptions.list_update import update_lists
+from hushlist.extensions.subscriptions.list_update import subscribed_lists, update_lists
 from hushlist.extensions.subscriptions.minisign import SecretKey
 from support.https_origin import Handler, HttpsOrigin, Page
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.policy.proxy_settings import LogSettings
 from hushlist.extensions.journal.log_database import Database
 from hushlist.extensions.journal.log_files import LineFiles
+from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import LogFields, time_text, to_line
 from hushlist.extensions.subscriptions.logged_visits import ChangedRequests, logged_requests
 from unit.extensions.subscriptions.test_gate import Lists, hosts, rules_of

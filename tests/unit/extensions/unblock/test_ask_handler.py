@@ -15,8 +15,8 @@ from mitmproxy import http
 from mitmproxy.test import taddons
 
 from hushlist.core.extension import Notice
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.notify.notices import Notices
 from hushlist.extensions.unblock import default_path, unblock_handler

@@ -11,6 +11,7 @@ from hushlist.core.match.checks import Check
 from hushlist.core.match.index import Match
 from hushlist.core.match.rule import Action, Anything, ExpressionHash, Rule, Terms
 from hushlist.core.url.request import Request, request_of
+from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.proxy.page.block_response import (
     AnswerKind,
     answer_kind_of,
@@ -18,7 +19,7 @@ from hushlist.proxy.page.block_response import (
     explanation_of,
     failure,
 )
-from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
+from hushlist.proxy.page.pages import Explanation, Verdict, page
 from support.engines import engine_of, judgement_of
 from unit.rows import each_row
 

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.match.rule import TimeLimit
+from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.proxy.languages import TEXTS, local_time
-from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
+from hushlist.proxy.page.pages import Explanation, Verdict, page
 from hushlist.proxy.page.template import MARKUP, VARIABLES, parse_template, shipped_template
 from unit.rows import each_row
 

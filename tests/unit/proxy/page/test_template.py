@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.errors import SourceError
-from hushlist.proxy.page.pages import Explanation, Unblock, page
+from hushlist.extensions.unblock.page_form import Unblock
+from hushlist.proxy.page.pages import Explanation, page
 from hushlist.proxy.page.template import NEEDED, VARIABLES, load_template, parse_template, shipped_template
 from unit.hostile import seconds
 from unit.rows import each_row

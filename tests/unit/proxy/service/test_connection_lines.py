@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from mitmproxy import ctx
 from mitmproxy.proxy.server import ConnectionHandler
 
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.policy.proxy_settings import LoggedClients, LogSettings
+from hushlist.extensions.journal import journal
+from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
 
@@ -20,7 +21,8 @@ HANDLER: Any = SimpleNamespace(client=SimpleNamespace(peername=("192.0.2.7", 1))
 
 
 @pytest.fixture
-def runtime() -> Iterator[Runtime]:
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    monkeypatch.setattr(journal, "LogWriter", lambda _: None)
     runtime = Runtime()
     lines = ConnectionLines(runtime)
     lines.begin()
@@ -31,7 +33,7 @@ def runtime() -> Iterator[Runtime]:
 def logs(runtime: Runtime, clients: LoggedClients | None) -> None:
     """Use a policy whose log keeps clients so; ``None``: it has no log."""
     log = None if clients is None else LogSettings(clients=clients)
-    runtime.engine = cast(Any, SimpleNamespace(policy=Policy("policy.yaml", (), values={"log": log})))
+    runtime.parts.follow(Policy("policy.yaml", (), values={"log": log}))
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:

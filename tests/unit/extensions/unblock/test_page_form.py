@@ -8,11 +8,11 @@ from hashlib import sha256
 
 import pytest
 
-from hushlist.core.policy.proxy_settings import LoggedClients
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.unblock.access_requests import RequestState
+from hushlist.extensions.unblock.page_form import AccessOffer, Unblock, access_section
 from hushlist.proxy.languages import TEXTS
-from hushlist.proxy.page.access_form import AccessOffer, access_section
-from hushlist.proxy.page.pages import Explanation, Unblock, page
+from hushlist.proxy.page.pages import Explanation, page
 from unit.proxy.outline import outline
 from unit.rows import each_row
 

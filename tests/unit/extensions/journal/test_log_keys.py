@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushlist.core.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
+from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
 from support.readings import read_key
 from unit.rows import each_row
 
