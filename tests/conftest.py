@@ -46,6 +46,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# No test goes by the policy that who runs it has made by the first start.
+os.environ["XDG_CONFIG_HOME"] = os.devnull
+
 # What compiles in the background would wait until no other test needs a core.
 _STARTUP = str(Path(__file__).with_name("startup"))
 if _STARTUP not in os.environ.get("PYTHONPATH", "").split(os.pathsep):

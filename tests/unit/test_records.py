@@ -11,7 +11,8 @@ from documentation import ROOT
 
 #: every module with a record that has defaults; by these names the run of mutations finds this test
 MODULES = """
-    hushlist.cli.init_command hushlist.core.compile.compile_report hushlist.core.compile.list_chunks
+    hushlist.extensions.first_start.questionnaire
+    hushlist.core.compile.compile_report hushlist.core.compile.list_chunks
     hushlist.core.compile.policy_compiler hushlist.core.decide.decision hushlist.core.decide.engine
     hushlist.core.decide.trace hushlist.core.decide.verdict hushlist.core.extension hushlist.extensions.inside.inside
     hushlist.core.lists.format_detection
@@ -51,6 +52,7 @@ MODULES = """
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
+    Person.bedtimes Question.kind
     AccessRequest.state AccessRequest.times Account.longest AdminPerson.longest Explanation.kind Gate.keeps
     GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
     GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs

@@ -31,7 +31,6 @@ from hushlist.tools import TOOL_COMMANDS
 #: database nor a policy
 _COMMANDS = (
     Command(("check", "explain", "compile"), f"{__name__}.policy_commands", "ask a policy"),
-    Command(("init",), f"{__name__}.init_command", "ask a policy"),
     Command(("log",), f"{__name__}.log_command", "while the filter runs"),
     Command(("override",), f"{__name__}.override_command", "while the filter runs"),
     Command(("admin",), f"{__name__}.admin_command", "while the filter runs"),

@@ -19,7 +19,7 @@ from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_se
 from hushlist.core.match.context import KINDS, host_of_page
 from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy import shipped_policy
+from hushlist.core.policy import default_policy
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.policy_file import ListFile, Policy, list_files
 from hushlist.core.policy.policy_reader import policy_at
@@ -117,7 +117,7 @@ def policy_of(arguments: argparse.Namespace) -> Policy | None:
 
 def open_engine(arguments: argparse.Namespace) -> Engine:
     """The engine of a policy; warnings go to standard error, those of its lists in one line."""
-    engine = load_engine(arguments.policy or shipped_policy())
+    engine = load_engine(arguments.policy or default_policy())
     command = "hushlist compile" if arguments.policy is None else f"hushlist compile --policy {arguments.policy}"
     of_lists = CompileReport.of(engine.index).brief_warnings(command)
     print_warnings([*engine.policy.held_back, *ineffective_schedules(engine.policy, engine.index), *of_lists])

@@ -86,7 +86,7 @@ def add_list(parser: argparse.ArgumentParser, name: str, lines: Iterable[str], t
 
 
 def add_policy(
-    parser: argparse.ArgumentParser, text: str = "the policy file (default: the one that is shipped)"
+    parser: argparse.ArgumentParser, text: str = "the policy file (default: that of the first start, or the shipped)"
 ) -> None:
     parser.add_argument("--policy", type=Path, metavar="FILE", help=text)
 

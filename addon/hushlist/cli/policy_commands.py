@@ -45,7 +45,7 @@ from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import HushlistError, UrlError, number_of, printable
 from hushlist.core.lists.list_source import ListedProblem
-from hushlist.core.policy import shipped_policy
+from hushlist.core.policy import default_policy
 from hushlist.core.policy.groups import Client, GroupSettings
 from hushlist.core.policy.pass_through import ALL, BY_NEED
 from hushlist.core.system.files import replace_file, source_errors
@@ -101,7 +101,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
     from hushlist.core.compile.list_chunks import every_problem
     from hushlist.core.compile.policy_compiler import compile_policy
 
-    path, popular = arguments.policy or shipped_policy(), arguments.popular
+    path, popular = arguments.policy or default_policy(), arguments.popular
     with shown_progress() as progress:
         compile_lists = partial(compile_policy, path, popular=popular, progress=progress, may_do_without=False)
         compiled = compile_lists() if popular else compile_recorded(path, compile_lists)
@@ -258,7 +258,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
     def show(url: bytes) -> None:
         found = trace(engine, url, moment, client, told_of(arguments))
         print_lines(revealed(line, table) if line.startswith(_WRITTEN) else line for line in _explanation(found))
-        policy = f"{engine.policy.source}{'' if arguments.policy else ' (shipped; --policy names another)'}"
+        policy = f"{engine.policy.source}{'' if arguments.policy else ' (--policy names another)'}"
         print_line(f"Policy       {policy}")
         print_lines(_layers_asked(found))
         decision = found.decision

@@ -15,7 +15,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.utils import human
 
 from hushlist.core.errors import Lines, did_you_mean, logger_of, printable
-from hushlist.core.policy import shipped_policy
+from hushlist.core.policy import default_policy
 from hushlist.core.policy.groups import MODES
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.system.authority_file import fault_of_authority
@@ -171,7 +171,8 @@ class Hushlist:
             "hushlist_policy",
             str,
             "",
-            "The policy file (YAML) that names layers and lists. Empty: the one that is shipped with Hushlist. "
+            "The policy file (YAML) that names layers and lists. Empty: the one that the first start has "
+            "written, or else the one that is shipped with Hushlist. "
             "It is read again when it or one of its lists changes.",
         )
         loader.add_option(
@@ -540,6 +541,6 @@ def _own_ports() -> Iterator[int]:
 def _policy_path() -> Path:
     given = ctx.options.hushlist_policy
     try:
-        return Path(given).expanduser() if given else shipped_policy()
+        return Path(given).expanduser() if given else default_policy()
     except RuntimeError as error:
         raise exceptions.OptionsError(f"hushlist_policy cannot be {given!r}: {error}") from error

@@ -107,7 +107,11 @@ def test_there_is_a_page_for_each_command(run: Run, tmp_path: Path, monkeypatch:
     title, *lines = pages["hushlist-check.1"].splitlines()
     assert title == f'.TH HUSHLIST\\-CHECK 1 2026-12-24 "Hushlist {__version__}" "Hushlist"'
     place = lines.index("\\fB\\-\\-policy\\fR \\fIFILE\\fR")
-    assert lines[place - 1 : place + 2] == [".TP", lines[place], "the policy file (default: the one that is shipped)"]
+    assert lines[place - 1 : place + 2] == [
+        ".TP",
+        lines[place],
+        "the policy file (default: that of the first start, or the shipped)",
+    ]
     assert "\\fB\\-\\-json\\fR" in lines  # without a value
     notes = pages["hushlist.1"].splitlines()
     assert notes[notes.index(".SH NOTES") + 1].startswith("Exit codes: 0 good; ")

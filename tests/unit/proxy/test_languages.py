@@ -76,7 +76,8 @@ def test_the_language_is_the_one_that_the_reader_wants_most(header: str, languag
     assert negotiate(header, OFFERED, "en") == language
 
 
-SETUP, LIVE = (
+FIRST_START, SETUP, LIVE = (
+    load_texts("hushlist.extensions.first_start", ""),
     load_texts("hushlist.extensions.dashboard", "setup"),
     load_texts("hushlist.extensions.dashboard", "live_page"),
 )
@@ -85,7 +86,7 @@ _NO_SENTENCES = ("thousands", "minutes", "hours")
 
 
 @each_row("language", TEXTS)
-@each_row("folder", [TEXTS, SETUP, LIVE])
+@each_row("folder", [TEXTS, FIRST_START, SETUP, LIVE])
 def test_every_language_is_whole(folder: Mapping[str, Texts], language: str) -> None:
     texts, english = folder[language], folder[DEFAULT_LANGUAGE]
     assert list(texts) == list(english)

@@ -6,6 +6,7 @@ document grows when it is read.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from typing import TypeVar
 
 import yaml
 
-from hushlist.core.errors import UrlError, did_you_mean
+from hushlist.core.errors import UrlError, did_you_mean, printable
 from hushlist.core.lists.list_source import (
     LONGEST_REASON,
     LONGEST_TITLE,
@@ -33,6 +34,7 @@ _DEEPEST = 16
 _LONGEST_WORD = 40
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
+_PLAIN_TEXT = re.compile(r"[A-Za-z0-9][\w./-]*(?: [\w./-]+)*", re.ASCII)
 _NULL = ("", "~", "null", "Null", "NULL")
 
 
@@ -387,3 +389,18 @@ class MappingReader:
             yield from node.value
         elif node is not None:
             self.report.error(node.line, key, f"expected a list, not {node.kind}")
+
+
+def flow_text(value: object) -> str:
+    """A value in the flow style of YAML.
+
+    >>> print(flow_text({"name": "a: b", "layers": ["x", {"during": "school time"}]}))
+    {name: "a: b", layers: [x, {during: school time}]}
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{flow_text(key)}: {flow_text(own)}" for key, own in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow_text, value))}]"
+    text = str(value)
+    is_plain = _PLAIN_TEXT.fullmatch(text) and text.lower() != "null"
+    return text if is_plain else json.dumps(printable(text), ensure_ascii=False)

@@ -83,6 +83,11 @@ def state_folder() -> Path:
     return _folder("XDG_STATE_HOME", ".local/state", "Application Support")
 
 
+def config_folder() -> Path:
+    """The folder for files that people write: the policy; ``RuntimeError`` if the user has no home."""
+    return _folder("XDG_CONFIG_HOME", ".config", "Application Support")
+
+
 def make_private(folder: Path) -> None:
     """Make a folder and its missing parents, private to the user whatever the umask; ``OSError`` if it cannot be made.
 

@@ -11,8 +11,8 @@ from hushlist.core.policy.keys import Key
 from hushlist.core.policy.proxy_settings import LOOPBACK
 
 _LIVE_KEYS = (
-    Key("clients", CLIENTS, into="networks").says("""addresses and networks that may see it, in place of the machine of
-        the proxy itself: `127.0.0.0/8` and `::1`"""),
+    Key("clients", CLIENTS, into="networks").says("""addresses and networks that may see it, besides the machine of
+        the proxy itself"""),
     Key("users", USERS).says("users of the proxy, of whom the client has to be one besides"),
 )
 
@@ -21,7 +21,8 @@ def _live(fields: MappingReader, reading: Reading) -> ClientConditions:
     for key in names_of(_LIVE_KEYS):
         fields.refuse_empty(key, f"expected some {key}")  # otherwise it would allow everybody
     conditions = ClientConditions(**read_rows(_LIVE_KEYS, fields, reading))
-    return conditions if conditions.networks else replace(conditions, networks=LOOPBACK.networks)
+    # a list of others' addresses must not lock out whoever is at the machine itself
+    return replace(conditions, networks=(*LOOPBACK.networks, *conditions.networks))
 
 
 #: its value is ``None`` for ``off`` and for errors

@@ -34,7 +34,9 @@ _WPAD, _WPAD_TARGET = "/wpad.dat", b"/wpad.dat"
 _CERTIFICATES = ("/ca.cer", "/ca.mobileconfig", "/ca.p12", "/ca.pem")
 #: what somebody types who knows the proxy's address only
 _ROOT = "/"
-_PATHS = frozenset({"/setup", "/setup.css", "/setup.js", _TEST, "/proxy.pac", _WPAD, *_CERTIFICATES})
+#: the first start, where it is not over: then it answers before this page
+_START = "/start"
+_PATHS = frozenset({"/setup", _START, "/setup.css", "/setup.js", _TEST, "/proxy.pac", _WPAD, *_CERTIFICATES})
 _STYLE, _SCRIPT = Markup('<link rel="stylesheet" href="/setup.css">'), Markup('<script src="/setup.js" defer></script>')
 
 #: devices, with what their browsers' User-Agent has, in the order in which it is asked, and the certificate's form
@@ -113,6 +115,14 @@ def is_direct(flow: http.HTTPFlow) -> bool:
     data, own = flow.request.data, flow.client_conn.sockname
     if data.path == _WPAD_TARGET and data.host.lower().partition(".")[0] == "wpad":
         return True
+    if own is None or data.port != own[1]:  # as mostly
+        return False
+    return is_at_own_address(flow) and (is_setup_path(flow.request) or flow.request.path == _ROOT)
+
+
+def is_at_own_address(flow: http.HTTPFlow) -> bool:
+    """Whether a request is for the address and port by which the client has reached the proxy, and by no name."""
+    data, own = flow.request.data, flow.client_conn.sockname
     # where the network leads connections here, mitmproxy has the origin's address as its own
     return (
         own is not None
@@ -120,7 +130,6 @@ def is_direct(flow: http.HTTPFlow) -> bool:
         and data.scheme == b"http"
         and data.host == _address(own[0])
         and proxy_address(flow.client_conn) is not None
-        and (is_setup_path(flow.request) or flow.request.path == _ROOT)
     )
 
 
@@ -150,6 +159,7 @@ class SetupPage:
         self.texts = load_texts("hushlist.extensions.dashboard", "setup")
         self._paths: Mapping[str, Callable[[http.HTTPFlow], http.Response]] = {
             _ROOT: lambda _: words(HTTPStatus.FOUND, "the setup page is /setup", Location="/setup"),
+            _START: lambda _: words(HTTPStatus.FOUND, "the filter is set up: a device is by /setup", Location="/setup"),
             "/setup": self._page,
             "/setup.css": lambda _: answer(self._css, "text/css; charset=utf-8"),
             "/setup.js": lambda _: answer(self._js, "text/javascript; charset=utf-8"),
@@ -260,17 +270,17 @@ def _next_part(place: ProxyAddress, texts: Mapping[str, str]) -> Markup:
         return element("section", heading, element("p", texts["next_local"]))
     url = f"http://{place.authority}/setup"
     link = element("p", element("a", url, href=url, dir="ltr"))
-    return element("section", heading, element("p", texts["next_words"]), link, *_code(url, texts))
+    return element("section", heading, element("p", texts["next_words"]), link, *qr_code(url, texts["qr"]))
 
 
-def _code(url: str, texts: Mapping[str, str]) -> list[Markup]:
+def qr_code(url: str, label: str) -> list[Markup]:
     """The QR code of a URL; without the extra "qr", the address alone is shown."""
     try:
         from segno import make_qr
     except ImportError:
         return []
     drawn = make_qr(url, error="m").svg_inline(omitsize=True, light="#fff")
-    return [element("div", Markup(drawn), class_="qr", role="img", aria_label=texts["qr"])]  # noqa: S704 - a drawing
+    return [element("div", Markup(drawn), class_="qr", role="img", aria_label=label)]  # noqa: S704 - a drawing
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

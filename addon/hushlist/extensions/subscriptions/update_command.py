@@ -28,7 +28,7 @@ from hushlist.cli.common import (
 from hushlist.core.errors import Problem, SourceError, number_of, right_aligned
 from hushlist.core.lists.line_differences import share_kept
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.policy import shipped_policy
+from hushlist.core.policy import default_policy
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import reason_of
@@ -108,7 +108,7 @@ def _chosen(policy: Policy, lists: Iterable[_List], names: Iterable[str]) -> lis
 
 def run_update(arguments: argparse.Namespace) -> int:
     """Fetch, accept or roll back; a line for each list."""
-    path = arguments.policy or shipped_policy()
+    path = arguments.policy or default_policy()
     policy, report, lists = _read(path)
     chosen = _chosen(policy, lists, arguments.lists)
     if arguments.accept or arguments.rollback:
@@ -177,7 +177,7 @@ def run_lists(arguments: argparse.Namespace) -> int:
     """Show every list, with a line for each trouble."""
     if arguments.catalogue:
         return _show_catalogue(as_json=arguments.json)
-    path = arguments.policy or shipped_policy()
+    path = arguments.policy or default_policy()
     _, report, lists = _read(path)
     rules = _rules(path) if not report.errors else {}
     command = shlex.join(("hushlist", "update", *(() if arguments.policy is None else ("--policy", str(path)))))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hushlist.cli import command_options, common
-from hushlist.core.policy import shipped_policy
+from hushlist.core.policy import default_policy
 from hushlist.core.policy.groups import Client
 from hushlist.core.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
 from hushlist.tools.audit.replay.audit_report import AuditReport, read_report
@@ -78,7 +78,7 @@ def audit_sources(arguments: argparse.Namespace) -> int:
     sources = [] if arguments.merge else common.expand_folders(arguments.sources)
     with common.shown_progress() as show:
         work = ReplayWork(sources, moment, FORMATS.get(arguments.format), jobs=arguments.jobs)
-        report = report_of(arguments.policy or shipped_policy(), engine, work, arguments.popular, show)
+        report = report_of(arguments.policy or default_policy(), engine, work, arguments.popular, show)
     if arguments.merge:
         report = _merged(report, arguments.sources)
         options = report.asked

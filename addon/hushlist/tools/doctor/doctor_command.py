@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hushlist.cli import common
 from hushlist.core.errors import number_of
-from hushlist.core.policy import shipped_policy
+from hushlist.core.policy import default_policy
 from hushlist.core.system.files import open_regular
 from hushlist.core.system.socket_address import parse_socket_address
 from hushlist.tools.doctor import installation
@@ -70,7 +70,7 @@ def _parse_server(text: str) -> tuple[str, int]:
 
 
 def examine(arguments: argparse.Namespace) -> int:
-    path: Path = arguments.policy or shipped_policy()
+    path: Path = arguments.policy or default_policy()
     try:
         open_regular(path).close()
     except (OSError, ValueError) as error:

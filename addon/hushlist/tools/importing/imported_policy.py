@@ -5,7 +5,6 @@ The text goes through the policy's own reader and compiler before anything stand
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.errors import HushlistError, Problem, SourceError, printable, without_user
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_octets
 from hushlist.core.lists.plain_lists import read_addresses
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, flow_text, read_document
 from hushlist.core.policy.groups import DEFAULT
 from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone
@@ -67,7 +66,7 @@ class ImportedList:
         """The entry in YAML; ``may_lack``: what is to be fetched need not be there."""
         optional = {"optional": "true"} if may_lack and self.is_url else {}
         place = {"url" if self.is_url else "file": self.file, **optional}
-        entry = f"- {_flow({**place, 'format': self.format, 'title': self.title, 'action': self.action})}"
+        entry = f"- {flow_text({**place, 'format': self.format, 'title': self.title, 'action': self.action})}"
         if self.command:
             yield "# Not here yet. Fetch it, see which format it has, and take the '#' from the line behind:"
             yield f"#   {printable(self.command)}"
@@ -213,7 +212,7 @@ class ImportedPolicy:
     def _may_say(self, setting: Mapping[str, Setting], report: ProblemReport, line: int) -> bool:
         """Whether a policy can have a time zone or schedules; if not, they are left out."""
         own = ProblemReport(report.source)
-        fields = MappingReader(read_document(_flow(setting).encode(), own) or YamlNode(1, {}), setting, own)
+        fields = MappingReader(read_document(flow_text(setting).encode(), own) or YamlNode(1, {}), setting, own)
         zone, schedules = read_timezone(fields), fields.node("schedules")
         if schedules is not None:
             read_schedules(schedules, zone, own)
@@ -263,10 +262,10 @@ class ImportedPolicy:
         if others:
             schedules |= {_ALWAYS: [{"days": "mon-sun"}], _NEVER: _ONCE}
         if self.timezone:
-            yield f"timezone: {_flow(self.timezone)}"
+            yield f"timezone: {flow_text(self.timezone)}"
         if schedules:
             yield "schedules:"
-            yield from (f"  {_flow(name)}: {_flow(entries)}" for name, entries in schedules.items())
+            yield from (f"  {flow_text(name)}: {flow_text(entries)}" for name, entries in schedules.items())
         yield from ("", "layers:", f"  - name: {_OVERRIDES}", f"    lists: [{_OVERRIDES}.yaml]")
         if others:
             # a comment for whoever reads "never"
@@ -274,18 +273,18 @@ class ImportedPolicy:
         for name in (*own, *others):
             layer = self.layers[name]
             during = layer.during if name in own else _NEVER
-            yield f"  - name: {_flow(name)}"
-            yield from ([f"    during: {_flow(during)}"] if during else [])
+            yield f"  - name: {flow_text(name)}"
+            yield from ([f"    during: {flow_text(during)}"] if during else [])
             yield "    lists:" if any(not one.command for one in layer.lists) else "    # lists:"
             yield from (f"      {line}" for one in layer.lists for line in one.lines(may_lack=may_lack))
         yield ""
-        yield from (f"{key}: {_flow(value)}" for key, value in self.everybody.settings.items())
+        yield from (f"{key}: {flow_text(value)}" for key, value in self.everybody.settings.items())
         if self.groups:
             yield from ("", "# The first group that fits is used.", "groups:")
         for group in self.groups:
             asked = [_OVERRIDES, *(self._use(name, own) for name in dict.fromkeys(group.layers) if name in full)]
             about = {"name": group.name, **group.who, "layers": asked, **group.settings}
-            yield from (f"  {' ' if at else '-'} {key}: {_flow(about[key])}" for at, key in enumerate(about))
+            yield from (f"  {' ' if at else '-'} {key}: {flow_text(about[key])}" for at, key in enumerate(about))
 
     def _use(self, name: str, own: Iterable[str]) -> Setting:
         return name if name in own else {"name": name, "during": self.layers[name].during or _ALWAYS}
@@ -400,21 +399,3 @@ def unique(name: str, taken: Iterable[str]) -> str:
         number += 1
         made = f"{name}-{number}"
     return made
-
-
-_PLAIN = re.compile(r"[A-Za-z0-9][\w./-]*(?: [\w./-]+)*", re.ASCII)
-
-
-def _flow(value: Setting) -> str:
-    """A value in the flow style of YAML.
-
-    >>> print(_flow({"name": "a: b", "layers": ["x", {"during": "school time"}]}))
-    {name: "a: b", layers: [x, {during: school time}]}
-    """
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(own)}" for key, own in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
-    text = str(value)
-    is_plain = _PLAIN.fullmatch(text) and text.lower() != "null"
-    return text if is_plain else json.dumps(printable(text), ensure_ascii=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hushlist.cli import common
 from hushlist.core.errors import SourceError
-from hushlist.core.policy import shipped_policy
+from hushlist.core.policy import default_policy
 from hushlist.core.system.files import reason_of
 from hushlist.core.system.socket_address import parse_socket_address
 
@@ -116,7 +116,7 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
     from hushlist.tools.publish.list_server import ListServer, keep_fresh, read_certificate
     from hushlist.tools.publish.safebrowsing_service import SafeBrowsingService
 
-    policy = arguments.policy or shipped_policy()
+    policy = arguments.policy or default_policy()
     chosen: dict[str, ThreatType] = {name: ThreatType[threat] for name, threat in arguments.list}
     histories = open_histories(policy, common.complain)
     service = SafeBrowsingService(histories, float(arguments.wait))

@@ -146,7 +146,7 @@ ALL_PATHS = (
 @each_row("path", ALL_PATHS)
 @each_row(
     ("more", "client"),
-    [("", "192.168.1.7"), ("live: off", "127.0.0.1"), ("live: {clients: [10.0.0.0/8]}", "127.0.0.1")],
+    [("", "192.168.1.7"), ("live: off", "127.0.0.1"), ("live: {clients: [10.0.0.0/8]}", "192.168.1.7")],
 )
 def test_for_anybody_else_it_is_a_host_that_is_blocked(
     hushlist: Hushlist, use: Callable[..., None], path: str, more: str, client: str
@@ -161,6 +161,12 @@ def test_for_anybody_else_it_is_a_host_that_is_blocked(
     text = response.get_text() or ""
     assert "Ads" not in text
     assert "lists" not in text
+
+
+def test_who_names_other_machines_is_not_locked_out_of_the_own(hushlist: Hushlist, use: Callable[..., None]) -> None:
+    use("live: {clients: [10.0.0.0/8]}")
+    for client, status in (("127.0.0.1", 200), ("::1", 200), ("10.0.0.7", 200), ("192.168.1.7", 403)):
+        assert asked(hushlist, flow_of(f"http://{dashboard_server.HOST}/", client=client)).status_code == status
 
 
 def test_a_user_of_the_proxy_may_be_asked_for(hushlist: Hushlist, use: Callable[..., None]) -> None:
