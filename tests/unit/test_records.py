@@ -27,7 +27,8 @@ MODULES = """
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
     hushlist.extensions.bounds.bounded_websocket hushlist.proxy.object_patches
     hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
-    hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.rpz hushlist.extensions.journal.log_database
+    hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.json_shape hushlist.extensions.formats.rpz
+    hushlist.extensions.journal.log_database
     hushlist.extensions.journal.log_keys hushlist.extensions.journal.log_record
     hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
     hushlist.extensions.safe_browsing.confirmations hushlist.extensions.safe_browsing.prefix_list

@@ -98,6 +98,11 @@ class ListFormat(NamedTuple):
     #: regular expressions for each entry of a list, and for the beginning of its text; empty: content never tells it
     entry: str = ""
     head: str = ""
+    #: formats whose entries it takes, too: what they read as well is theirs
+    also: tuple[str, ...] = ()
+    #: a reference to a function from a ``Sample`` and the format to its ``Count`` (``core/lists/format_detection.py``),
+    #: where the format is not told by lines; what ``entry`` says is for it
+    counter: str = ""
     #: a reference to a function from a list's first lines and a format to the format that they are in, which may be a
     #: dialect of it, and why that is not sure
     dialect: str = ""

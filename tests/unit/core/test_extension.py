@@ -64,8 +64,9 @@ def test_references_of_built_in_extensions_name_what_is_there() -> None:
     for each in built_in():
         for files in (each.list_formats, *each.folder_formats.values()):
             for form in files.values():
-                assert all(callable(load(name)) for name in (form.reader, form.dialect, form.conditions) if name)
-                assert re.compile(form.entry)
+                named = (form.reader, form.dialect, form.conditions, form.counter)
+                assert all(callable(load(name)) for name in named if name)
+                assert form.counter or re.compile(form.entry)
                 assert re.compile(form.head)
         for command in each.commands:
             assert callable(load(command.module).add_to)

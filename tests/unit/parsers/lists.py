@@ -12,6 +12,7 @@ from hushlist.core.lists.popular_domains import read_popular
 from hushlist.core.match.public_suffixes import parse_public_suffixes
 from hushlist.core.match.rule import Action
 from hushlist.extensions.dashboard.rule_edits import with_rule
+from unit.extensions.formats.samples import SAMPLES
 from unit.parsers.table import ROOT, Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}
@@ -70,7 +71,7 @@ _LIST_UNITS = {
 
 
 def _list_samples(name: str) -> Iterator[bytes]:
-    yield from (sample.encode() for sample in _LISTS[name])
+    yield from (sample.encode() for sample in _LISTS.get(name) or (SAMPLES[name].text,))
     endings = {"yaml": "rules/*.yaml", "hashed-uris": "rules/*.txt", "domains": "examples/**/domains"}
     for path in sorted(ROOT.glob(endings.get(name, "absent")))[:4]:
         yield path.read_bytes()[:2000]

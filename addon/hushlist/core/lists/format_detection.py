@@ -1,42 +1,63 @@
 """The format of a list by its content: where the file's name does not tell it, and of Adblock lists their language.
 
-Formats whose entries can do more than block are never told so: a list in YAML may allow what it wants.
+Each format says how many entries of the first lines it can read, and how many it would lose; the one that loses least
+is taken. Formats whose entries can do more than block are never told so: a list in YAML may allow what it wants.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.core.extension import load
+from hushlist.core.extension import ListFormat, load
 from hushlist.core.lists.list_formats import FORMATS, format_named
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, blocks
-from hushlist.core.lists.patterns import is_sinkhole
-from hushlist.core.match.rule import Rule
+from hushlist.core.match.rule import Rule, RuleBlock
 from hushlist.core.system.files import open_regular
 
 #: octets from which a format is told
 HEAD = 1 << 16
-#: formats that take the entries of the others, which are names and addresses
-_WIDER = ("urls", "domains", "addresses")
-_COMMENT = re.compile(r"\s*(?:#(?:[\s#].*)?|;.*)?")
+#: of so many entries, one may be lost
+_LOST = 10
+_COMMENT = re.compile(r"\s*(?:#(?:[\s#].*)?|;.*|//(?:\s.*)?)?")
+_UNTOLD = "neither its name nor its content tells its format: give one of {}"
+_EQUAL = "its content may be of the formats {}, which lose the same of it: give one of them"
 
 
-@cache
-def _entries() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Formats and their entries; the first that fits an entry is counted, and wider ones come last."""
-    names = [name for name, form in FORMATS.items() if form.entry]
-    ordered = sorted(names, key=lambda name: name in ("urls", "domains"))
-    return tuple((name, re.compile(FORMATS[name].entry)) for name in ordered)
+class Sample:
+    """The first lines of a list."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def entries(self) -> list[str]:
+        """Its lines without comments."""
+        lines = (line.strip() for line in self.text.splitlines() if not _COMMENT.fullmatch(line))
+        return [line.partition(" #")[0].rstrip() for line in lines]
+
+    @property
+    def number(self) -> int:
+        """How many entries it has."""
+        return len(self.entries)
 
 
-@cache
-def _heads() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, re.compile(form.head)) for name, form in FORMATS.items() if form.head)
+class Count(NamedTuple):
+    """How many entries of a sample a format can read."""
+
+    #: that tell the format
+    own: int
+    #: that another format can have, too
+    others: int
+    lost: int
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether the list may be in the format."""
+        return self.own > 0 and self.lost * _LOST <= self.own + self.others + self.lost
 
 
 class Detected(NamedTuple):
@@ -55,50 +76,83 @@ def detect_format(path: Path, form: str | None = None) -> Detected:
     """
     with open_regular(path) as file:
         octets = file.read(HEAD)
-    whole = octets if len(octets) < HEAD else octets[: octets.rfind(b"\n") + 1]
-    text = whole.decode(errors="replace").replace("\ufeff", "").replace("\u200b", "")
-    if form is None:
-        form = format_of_text(text, is_whole=len(octets) < HEAD)
-    dialect = "" if form is None else format_named(form).dialect
-    return Detected(*load(dialect)(text, form)) if dialect else Detected(form)
+    return format_of(octets, is_whole=len(octets) < HEAD) if form is None else _dialect(_text_of(octets), form)
 
 
 def read_untold(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """No rule of a list whose format nothing tells, but why, in the report."""
     next(blocks(octets, report), None)  # says what else it is, such as a web page
     if not report.errors:
-        why = f"neither its name nor its content tells its format: give one of {', '.join(FORMATS)}"
-        report.error(0, "list", why)
+        report.error(0, "list", format_of(octets[:HEAD], is_whole=len(octets) < HEAD).doubt)
     yield from ()
 
 
-def format_of_text(text: str, *, is_whole: bool = False) -> str | None:
-    """The format of a list's first lines, or ``None`` if no format fits nine of ten entries.
+def _text_of(octets: bytes) -> str:
+    """The text of whole lines."""
+    text = octets.decode(errors="replace").replace("\r\n", "\n")
+    return text.replace("\ufeff", "").replace("\u200b", "")
+
+
+def format_of(octets: bytes, *, is_whole: bool = True) -> Detected:
+    """The format of a list by its first octets; without one, why none is told.
 
     A whole list without an entry is one of domains, of which there are none.
 
-    >>> format_of_text("# x\\n0 a.example\\n"), format_of_text("a.example\\nb.example/x\\n"), format_of_text("a b c")
+    >>> format_of(b"# x\\n0 a.example\\n").form, format_of(b"a.example\\nb.example/x\\n").form, format_of(b"a b c").form
     ('hosts', 'urls', None)
     """
-    if "\0" in text:
-        return None
-    if (headed := next((name for name, head in _heads() if head.match(text)), None)) is not None:
-        return headed
-    lines = (line.strip() for line in text.splitlines() if not _COMMENT.fullmatch(line))
-    counts = Counter(map(_format_of_entry, lines))
-    if not counts and is_whole:
-        return "domains"
-    total = counts.total()
-    wide = sum(counts[form] for form in _WIDER)
-    found, number = counts.most_common(1)[0] if counts else (None, 0)
-    if found in _WIDER:
-        found, number = next(form for form in _WIDER if counts[form]), wide
-    return found if number * 10 >= total * 9 else None
+    untold = Detected(None, _UNTOLD.format(", ".join(FORMATS)))
+    cut = octets if is_whole else octets[: octets.rfind(b"\n") + 1] or octets
+    sample = Sample(_text_of(cut))
+    if "\0" in sample.text:
+        return untold
+    counts = {name: count for name, form in FORMATS.items() if (count := _count(sample, form)).is_likely}
+    if not counts:
+        return Detected("domains") if is_whole and not sample.number else untold
+    told = {name: _dialect(sample.text, name) for name in counts}
+    # who reads a list says best what is lost of it
+    losses = {name: _lost(cut, format_named(told[name].form or name)) if len(counts) > 1 else 0 for name in counts}
+    least = min(losses.values())
+    best = [name for name in counts if losses[name] == least]
+    best = [name for name in best if not set(FORMATS[name].also) & set(best)]
+    most = max(counts[name].own for name in best)
+    best = [name for name in best if counts[name].own == most]
+    return told[best[0]] if len(best) == 1 else Detected(None, _EQUAL.format(" and ".join(best)))
 
 
-def _format_of_entry(line: str) -> str | None:
-    entry = line.partition(" #")[0].rstrip()
-    address, *names = entry.split(maxsplit=2)
-    if names and names[0] != "-" and (address == "0" or is_sinkhole(address) is not None):
-        return "hosts"
-    return next((form for form, pattern in _entries() if pattern.fullmatch(entry)), None)
+def _count(sample: Sample, form: ListFormat) -> Count:
+    counted: Count = load(form.counter)(sample, form) if form.counter else count_entries(sample, form)
+    return counted
+
+
+def count_entries(sample: Sample, form: ListFormat) -> Count:
+    """The entries that fit the format's expression, and those of the formats that it takes, too; with its head, all."""
+    if form.head and _compiled(form.head).match(sample.text):
+        return Count(max(sample.number, 1), 0, 0)
+    if not form.entry:
+        return Count(0, 0, sample.number)
+    own = [entry for entry in sample.entries if not _compiled(form.entry).fullmatch(entry)]
+    also = [_compiled(FORMATS[name].entry) for name in form.also]
+    lost = sum(1 for entry in own if not any(other.fullmatch(entry) for other in also))
+    return Count(sample.number - len(own), len(own) - lost, lost)
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _dialect(text: str, form: str) -> Detected:
+    """Which of the Adblock formats a format is, by a list's first lines."""
+    dialect = format_named(form).dialect
+    return Detected(*load(dialect)(text, form)) if dialect else Detected(form)
+
+
+def _lost(octets: bytes, form: ListFormat) -> float:
+    """How many entries are lost by the format's reader; without limit if it makes no rule."""
+    report = ProblemReport("")
+    rules = sum(
+        len(block.expressions) if isinstance(block, RuleBlock) else 1
+        for block in form.read_blocks(octets, ListDefaults(), report)
+    )
+    return report.refused if rules else float("inf")

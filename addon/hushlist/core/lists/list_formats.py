@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
 
 from hushlist.core.extension import Extension, ListFormat, built_in, extension_named, foreign_names
+from hushlist.core.system.files import open_regular
 
 _PLAIN, _HASHES = "hushlist.core.lists.plain_lists", "hushlist.core.lists.hash_lists"
 _ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?=[^:]*:[^:]*:)[0-9A-Fa-f:.]{2,45}"
@@ -31,25 +33,35 @@ CORE_FORMATS = {
         can_be_sealed=True,
     ),
     "safebrowsing-raw": ListFormat(f"{_HASHES}:read_safebrowsing_raw", is_by_line=False),
-    "hosts": ListFormat(f"{_PLAIN}:read_hosts", is_by_line=True, endings=(".hosts",), names=("hosts",)),
+    "hosts": ListFormat(
+        f"{_PLAIN}:read_hosts",
+        is_by_line=True,
+        endings=(".hosts",),
+        names=("hosts",),
+        entry=rf"(?:0|(?:{_ADDRESS})(?:%\w+)?)\s+(?!-\s)(?=[^#]*[A-Za-z])\S.*",
+    ),
     "addresses": ListFormat(
         f"{_PLAIN}:read_addresses",
         is_by_line=True,
         endings=(".netset", ".ipset"),
-        entry=rf"(?:{_ADDRESS})(?:/[0-9]{{1,3}}|\s*-\s*(?:{_ADDRESS}))?",
+        entry=rf"(?:{_ADDRESS})(?:/[0-9]{{1,3}}|\s*-\s*(?:{_ADDRESS}))?(?:\s*;.*)?",
     ),
     "urls": ListFormat(
         f"{_PLAIN}:read_urls",
         is_by_line=True,
         entry=r"[A-Za-z][A-Za-z0-9+.-]*://\S+|[^\s/@,|^*$!#][^\s/@,|^*$!#.]*+\.[^\s/@,|^*$!#]++/\S*",
+        also=("domains", "addresses"),
     ),
     "domains": ListFormat(
         f"{_PLAIN}:read_domains",
         is_by_line=True,
         names=("domains",),
         entry=r"\.?(?:\*\.)?[\w-]+(?:(?>\.[\w-]+))++\.?",
+        also=("addresses",),
     ),
 }
+#: octets in which the head of a list is looked for, where its name leaves two formats
+_HEAD = 1 << 12
 #: of a file whose format neither its name nor its content tells: an error
 UNTOLD = ListFormat("hushlist.core.lists.format_detection:read_untold", is_by_line=False)
 
@@ -76,7 +88,8 @@ def format_named(name: str) -> ListFormat:
 @cache
 def _by_name() -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
     """Format by the ending of a file's name, format by a whole name, and the names of files in folders' formats."""
-    endings = {ending: name for name, form in FORMATS.items() for ending in form.endings}
+    # of several formats with one ending, the content tells whether the first is meant
+    endings = {ending: name for name, form in reversed(FORMATS.items()) for ending in form.endings}
     names = {whole: name for name, form in FORMATS.items() for whole in form.names}
     return endings, names, frozenset(name for files in FOLDERS.values() for name in files)
 
@@ -97,6 +110,28 @@ def list_format_of(path: Path, foreign: Iterable[Extension] = ()) -> str | None:
                 return name
     is_part = path.stem in parts and path.suffix[1:].isdecimal()
     return endings.get(path.suffix.lower()) or names.get(path.stem if is_part else path.name)
+
+
+@cache
+def _alike(form: str) -> dict[str, re.Pattern[str]]:
+    """Formats whose files may be named as those of a format, and what their texts begin with."""
+    endings = set(FORMATS[form].endings) if form in FORMATS else set[str]()
+    shared = {name: other.head for name, other in FORMATS.items() if other.head and endings & {*other.endings}}
+    return {name: re.compile(head) for name, head in shared.items() if name != form}
+
+
+def by_head(path: Path, form: str) -> str:
+    """Which of the formats whose files may be named as those of a format a file begins as, or else the format.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: no file can have that name.
+    """
+    if not (alike := _alike(form)):
+        return form
+    with open_regular(path) as file:
+        head = file.read(_HEAD).decode(errors="replace").lstrip("\ufeff").replace("\r\n", "\n")
+    return next((name for name, pattern in alike.items() if pattern.match(head)), form)
 
 
 def files_of_folder(folder: Path, form: str, is_there: Callable[[Path], bool]) -> Iterator[tuple[Path, ListFormat]]:

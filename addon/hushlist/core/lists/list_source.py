@@ -344,7 +344,7 @@ _MARKS = (_BYTE_ORDER_MARK, b"\xe2\x80\x8b")
 _LEADING_MARKS = re.compile(rb"^(?:\xef\xbb\xbf|\xe2\x80\x8b)+", re.MULTILINE)
 #: comments in a line: of most formats; of documents, where "#" may stand in a text
 COMMENTS = re.compile(rb"(?:^|(?<=\s))#.*", re.DOTALL)
-_WHOLE_COMMENT = re.compile(rb"^\s*#.*", re.DOTALL)
+WHOLE_COMMENT = re.compile(rb"^\s*#.*", re.DOTALL)
 
 
 def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
@@ -401,7 +401,7 @@ def block_lines(
         if len(block) <= LONGEST_LINE:
             # not "splitlines", which splits at other characters, too
             return enumerate(block.decode().removesuffix("\r").replace("\r\n", "\n").split("\n"), first)
-    comments = comments if is_foreign else _WHOLE_COMMENT
+    comments = comments if is_foreign else WHOLE_COMMENT
     return _lines_one_by_one(block, first, report, is_foreign=is_foreign, comments=comments)
 
 

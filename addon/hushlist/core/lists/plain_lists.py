@@ -142,7 +142,7 @@ def read_addresses(octets: bytes, defaults: ListDefaults, report: ProblemReport)
         if not entry:
             continue
         try:
-            networks = list(_networks(entry))
+            networks = list(parse_networks(entry))
         except ValueError as error:
             report.leave_out(line, entry, str(error))
         else:
@@ -150,7 +150,8 @@ def read_addresses(octets: bytes, defaults: ListDefaults, report: ProblemReport)
                 yield Rule(network, terms, line)
 
 
-def _networks(entry: str) -> Iterable[IPv4Network | IPv6Network]:
+def parse_networks(entry: str) -> Iterable[IPv4Network | IPv6Network]:
+    """The networks of an address, of a range, or of a first and a last address; ``ValueError`` if it is none."""
     if len(entry) > _LONGEST_RANGE or "%" in entry:
         raise ValueError(_NO_ADDRESS)
     first, dash, last = entry.partition("-")

@@ -46,9 +46,10 @@ _KEYS = (
     Key("file", any_text).says("the file, or a folder of squidGuard's"),
     Key("format", _FORMAT).says("""`yaml`, or one of the plain lists below; needed only where
         neither the file's name nor its content tells it: `.yaml`, `.yml`, `.hashed`, `.sha256`, `.hosts`, `.dnsmasq`,
-        `.rpz`, `.adblock`, `.csv`, `.netset` and `.ipset` (`addresses`), and the bare names `domains`, `urls`
-        (`squidguard-urls`), `hosts` and `dnsmasq.conf` do; the content tells all but `yaml`, `chromium`,
-        `squidguard-urls` and `safebrowsing-raw`"""),
+        `.rpz`, `.adblock`, `.csv`, `.tsv`, `.netset` and `.ipset` (`addresses`), `.unbound`, `.rsc` (`mikrotik`),
+        `.lsrules`, `.pac`, `.action` (`privoxy`), and the names `domains`, `urls` (`squidguard-urls`), `hosts`,
+        `dnsmasq.conf`, `unbound.conf`, `smartdns.conf`, `squid.conf`, `named.conf`, `regex.list` and `wpad.dat` do;
+        the content tells all but `yaml`, `chromium`, `squidguard-urls` and `safebrowsing-raw`"""),
     Key("prefix-length", number(SHORTEST_PREFIX, FULL_LENGTH)).says("""the length of a prefix in octets, 4 to 32: for
         the format `safebrowsing-raw`, which needs it, and for no other"""),
     Key("fragments", choice(("drop",))).says("""`drop`: a URL that is only a host and a fragment

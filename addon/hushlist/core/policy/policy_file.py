@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.extension import ALL_BUILT_IN, ListFormat
-from hushlist.core.lists.list_formats import FOLDERS, UNTOLD, files_of_folder, format_named
+from hushlist.core.lists.list_formats import FOLDERS, UNTOLD, by_head, files_of_folder, format_named
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.match.seal import SealKey
@@ -192,11 +192,13 @@ def list_files(
     if path.is_dir():
         raise _unlisted(path, f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
     told, doubt = form, ""
-    if form is None or format_named(form).dialect:
-        from hushlist.core.lists.format_detection import detect_format  # most policies start faster without it
+    with suppress(OSError, ValueError):  # who reads the list says why it cannot be read
+        if form is None or format_named(form).dialect:
+            from hushlist.core.lists.format_detection import detect_format  # most policies start faster without it
 
-        with suppress(OSError, ValueError):  # who reads the list says why it cannot be read
             told, doubt = detect_format(path, form)
+        else:
+            told = by_head(path, form)
     if told is None:
         return [ListFile(path, UNTOLD, defaults)]  # who reads it says so; a policy may have its last good copy
     return [ListFile(path, format_named(told), defaults, None if told == form else told, doubt)]

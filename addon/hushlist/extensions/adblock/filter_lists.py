@@ -29,7 +29,7 @@ from hushlist.core.lists.patterns import (
     split_plain,
 )
 from hushlist.core.lists.plain_lists import BLOCKS_NOTHING, OWN_NAMES, SHORTENED
-from hushlist.core.match.rule import Action, Rule, RuleBlock
+from hushlist.core.match.rule import Action, Expression, Rule, RuleBlock
 from hushlist.extensions.adblock.conditions import without_unused
 from hushlist.extensions.adblock.filter_reader import parse_filter, split_options
 
@@ -219,18 +219,22 @@ def read_chromium(octets: bytes, defaults: ListDefaults, report: ProblemReport) 
     """
     terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
-        # "If a reference separator '#' is present, it is ignored along with everything that appears after it."
-        text = entry.partition("#")[0]
-        why = _why_not(text)
-        if why:
-            report.leave_out(line, entry, why)
-            continue
-        authority, slash, path = text.partition("/")
-        # "user:pass fields can be included but will be ignored"
-        host = authority.rpartition("@")[2].removesuffix(":*")
-        # A filter is a prefix anyway, so a final "*" changes nothing.
-        for expression in read_prefix(host + slash + path.removesuffix("*"), line, report):
-            yield Rule(expression, terms, line)
+        yield from (Rule(own, terms, line) for own in chromium_expressions(entry, line, report))
+
+
+def chromium_expressions(entry: str, line: int, report: ProblemReport) -> tuple[Expression, ...]:
+    """The expressions of one filter; none, with a warning, if no rule can say it."""
+    # "If a reference separator '#' is present, it is ignored along with everything that appears after it."
+    text = entry.partition("#")[0]
+    why = _why_not(text)
+    if why:
+        report.leave_out(line, entry, why)
+        return ()
+    authority, slash, path = text.partition("/")
+    # "user:pass fields can be included but will be ignored"
+    host = authority.rpartition("@")[2].removesuffix(":*")
+    # A filter is a prefix anyway, so a final "*" changes nothing.
+    return read_prefix(host + slash + path.removesuffix("*"), line, report)
 
 
 def _why_not(text: str) -> str:

@@ -1,36 +1,149 @@
-"""Formats of lists that other programs have: dnsmasq's, RPZ, CSV and squidGuard's expressions.
+"""Formats of lists that other programs have: a file each, by what ``rule_maker`` and ``json_shape`` have for all.
 
-In: a list's octets. Out: rules that know their file and line. Open first: ``rpz``.
+In: a list's octets. Out: rules that know their file and line. Open first: ``rule_maker``, then ``unbound`` or ``stix``.
 """
 
 from hushlist.core.extension import Extension, ListFormat
 
-_SQUIDGUARD = "hushlist.extensions.formats.squidguard_lists"
+_HERE = "hushlist.extensions.formats"
+_SQUIDGUARD = f"{_HERE}.squidguard_lists"
 _URLS = ListFormat(f"{_SQUIDGUARD}:read_squidguard_urls", is_by_line=True, names=("urls",))
+_ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?=[^:]*:[^:]*:)[0-9A-Fa-f:.]{2,45})"
+_PROXY_KINDS = "DOMAIN(?:-[A-Z]+)?|IP-[A-Z0-9]+|URL-REGEX|(?:PROCESS|SRC)-[A-Z-]+|USER-AGENT|GEO(?:IP|SITE)|DST-PORT"
+_SING_BOX_KINDS = ("domain", "domain_suffix", "domain_keyword", "domain_regex", "ip_cidr")
+
+
+def _by_line(
+    reader: str, entry: str, *also: str, endings: tuple[str, ...] = (), names: tuple[str, ...] = ()
+) -> ListFormat:
+    return ListFormat(f"{_HERE}.{reader}", is_by_line=True, entry=entry, also=also, endings=endings, names=names)
+
+
+def _json(reader: str, *paths: str, endings: tuple[str, ...] = ()) -> ListFormat:
+    """A format in JSON; something at one of the paths tells it."""
+    counter = f"{_HERE}.json_shape:count_values"
+    return ListFormat(
+        f"{_HERE}.{reader}", is_by_line=False, is_document=True, entry=" ".join(paths), counter=counter, endings=endings
+    )
+
 
 EXTENSION = Extension(
     "formats",
     list_formats={
         "squidguard-urls": _URLS,
-        "dnsmasq": ListFormat(
-            "hushlist.extensions.formats.dnsmasq:read_dnsmasq",
-            is_by_line=True,
+        "dnsmasq": _by_line(
+            "dnsmasq:read_dnsmasq",
+            r"(?:address|server|local)=/.*",
             endings=(".dnsmasq",),
             names=("dnsmasq.conf",),
-            entry=r"(?:address|server|local)=/.*",
         ),
         "rpz": ListFormat(
-            "hushlist.extensions.formats.rpz:read_rpz",
+            f"{_HERE}.rpz:read_rpz",
             is_by_line=False,
             endings=(".rpz",),
             entry=r"(?i)\$(?:ORIGIN|TTL)\s.*|\S+\s+(?:[0-9]+[smhdw]?\s+)?(?:IN\s+)?(?:CNAME|SOA|NS|A|AAAA)\s.*",
         ),
         "csv": ListFormat(
-            "hushlist.extensions.formats.csv_column:read_csv",
+            f"{_HERE}.csv_column:read_csv",
             is_by_line=False,
             endings=(".csv",),
             entry=r"\"[^\"]*\"(?:,.*)?|(?![A-Za-z][A-Za-z0-9+.-]*://)[^,/\s]*,.*",
+            also=("ranked-domains", "surge", "quantumult", "address-counts"),
         ),
+        "tsv": ListFormat(
+            f"{_HERE}.csv_column:read_tsv",
+            is_by_line=False,
+            endings=(".tsv",),
+            entry=r"[^\t]*(?:\t[^\t]*)+",
+            also=("hosts", "rpz", "address-counts", "csv"),
+        ),
+        "unbound": _by_line(
+            "unbound:read_unbound", r"local-(?:zone|data):\s.*|server:", endings=(".unbound",), names=("unbound.conf",)
+        ),
+        "bind-zones": ListFormat(
+            f"{_HERE}.bind_zones:read_bind_zones",
+            is_by_line=False,
+            names=("named.conf", "named.conf.local"),
+            entry=r"zone\s+[\"\w].*|(?:type|file|notify|allow-query|check-names)\s.*;|\}\s*;?",
+        ),
+        "smartdns": _by_line(
+            "smartdns:read_smartdns", r"(?:address|domain-rules?|nameserver)\s+/.*", names=("smartdns.conf",)
+        ),
+        "dnscrypt": _by_line(
+            "dnscrypt:read_dnscrypt",
+            r"=[\w.-]+|(?=[^*?\[]*[*?\[])(?=.*\w)[\w.*?\[\]-]+(?:\s+@\S+)?|[\w.*-]+\s+@\S+",
+            "domains",
+            names=("blocked-names.txt",),
+        ),
+        "pihole-regex": _by_line(
+            "name_regexes:read_pihole_regex",
+            r"(?![|@!/{])(?=[^\\*\[(^$]*(?:\\\.|\.\*|\[[^\]]|\(|\^|\$(?:$|;)))[^\s#]+",
+            names=("regex.list",),
+        ),
+        "blocky": _by_line("name_regexes:read_blocky", r"/.+/", "domains", "hosts"),
+        "mikrotik": _by_line(
+            "mikrotik:read_mikrotik", r"(?::do\s*\{\s*)?(?:/?ip(?:v6)?[ /].*|add\s+[a-z-]+=.*)", endings=(".rsc",)
+        ),
+        "squid-acl": ListFormat(
+            f"{_HERE}.squid_acl:read_squid_acl",
+            is_by_line=False,
+            names=("squid.conf",),
+            entry=r"acl\s+\S+\s+\S+.*|http_access\s.*",
+        ),
+        "privoxy": ListFormat(
+            f"{_HERE}.privoxy:read_privoxy",
+            is_by_line=False,
+            endings=(".action",),
+            head=r"(?:(?>[ \t]*(?:#.*)?\n))*+[ \t]*\{(?:\{\w|[ \t]*[+-][a-z])",
+        ),
+        "pac": ListFormat(
+            f"{_HERE}.pac:read_pac",
+            is_by_line=False,
+            endings=(".pac",),
+            names=("wpad.dat",),
+            head=r"(?=[^\0]*\bfunction\s+FindProxyForURL\b)",
+        ),
+        "clash": ListFormat(
+            f"{_HERE}.clash:read_clash",
+            is_by_line=False,
+            is_document=True,
+            endings=(".yaml", ".yml"),
+            head=r"(?:(?>[ \t]*(?:#.*)?\n))*+payload:[ \t]*(?:\[|\n|$)",
+        ),
+        "clash-text": _by_line("clash:read_clash_text", r"\+\.[\w.*-]+", "domains", "addresses"),
+        "surge": _by_line("proxy_rules:read_proxy_rules", rf"(?:{_PROXY_KINDS}|RULE-SET|AND|OR|NOT|FINAL|MATCH)\s*,.*"),
+        "quantumult": _by_line(
+            "proxy_rules:read_proxy_rules", r"(?i:host(?:-[a-z]+)?|ip6?-cidr|user-agent|geoip|final)\s*,.*"
+        ),
+        "v2fly": _by_line("v2fly:read_v2fly", r"(?:domain|full|keyword|regexp|include):\S+.*", "domains"),
+        "ranked-domains": _by_line("numbered_lists:read_ranked_domains", r"[0-9]+,[\w-]+(?:(?>\.[\w-]+))++"),
+        "address-counts": _by_line(
+            "numbered_lists:read_address_counts", rf"{_ADDRESS}(?:/[0-9]+)?[\t ,;]+[0-9]+", "addresses"
+        ),
+        "address-ports": _by_line(
+            "numbered_lists:read_address_ports", rf"(?:{_ADDRESS}|\[[0-9A-Fa-f:.]+\]):[0-9]{{1,5}}", "addresses"
+        ),
+        "little-snitch": _json(
+            "little_snitch:read_little_snitch",
+            *(f"denied-remote-{what}/*" for what in ("domains", "hosts", "addresses")),
+            *("rules/*/process", "rules/*/remote-domains", "rules/*/remote-hosts"),
+            endings=(".lsrules",),
+        ),
+        "sing-box": _json(
+            "sing_box:read_sing_box", *(f"rules/*/{kind}{item}" for kind in _SING_BOX_KINDS for item in ("", "/*"))
+        ),
+        "control-d": _json("control_d:read_control_d", "rules/*/PK", "group/group"),
+        "chromium-policy": _json("chromium_policy:read_chromium_policy", "URLBlocklist/*", "URLAllowlist/*"),
+        "phishtank": _json("phishtank:read_phishtank", "*/phish_id"),
+        "urlhaus": _json("urlhaus:read_urlhaus", "*/*/url_status"),
+        "threatfox": _json("threatfox:read_threatfox", "*/*/ioc_type"),
+        "feodo": _json("feodo:read_feodo", "*/ip_address"),
+        "spamhaus": _json("spamhaus:read_spamhaus", "cidr", "asn"),
+        "misp": _json(
+            "misp:read_misp",
+            *(f"{event}Attribute/*/type" for event in ("Event/", "*/Event/", "response/*/Event/", "response/")),
+        ),
+        "stix": _json("stix:read_stix", "objects/*/pattern", "objects/*/spec_version"),
     },
     folder_formats={
         "squidguard": {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, numbered_lines
@@ -30,10 +30,18 @@ _URL_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"]+")
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
 
 
-def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+def read_csv(
+    octets: bytes,
+    defaults: ListDefaults,
+    report: ProblemReport,
+    *,
+    separator: str = "",
+    column_of: Callable[[list[str]], int | None] | None = None,
+) -> Iterator[Rule]:
     """The column that is named url, domain, host, ...; without such a header, the first column with URLs.
 
-    A table that makes no rule is an error: its column is another one, or it is no table.
+    A table that makes no rule is an error: its column is another one, or it is no table. ``separator`` is what stands
+    between fields, if nothing has to tell it; ``column_of``: the place of what a record without header is about.
 
     >>> rules = read_csv(b'id;url\\n1;"http://a.example/x;y"\\n', ListDefaults(), ProblemReport("f"))
     >>> [(rule.line, str(rule.pattern)) for rule in rules]
@@ -44,7 +52,7 @@ def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
         return
     terms = defaults.terms(report.source)
     column: int | None = None
-    number, rules, separator = -1, 0, _separator(octets)
+    number, rules, separator = -1, 0, separator or _separator(octets)
     for number, (line, record, comment) in enumerate(_records(octets, report, separator)):
         if number == 0:
             column = _commented_column(comment, len(record), separator)
@@ -53,7 +61,7 @@ def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
                 if column is not None:
                     continue
         if column is None:
-            column = _column_of_urls(record)
+            column = (column_of or _column_of_urls)(record)
         if column is None:
             if number:  # the first may be a header with other names
                 report.leave_out(line, ",".join(record), "no column holds a URL")
@@ -70,6 +78,16 @@ def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
         else:
             why = "no record of it could be made a rule: is it a table with a column of URLs, or one that is named"
             report.error(0, "list", f"{why} {', '.join(_NAMES[:-1])} or {_NAMES[-1]}?")
+
+
+def read_tsv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """A table whose fields have tabs between them; without a header, the first column with URLs or names of hosts.
+
+    >>> rules = read_tsv(b"1\\ta.example\\tx\\n2\\tb.example\\ty", ListDefaults(), ProblemReport("f"))
+    >>> [(rule.line, str(rule.pattern)) for rule in rules]
+    [(1, 'a.example/'), (2, 'b.example/')]
+    """
+    return read_csv(octets, defaults, report, separator="\t", column_of=_column_of_names)
 
 
 #: a URL up to its path or query
@@ -155,6 +173,16 @@ def _commented_column(comment: str, number: int, separator: str) -> int | None:
     column = _named_column(names)
     is_header = column is not None and column < number and (len(names) > 1 or number == 1)
     return column if is_header and not any(map(_DATA.fullmatch, names)) else None
+
+
+_NAME = re.compile(r"(?:[\w-]++\.)+[A-Za-z][\w-]*+")
+
+
+def _column_of_names(record: list[str]) -> int | None:
+    column = _column_of_urls(record)
+    if column is not None and len(record) > 1:
+        return column
+    return next((number for number, field in enumerate(record) if _NAME.fullmatch(field.strip())), column)
 
 
 def _column_of_urls(record: list[str]) -> int | None:

@@ -23,6 +23,7 @@ from hushlist.core.url.parts import split_web
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
 from shared import SHARED
 from support.engines import rules_in
+from unit.extensions.formats.samples import SAMPLES
 from unit.rows import each_row
 
 UT1, HOSTS = SHARED / "data" / "ut1", SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"
@@ -102,6 +103,11 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
     "addresses": ("192.0.2.0/31\n192.0.2.0-192.0.2.2\n1.2.3.4/8\nx\n", (5, 3, 1, 1)),
     "sha256": (f"{'00' * 32}\n{'00' * 32}\n00112233\nabc\n", (4, 2, 1, 1)),
     "safebrowsing-raw": (b"\0\0\0\1" * 2 + b"\0\0\0\2", (3, 2, 1, 0)),
+}
+TEXTS |= {
+    form: (own.text, (len(own.rules) + len(own.warnings), len(own.rules), 0, len(own.warnings)))
+    for form, own in SAMPLES.items()
+    if form not in TEXTS
 }
 ENTRIES = {f"{form}.list": list_of(form) for form in FORMATS}
 ENTRIES["safebrowsing-raw.list"] = list_of("safebrowsing-raw", ", prefix-length: 4")

@@ -23,7 +23,25 @@ ENTRIES = {
     "csv": ("http://a.example/", "a.example/"),
     "addresses": ("192.0.2.1", "192.0.2.1/32"),
     "sha256": ("61626364", "sha256:61626364"),
+    "tsv": ("a.example\tx", "a.example/"),
+    "unbound": ('local-zone: "a.example" static', "a.example/"),
+    "bind-zones": ('zone "a.example" {type master;};', "a.example/"),
+    "smartdns": ("address /a.example/#", "a.example/"),
+    "dnscrypt": ("=a.example", "a.example/"),
+    "pihole-regex": ("^ads[0-9]", "/^ads[0-9]/"),
+    "blocky": ("*.a.example", "a.example/"),
+    "mikrotik": ("add name=a.example type=NXDOMAIN", "a.example/"),
+    "squid-acl": ("acl x dstdomain .a.example", "a.example/"),
+    "clash-text": ("+.a.example", "a.example/"),
+    "surge": ("DOMAIN,a.example", "a.example/"),
+    "quantumult": ("HOST,a.example", "a.example/"),
+    "v2fly": ("full:a.example", "a.example/"),
+    "ranked-domains": ("7,a.example", "a.example/"),
+    "address-counts": ("192.0.2.1 7", "192.0.2.1/32"),
+    "address-ports": ("192.0.2.1:7", "192.0.2.1/32"),
 }
+#: formats whose entries are no lines, each with a test of its own
+DOCUMENTS = {name for name, form in FORMATS.items() if form.is_document} | {"privoxy", "pac"}
 #: format -> an entry that each time is wrong for one reason
 WRONG = {
     "hosts": "a.example",
@@ -34,6 +52,14 @@ WRONG = {
     "dnsmasq": "address=/.../",
     "rpz": "a.example CNAME",
     "squidguard-urls": "...",
+    "tsv": "http://\tx",
+    "smartdns": "address /.../#",
+    "mikrotik": "add name=... type=NXDOMAIN",
+    "squid-acl": "acl x dstdomain ...",
+    "bind-zones": 'zone "..." {type master;};',
+    "ranked-domains": "7",
+    "surge": "DOMAIN",
+    "quantumult": "HOST",
 }
 READERS: dict[str, ListReader] = {name: FORMATS[name].read for name in ENTRIES}
 
@@ -53,7 +79,7 @@ def test_rules_are_read_one_after_the_other_and_have_their_terms_in_common(name:
 
 
 def test_every_format_of_other_people_is_tested_here() -> None:
-    assert {*ENTRIES, *STRICT, "safebrowsing-raw", "services"} == set(FORMATS)
+    assert {*ENTRIES, *STRICT, *DOCUMENTS, "safebrowsing-raw", "services"} == set(FORMATS)
 
 
 @each_row("name", ENTRIES)
@@ -66,6 +92,7 @@ def test_byte_order_mark_and_line_ends_do_not_matter(name: str) -> None:
 
 #: format -> a comment behind an entry, and on a line of its own
 COMMENTS = {"rpz": (" ; ", "; "), "addresses": ("# ", "; "), "adblock": (" # ", "! "), "csv": (None, "# ")}
+COMMENTS |= dict.fromkeys(("tsv", "smartdns", "pihole-regex"), (None, "# "))
 COMMENTS |= {"adblock-dns": (" # ", "!"), "adblock-hosts": (" # ", "[")}
 
 

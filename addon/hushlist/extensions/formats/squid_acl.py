@@ -1,0 +1,72 @@
+"""Squid's configuration: the domains, addresses and expressions of its access lists.
+
+Where lines ``http_access deny NAME`` say which of them are denied, these alone are rules; a list that is denied only
+together with others is left out. Files that a list names are lists of their own, in the formats ``domains`` and
+``addresses``. An expression is compared with the host or with the whole URL.
+
+Spec: http://www.squid-cache.org/Doc/config/acl/ and .../http_access/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.match.rule import Rule, RuleBlock
+from hushlist.extensions.formats.rule_maker import RuleMaker, plain_lines, read_lines
+
+
+def _of_urls(maker: RuleMaker, text: str, line: int) -> Iterator[Rule]:
+    return maker.regex(text, line, of_names=False)
+
+
+_KINDS: dict[str, Callable[[RuleMaker, str, int], Iterator[Rule]]] = {
+    "dstdomain": RuleMaker.host,
+    "dst": RuleMaker.address,
+    "dstdom_regex": RuleMaker.regex,
+    "url_regex": _of_urls,
+    "urlpath_regex": _of_urls,
+}
+_ACCESS = re.compile(rb"^[ \t]*+http_access[ \t]++(deny|allow)[ \t]++([^\r\n#]*[^\s#])", re.MULTILINE)
+_MASK = re.compile(r"(?<![0-9.])([0-9.]++/)(255\.[0-9.]++)")
+
+
+def read_squid_acl(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+    """Lines such as ``acl ads dstdomain .a.example .b.example``.
+
+    >>> from hushlist.core.match.rule import each_rule
+    >>> octets = b"acl ads dstdomain .a.example b.example\\nacl ok dstdomain c.example\\nhttp_access deny ads"
+    >>> report = ProblemReport("f")
+    >>> [str(rule.pattern) for rule in each_rule(read_squid_acl(octets, ListDefaults(), report))]
+    ['a.example/', 'b.example/']
+    >>> print(*report.warnings)
+    f:2: acl ok dstdomain c.example: left out: an access list that nothing denies by itself
+    """
+    access = [found.groups() for found in _ACCESS.finditer(octets)]
+    denied = {words.decode(errors="replace").removesuffix(" all") for does, words in access if does == b"deny"}
+
+    def read(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
+        directive, *words = entry.split()
+        if directive == "acl" and len(words) > 1:
+            return _read(maker, words, entry, line, is_denied=not access or words[0] in denied)
+        return iter(()) if directive == "http_access" else maker.kind(entry, line, f"a directive {directive[:40]!r}")
+
+    plain = plain_lines(rb"(?!)" if access else rb"acl \S++ dstdomain \.?")
+    return read_lines(plain, read)(octets, defaults, report)
+
+
+def _read(maker: RuleMaker, words: list[str], entry: str, line: int, *, is_denied: bool) -> Iterator[Rule]:
+    kind, values = words[1], [word for word in words[2:] if word not in ("-i", "-n", "--")]
+    if kind not in _KINDS:
+        maker.kind(entry, line, f"an access list of the type {kind[:40]!r}")
+    elif not is_denied:
+        maker.kind(entry, line, "an access list that nothing denies by itself")
+    elif "+i" in values:
+        maker.kind(entry, line, "an expression for which case counts")
+    else:
+        for value in values:
+            if value.startswith('"'):
+                maker.kind(value, line, "a file, which the policy has to name as a list of its own")
+            else:
+                yield from _KINDS[kind](maker, _MASK.sub(r"\1\2", value), line)
