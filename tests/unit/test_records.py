@@ -49,6 +49,7 @@ MODULES = """
     hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
+    hushlist.extensions.files.file_rules
     hushlist.core.policy.keys hushlist.core.policy.key_types hushlist.extensions.unblock.unblock_keys
 """
 #: what is something though nobody says it: mostly as the reference promises it
@@ -60,7 +61,7 @@ SAID = """
     LogSettings.clients LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
     LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.extensions Policy.unknown_context
     Policy.unparsable Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone
-    Key.place Reading.extensions Reading.zone
+    FileRule.way Key.place Reading.extensions Reading.zone
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin

@@ -43,17 +43,8 @@ BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
         *("bounds", "databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
-        *(
-            "safe_browsing",
-            "safe_search",
-            "inside",
-            "journal",
-            "notify",
-            "fleet",
-            "first_start",
-            "dashboard",
-            "workers",
-        ),
+        *("safe_browsing", "safe_search", "inside", "files", "journal", "notify", "fleet", "first_start"),
+        *("dashboard", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions

@@ -12,13 +12,13 @@ Spec: RFC 9112, 9.6: who ends a connection on which a client still sends would h
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import cached_property
 from http import HTTPStatus
 from math import inf
 from time import monotonic
-from typing import Any
-from weakref import WeakSet
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import flow, http, version
 from mitmproxy.net.http import status_codes
@@ -35,6 +35,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseEndOfMessage,
     ResponseHeaders,
     ResponseProtocolError,
+    ResponseTrailers,
 )
 from mitmproxy.proxy.layers.http._hooks import (
     HttpErrorHook,
@@ -66,9 +67,29 @@ _with_form: WeakSet[http.HTTPFlow] = WeakSet()
 _Steps = Generator[Any, Any, Any]
 
 
+class AnswerLook(NamedTuple):
+    """A look at the beginning of an answer's body, before its head goes on."""
+
+    #: how many octets it needs; fewer, where the body is shorter
+    octets: int
+    #: those octets, and whether they are the whole body -> the answer that replaces it, or ``None``
+    look: Callable[[bytes, bool], http.Response | None]
+
+
+_looks: WeakKeyDictionary[http.HTTPFlow, AnswerLook] = WeakKeyDictionary()
+
+
 def await_form(answered: http.HTTPFlow) -> None:
     """Have a flow wait for its body though it has an answer, as long as that is no longer than a form."""
     _with_form.add(answered)
+
+
+def look_at_answer(answered: http.HTTPFlow, octets: int, look: Callable[[bytes, bool], http.Response | None]) -> None:
+    """Have an answer wait, in ``responseheaders``, until somebody has seen so many octets of its body.
+
+    ``look`` gets them, and whether they are all; what it returns is the answer in place of the origin's.
+    """
+    _looks[answered] = AnswerLook(octets, look)
 
 
 class FlowingStream(HttpStream):
@@ -85,6 +106,8 @@ class FlowingStream(HttpStream):
     _latest: float | None = None
     _dropped = 0
     _has_ended = False
+    #: whether another answer stands in the place of the origin's, which has not ended
+    _is_replaced = False
     #: what stands in the place of mitmproxy's page for an error
     page: http.Response | None = None
     #: the ways of both bodies, once something of them has come; and whether octets of them wait here
@@ -258,20 +281,67 @@ class FlowingStream(HttpStream):
     # -- an answer -----------------------------------------------------------------------------------------------
 
     def start_response_stream(self) -> _Steps:
-        """Begin to send an answer whose body has not ended."""
+        """Begin to send an answer whose body has not ended; or wait until somebody has seen its beginning."""
+        if self.flow in _looks:
+            self.server_state = self.state_look_at_answer
+            if not _looks[self.flow].octets:
+                yield from self._look(is_whole=False)
+            return
+        yield from self._send_answer()
+
+    def state_look_at_answer(self, event: Any) -> _Steps:
+        """Keep what has come of an answer's body until there is enough of it."""
+        if isinstance(event, ResponseData):
+            self.response_body_buf += event.data
+            if len(self.response_body_buf) >= _looks[self.flow].octets:
+                yield from self._look(is_whole=False)
+        elif isinstance(event, ResponseTrailers):
+            assert self.flow.response is not None
+            self.flow.response.trailers = event.trailers
+        elif isinstance(event, ResponseEndOfMessage):
+            yield from self._look(is_whole=True)
+
+    def _look(self, *, is_whole: bool) -> _Steps:
+        octets = bytes(self.response_body_buf)
+        self.response_body_buf.clear()
+        replacement = _looks.pop(self.flow).look(octets, is_whole)
+        if replacement is not None:
+            replacement.timestamp_start = time.time()
+            self.flow.response, self._is_replaced = replacement, True
+            if not is_whole:
+                yield from self._end_origin("its answer is refused")
+            if self._answer_course is not None:
+                self._answer_course.end()
+            yield from self.send_response()
+            return
+        yield from self._send_answer()
+        if octets:
+            yield from self.server_state(ResponseData(self.stream_id, octets))
+        if is_whole:
+            yield from self.server_state(ResponseEndOfMessage(self.stream_id))
+
+    def _send_answer(self) -> _Steps:
         yield from _without_log(super().start_response_stream())
         assert self.flow.response is not None
         self._answer_flows = self._flow_of(self.flow.response)
 
     def state_stream_response_body(self, event: Any) -> _Steps:
-        """Send what has come of an answer's body."""
+        """Send what has come of an answer's body; an addon that sees it on its way may end it by killing the flow."""
         if self._answered > self._most:
             return self._end("the body exceeds body_size_limit", _BAD_GATEWAY)
         steps: _Steps = super().state_stream_response_body(event)
-        return steps
+        return steps if self.flow.response is None or self.flow.response.stream is True else self._or_end(steps)
+
+    def _or_end(self, steps: _Steps) -> _Steps:
+        yield from steps
+        if self.flow.error is not None and self.server_state == self.state_stream_response_body:
+            yield from self._end(self.flow.error.msg, _CANCEL)
 
     def send_response(self, already_streamed: bool = False) -> _Steps:
         """Send an answer, or its end, whether or not the request's body has ended."""
+        if not already_streamed and (look := _looks.pop(self.flow, None)) is not None:
+            whole = self.flow.response and self.flow.response.raw_content
+            self.flow.response = look.look(whole or b"", True) or self.flow.response
         yield from super().send_response(already_streamed)
         is_dropping = self._latest is not None
         is_sending = self.client_state == self.state_stream_request_body
@@ -314,6 +384,8 @@ class FlowingStream(HttpStream):
         """End what an end of it has ended; a client that still sends gets to read why."""
         self._end_courses()
         is_origin = isinstance(event, ResponseProtocolError)
+        if is_origin and self._is_replaced:
+            return
         if is_origin and self._is_answered and self.client_state == self.state_stream_request_body:
             self.flow.live = False
             self._drop_rest()
@@ -338,7 +410,7 @@ class FlowingStream(HttpStream):
         if not is_over:
             self.flow.error = flow.Error(why)
             yield HttpErrorHook(self.flow)
-        yield SendHttp(RequestProtocolError(self.stream_id, why, _CANCEL), self.context.server)
+        yield from self._end_origin(why)
         if is_unanswered:
             yield from self._answer_error(why, code)
             return
@@ -349,6 +421,11 @@ class FlowingStream(HttpStream):
             self.client_state = self.state_errored
         self.server_state = self.state_errored
         self.flow.live = False
+
+    def _end_origin(self, why: str) -> _Steps:
+        """End a request at its origin, unless the end of its answer waits here: then it is over."""
+        if not any(isinstance(event, ResponseEndOfMessage) for event in self._paused_event_queue):
+            yield SendHttp(RequestProtocolError(self.stream_id, why, _CANCEL), self.context.server)
 
     def _answer_error(self, why: str, code: Any) -> _Steps:
         """Tell a client that still sends a body why nothing becomes of it, as mitmproxy tells all others."""

@@ -1,0 +1,18 @@
+"""Files: what may be downloaded and uploaded, by type, name, size, and what it really is.
+
+In: the head of an answer or a request, and the first octets of its body. Out: it passes, or the block page stands in
+its place. Open first: ``file_rules``, then ``file_inspector``.
+"""
+
+from hushlist.core.extension import Extension
+from hushlist.core.policy.keys import Key
+
+EXTENSION = Extension(
+    "files",
+    policy_keys=(
+        Key("files", f"{__name__}.file_rules:FILES", place="group", default=()).says("""which files may be downloaded
+            and uploaded, a list of rules: see [Files](files.md#files)"""),
+    ),
+    part=f"{__name__}.file_inspector:FileInspector",
+    uses=("bounds",),
+)

@@ -1,0 +1,248 @@
+"""The policy's ``files``: which files may be downloaded and uploaded. The first rule that fits decides.
+
+>>> rule = FileRule("policy.yaml", 7, Action.BLOCK, content=frozenset({"program"}))
+>>> facts = FileFacts(names=("holiday.png",), media_type="image/png", kinds=frozenset({"program"}))
+>>> print(rule.evidence(facts))
+program
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar, NamedTuple
+
+from mitmproxy.utils.human import parse_size
+
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.match.rule import Action, FilterPattern, Rule, Terms
+from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.key_types import (
+    TEXT,
+    Reading,
+    any_text,
+    choice,
+    converted,
+    flag,
+    hrn,
+    list_of,
+    names_of,
+    of_node,
+    read_rows,
+    reason,
+    schema_of_rows,
+)
+from hushlist.core.policy.keys import Key, Schema, Type
+from hushlist.core.policy.recurrence import Schedule
+from hushlist.core.policy.schedule import read_during
+from hushlist.extensions.files.content_kinds import KINDS
+from hushlist.extensions.files.file_names import ending_of
+
+#: which way files go
+WAYS = ("download", "upload", "both")
+_ACTIONS = (Action.BLOCK, Action.ALLOW, Action.TAG)
+#: claim of a media type or an ending -> the kinds that fit it; what is text has no kind
+_CLAIMS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("image/", "png", "jpg", "jpeg", "gif", "webp", "avif", "heic", "bmp", "ico", "tiff", "tif"),
+                    frozenset({"image"})),
+    **dict.fromkeys(("audio/", "video/", "mp3", "m4a", "ogg", "oga", "ogv", "opus", "wav", "flac", "mp4", "m4v", "webm",
+                     "mkv", "mov", "avi", "mpg", "mpeg"), frozenset({"audio", "video"})),
+    **dict.fromkeys(("application/pdf", "pdf", "rtf", "docx", "xlsx", "pptx", "odt", "ods", "odp"),
+                    frozenset({"document"})),
+    **dict.fromkeys(("doc", "xls", "ppt", "docm", "xlsm", "pptm"), frozenset({"document", "macros"})),
+    **dict.fromkeys(("text/", "txt", "csv", "html", "htm", "css", "json", "xml", "md"), frozenset()),
+}  # fmt: skip
+#: kinds that say that nobody knows what it is
+_UNSEEN = frozenset({"part", "unknown"})
+#: no match of another kind is compared with one of these
+_SPECIFICITY = (0, 0)
+
+
+class FileFacts(NamedTuple):
+    """What is seen of a file."""
+
+    is_upload: bool = False
+    media_type: str = ""
+    #: every name that a client may give it
+    names: tuple[str, ...] = ()
+    #: how long it is, or has become; ``None``: it does not tell
+    octets: int | None = None
+    #: by ``kinds_of``; ``None``: nothing of its content has come yet
+    kinds: frozenset[str] | None = None
+
+    def is_disguised(self) -> bool:
+        """Whether it is of another kind than its media type or a name says."""
+        seen = (self.kinds or frozenset()) - _UNSEEN
+        main = self.media_type.partition("/")[0] + "/"
+        claims = (self.media_type, main, *map(ending_of, self.names))
+        return bool(seen) and any(claim in _CLAIMS and not seen <= _CLAIMS[claim] for claim in claims)
+
+
+@dataclass(frozen=True)
+class FilePattern(FilterPattern):
+    """The pattern of a rule for files, as people read it."""
+
+    extension: ClassVar[str] = "files"
+    is_exception: bool = field(default=False, init=False)
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True, slots=True)
+class FileRule:
+    """A rule; all of its conditions have to hold, and of each of them one value."""
+
+    #: its place in the policy
+    source: str
+    line: int
+    action: Action
+    way: str = "both"
+    types: frozenset[str] = frozenset()
+    endings: frozenset[str] = frozenset()
+    content: frozenset[str] = frozenset()
+    #: octets
+    larger_than: int | None = None
+    disguised: bool = False
+    reason: str | None = None
+    category: str | None = None
+    during: Schedule | None = None
+
+    @property
+    def needs_content(self) -> bool:
+        return bool(self.content) or self.disguised
+
+    def applies(self, *, is_upload: bool, now: datetime) -> bool:
+        """Whether it is about files that go this way, now; nothing of an upload's content is seen."""
+        if self.way == ("download" if is_upload else "upload") or (is_upload and self.needs_content):
+            return False
+        return self.during is None or self.during.is_on(now)
+
+    def evidence(self, facts: FileFacts) -> str | None:
+        """What of a file fits; ``None`` if it does not fit. What would need its content fits until that is seen."""
+        words: list[str] = []
+        if self.types:
+            main = facts.media_type.partition("/")[0] + "/*"
+            if not self.types & {facts.media_type, main}:
+                return None
+            words.append(facts.media_type)
+        if self.endings:
+            name = next((name for name in facts.names if ending_of(name) in self.endings), None)
+            if name is None:
+                return None
+            words.append(name)
+        if self.larger_than is not None:
+            if facts.octets is None and not facts.is_upload:
+                return None
+            if facts.octets is not None and facts.octets <= self.larger_than:
+                return None
+            words.append("of untold length" if facts.octets is None else f"{facts.octets:,} octets")
+        if self.needs_content and facts.kinds is not None:
+            kinds = facts.kinds & self.content if self.content else facts.kinds
+            if not kinds or (self.disguised and not facts.is_disguised()):
+                return None
+            words.append(" ".join(sorted(kinds)))
+        return ", ".join(words)
+
+    def match(self, evidence: str) -> Match:
+        """The match, as decisions have them."""
+        conditions = (
+            *(("types", each) for each in sorted(self.types)),
+            *(("ending", each) for each in sorted(self.endings)),
+            *(("content", each) for each in sorted(self.content)),
+        )
+        words = [f"{name} {value}" for name, value in conditions]
+        words += [f"larger than {self.larger_than:,} octets"] if self.larger_than is not None else []
+        words += ["disguised"] if self.disguised else []
+        terms = Terms(self.action, "policy", self.source, self.category, self.reason, layer="files")
+        return Match(Rule(FilePattern(f"file: {', '.join(words)}"), terms, self.line), evidence.encode(), _SPECIFICITY)
+
+
+class FileVerdict(NamedTuple):
+    """What rules say of a file."""
+
+    #: the rule that decides, with its evidence; ``None``: none does
+    match: Match | None = None
+    #: whether a rule needs to see the content first
+    needs_content: bool = False
+
+
+def judge_file(rules: Iterable[FileRule], facts: FileFacts, now: datetime) -> FileVerdict:
+    """The first rule that fits; one that needs the content asks for it, if the rest of it fits."""
+    for rule in rules:
+        if not rule.applies(is_upload=facts.is_upload, now=now) or (evidence := rule.evidence(facts)) is None:
+            continue
+        if rule.needs_content and facts.kinds is None:
+            return FileVerdict(needs_content=True)
+        return FileVerdict(rule.match(evidence))
+    return FileVerdict()
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _texts(what: str) -> Type:
+    def read(fields: MappingReader, key: str, _: Reading) -> frozenset[str] | None:
+        node = fields.node(key)
+        items = [] if node is None else [item.value for item in node.items]
+        texts = [text.strip().casefold() for text in items if isinstance(text, str) and text.strip()]
+        if not texts or len(texts) < len(items):
+            fields.error(key, f"expected {what}, or a list of them")
+        return frozenset(texts)
+
+    return Type(read, {"anyOf": [TEXT, list_of(TEXT, minItems=1)]})
+
+
+def _kinds(fields: MappingReader, key: str, reading: Reading) -> frozenset[str]:
+    kinds: frozenset[str] = _texts("a kind of content").read(fields, key, reading)
+    for kind in sorted(kinds - KINDS.keys()):
+        fields.error(key, f"expected one of {', '.join(KINDS)}", f"{key}: {kind}")
+    return kinds & KINDS.keys()
+
+
+def _size(text: str) -> int | None:
+    octets = parse_size(text) if text[:1].isdigit() else None
+    return octets if octets is not None and octets >= 0 else None
+
+
+_KINDS_SCHEMA: Schema = {"anyOf": [{"enum": [*KINDS]}, list_of({"enum": [*KINDS]}, minItems=1)]}
+_CONDITIONS = (
+    Key("types", _texts("a media type")).says("media types as the server tells them, such as `video/*`"),
+    Key(
+        "endings", _texts("an ending")
+    ).says("""what a name ends with, such as `exe`: of the address, and of each name in
+        `Content-Disposition`"""),
+    Key("content", Type(_kinds, _KINDS_SCHEMA)).says("""what it is by its first octets, of a download alone: see
+        [Files](files.md#content)"""),
+    Key("larger-than", converted(_size, "expected a size such as 100m")).says("""octets, such as `100m`; an upload that
+        does not tell its length counts as larger"""),
+    Key("disguised", flag).says("""`true`: it is of another kind than its media type or a name says, such as a program
+        that is named as a picture"""),
+)
+_KEYS = (
+    *_CONDITIONS,
+    Key("for", choice(WAYS), into="way").says("`download`, `upload` or `both` (the default)"),
+    Key("action", choice(_ACTIONS)).says("`block` (the default), `allow` or `tag`; the first rule that fits decides"),
+    Key("reason", reason).says("what the block page says"),
+    Key("category", hrn).says("what it is about, an `hrn:` name"),
+    Key("during", any_text).says("the schedule during which it holds; without one, it always does"),
+)
+
+
+def _read(node: YamlNode, reading: Reading) -> tuple[FileRule, ...]:
+    rules: list[FileRule] = []
+    for entry in node.items:
+        fields = MappingReader(entry, names_of(_KEYS), reading.report)
+        values = read_rows([key for key in _KEYS if key.name != "during"], fields, reading)
+        values["during"] = read_during(fields, reading.schedules)
+        if not any(key.name in fields for key in _CONDITIONS):
+            reading.report.error(entry.line, "files", f"a rule needs one of {', '.join(names_of(_CONDITIONS))}")
+        if values.get("way") == "upload" and ("content" in fields or "disguised" in fields):
+            fields.error("for", "the content of an upload is not seen: leave out 'content' and 'disguised'")
+        rules.append(FileRule(reading.report.source, entry.line, values.pop("action", Action.BLOCK), **values))
+    return tuple(rules)
+
+
+FILES = of_node(_read, lambda: list_of(schema_of_rows(_KEYS, name="file-rule")), _KEYS)

@@ -1,0 +1,104 @@
+"""Rules for files, with real downloads and uploads."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from e2e.origin import PATIENCE, Origin
+from e2e.plain_origin import PlainOrigin
+from e2e.proxy import Proxy, mitmdump
+from e2e.test_streaming import read_head
+from support.policies import write_policy
+
+_PROGRAM = b"MZ\x90\0" + bytes(1 << 19)
+_RULES = """
+files:
+- {content: [program, part], reason: No programs}
+- {endings: bat, reason: No batches}
+- {types: video/*, reason: No films}
+- {larger-than: 1m, for: download, reason: Too large}
+- {larger-than: 10k, for: upload, reason: Too much}
+log: on
+"""
+
+
+@pytest.fixture(scope="module")
+def inspecting(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> object:
+    folder = tmp_path_factory.mktemp("files")
+    with mitmdump(folder, origin, policy=write_policy(folder, _RULES)) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize("http2", [False, True])
+def test_a_page_stands_in_place_of_a_download(inspecting: Proxy, origin: Origin, http2: bool) -> None:
+    origin.pages |= {
+        "/a.png": ("image/png", _PROGRAM),
+        "/small": ("text/plain", b"MZ\0"),
+        "/a.bat": ("text/plain", b"dir"),
+        "/film": ("video/mp4", b"film"),
+        "/large": ("text/plain", bytes(1 << 21)),
+        "/text": ("text/plain", b"x" * (1 << 18)),
+    }
+    reasons = {}
+    with inspecting.client(http2=http2) as client:
+        for page in (*origin.pages, "/text"):
+            answer = client.get(f"{'https' if http2 else 'http'}://good.test{page}", headers={"Accept": "text/html"})
+            said = [
+                reason for reason in ("No programs", "No batches", "No films", "Too large") if reason in answer.text
+            ]
+            reasons[page] = said or [answer.status_code, len(answer.content)]
+    assert {page: reasons[page] for page in ("/a.png", "/small", "/a.bat", "/film", "/large", "/text")} == {
+        "/a.png": ["No programs"],
+        "/small": ["No programs"],
+        "/a.bat": ["No batches"],
+        "/film": ["No films"],
+        "/large": ["Too large"],
+        "/text": [200, 1 << 18],
+    }
+
+
+def test_an_upload_that_is_too_large_does_not_begin(inspecting: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrivals, inspecting.client() as client:
+        assert (
+            "Too much" in client.post("http://good.test/", content=bytes(20_000), headers={"Accept": "text/html"}).text
+        )
+        untold = client.post("http://good.test/", content=iter([b"a"]), headers={"Accept": "text/html"})
+        assert client.post("http://good.test/", content=b"a").status_code == 200
+    assert "Too much" in untold.text
+    assert [request.body for request in arrivals.requests] == [1]
+
+
+def serve(connection: socket.socket) -> None:
+    """A program with a content coding; then a body without a length that does not end by itself; or a part."""
+    head = read_head(connection)
+    if b"/packed" in head:
+        body = gzip.compress(_PROGRAM)
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+    elif b"/part" in head:
+        connection.sendall(b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 5-8/9\r\nContent-Length: 4\r\n\r\nprog")
+    else:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            connection.sendall(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+
+
+def test_what_does_not_tell_itself_is_seen(tmp_path: Path) -> None:
+    with (
+        PlainOrigin(serve) as origin,
+        mitmdump(tmp_path, origin, policy=write_policy(tmp_path, _RULES)) as proxy,
+        proxy.client(timeout=PATIENCE) as client,
+    ):
+        for page in ("packed", "part"):
+            assert "No programs" in client.get(f"http://good.test/{page}", headers={"Accept": "text/html"}).text
+        received = 0
+        with client.stream("GET", "http://good.test/endless") as answer, pytest.raises(httpx.RemoteProtocolError):  # noqa: PT012
+            for octets in answer.iter_raw():
+                received += len(octets)
+        assert received <= 1 << 20

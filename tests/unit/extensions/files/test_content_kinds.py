@@ -1,0 +1,110 @@
+"""What a file is by its first octets."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.extensions.files.content_coding import beginning_of
+from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, kinds_of
+from unit.rows import each_row
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MACROS = b'<Types><Override ContentType="application/vnd.ms-word.document.macroEnabled.main+xml"/></Types>'
+
+
+def archive(*members: tuple[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in members:
+            made.writestr(name, content)
+    return file.getvalue()
+
+
+def with_password(octets: bytes) -> bytes:
+    return octets[:6] + b"\1" + octets[7:]
+
+
+@each_row(
+    ("octets", "kinds"),
+    [
+        (b"MZ\x90\0" + bytes(60), "program"),
+        (b"MZ is a text about programs of DOS", ""),
+        (b"\x7fELF\2\1\1", "program"),
+        (b"\xcf\xfa\xed\xfe\7\0\0\1", "program"),
+        (b"dex\n035\0", "program"),
+        (b"#!/usr/bin/env python3\n", "script"),
+        (b"#!AppImage", "program"),
+        (b"%PDF-1.7", "document"),
+        (b"\x1f\x8b\x08\0", "archive"),
+        (b"7z\xbc\xaf\x27\x1c", "archive"),
+        (bytes(257) + b"ustar\x0000", "archive"),
+        (b"\x89PNG\r\n\x1a\n", "image"),
+        (b"\xff\xd8\xff\xe0", "image"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "audio"),
+        (b"\xff\xfb\x90\x64", "audio"),
+        (b"OggS\0" + bytes(23) + b"\x80theora", "video"),
+        (b"OggS\0" + bytes(23) + b"\1vorbis", "audio"),
+        (b"\0\0\0\x18ftypmp42", "video"),
+        (b"\0\0\0\x18ftypavif", "image"),
+        (b"\xff\xfe<\0h\0", ""),
+        (b"<!doctype html>", ""),
+        (b"", ""),
+        (_OLE + bytes(600), "document macros"),
+        (_OLE + bytes(600) + bytes.fromhex("84100c0000000000c000000000000046"), "program"),
+        (archive(("a.txt", b"a")), "archive"),
+        (with_password(archive(("a.txt", b"a"))), "archive encrypted"),
+        (archive(("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0")), "program"),
+        (archive(("res/a.xml", b"a"), ("classes.dex", b"dex")), "program"),
+        (archive(("[Content_Types].xml", b"<Types/>"), ("word/document.xml", b"a")), "document"),
+        (archive(("[Content_Types].xml", _MACROS), ("word/document.xml", b"a")), "document macros"),
+        (archive(("xl/workbook.xml", b"a"), ("xl/vbaProject.bin", b"a")), "document macros"),
+        (archive(("mimetype", b"application/vnd.oasis.opendocument.text")), "archive"),
+    ],
+)
+def test_the_first_octets_tell(octets: bytes, kinds: str) -> None:
+    assert kinds_of(octets) == frozenset(kinds.split())
+
+
+def test_a_document_of_open_office_begins_with_its_type_as_it_is() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        made.writestr("mimetype", b"application/vnd.oasis.opendocument.text")
+    assert kinds_of(file.getvalue()) == {"document"}
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"PK\3\4", b"MZ", _OLE, b"RIFF", b"OggS"]))
+def test_whatever_comes_has_kinds_that_are_documented(octets: bytes, beginning: bytes) -> None:
+    assert kinds_of(beginning + octets) <= KINDS.keys()
+
+
+@each_row(
+    ("coding", "packed"),
+    [
+        ("gzip", "1f8b0800000000000203cb48cdc9c957c84090008088f9e511000000"),
+        ("deflate", "789ccb48cdc9c957c84090003a2e067d"),
+        ("deflate", "cb48cdc9c957c8409000"),
+        ("br", "1b1000f88d946ede445586966c206f014f1c601c"),
+        ("zstd", "28b52ffd20116500003068656c6c6f200100314a11"),
+        ("identity", b"hello hello hello".hex()),
+    ],
+)
+def test_a_coding_is_undone(coding: str, packed: str) -> None:
+    assert beginning_of(bytes.fromhex(packed), coding, 11) == b"hello hello"
+
+
+@each_row(("octets", "codings"), [(b"no gzip", "gzip"), (b"x", "compress"), (b"x", "gzip, br"), (b"x", "zstd")])
+def test_what_cannot_be_read_is_told(octets: bytes, codings: str) -> None:
+    assert beginning_of(octets, codings, LONGEST_LOOK) is None
+
+
+def test_a_bomb_is_read_to_its_bound() -> None:
+    assert beginning_of(gzip.compress(bytes(1 << 24)), "gzip", LONGEST_LOOK) == bytes(LONGEST_LOOK)
+    bomb = zstandard.ZstdCompressor().compress(bytes(1 << 24))
+    assert beginning_of(bomb, "zstd", LONGEST_LOOK) == bytes(LONGEST_LOOK)

@@ -1,0 +1,66 @@
+"""The names that a file may get at a client."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.extensions.files.file_names import ending_of, file_name, name_of_target, names_of_disposition
+from unit.rows import each_row
+
+
+@each_row(
+    ("header", "names"),
+    [
+        ("attachment; filename=game.exe", ["game.exe"]),
+        ('attachment; filename="game.exe"', ["game.exe"]),
+        ("attachment;FileName = game.exe ; size=5", ["game.exe"]),
+        ('attachment; filename="a\\"b.exe"', ['a"b.exe']),
+        ('attachment; filename="not ended.exe', ["not ended.exe"]),
+        ("attachment; filename*=UTF-8''a%20b%2eexe", ["a b.exe"]),
+        ("attachment; filename*=iso-8859-1'en'%A3.exe", ["£.exe"]),
+        ("attachment; filename*=nothing''a.exe", ["a.exe"]),
+        ("attachment; filename*=a%2eexe", ["a.exe"]),
+        ("attachment; filename=\"a.txt\"; filename*=UTF-8''a.exe", ["a.txt", "a.exe"]),
+        ("attachment; filename*=UTF-8''a.txt; filename=a.exe", ["a.txt", "a.exe"]),
+        ('attachment; filename*0="ga"; filename*1="me.exe"', ["game.exe"]),
+        ("attachment; filename*0*=UTF-8''ga; filename*1*=me%2Eexe", ["game.exe"]),
+        ('attachment; filename="a%2Eexe"', ["a%2Eexe", "a.exe"]),
+        ('attachment; filename="=?UTF-8?B?YS5leGU=?="', ["=?UTF-8?B?YS5leGU=?=", "a.exe"]),
+        ('attachment; filename="../../a.exe"', ["a.exe"]),
+        ('attachment; filename="a.exe. "', ["a.exe"]),
+        ('attachment; filename="a.ex\u200be"', ["a.exe"]),
+        ('attachment; filename="gnp.\u202eexe"', ["gnp.exe"]),
+        ("attachment; name=a.exe", ["a.exe"]),
+        ("inline", []),
+    ],
+)
+def test_every_spelling_is_read(header: str, names: list[str]) -> None:
+    assert list(names_of_disposition([header])) == names
+
+
+@each_row(
+    ("target", "name"),
+    [
+        (b"/a/b.exe?x=/c.txt", "b.exe"),
+        (b"/a/b%2eexe", "b.exe"),
+        (b"/a%2Fb.exe", "b.exe"),
+        (b"/a/", ""),
+        (b"/a\\b.exe", "b.exe"),
+    ],
+)
+def test_the_address_has_a_name(target: bytes, name: str) -> None:
+    assert name_of_target(target) == name
+
+
+@each_row(
+    ("name", "ending"), [("a.EXE", "exe"), ("a.tar.gz", "gz"), (".profile", ""), ("a", ""), ("a.", ""), ("a.ẞ", "ss")]
+)
+def test_the_ending_is_after_the_last_dot(name: str, ending: str) -> None:
+    assert ending_of(file_name(name)) == ending
+
+
+@given(st.lists(st.text(max_size=80), max_size=3))
+def test_whatever_a_server_sends_has_names_without_folders(headers: list[str]) -> None:
+    for name in names_of_disposition([f"attachment; filename={text}" for text in headers]):
+        assert not {"/", "\\"} & set(name)

@@ -1,0 +1,95 @@
+"""Rules for files: how they are read, and what fits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hushlist.core.match.rule import Action
+from hushlist.extensions.files.file_rules import FileFacts, judge_file
+from support.policies import read_whole
+from unit.rows import each_row
+
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+PNG = FileFacts(media_type="image/png", names=("a.png",), octets=500)
+PROGRAM = frozenset({"program"})
+
+
+def verdict(folder: Path, rules: str, facts: FileFacts) -> str:
+    policy, errors = read_whole(folder, f"files: {rules}\nlayers: []\n")
+    assert errors == []
+    told = judge_file(policy.all_groups[-1].settings.of("files"), facts, NOW)
+    if told.match is None:
+        return "look" if told.needs_content else "pass"
+    return f"{told.match.rule.terms.action}: {told.match.text} by {told.match.rule.pattern}"
+
+
+@each_row(
+    ("rules", "facts", "expected"),
+    [
+        ("[{types: image/png}]", PNG, "block: image/png by file: types image/png"),
+        ("[{types: [video/*, image/*]}]", PNG, "block: image/png by file: types image/*, types video/*"),
+        ("[{types: video/*}]", PNG, "pass"),
+        ("[{endings: [exe, PNG]}]", PNG, "block: a.png by file: ending exe, ending png"),
+        ("[{endings: exe}]", PNG._replace(names=("a.png", "a.exe")), "block: a.exe by file: ending exe"),
+        ("[{larger-than: 400}]", PNG, "block: 500 octets by file: larger than 400 octets"),
+        ("[{larger-than: 500}]", PNG, "pass"),
+        ("[{larger-than: 1k}]", PNG._replace(octets=None), "pass"),
+        (
+            "[{larger-than: 1k}]",
+            PNG._replace(octets=None, is_upload=True),
+            "block: of untold length by file: larger than 1,024 octets",
+        ),
+        ("[{for: upload, types: image/png}]", PNG, "pass"),
+        ("[{for: download, types: image/png}]", PNG._replace(is_upload=True), "pass"),
+        ("[{content: program}]", PNG, "look"),
+        ("[{content: program, endings: exe}]", PNG, "pass"),
+        ("[{content: program}]", PNG._replace(kinds=PROGRAM), "block: program by file: content program"),
+        ("[{content: program}]", PNG._replace(kinds=frozenset()), "pass"),
+        ("[{content: program}]", PNG._replace(is_upload=True), "pass"),
+        ("[{disguised: true}]", PNG._replace(kinds=PROGRAM), "block: program by file: disguised"),
+        ("[{disguised: true}]", PNG._replace(kinds=frozenset({"image"})), "pass"),
+        ("[{disguised: true}]", PNG._replace(kinds=frozenset({"part"})), "pass"),
+        ("[{disguised: true}]", FileFacts(names=("a.exe",), kinds=PROGRAM), "pass"),
+        ("[{disguised: true}]", FileFacts(media_type="text/plain", kinds=PROGRAM), "block: program by file: disguised"),
+        ("[{types: image/png, action: allow}, {endings: png}]", PNG, "allow: image/png by file: types image/png"),
+        ("[{content: program}, {endings: png}]", PNG._replace(kinds=frozenset()), "block: a.png by file: ending png"),
+    ],
+)
+def test_the_first_rule_that_fits_decides(tmp_path: Path, rules: str, facts: FileFacts, expected: str) -> None:
+    assert verdict(tmp_path, rules, facts) == expected
+
+
+def test_a_rule_holds_during_its_schedule(tmp_path: Path) -> None:
+    text = "schedules: {noon: {times: 11:00-13:00}}\nfiles: [{endings: png, during: noon}]\nlayers: []\n"
+    policy, errors = read_whole(tmp_path, text)
+    assert errors == []
+    (rule,) = policy.all_groups[-1].settings.of("files")
+    assert [judge_file([rule], PNG, NOW.replace(hour=hour)).match is not None for hour in (10, 12, 13)] == [0, 1, 0]
+
+
+@each_row(
+    ("rules", "error"),
+    [
+        ("[{action: block}]", "a rule needs one of types, endings, content, larger-than, disguised"),
+        ("[{content: virus}]", "content: virus: expected one of program, script, archive"),
+        ("[{larger-than: big}]", "larger-than: big: expected a size such as 100m"),
+        ("[{for: upload, content: program}]", "the content of an upload is not seen"),
+        ("[{types: []}]", "expected a media type, or a list of them"),
+        ("[{types: [[a]]}]", "expected a media type, or a list of them"),
+        ("[{endings: exe, action: warn}]", "expected one of block, allow, tag"),
+        ("[{endings: exe, during: noon}]", "noon"),
+        ("[exe]", "expected a mapping with types, endings"),
+    ],
+)
+def test_a_mistake_has_its_line_and_reason(tmp_path: Path, rules: str, error: str) -> None:
+    _, errors = read_whole(tmp_path, f"files: {rules}\nlayers: []\n")
+    assert error in errors[0]
+    assert errors[0].startswith("1: ")
+
+
+def test_a_rule_says_what_people_read(tmp_path: Path) -> None:
+    policy, _ = read_whole(tmp_path, "files:\n- {endings: exe, reason: No games}\nlayers: []\n")
+    match = judge_file(policy.all_groups[-1].settings.of("files"), FileFacts(names=("a.exe",)), NOW).match
+    assert match is not None
+    assert (match.rule.line, match.rule.terms.reason, match.rule.terms.action) == (2, "No games", Action.BLOCK)
