@@ -131,7 +131,6 @@ class Hushlist:
         self._handshakes = handshakes = ServerHandshakes(self.runtime)
         # mitmproxy's hooks that one part handles alone; the others are methods below
         self.http_connect = self._tunnels.connect
-        self.http_connect_upstream = self._requests.lead_tunnel
         self.tls_clienthello = self._tunnels.client_hello
         self.tls_established_client = pinning.established
         self.tls_failed_client = pinning.failed
@@ -492,14 +491,21 @@ class Hushlist:
         """mitmproxy's hook: know the connection again; end one that leads to another proxy of this machine."""
         self._own.note(data)
         self._own_proxies.connected(data)
-        self._requests.connected(data)
+        for connected in self.parts.server_connected:
+            connected(data)
         self._files.connected(data.client, data.server)  # last: what refuses must not depend on it
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""
         self._names.note(data.client)
         self._tunnels.server_connect(data)
-        self._requests.lead(data)
+        for connect in self.parts.server_connect:
+            connect(data)
+
+    def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: a tunnel is asked of an upstream proxy."""
+        for connect in self.parts.http_connect_upstream:
+            connect(flow)
 
 
 def _set_limit(option: str) -> None:

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mitmproxy import connection, http
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.decide.decision import Judgement, LogRecord
 from hushlist.core.decide.verdict import Confirmations, Verdict, together
@@ -170,6 +171,19 @@ class Part:
     ) -> None:
         """A request, or a connection that is not decrypted, is let through; ``goes_on``: it was before, too."""
 
+    def change(self, flow: http.HTTPFlow, judgement: Judgement) -> bool:
+        """A request is let through: change it, and say whether it was changed."""
+        raise NotImplementedError
+
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook, once the proxy itself has let the connection be."""
+
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook, before anything is sent."""
+
+    def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook."""
+
     async def look(self) -> None:
         """Once a second."""
 
@@ -251,12 +265,16 @@ class Parts:
         self.send: tuple[Callable[[Notice], None], ...] = _calls(parts, "send")
         self._told = {of: _calls(parts, of) for of in ("states", "faults", "warnings")}
         self.why_unready: tuple[Callable[[], str], ...] = _calls(parts, "why_unready")
+        connections = ("server_connect", "server_connected")
+        self.server_connect, self.server_connected = (_calls(parts, of) for of in connections)
+        self.http_connect_upstream: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "http_connect_upstream")
         parts = [part for part in parts if not part.is_idle()]
         self.hosts = frozenset(host for part in parts for host in part.hosts)
         self.answer: _Answering = _calls(parts, "answer")
         self.take: _Answering = _calls(parts, "take")
         self.request: _Answering = _calls(parts, "request")
         self.judged: tuple[Callable[..., Judgement], ...] = _calls(parts, "judged")
+        self.change: tuple[Callable[[http.HTTPFlow, Judgement], bool], ...] = _calls(parts, "change")
         self.claims: tuple[Callable[[http.Request], bool], ...] = _calls(parts, "claims")
         self.offer: tuple[Callable[[http.Request, Judgement], Offer | None], ...] = _calls(parts, "offer")
         self.passed, self.refused, self.look = (_calls(parts, of) for of in ("passed", "refused", "look"))

@@ -8,9 +8,8 @@ from time import monotonic
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
-from mitmproxy import connection, http
+from mitmproxy import http
 from mitmproxy.net.http.url import hostport
-from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
@@ -19,14 +18,11 @@ from hushlist.core.url.comparison import PERMANENT
 from hushlist.core.url.http_head import names_to_take_out
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
-from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search, safe_host, set_cookies
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.connections.client_connections import end_server, servers_of
 from hushlist.proxy.flow_outcome import is_open, is_over, refuse
 from hushlist.proxy.flow_request import (
     Seen,
     SelfConnections,
-    client_of_connection,
     client_of_flow,
     name_to_ask,
     naming_of,
@@ -54,13 +50,6 @@ class _DecidedRequest(NamedTuple):
     judgement: Judgement
     policy: int
     moment: float
-
-
-class _Lead(NamedTuple):
-    """Where a connection to a server would have gone, and the host that it goes to."""
-
-    address: connection.Address
-    host: str
 
 
 def stopped_response(
@@ -94,10 +83,6 @@ class RequestHandler:
         #: those that passed by a temporary unblock, and those of whom the filter was off, or failed
         self._granted: WeakSet[http.HTTPFlow] = WeakSet()
         self._undecided: WeakSet[http.HTTPFlow] = WeakSet()
-        #: by client connection: host -> host to connect to instead
-        self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
-        #: the connections that go elsewhere, to a host of safe search
-        self._leads: WeakKeyDictionary[connection.Server, _Lead] = WeakKeyDictionary()
 
     async def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         """Decide a request, and act. It waits only where somebody has to be asked: then nothing goes on until then.
@@ -168,7 +153,9 @@ class RequestHandler:
                     self._ask_the_name(flow, request)
                 self._name_the_host(flow)
                 self._take_out(flow, recorded)
-                self._search_safely(flow, recorded)
+                for change in self._parts.change:
+                    if change(flow, recorded):
+                        self._keep(flow)
                 for passed in self._parts.passed:
                     passed(flow, flow.client_conn, recorded)
         except Exception as error:
@@ -230,51 +217,6 @@ class RequestHandler:
         if decided is not None and engine is not None and flow.server_conn.timestamp_start is not None:
             engine.learn(decided.judgement.request, to_bytes(response.headers.get("location", "")))
 
-    def lead(self, data: ServerConnectionHookData) -> None:
-        """Connect to the host of a service's safe search, as soon as a client's connection names the service.
-
-        So it holds, too, for what is not decrypted. Host header and TLS server name stay, as if a CNAME record led
-        there.
-        """
-        address = data.server.address
-        host = self._host_led_to(data.client, address[0]) if address else None
-        if address and host:
-            self._leads[data.server] = _Lead(address, host)
-            data.server.address = (host, *address[1:])
-
-    def connected(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook ``server_connected``: end a connection that was begun before it had to be led elsewhere.
-
-        One that was led gets its address back, by which mitmproxy knows it for the next request.
-        """
-        lead = self._leads.get(data.server)
-        if lead is not None:
-            # mitmproxy lets nobody change the address of an open connection, since that leads it nowhere else
-            object.__setattr__(data.server, "address", lead.address)
-        address = data.server.address
-        wanted = self._host_led_to(data.client, address[0]) if address else None
-        if wanted is not None and (lead is None or lead.host != wanted):
-            end_server(data.client, data.server)
-
-    def _host_led_to(self, client: connection.Client, host: str) -> str | None:
-        """The host of safe search to connect to for a client, in place of another; ``None`` if there is none."""
-        by_request = self._led.get(client, {}).get(host)
-        if by_request is not None:
-            return by_request
-        settings = self._runtime.settings(client_of_connection(client))
-        if not settings.of("safe-search") or settings.mode != "block":
-            return None
-        with suppress(UrlError):
-            safe = safe_host(canonical_host(to_bytes(host)), settings.of("safe-search"))
-            return None if safe is None else safe.decode("ascii")
-        return None
-
-    def lead_tunnel(self, flow: http.HTTPFlow) -> None:
-        """Ask an upstream proxy for a tunnel to the host of safe search."""
-        host = self._host_led_to(flow.client_conn, flow.request.host)
-        if host:
-            flow.request.host = host
-
     def _ask_the_name(self, flow: http.HTTPFlow, request: Request) -> None:
         """Connect to the name that was decided, not to the address that the client gives for it."""
         name = name_to_ask(request, flow.client_conn.sni)
@@ -305,46 +247,6 @@ class RequestHandler:
             flow.metadata[flow_outcome.TAKEN_OUT] = ", ".join(sorted(map(_shown, names)))
             self._keep(flow)
 
-    def _search_safely(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
-        """Ask a search engine for safe results if the policy says so and the client does not.
-
-        A request may name several hosts; any of them can be the search engine's. A dry run changes nothing.
-        """
-        settings = judgement.settings
-        if not settings.of("safe-search") or settings.mode == "tag":
-            return
-        data = flow.request.data
-        changes = []
-        for host in dict.fromkeys(judgement.request.hosts):
-            with suppress(UrlError):
-                change = rewrite_for_safe_search(canonical_host(host), data.path, settings.of("safe-search"))
-                if change is None:
-                    continue
-                way, headers = change.way, flow.request.headers
-                for name, value in way.headers:
-                    _set_header(headers, name.decode("ascii"), value.decode("ascii"))
-                if way.cookies:
-                    sent = map(to_bytes, headers.get_all("cookie"))
-                    _set_header(headers, "Cookie", set_cookies(sent, way.cookies).decode("utf-8", "surrogateescape"))
-                data.path = data.path if change.target is None else change.target
-                if way.host is not None:
-                    self._lead(flow, way.host.decode("ascii"))
-                changes.append(str(change))
-        if changes:
-            flow.metadata[flow_outcome.SAFE_SEARCH] = "; ".join(changes)
-            self._keep(flow)
-
-    def _lead(self, flow: http.HTTPFlow, host: str) -> None:
-        if flow.server_conn.via is not None and flow.request.scheme == "http":
-            flow.request.host = host  # an upstream proxy connects to the host that the request names
-        else:
-            self._led.setdefault(flow.client_conn, {})[flow.request.host] = host
-            for server in servers_of(flow.client_conn):  # mitmproxy would use one again that was not led
-                is_for_it = server.connected and server.address and server.address[0] == flow.request.host
-                lead = self._leads.get(server)
-                if is_for_it and (lead is None or lead.host != host):
-                    end_server(flow.client_conn, server)
-
     def _keep(self, flow: http.HTTPFlow) -> None:
         """Keep the decision for the request as it was changed here."""
         self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow))
@@ -352,15 +254,3 @@ class RequestHandler:
 
 def _shown(name: bytes) -> str:
     return printable(name.decode("latin-1"))
-
-
-def _set_header(headers: http.Headers, name: str, value: str) -> None:
-    """Set a header; the client's Connection has no proxy behind this one remove it.
-
-    Spec: RFC 9110, 7.6.1
-    """
-    headers[name] = value
-    nominated = headers.get("connection", "").split(",")
-    kept = [one for one in nominated if one.strip().lower() != name.lower()]
-    if len(kept) < len(nominated):
-        headers["connection"] = ",".join(kept)

@@ -161,7 +161,7 @@ ASKED: dict[str, list[list[str]]] = {
 UNRELATED = {
     *("helper", "init", "import", "doctor", "lint", "diff", "audit", "leak", "hide", "serve-lists", "keypair"),
     *("sealkey", "sign", "verify", "canonicalize", "expressions", "hash", "prefixes", "compare", "extract", "parse"),
-    *("hrn", "conformance", "completion", "man", "override passphrase"),
+    *("hrn", "conformance", "completion", "man", "override passphrase", "proxy", "services"),
 }
 
 

@@ -38,6 +38,7 @@ from hushlist.extensions.dashboard.answers import answer, as_json, error, html, 
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_data import live_data, name_of, with_decisions
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics, summary
+from hushlist.extensions.dashboard.rule_commands import RuleCommands
 from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.extensions.journal.history_page import (
     WHY_NONE,
@@ -152,6 +153,10 @@ class DashboardServer(Part):
         self._api = AdminApi(runtime)
         #: flows whose body has still to arrive
         self._waiting: WeakSet[http.HTTPFlow] = WeakSet()
+
+    def load(self) -> None:
+        """Add the commands that edit rules."""
+        ctx.master.commands.collect_commands(RuleCommands(self._runtime))
 
     def close(self) -> None:
         self._api.close()

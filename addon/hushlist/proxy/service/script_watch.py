@@ -27,7 +27,6 @@ from mitmproxy.addons.script import Script
 from hushlist.core.errors import logger_of, printable
 from hushlist.core.system.files import fingerprint, read_regular, reason_of
 from hushlist.core.system.package_code import CodeOnDisk, import_rooms
-from hushlist.extensions.safe_search.safe_search import services
 from hushlist.proxy.languages import live_texts
 from hushlist.proxy.runtime import Runtime
 
@@ -214,11 +213,10 @@ def _has(script: Script, hushlist: Filter) -> bool:
 def _prepare() -> CodeOnDisk:
     """Load whatever of the package a proxy may need later; call it in a thread, since it takes a moment."""
     code, faults = CodeOnDisk(), import_rooms(_ROOMS)
-    for read in (live_texts, services):
-        try:
-            read()
-        except Exception as error:
-            faults.append(f"{type(error).__name__}: {error}")
+    try:
+        live_texts()
+    except Exception as error:
+        faults.append(f"{type(error).__name__}: {error}")
     for fault in faults:
         logger.error("hushlist: a part of the package cannot be loaded, and what needs it will fail: %s", fault)
     return code

@@ -198,7 +198,7 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
 BESIDE = {
     "hushlist.extensions.bounds.printable_log": {"record.args"},
     "hushlist.proxy.service.policy_watch": {"changes.read"},
-    "hushlist.proxy.request_handler": {"object.__setattr__(data.server, 'address', lead.address)"},
+    "hushlist.extensions.safe_search.searches": {"object.__setattr__(data.server, 'address', lead.address)"},
 }
 
 
