@@ -37,6 +37,7 @@ from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.core.match.seal import SealKey
 from hushlist.core.policy.policy_file import PolicyError
+from hushlist.extensions.dashboard.rule_commands import RuleCommands
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.page.template import load_template
 
@@ -133,7 +134,8 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
 
 def test_the_commands_of_mitmproxy_in_the_reference_are_those_that_there_are() -> None:
     named = set(re.findall(r"`(hushlist\.[a-z]+)", joined(COMMANDS)))
-    there_are = {function.command_name for function in vars(Commands).values() if hasattr(function, "command_name")}
+    functions = [*vars(Commands).values(), *vars(RuleCommands).values()]
+    there_are = {function.command_name for function in functions if hasattr(function, "command_name")}
     assert named == there_are
 
 

@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
-from hushlist.extensions.dashboard.admin_api import ACTIONS
+from hushlist.core.extension import ALL_BUILT_IN
+from hushlist.extensions.dashboard.admin_api import rows_of
 from hushlist.extensions.dashboard.api_description import BASE, openapi
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.subscriptions.list_store import ListStore
@@ -27,6 +28,8 @@ PASSPHRASE = "correct horse"
 LIST = "https://lists.example/a.domains"
 #: whatever stands in it must stay text
 MARKUP = "<img src=x onerror=alert(1)>"
+#: the interface of the extensions that come with Hushlist
+ACTIONS = rows_of((ALL_BUILT_IN,)).actions
 DOCUMENT = openapi(ACTIONS, f"http://{HOST}")
 
 

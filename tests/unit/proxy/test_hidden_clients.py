@@ -25,7 +25,6 @@ from mitmproxy.test import taddons, tflow
 from hushlist import cli
 from hushlist.core.extension import Notice
 from hushlist.core.routes import Action
-from hushlist.extensions.dashboard.admin_api import ACTIONS
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import DashboardServer
 from hushlist.extensions.journal.history_page import History, history
@@ -41,7 +40,7 @@ from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
-from support.administrators import Browser, decided, use  # noqa: F401  a fixture
+from support.administrators import ACTIONS, Browser, decided, use  # noqa: F401  a fixture
 from support.parts import part_of
 from unit.sources import MODULES, tree_of
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hushlist.core.match.checks import CHECKS
 from hushlist.core.match.rule import Action
-from hushlist.extensions.dashboard.admin_api import ACTIONS
 from hushlist.proxy import languages
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, TEXTS, Texts, live_texts, load_texts, negotiate
+from support.administrators import ACTIONS
 from unit.rows import each_row
 
 OFFERED = ["en", "de", "fr", "pt", "zh-hant"]

@@ -36,7 +36,7 @@ from hushlist.core.compile.list_chunks import (
 )
 from hushlist.core.compile.worker_processes import Progress, WorkerError, Workers
 from hushlist.core.errors import Problem, number_of
-from hushlist.core.extension import built_in, extensions_named, load
+from hushlist.core.extension import extensions_named, load
 from hushlist.core.lists.list_formats import FOLDERS
 from hushlist.core.lists.list_source import MOST_SHOWN, ProblemReport
 from hushlist.core.lists.patterns import plain_expression
@@ -160,7 +160,8 @@ def _compile(
     if gate is not None:
         lists = gate.hold_back(lists, popular_domains, cache)
     reports = [own, popular_report, *(chunked.report for chunked in lists)]
-    key = _key(lists, popular_domains, popular_report)
+    looks = [extension.list_warnings for extension in extensions_named(policy.extensions) if extension.list_warnings]
+    key = _key(lists, popular_domains, popular_report, looks)
     if not any(report.errors for report in reports):
         known = _cached(cache.path(key))
         if known is not None:
@@ -182,7 +183,7 @@ def _compile(
         if errors:
             raise PolicyError(errors, policy.files)
         warnings = [problem for report in reports for problem in report.warnings]
-        report = _build(folder / "index", lists, collected, warnings, workers)
+        report = _build(folder / "index", lists, collected, warnings, workers, looks)
         (folder / "index").replace(cache.path(key))
     return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
 
@@ -198,11 +199,13 @@ def _in_force(policy: Policy, gate: Any, lists: Sequence[ChunkedList]) -> Policy
 # -- looking at the lists ----------------------------------------------------------------------------------------------
 
 
-def _key(chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
+def _key(
+    chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport, looks: Sequence[str]
+) -> str:
     """The key of an index: a digest of everything it is made of."""
     lists = [(own.file.source, own.file.format.reader, astuple(own.file.defaults), own.digest) for own in chunked]
     warnings = list(map(str, popular_report.warnings))
-    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings)
+    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings, looks)
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
 
@@ -299,6 +302,7 @@ def _build(
     collected: Sequence[tuple[int, CollectedPart]],
     warnings: list[Problem],
     workers: Workers,
+    looks: Sequence[str],
 ) -> CompileReport:
     """Write the index, with the report in it; ``collected`` has the number of each part's list."""
     parts = [part for _, part in collected]
@@ -314,8 +318,8 @@ def _build(
         known = Counter(terms for part in parts for terms in part.terms)
         # The longest first, so that no process is left alone with one in the end.
         order = sorted(range(len(parts)), key=lambda at: -parts[at].candidates_number)
-        looks = [(own.number, own.layer, own.candidates, _only_terms(own, duplicates, known)) for own in parts]
-        found = workers.map("compared", partial(_covered, path=target), [looks[at] for at in order])
+        compared = [(own.number, own.layer, own.candidates, _only_terms(own, duplicates, known)) for own in parts]
+        found = workers.map("compared", partial(_covered, path=target), [compared[at] for at in order])
         by_part = dict(zip(order, found, strict=True))
         for number, (at, part) in enumerate(collected):
             covered, example = by_part[number]
@@ -329,9 +333,8 @@ def _build(
         for line in report.lists:
             line.read = line.kept + line.duplicates + line.refused
         index = Index.open(target)
-        for extension in built_in():
-            if extension.list_warnings:
-                warnings += load(extension.list_warnings)(index, lists)
+        for look in looks:
+            warnings += load(look)(index, lists)
         for own, line in zip(lists, report.lists, strict=True):
             line.exceptions, some = own.report.exceptions
             line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))

@@ -193,7 +193,7 @@ class Engine:
         if self.has_paths(host, client):
             return "there are rules for its paths"
         known = self._hosts.of_group(client, None).known[host]
-        return "there are filters for it" if known.is_named else known.why_decrypt
+        return "there are filters for it" if known.is_named else self._hosts.why_decrypt(known)
 
     def why_decrypt(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> str | None:
         """Why a TLS connection has to be decrypted, for people; ``None`` if its inside cannot change what is done.
@@ -221,7 +221,7 @@ class Engine:
             return group_hosts.needs_all
         if is_address(known[0].canonical):
             return "it goes to an address: a request in it may name any host"
-        return next((why for host in known if (why := host.why_decrypt) is not None), None)
+        return next(filter(None, map(self._hosts.why_decrypt, known)), None)
 
     @property
     def is_timeless(self) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hushlist.core.decide.decision import BY_CATEGORY, Decision, EffectivePolicy, own_categories
 from hushlist.core.decide.readings import HostReader, Readings
 from hushlist.core.decide.verdict import NO_BLOCKS, Verdict
-from hushlist.core.extension import built_in, load
+from hushlist.core.extension import extensions_named, load
 from hushlist.core.match.checks import Check
 from hushlist.core.match.index import Host, Index
 from hushlist.core.match.index_file import FILTERED
@@ -61,23 +61,6 @@ class KnownHost:
         """Whether there are rules in the clear, or blocks of administrators, for paths on the host."""
         return self.host.has_rules_below or self.view.blocks.has_pages(self.canonical)
 
-    @property
-    def why_decrypt(self) -> str | None:
-        """Why a TLS connection has to be decrypted that goes by the host, for people."""
-        host, settings = self.canonical.decode("ascii", "backslashreplace"), self.view.group.settings
-        if self.has_pages:
-            return f"there are rules for paths on {host}"
-        for extension in built_in():
-            if extension.why_decrypt and (why := load(extension.why_decrypt)(self.canonical, settings)):
-                return f"{why} {host}"
-        for reader in self.readers:
-            if reader.why_decrypt:
-                return f"{reader.why_decrypt} {host}"
-        always = settings.always_decrypted
-        if always.covers(self.canonical) or any(always.has(own.rule.terms.category) for own in self.host.matches):
-            return f"always-decrypt has {host}"
-        return None
-
 
 class GroupHosts(NamedTuple):
     """A group's effective policy, and its cache of hosts."""
@@ -103,6 +86,22 @@ class KnownHosts:
         if not policy.groups:
             only = self.of_group(NOBODY, None)
             self.only = only if only.view.is_timeless and not only.view.blocks else None
+
+    def why_decrypt(self, known: KnownHost) -> str | None:
+        """Why a TLS connection has to be decrypted that goes by a host, for people."""
+        host, settings = known.canonical.decode("ascii", "backslashreplace"), known.view.group.settings
+        if known.has_pages:
+            return f"there are rules for paths on {host}"
+        for extension in extensions_named(self._policy.extensions):
+            if extension.why_decrypt and (why := load(extension.why_decrypt)(known.canonical, settings)):
+                return f"{why} {host}"
+        for reader in known.readers:
+            if reader.why_decrypt:
+                return f"{reader.why_decrypt} {host}"
+        always = settings.always_decrypted
+        if always.covers(known.canonical) or any(always.has(own.rule.terms.category) for own in known.host.matches):
+            return f"always-decrypt has {host}"
+        return None
 
     def group(self, client: Client) -> Group:
         return self.only.view.group if self.only else self._groups[client]

@@ -17,18 +17,19 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from inspect import iscoroutinefunction
 from math import ceil
 from threading import Lock
 from time import time
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from mitmproxy import http
 
 from hushlist.core.errors import logger_of, printable
-from hushlist.core.extension import built_in, load
+from hushlist.core.extension import ALL_BUILT_IN, extensions_named, load
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.routes import (
@@ -87,10 +88,6 @@ TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
 _NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 
 
-#: modules of extensions with rows
-_ROWS = [load(extension.actions) for extension in built_in() if extension.actions]
-
-
 class RefusedError(ActionError):
     def __init__(self, status: HTTPStatus, why: str, **headers: str) -> None:
         self.status, self.headers = status, headers
@@ -146,6 +143,11 @@ class AdminApi:
         return privacy_in(self._runtime)
 
     @property
+    def _rows(self) -> Rows:
+        engine = self._runtime.engine
+        return rows_of((ALL_BUILT_IN,) if engine is None else engine.policy.extensions)
+
+    @property
     def _people(self) -> tuple[AdminPerson, ...]:
         engine = self._runtime.engine
         return () if engine is None else engine.policy.of("admin")
@@ -176,9 +178,9 @@ class AdminApi:
         path, _, query = request.path.partition("?")
         path = path.removeprefix(BASE)
         if path == "/openapi.json" and request.method == "GET":
-            return openapi(ACTIONS, f"{request.scheme}://{request.pretty_host}"), []
+            return openapi(self._rows.actions, f"{request.scheme}://{request.pretty_host}"), []
         methods = {}
-        for action in ACTIONS:
+        for action in self._rows.actions:
             if (match := action.match(path)) is not None:
                 methods[action.method] = action, match
         if not methods:
@@ -202,8 +204,8 @@ class AdminApi:
             runtime.statistics.count()
             askers = [(asker.address, asker.user) for asker, _ in runtime.statistics.clients.top()]
             values = values | {"client": named_by(values["client"], askers, privacy)}
-        shared = (value for values in runtime.parts.values for value in values())
-        parts = Parts(account, privacy, store, UNDOINGS, runtime, runtime.engine, runtime.engine.policy, *shared)
+        rows, shared = self._rows, (value for values in runtime.parts.values for value in values())
+        parts = Parts(account, privacy, store, rows.undoings, runtime, runtime.engine, runtime.engine.policy, *shared)
         if not action.did:
             found = plain(parts.call(action.does, **values))
             return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
@@ -211,7 +213,7 @@ class AdminApi:
         try:
             done: Done[Any] | Instead = parts.call(action.does, **values)
             if isinstance(done, Instead):
-                (other,) = (one for one in ACTIONS if (one.method, one.path) == ("POST", action.instead))
+                (other,) = (one for one in rows.actions if (one.method, one.path) == ("POST", action.instead))
                 if other.role is None or not account.role.may(other.role):
                     raise RoleError(other.role or Role.MANAGE)
                 action, done = other, parts.call(other.does, **done.values)
@@ -348,14 +350,24 @@ class AdminApi:
         return self._status(visit, None, "")
 
 
-#: what extensions add to the interface
-ACTIONS = (
-    Action("GET", "/session", None, AdminApi.session),
-    Action("POST", "/session", None, AdminApi.sign_in),
-    Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out),
-    *(action for rows in _ROWS for action in rows.ACTIONS),
-)
-UNDOINGS = Undoings({kind: does for rows in _ROWS for kind, does in rows.UNDOINGS.items()})
+class Rows(NamedTuple):
+    """The interface, and what undoes what was done by it."""
+
+    actions: tuple[Action, ...]
+    undoings: Undoings
+
+
+@cache
+def rows_of(names: tuple[str, ...]) -> Rows:
+    """The rows of a policy's extensions."""
+    modules = [load(extension.actions) for extension in extensions_named(names) if extension.actions]
+    actions = (
+        Action("GET", "/session", None, AdminApi.session),
+        Action("POST", "/session", None, AdminApi.sign_in),
+        Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out),
+        *(action for rows in modules for action in rows.ACTIONS),
+    )
+    return Rows(actions, Undoings({kind: does for rows in modules for kind, does in rows.UNDOINGS.items()}))
 
 
 def _place_of(client: Client) -> str:

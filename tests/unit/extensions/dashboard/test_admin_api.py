@@ -18,7 +18,6 @@ from mitmproxy.test import tflow
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.routes import Account, Action, Role
 from hushlist.extensions.dashboard import admin_api, admin_store, dashboard_server
-from hushlist.extensions.dashboard.admin_api import ACTIONS
 from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import HOST
@@ -27,6 +26,7 @@ from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
 from support.administrators import (
+    ACTIONS,
     DOCUMENT,
     GRANT,
     LIST,

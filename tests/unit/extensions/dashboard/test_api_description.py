@@ -10,8 +10,8 @@ import pytest
 
 from hushlist import __version__
 from hushlist.core.routes import InputError, Parameter, Text, Whole, values_of, whole_numbers
-from hushlist.extensions.dashboard.admin_api import ACTIONS
 from hushlist.extensions.dashboard.api_description import openapi
+from support.administrators import ACTIONS
 from unit.rows import each_row
 
 #: the document, with a path or a schema a line, and with no answer but the good one

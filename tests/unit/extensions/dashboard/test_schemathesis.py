@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from hushlist.core.routes import Action
 from hushlist.core.url.request import LONGEST_TARGET
-from hushlist.extensions.dashboard.admin_api import ACTIONS, LONGEST_BODY
+from hushlist.extensions.dashboard.admin_api import LONGEST_BODY
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import HOST
-from support.administrators import DOCUMENT, Browser, browser, manager, use
+from support.administrators import ACTIONS, DOCUMENT, Browser, browser, manager, use
 
 schemathesis = pytest.importorskip("schemathesis", reason="the extra openapi is not installed")
 requests = pytest.importorskip("requests")
