@@ -269,7 +269,7 @@ class Engine:
                 host = known[own.hosts[0]]
             except UrlError:
                 continue
-            if host.leads_on and len(carriers) < DEEPEST:
+            if host.readers and len(carriers) < DEEPEST:
                 forms = target_forms(own.scheme, own.target, 1, FormBudget()).forms
                 found = (inner.request for reader in host.readers for inner in reader.inner(own, forms))
                 pending += [((*carriers, host.canonical), inner) for inner in found if budget.takes_inner()]
@@ -316,10 +316,10 @@ class Engine:
         """
         if not self._is_simple or known.alone is None or known.has_filters or known.tunnelled or known.view.blocks:
             return None
-        if known.readers:
-            return None
         plain = plain_target(target, start)
-        return known.alone if plain and not self.index.find_paths(known.host, *plain) else None
+        if plain is None or (known.readers and known.concerns(*plain)):
+            return None
+        return None if self.index.find_paths(known.host, *plain) else known.alone
 
     def _strictest(self, case: _Case) -> Decision:
         """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""
@@ -343,7 +343,7 @@ class Engine:
         if len(request.hosts) != 1 or request.fault is not None or request.destination is not None:
             return None
         known = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
-        if known.leads_on or request.scheme not in WEB:
+        if known.tunnelled is not None or request.scheme not in WEB:
             return None
         plain: Target | None
         if (
@@ -356,7 +356,7 @@ class Engine:
             plain = (request.target.partition(b"?")[0], None) if is_plain_target(request.target) else None
         else:
             plain = plain_target(request.target)
-        if plain is None:
+        if plain is None or (known.readers and known.concerns(*plain)):
             return None
         form = Parts(request.scheme, None, b"h", None, *plain)
         decision = self._of_form(case, request.hosts[0], known, form, is_first=True)
@@ -409,7 +409,7 @@ class Engine:
             if known.tunnelled is not None and not is_stopped:
                 beneath = known_hosts.known[known.tunnelled]
                 yield from map(_of_rules, self._of_host(case, known.tunnelled, beneath, forms))
-            if known.leads_on and not is_stopped:
+            if known.readers and not is_stopped:
                 yield from self._of_inner(case, known, forms, own)
         for fault in faults:
             yield self._unparsable(request, fault)

@@ -53,8 +53,10 @@ class KnownHost:
     tunnelled: bytes | None
     #: what finds addresses inside its requests, and other names of what they ask for, that some rule may fit
     readers: tuple[HostReader, ...]
-    #: whether it leads to other hosts, by a tunnel or inside its requests
-    leads_on: bool
+
+    def concerns(self, path: bytes, query: bytes | None) -> bool:
+        """Whether anything besides may be read in a plain target of it."""
+        return any(reader.concerns(path, query) for reader in self.readers)
 
     @property
     def has_pages(self) -> bool:
@@ -141,7 +143,10 @@ def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], ho
     is_named = found.bits & FILTERED != 0
     has_filters = index.has_general_filters or is_named
     tunnelled = tunnelled_ipv4(canonical)
-    readers = tuple(reader for own in readings if (reader := own.of_host(canonical)) and _may_matter(index, reader))
+    readers: tuple[HostReader, ...] = ()
+    for own in readings:
+        if (reader := own.of_host(canonical)) is not None and _may_matter(index, reader):
+            readers += (reader,)
     decision = None if found.suffixes or has_filters or index.has_uris or tunnelled or readers else alone
     if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
         decision = None
@@ -157,7 +162,6 @@ def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], ho
         is_stopped=bool(found.matches) and stops(found.matches),
         tunnelled=tunnelled,
         readers=readers,
-        leads_on=tunnelled is not None or any(reader.has_inner for reader in readers),
     )
 
 

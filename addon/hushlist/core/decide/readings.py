@@ -42,6 +42,9 @@ class HostReader(Protocol):
     #: the canonical hosts of the names that ``names`` may give; ``None``: any
     hosts_of_names: Sequence[bytes] | None
 
+    def concerns(self, path: bytes, query: bytes | None) -> bool:
+        """Whether anything may be read in a plain target: a quick look, which mostly says no."""
+
     def inner(self, request: Request, forms: Sequence[Parts]) -> Iterable[Inner]:
         """The addresses inside a request, each once; without ``forms`` of its target, only those that its host tells.
 

@@ -57,7 +57,9 @@ class Form:
         self._path_text = f"{path}?{value}" if whole else path
         self._key_names, self._value_text = (keys or "").split(","), "" if keys is None else value
         self._has_keys = keys is not None
-        #: fixed domains, and fixed labels before any ending, by which its hosts are found
+        #: what all its paths begin with, in lower case
+        self.start = path[: min(path.find(mark) % (len(path) + 1) for mark in "{*")].removesuffix("/").lower().encode()
+        #: the last two labels of its domains, and fixed labels before any ending, by which its hosts are found
         self.domains, self.labels = set[bytes](), set[bytes]()
         for one in self._host_texts:
             self._index(one)
@@ -108,7 +110,7 @@ class Form:
         if label:
             self.labels.add(label.encode())
         elif "." in fixed and "{" not in fixed:
-            self.domains.add(fixed.encode())
+            self.domains.add(".".join(fixed.rsplit(".", 2)[-2:]).encode())
         else:
             raise FormError("its host has no fixed domain")
 
@@ -200,7 +202,7 @@ def filled(template: str, groups: dict[str, bytes]) -> bytes | None:
 
 
 def hosts_of(forms: Sequence[Form]) -> tuple[dict[bytes, list[Form]], dict[bytes, list[Form]]]:
-    """The forms by their fixed domains, and by the fixed labels before any ending."""
+    """The forms by the last two labels of their domains, and by the fixed labels before any ending."""
     by_domain: dict[bytes, list[Form]] = {}
     by_label: dict[bytes, list[Form]] = {}
     for form in forms:

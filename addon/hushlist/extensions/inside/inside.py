@@ -129,6 +129,9 @@ class _Modes:
         return self.of(terms) == ANY
 
 
+_NONE: Sequence[Form] = ()
+
+
 class InnerAddresses:
     """What the table reads in requests, and for which rules, by one policy."""
 
@@ -138,6 +141,7 @@ class InnerAddresses:
         rows = [row for row in (*shipped_rows(), *policy.of("carriers")) if row.kind == _SAME or modes.all != {OFF}]
         self._rows = {row.form: row for row in rows}
         self._by_domain, self._by_label = hosts_of(list(self._rows))
+        self._labels = tuple(self._by_label)
         self._counts: _Counts = {
             TABLE: None if OFF not in modes.all else modes.says_of_table,
             ANY: None if modes.all == {ANY} else modes.says_of_any,
@@ -146,11 +150,12 @@ class InnerAddresses:
 
     def of_host(self, host: bytes) -> HostReader | None:
         """What reads the requests to a canonical host."""
-        forms: list[Form] = []
-        labels = host.split(b".")
-        for place, label in enumerate(labels):
-            forms += self._by_label.get(label, ())
-            forms += self._by_domain.get(b".".join(labels[place:]), ())
+        forms = self._by_domain.get(host[host.rfind(b".", 0, host.rfind(b".")) + 1 :], _NONE)
+        for label in self._labels:
+            if label in host:
+                forms = [*forms, *self._by_label[label]]
+        if forms is _NONE and not self._has_any:  # as for most hosts
+            return None
         rows = [self._rows[form] for form in forms if form.fits_host(host)]
         if not rows and not self._has_any:
             return None
@@ -173,6 +178,7 @@ class _Reader:
         self._carriers = [row.form for row in rows if row.kind != _SAME]
         self._same = [row for row in rows if row.kind == _SAME]
         self.has_inner = bool(self._carriers) or has_any
+        self._starts = tuple({b"" if row.form.is_by_host else row.form.start for row in rows})
         names = [
             filled(name.partition("/")[0], groups)
             for row in self._same
@@ -185,6 +191,10 @@ class _Reader:
             self.why_decrypt = "addresses may stand inside requests to"
         elif not self.has_inner:
             self.why_decrypt = "rules for other names of a page may be of"
+
+    def concerns(self, path: bytes, query: bytes | None) -> bool:
+        """Whether there may be an address or a name in a target."""
+        return path.lower().startswith(self._starts) or (self._has_any and query is not None)
 
     def inner(self, request: Request, forms: Sequence[Parts]) -> Iterator[Inner]:
         """The addresses inside a request, each once."""

@@ -107,9 +107,14 @@ def _is_by_hand(form: http.Request) -> bool:
 
 def _address(judgement: Judgement) -> bytes:
     """The URL to return to: the URL as sent, unless another name or interpretation of it decided."""
-    url = judgement.request.url
+    url, decision = judgement.request.url, judgement.decision
     # browsers would not send what follows "#"
-    return url if judgement.decision.asked and b"#" not in url else judgement.decision.url
+    return url if (decision.asked or decision.inside) and b"#" not in url else decision.url
+
+
+def _place(judgement: Judgement) -> bytes | None:
+    """The host whose page it is: of an address inside another, the outermost that carries it."""
+    return next(iter(judgement.decision.inside), judgement.host)
 
 
 class UnblockHandler(Part):
@@ -297,7 +302,7 @@ class UnblockHandler(Part):
         except UrlError:
             return
         judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
-        if judgement is None or judgement.host is None or judgement.host != stopped.host:
+        if judgement is None or _place(judgement) is None or _place(judgement) != _place(stopped):
             return
         if judgement.decision.action not in STOPPING:
             flow.response = _go_on(request.target)  # the form was sent twice, or the site is no longer blocked
