@@ -14,6 +14,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import BinaryIO, Generic, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from hushlist.core.extension import load
 from hushlist.core.lists.hash_lists import seal_in_head
 from hushlist.core.lists.list_formats import CORE_FORMATS
 from hushlist.core.lists.list_source import LONGEST_LINE, ListedProblem, ProblemReport
+from hushlist.core.lists.packed_lists import open_list, unpacked
 from hushlist.core.lists.patterns import of_hosts
 from hushlist.core.match.overbroad import breadth_test
 from hushlist.core.match.rule import Rule, RuleBlock, each_rule
@@ -111,8 +113,12 @@ def chunk_list(file: ListFile) -> ChunkedList:
     longest, end = file.format.longest, 0
     conditions = load(file.format.conditions)() if file.format.conditions else None
     try:
-        with open_regular(file.read_from, longest) as stream:
-            for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, digest.update):
+        with open_regular(file.read_from, longest) as raw:
+            packed = None if is_raw(file) else unpacked(raw, file.read_from)
+            if packed is not None:
+                digest = hashlib.file_digest(raw, "sha256")
+            stream, seen = (raw, digest.update) if packed is None else (BytesIO(packed), len)
+            for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, seen):
                 if not chunks and file.defaults.seal is None and file.format == CORE_FORMATS["sha256"]:
                     file = replace(file, defaults=replace(file.defaults, seal=seal_in_head(octets)))
                 chunks.append(Chunk(start, len(octets), line, () if conditions is None else conditions.open))
@@ -122,9 +128,14 @@ def chunk_list(file: ListFile) -> ChunkedList:
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         report.error(0, file.path.name, reason_of(error))
         return ChunkedList(file, report, "", ())
-    if not file.format.is_by_line or not chunks:
+    if not file.format.is_by_line or not chunks or packed is not None:  # it would be unpacked for each
         chunks = [Chunk(0, end, 1)]
     return ChunkedList(file, report, digest.hexdigest(), tuple(chunks))
+
+
+def is_raw(file: ListFile) -> bool:
+    """Whether a list is octets that may begin in any way, so that nothing tells that they are packed."""
+    return file.defaults.prefix_length is not None
 
 
 def chunk_lists(files: Iterable[ListFile], command: str) -> list[ChunkedList]:
@@ -189,7 +200,7 @@ def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
     report = ProblemReport(file.source, first_line=chunk.first_line, keeps_all=file.tells_all)
     octets = b""
     try:
-        with open_regular(file.read_from) as stream:
+        with open_regular(file.read_from) if is_raw(file) else open_list(file.read_from) as stream:
             stream.seek(chunk.offset)
             octets = stream.read(chunk.length)
     except OSError as error:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from hushlist.core.extension import ListFormat, load
 from hushlist.core.lists.list_formats import FORMATS, format_named
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, blocks
+from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.rule import Rule, RuleBlock
-from hushlist.core.system.files import open_regular
 
 #: octets from which a format is told
 HEAD = 1 << 16
@@ -74,7 +74,7 @@ def detect_format(path: Path, form: str | None = None) -> Detected:
         OSError: the file cannot be read.
         ValueError: no file can have that name.
     """
-    with open_regular(path) as file:
+    with open_list(path) as file:
         octets = file.read(HEAD)
     return format_of(octets, is_whole=len(octets) < HEAD) if form is None else _dialect(_text_of(octets), form)
 

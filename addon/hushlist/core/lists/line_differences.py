@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hushlist.core.system.files import open_regular
+from hushlist.core.lists.packed_lists import open_list
 
 #: octets of lines that are compared at once
 COMPARED = 1 << 25
@@ -41,6 +41,6 @@ def differing(old: Path | None, new: Path, at_once: int) -> Iterator[tuple[set[b
 
 
 def _lines(path: Path, part: int, parts: int) -> set[bytes]:
-    with open_regular(path) as file:
+    with open_list(path) as file:
         lines = map(bytes.strip, file)
         return set(lines) if parts == 1 else {line for line in lines if hash(line) % parts == part}

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from hushlist.core.extension import Extension, ListFormat, built_in, extension_named, foreign_names
-from hushlist.core.system.files import open_regular
+from hushlist.core.lists.packed_lists import open_list, unpacked_name
 
 _PLAIN, _HASHES = "hushlist.core.lists.plain_lists", "hushlist.core.lists.hash_lists"
 _ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?=[^:]*:[^:]*:)[0-9A-Fa-f:.]{2,45}"
@@ -94,7 +94,7 @@ def _by_name() -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
     return endings, names, frozenset(name for files in FOLDERS.values() for name in files)
 
 
-def list_format_of(path: Path, foreign: Iterable[Extension] = ()) -> str | None:
+def list_format_of(path: PurePath, foreign: Iterable[Extension] = ()) -> str | None:
     """The format of a file by its name, or ``None``; ``foreign``: extensions of other packages in use.
 
     Names without an ending are squidGuard's and the system's.
@@ -104,6 +104,7 @@ def list_format_of(path: Path, foreign: Iterable[Extension] = ()) -> str | None:
     ('yaml', 'domains', None)
     """
     endings, names, parts = _by_name()
+    path = unpacked_name(path)
     for extension in foreign:
         for name, form in extension.list_formats.items():
             if path.suffix.lower() in form.endings or path.name in form.names:
@@ -129,7 +130,7 @@ def by_head(path: Path, form: str) -> str:
     """
     if not (alike := _alike(form)):
         return form
-    with open_regular(path) as file:
+    with open_list(path) as file:
         head = file.read(_HEAD).decode(errors="replace").lstrip("\ufeff").replace("\r\n", "\n")
     return next((name for name, pattern in alike.items() if pattern.match(head)), form)
 

@@ -22,12 +22,12 @@ from typing import NamedTuple
 from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, SpillByPart, collect_rules, read_lists
 from hushlist.core.compile.worker_processes import Workers
 from hushlist.core.lists.line_differences import COMPARED, differing, differing_lines
+from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.index_file import decode_terms
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
 from hushlist.core.match.rule import Action, Expression, Rule, RuleBlock
 from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.sorted_runs import unspill
-from hushlist.core.system.files import open_regular
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.subscriptions import rule_comparison
 from hushlist.extensions.subscriptions.ordinary_requests import Effect, effect_of_parts
@@ -225,7 +225,7 @@ def shorten(old: Path, new: Path, folder: Path) -> tuple[Path, Path] | None:
         if len(gone) + len(came) > _MOST:
             return None
     number = max(_TIMES * (len(gone) + len(came)), _LEAST)
-    with open_regular(old) as file:
+    with open_list(old) as file:
         both = list(islice((line for line in map(bytes.strip, file) if line not in gone), number))
     return _written(folder / "before", [*both, *sorted(gone)]), _written(folder / "after", [*both, *sorted(came)])
 

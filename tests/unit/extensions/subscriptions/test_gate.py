@@ -86,7 +86,7 @@ def rules_of(compiled: Compiled, *names: str) -> set[str]:
         ("Too many requests\n", "nothing in it can be used, and it had 3 rules"),
         ("a b\nc d\nh1.example\n", "it is no list of its format: 2 of 3 entries cannot be read"),
         ("a b\nh1.example\n", None),
-        (b"\x1f\x8b\x08\0abc", "it cannot be read: bad.txt:1: gzip: the file is compressed; unpack it first"),
+        (b"\x1f\x8b\x08\0abc", "it cannot be read: bad.txt: its compression is broken: it ends too early"),
         ("Forbidden\n", f"{BROAD}: line 1: forbidden/: it is a single label: {BELOW}"),
         ("h1.example\nco.uk\n", f"{BROAD}: line 2: co.uk/: it is a public suffix (ICANN section): {BELOW}"),
     ],
