@@ -39,7 +39,7 @@ from e2e.resolver import (
     query,
     read_reply,
 )
-from hushlist.extensions.bounds.bounded_dns import LONGEST_WAIT
+from hushlist.proxy.bounds.bounded_dns import LONGEST_WAIT
 
 NOERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
 PASSED = IPv4Address("198.51.100.7").packed

@@ -21,8 +21,6 @@ from unit.sources import GROUP, MODULES, PACKAGE, imports_of, part_of, tree_of
 
 pytestmark = GROUP
 
-#: a line a pair: a module, and what it still imports against the sentences of the house; it only becomes shorter
-DEBTS = Path(__file__).with_name("import_debts.txt")
 #: the extensions that an extension may import, as it declares
 DECLARED = {each.name: {*each.uses} for each in built_in()}
 #: modules that are there for other rooms: what commands are made of
@@ -33,6 +31,7 @@ DOORS_OF_PARTS = {
     for name in (
         *("parts", "runtime", "flow_request", "flow_outcome", "request_handler", "languages", "object_patches"),
         *("page.pages", "page.elements", "page.template", "page.block_response"),
+        *("bounds.bounded_input", "bounds.flowing_bodies"),
         *("connections.client_connections", "service.health", "service.siblings", "statistics"),
     )
 }
@@ -94,15 +93,13 @@ _READERS_OF_PACKAGES = {"files", "open_binary", "open_text"}
 
 
 def test_imports_go_one_way() -> None:
-    against = {
-        f"{module} {name}"
+    against = [
+        f"{module} imports {name}"
         for module, path in MODULES.items()
         for name in imports_of(path)
         if name.split(".")[0] == "hushlist" and is_against_the_house(module, name)
-    }
-    debts = DEBTS.read_text(encoding="utf-8").splitlines()
-    assert sorted(against - set(debts)) == []
-    assert sorted(set(debts) - against) == [], "paid: take these lines out"
+    ]
+    assert against == []
 
 
 def test_extensions_import_each_other_in_one_direction_and_what_they_declare() -> None:

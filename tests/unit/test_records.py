@@ -25,7 +25,7 @@ MODULES = """
     hushlist.extensions.subscriptions.catalogue
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
-    hushlist.extensions.bounds.bounded_websocket hushlist.proxy.object_patches
+    hushlist.proxy.bounds.bounded_websocket hushlist.proxy.object_patches
     hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
     hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.json_shape hushlist.extensions.formats.rpz
     hushlist.extensions.journal.log_database

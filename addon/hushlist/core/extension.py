@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
-        *("bounds", "databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
+        *("databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
         *("safe_browsing", "safe_search", "inside", "files", "journal", "notify", "fleet", "first_start"),
         *("dashboard", "workers"),
     )

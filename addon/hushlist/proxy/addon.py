@@ -22,10 +22,10 @@ from hushlist.core.system.authority_file import fault_of_authority
 from hushlist.core.system.package_code import OTHER_MITMPROXY, loaded_digest
 from hushlist.core.system.socket_address import parse_socket_address
 from hushlist.core.url.http_head import HEAD_LIMIT, HeadLimit
-from hushlist.extensions.bounds.bounded_input import bound_input, not_taken
-from hushlist.extensions.bounds.bounded_streams import close_ports
-from hushlist.extensions.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
+from hushlist.proxy.bounds.bounded_input import bound_input, not_taken
+from hushlist.proxy.bounds.bounded_streams import close_ports
+from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
@@ -309,7 +309,7 @@ class Hushlist:
         if not missing or self._is_running:
             return
         told = f"{OTHER_MITMPROXY}: {', '.join(missing)}"
-        if engine is not None and engine.policy.of("require-patches"):
+        if engine is not None and engine.policy.requires_patches:
             raise exceptions.OptionsError(f"{told} (require-patches: on); see hushlist doctor for the one to install")
         logger.warning("hushlist: %s", printable(told))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mitmproxy import ctx, http
 
-from hushlist.extensions.bounds.framed_http1 import is_kept_whole
+from hushlist.proxy.bounds.framed_http1 import is_kept_whole
 
 #: what the option ``hushlist_stream`` can be
 STREAM = ("on", "off")

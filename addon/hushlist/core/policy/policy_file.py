@@ -95,6 +95,8 @@ class Policy:
     kept_headers: HostSet = HostSet()  # noqa: RUF009  it is immutable
     #: what to do with requests if the filter fails
     on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
+    #: whether a start ends if a name of mitmproxy is missing that the filter replaces
+    requires_patches: bool = False
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints

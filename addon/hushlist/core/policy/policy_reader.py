@@ -44,6 +44,7 @@ from hushlist.core.policy.key_types import (
     read_rows,
     read_values,
     schema_of_rows,
+    switch,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.list_reader import lists_type, read_list
@@ -154,6 +155,10 @@ _POLICY_KEYS = (
     Key("keep-headers", KEEP_HEADERS, into="kept_headers").says("""origins to which header fields still go by which
         servers take a request for another, such as `Destination`: see [Headers that servers
         believe](network.md#headers-that-servers-believe)"""),
+    Key("require-patches", switch, into="requires_patches").says("""what becomes of a start with a mitmproxy in which a
+        name is missing that the filter replaces, to bound what clients may send: `off` (the default), it is logged, and
+        told by `/readyz` and `hushlist doctor`; `on`, the start ends with an error: see [mitmproxy
+        itself](failures.md#mitmproxy-itself)"""),
     Key("on-failure", ON_FAILURE).says("""what becomes of requests that the filter fails on: `closed` (the default),
         they are refused; `open`, they pass; or a mapping of causes: see [When the filter
         fails](failures.md#when-the-filter-fails)"""),

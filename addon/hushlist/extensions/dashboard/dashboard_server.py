@@ -32,7 +32,6 @@ from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
 from hushlist.core.url.parts import as_typed
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.bounds.flowing_bodies import await_form
 from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.extensions.dashboard.answers import answer, as_json, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
@@ -49,6 +48,7 @@ from hushlist.extensions.journal.history_page import (
     missing_page,
 )
 from hushlist.extensions.quotas.metered_use import uses_in
+from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.languages import live_texts, negotiate

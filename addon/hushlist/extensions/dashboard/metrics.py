@@ -15,13 +15,13 @@ from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import printable
 from hushlist.core.match.rule import Action
 from hushlist.core.system.memory import resident_octets
-from hushlist.extensions.bounds.bounded_input import not_taken
 from hushlist.extensions.dashboard.dashboard_data import actions_of, lists_of, log_of, store_fault
 from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, troubles
 from hushlist.extensions.journal.log_keys import LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy, url_of
 from hushlist.extensions.subscriptions.list_watch import states_in
+from hushlist.proxy.bounds.bounded_input import not_taken
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, Statistics
 

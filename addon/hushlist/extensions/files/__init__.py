@@ -14,5 +14,4 @@ EXTENSION = Extension(
             and uploaded, a list of rules: see [Files](files.md#files)"""),
     ),
     part=f"{__name__}.file_inspector:FileInspector",
-    uses=("bounds",),
 )

@@ -17,12 +17,12 @@ from mitmproxy import connection, http
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
-from hushlist.extensions.bounds.flowing_bodies import look_at_answer
 from hushlist.extensions.files.content_coding import beginning_of
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, kinds_of
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file
 from hushlist.proxy import flow_outcome
+from hushlist.proxy.bounds.flowing_bodies import look_at_answer
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.parts import Part

@@ -25,7 +25,6 @@ from hushlist.core.errors import Lines, SourceError, logger_of, one_line
 from hushlist.core.policy import household_policy
 from hushlist.core.policy.groups import address_text
 from hushlist.core.system.files import Fingerprint, fingerprint
-from hushlist.extensions.bounds.flowing_bodies import LONGEST_FORM, await_form
 from hushlist.extensions.dashboard.answers import answer, html, words
 from hushlist.extensions.dashboard.dashboard_server import HOST, is_exact
 from hushlist.extensions.dashboard.setup_page import is_at_own_address, qr_code
@@ -46,6 +45,7 @@ from hushlist.extensions.first_start.questionnaire import (
 )
 from hushlist.extensions.first_start.set_up_access import COOKIE, SetUpAccess, is_here
 from hushlist.extensions.unblock.credentials import new_code
+from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, await_form
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow
 from hushlist.proxy.languages import TEXTS, Texts, load_texts, negotiate

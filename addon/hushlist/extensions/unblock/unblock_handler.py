@@ -26,7 +26,6 @@ from hushlist.core.errors import Problem, UrlError, logger_of
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import LONGEST_TARGET, request_of
-from hushlist.extensions.bounds.flowing_bodies import await_form
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
@@ -46,6 +45,7 @@ from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
+from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.flow_outcome import hide, refuse
 from hushlist.proxy.parts import Part
 from hushlist.proxy.request_handler import stopped_response

@@ -14,7 +14,7 @@ from mitmproxy.proxy.layers.quic import quic_parse_client_hello_from_datagrams
 from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hello
 from mitmproxy.tls import ClientHello
 
-from hushlist.extensions.bounds.bounded_names import LONGEST_HELLO
+from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
 
 _HTTPS = 443
 #: Spec: RFC 6066, 3

@@ -34,7 +34,7 @@ from OpenSSL import SSL, crypto
 from hushlist.core.errors import logger_of, printable, without_user
 from hushlist.core.policy.groups import Client
 from hushlist.core.system.trust_store import trust_store
-from hushlist.extensions.bounds.flowing_bodies import FlowingStream
+from hushlist.proxy.bounds.flowing_bodies import FlowingStream
 from hushlist.proxy.connections.hints import Hints
 from hushlist.proxy.flow_request import client_of_connection
 from hushlist.proxy.page.block_response import unreached_response

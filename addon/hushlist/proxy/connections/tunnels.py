@@ -35,8 +35,8 @@ from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import Naming
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
-from hushlist.extensions.bounds.framed_http1 import let_switch
 from hushlist.proxy import flow_outcome
+from hushlist.proxy.bounds.framed_http1 import let_switch
 from hushlist.proxy.connections.beginnings import (
     CLIENT_FIRST_PORTS,
     OTHER_PORTS,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from hushlist.core.errors import logger_of
 from hushlist.core.system.authority_file import OTHER_AUTHORITY
 from hushlist.core.system.package_code import OTHER_CODE, OTHER_MITMPROXY
-from hushlist.extensions.bounds.bounded_input import not_taken
+from hushlist.proxy.bounds.bounded_input import not_taken
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)

@@ -14,9 +14,9 @@ from threading import Thread
 import pytest
 from mitmproxy.proxy.mode_specs import ProxyMode
 
-from hushlist.extensions.workers.shared_listening import fault_of_mode
 from hushlist.extensions.workers.shared_ports import SharedPorts
 from hushlist.proxy.service import siblings
+from hushlist.proxy.service.shared_listening import fault_of_mode
 from hushlist.proxy.service.siblings import BEGIN, LONGEST_MESSAGE, SERVES, VARIABLE, Siblings
 from unit.rows import each_row
 

@@ -19,7 +19,7 @@ from mitmproxy.proxy.layers.http import _events as http_events
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.test import tflow
 
-from hushlist.extensions.bounds.bounded_http import (
+from hushlist.proxy.bounds.bounded_http import (
     LARGEST_TABLE,
     MOST_FOLDS,
     MOST_WAITING,
@@ -27,8 +27,8 @@ from hushlist.extensions.bounds.bounded_http import (
     BoundedH2,
     FinalHeads,
 )
-from hushlist.extensions.bounds.bounded_input import bound_input
-from hushlist.extensions.bounds.bounded_names import LONGEST_HELLO
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
 from unit.rows import each_row
 
 

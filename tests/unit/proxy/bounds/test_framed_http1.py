@@ -26,9 +26,9 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.test import tflow
 
-from hushlist.extensions.bounds.bounded_http import MOST_WAITING
-from hushlist.extensions.bounds.bounded_input import bound_input
-from hushlist.extensions.bounds.framed_http1 import (
+from hushlist.proxy.bounds.bounded_http import MOST_WAITING
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.framed_http1 import (
     LONGEST_WHOLE_BODY,
     WRAPPED,
     FramedClient,

@@ -53,7 +53,7 @@ from mitmproxy.utils import human
 
 from hushlist.core.errors import printable
 from hushlist.core.url.http_head import LONGEST_WHOLE_BODY, may_join_request, tells_body
-from hushlist.extensions.bounds.bounded_http import MOST_WAITING
+from hushlist.proxy.bounds.bounded_http import MOST_WAITING
 from hushlist.proxy.object_patches import put_on
 
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))

@@ -13,11 +13,11 @@ import pytest
 from mitmproxy.addonmanager import AddonManager
 from mitmproxy.addons.dns_resolver import DnsResolver
 
-from hushlist.extensions.bounds import bounded_input
-from hushlist.extensions.bounds.bounded_input import PATCHES, Patch, bound_input, not_taken, patch_rows
 from hushlist.extensions.dashboard.metrics import metrics
 from hushlist.proxy import object_patches
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.bounds import bounded_input
+from hushlist.proxy.bounds.bounded_input import PATCHES, Patch, bound_input, not_taken, patch_rows
 from hushlist.proxy.connections.dns_queries import ask_filter_first
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.hook_calls import ask_the_filter
@@ -188,7 +188,7 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
     beside = {
         module: found
         for module, path in MODULES.items()
-        if module.startswith(("hushlist.proxy", "hushlist.extensions.bounds", "hushlist.extensions.dashboard"))
+        if module.startswith(("hushlist.proxy", "hushlist.proxy.bounds", "hushlist.extensions.dashboard"))
         and (found := patches_beside(tree_of(path), path.name, methods))
     }
     assert beside == BESIDE
@@ -196,7 +196,7 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
 
 #: what only looks so: a record of Python's log; the state of ours; an address that mitmproxy keeps from being set
 BESIDE = {
-    "hushlist.extensions.bounds.printable_log": {"record.args"},
+    "hushlist.proxy.bounds.printable_log": {"record.args"},
     "hushlist.proxy.service.policy_watch": {"changes.read"},
     "hushlist.extensions.safe_search.searches": {"object.__setattr__(data.server, 'address', lead.address)"},
 }
@@ -262,7 +262,7 @@ def patch_table() -> str:
     """The rows of the table in the documentation.
 
     Print it with ``PYTHONPATH=tests python -c``:
-    ``from unit.extensions.bounds.test_patches import patch_table as t; print(t(), end='')``
+    ``from unit.proxy.bounds.test_patches import patch_table as t; print(t(), end='')``
     """
     head = "| name | tried with | what stands there, and why | upstream |\n| --- | --- | --- | --- |\n"
     rows = patch_rows()

@@ -16,9 +16,9 @@ from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import taddons
 
-from hushlist.extensions.bounds import bounded_streams
-from hushlist.extensions.bounds.bounded_input import bound_input
-from hushlist.extensions.bounds.bounded_streams import Port, TunnelledStream, Turn, close_ports
+from hushlist.proxy.bounds import bounded_streams
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_streams import Port, TunnelledStream, Turn, close_ports
 
 
 class Stream:

@@ -16,8 +16,8 @@ from h2.events import DataReceived, StreamEnded
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
 from mitmproxy.test import tflow
 
-from hushlist.extensions.bounds import back_pressure
-from hushlist.extensions.bounds.back_pressure import (
+from hushlist.proxy.bounds import back_pressure
+from hushlist.proxy.bounds.back_pressure import (
     CLIENT_WINDOW,
     FEW,
     MUCH,
@@ -26,9 +26,9 @@ from hushlist.extensions.bounds.back_pressure import (
     Course,
     FlowingH2,
 )
-from hushlist.extensions.bounds.bounded_input import bound_input
-from unit.extensions.bounds.test_bounded_quic import connected
-from unit.extensions.bounds.test_flowing_bodies import Exchange
+from hushlist.proxy.bounds.bounded_input import bound_input
+from unit.proxy.bounds.test_bounded_quic import connected
+from unit.proxy.bounds.test_flowing_bodies import Exchange
 
 
 @pytest.fixture

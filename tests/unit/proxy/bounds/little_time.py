@@ -8,7 +8,7 @@ from time import process_time
 from h11 import ProtocolError
 from mitmproxy.addons import next_layer
 
-from hushlist.extensions.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_input import bound_input
 
 
 def takes_little_time(step: Callable[[], object]) -> bool:

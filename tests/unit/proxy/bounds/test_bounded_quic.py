@@ -16,7 +16,7 @@ from mitmproxy.test import tflow
 
 from e2e.origin import write_certificate
 from hushlist.core.url.http_head import LONGEST_HEADERS
-from hushlist.extensions.bounds.bounded_quic import (
+from hushlist.proxy.bounds.bounded_quic import (
     MOST_ACKNOWLEDGED,
     MOST_AHEAD,
     MOST_PIECES,

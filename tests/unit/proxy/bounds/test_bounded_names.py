@@ -9,9 +9,9 @@ from mitmproxy.net.http import url
 from mitmproxy.net.http.http1 import read_request_head
 from mitmproxy.proxy.layers import tls
 
-from hushlist.extensions.bounds.bounded_input import bound_input
-from hushlist.extensions.bounds.bounded_names import LONGEST_HELLO
-from unit.extensions.bounds.little_time import takes_little_time
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
+from unit.proxy.bounds.little_time import takes_little_time
 from unit.proxy.connections.test_tunnels import client_hello
 from unit.rows import each_row
 

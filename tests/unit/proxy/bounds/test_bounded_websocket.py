@@ -11,8 +11,8 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
-from hushlist.extensions.bounds.bounded_input import bound_input
-from hushlist.extensions.bounds.bounded_websocket import (
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_websocket import (
     LONGEST_MESSAGE,
     MESSAGE_LIMIT,
     MOST_MESSAGES,

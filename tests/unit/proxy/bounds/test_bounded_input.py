@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from mitmproxy.proxy.server import ConnectionHandler
 
-from hushlist.extensions.bounds.bounded_input import bound_input
-from hushlist.extensions.bounds.printable_log import LONGEST_LOGGED
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.printable_log import LONGEST_LOGGED
 from support.mitmproxied import mitmproxied
 
 

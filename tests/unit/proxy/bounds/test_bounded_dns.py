@@ -14,9 +14,9 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.dns import DnsRequestHook
 from mitmproxy.test import tflow, tutils
 
-from hushlist.extensions.bounds import bounded_dns
-from hushlist.extensions.bounds.bounded_input import bound_input
-from unit.extensions.bounds.little_time import takes_little_time
+from hushlist.proxy.bounds import bounded_dns
+from hushlist.proxy.bounds.bounded_input import bound_input
+from unit.proxy.bounds.little_time import takes_little_time
 from unit.rows import each_row
 
 NOERROR, SERVFAIL = response_codes.NOERROR, response_codes.SERVFAIL

@@ -12,7 +12,7 @@ from functools import wraps
 from inspect import getattr_static
 from typing import Any, NamedTuple
 
-from hushlist.extensions.bounds import (
+from hushlist.proxy.bounds import (
     back_pressure,
     bounded_dns,
     bounded_http,
@@ -24,10 +24,9 @@ from hushlist.extensions.bounds import (
     framed_http1,
     printable_log,
 )
-from hushlist.extensions.workers import shared_listening
 from hushlist.proxy.connections import server_handshakes, tunnel_layers
 from hushlist.proxy.object_patches import OBJECT_PATCHES, untaken
-from hushlist.proxy.service import upkeep
+from hushlist.proxy.service import shared_listening, upkeep
 
 #: package -> the versions with which tests try what stands in the place of its names
 TRIED = {

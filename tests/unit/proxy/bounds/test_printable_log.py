@@ -12,8 +12,8 @@ from mitmproxy.proxy.layers import modes
 from mitmproxy.test import tflow
 
 from hushlist.core.errors import Lines, logger_of
-from hushlist.extensions.bounds.bounded_input import bound_input
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.bounds.bounded_input import bound_input
 from support.mitmproxied import mitmproxied
 from unit.proxy.test_printable import FORGED, assert_printable
 

@@ -12,8 +12,8 @@ from mitmproxy.net.http import url
 from mitmproxy.proxy.layers import tls
 from mitmproxy.utils.strutils import always_str
 
-from hushlist.extensions.bounds.bounded_dns import LONGEST_DNS_NAME
-from hushlist.extensions.bounds.bounded_quic import QUIC_LAYERS
+from hushlist.proxy.bounds.bounded_dns import LONGEST_DNS_NAME
+from hushlist.proxy.bounds.bounded_quic import QUIC_LAYERS
 
 #: octets of a ClientHello with its records: several times what a browser sends
 LONGEST_HELLO = 1 << 14

@@ -45,8 +45,8 @@ from mitmproxy.proxy.layers.http._hooks import (
 )
 from mitmproxy.utils import human
 
-from hushlist.extensions.bounds.back_pressure import Course, carries_tunnel
-from hushlist.extensions.bounds.framed_http1 import is_kept_whole
+from hushlist.proxy.bounds.back_pressure import Course, carries_tunnel
+from hushlist.proxy.bounds.framed_http1 import is_kept_whole
 
 #: octets of a body behind which a client's connection goes on, though nobody reads the body
 SHORT_BODY = 1 << 20

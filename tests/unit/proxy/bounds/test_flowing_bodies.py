@@ -27,9 +27,9 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.test import tflow
 
-from hushlist.extensions.bounds import flowing_bodies
-from hushlist.extensions.bounds.bounded_input import bound_input
-from hushlist.extensions.bounds.flowing_bodies import LONGEST_FORM, SHORT_BODY, FlowingStream, await_form
+from hushlist.proxy.bounds import flowing_bodies
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, SHORT_BODY, FlowingStream, await_form
 
 Hook = Callable[[Any], object]
 _GONE: Any = () if not hasattr(http_events, "ErrorCode") else (http_events.ErrorCode.GENERIC_SERVER_ERROR,)
