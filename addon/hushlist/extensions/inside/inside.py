@@ -207,18 +207,19 @@ class _Reader:
                 yield Inner(own, self._counts[mode])
 
     def _addresses(self, request: Request, forms: Sequence[Parts]) -> Iterator[tuple[str, Request]]:
-        targets = _targets(request, forms)
+        targets, seen = _targets(request, forms), set[tuple[str, bytes]]()
         for form in self._carriers:
             if form.is_by_host:
                 yield from ((TABLE, own) for own in _by_label(form, self._host, request.target if forms else None))
-            elif forms:
-                for name, value in form.values(self._host, targets):
-                    own = _DECODED[name](value)
-                    if own is not None:
+                continue
+            for found in form.values(self._host, targets) if forms else ():
+                if found not in seen:
+                    seen.add(found)
+                    if (own := _DECODED[found[0]](found[1])) is not None:
                         yield TABLE, own
         if self._has_any:
-            for text in _whole(targets):
-                if (own := address(text)) is not None:
+            for name, text in dict.fromkeys(_whole(targets)):
+                if (own := _DECODED[name](text)) is not None:
                     yield ANY, own
 
     def names(self, form: Parts) -> Iterator[Parts]:
@@ -256,7 +257,7 @@ def _targets(request: Request, forms: Sequence[Parts]) -> list[bytes]:
 
 #: what people write before an address: a browser's way to show the source of a page
 _BEFORE = re.compile(rb"(?:(?:view-source|url|feed|cache):)+(?=[^/0-9])", re.IGNORECASE)
-_WEB = re.compile(rb"(https?|wss?|ftp):?[/\\]+", re.IGNORECASE)
+_WEB = re.compile(rb"(https?|wss?|ftp|(?=://)):?[/\\]+", re.IGNORECASE)
 _BARE_WEB = re.compile(rb"https?:", re.IGNORECASE)
 #: a host without a scheme, with a port or not; it has several labels, or is an address
 _BARE_HOST = re.compile(
@@ -270,6 +271,9 @@ _MARKS = re.compile(rb"(?:\A|&)_x_tr_enc=([0-9,]*)")
 _OF_TRANSLATION = re.compile(rb"(?:(?<=\?)|&)_x_tr_[a-z]+=[^&]*")
 #: Spec: RFC 3986, Appendix C: delimited by quotes, angle brackets or white space
 _WHOLE_URL = re.compile(rb"(?:https?|wss?|ftp)://[^\s<>\"]+", re.IGNORECASE)
+
+#: a value that is one in base64: "http", or "://" without it, as Glype writes it
+_BASE64_URL = re.compile(rb"(?:\A|=)((?:aHR0c|Oi8v)[A-Za-z0-9+/_-]+(?:=|%3[Dd])*)\Z")
 
 
 def address(text: bytes) -> Request | None:
@@ -288,7 +292,7 @@ def address(text: bytes) -> Request | None:
         text = text[prefix.end() :]
     web = _WEB.match(text)
     if web is not None:
-        url = web[1].lower().replace(b"ftp", b"http") + b"://" + text[web.end() :]
+        url = (web[1].lower().replace(b"ftp", b"http") or b"https") + b"://" + text[web.end() :]
     elif bare := _BARE_WEB.match(text):
         url = b"https://" + text[bare.end() :]
     elif text[:2] in (b"//", b"\\\\", b"/\\", b"\\/"):
@@ -351,9 +355,11 @@ def _by_label(form: Form, host: bytes, target: bytes | None) -> Iterator[Request
                 yield Request(b"https", (plain,), 443, inner)
 
 
-def _whole(targets: Iterable[bytes]) -> Iterator[bytes]:
-    """The whole URLs in the queries of targets, however often they are encoded."""
+def _whole(targets: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+    """The whole URLs in the queries of targets, however often they are encoded, each as a placeholder has it."""
     for target in targets:
         for value in re.split(rb"[&;]", target.partition(b"?")[2]):
             if b":" in value or b"%" in value:
-                yield from _WHOLE_URL.findall(percent_decode_repeatedly(value))
+                yield from (("url", found) for found in _WHOLE_URL.findall(percent_decode_repeatedly(value)))
+            if encoded := _BASE64_URL.search(value):
+                yield "base64", encoded[1]

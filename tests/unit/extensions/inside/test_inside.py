@@ -2,6 +2,7 @@
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from hushlist.core.policy.groups import NOBODY
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import Request, canonical_forms, request_of
 from hushlist.extensions.inside.inside import InnerAddresses, address, shipped_rows
+from hushlist.tools.squid.helper import AccessList, SquidHelper
 from support.policies import read_whole, write_policy
 from unit.hostile import octets
 from unit.rows import each_row
@@ -413,7 +415,9 @@ def test_which_addresses_count_for_which_rules(
     policy = {"layers": [layer], **({"inside": keys["inside"]} if "inside" in keys else {})}
     engine = engine_for(tmp_path_factory.mktemp("modes"), ["blocked.example"], **policy)
     proxied = "https://glype.example/browse.php?u=https%253A%252F%252Fblocked.example%252F&b=4"
-    assert actions(engine, CARRIERS[3], proxied) == [table, any_url]
+    croxy = f"https://192.0.2.7/x?__cpo={BASE64}"
+    glype = f"https://glype.example/browse.php?u={b64encode(b'://blocked.example/x').decode()}&b=4"
+    assert actions(engine, CARRIERS[3], proxied, croxy, glype) == [table, any_url, any_url, any_url]
     assert actions(engine, "https://search.example/?q=about+blocked.example") == ["pass"]
     assert actions(engine, IT) == ["block"]
 
@@ -468,6 +472,14 @@ def test_a_connection_is_decided_by_the_name_in_its_host(tmp_path: Path) -> None
     assert not engine.allows_below(b"blocked-example.translate.goog")
 
 
+def test_squid_is_told_of_them(blocking: Engine, tmp_path: Path) -> None:
+    helper = SquidHelper(engine_for(tmp_path, ["blocked.example"]), AccessList(), pytest.fail)
+    asked = (b"blocked-example.translate.goog:443", b"good-example.translate.goog:443")
+    answers = [helper.answer(url + b" 192.0.2.7/- - CONNECT").split()[0] for url in asked]
+    answers += [SquidHelper(blocking, AccessList(), pytest.fail).answer(CARRIERS[15].encode()).split()[0]]
+    assert answers == [b"OK", b"ERR", b"OK"]
+
+
 @each_row(
     ("host", "is_needed"),
     [
@@ -500,7 +512,8 @@ def test_more_than_three_in_each_other_or_eight_at_all_are_blocked(blocking: Eng
     assert "too many addresses" in (blocking.decide_url(deep[2].encode()).fault or "")
 
 
-def test_long_targets_take_little_time(blocking: Engine) -> None:
+def test_long_targets_take_little_time(blocking: Engine, tmp_path: Path) -> None:
+    everywhere = engine_for(tmp_path, ["blocked.example"], inside="any")
     ends = (
         "a." * 32_000,
         "%25" * 21_000,
@@ -508,6 +521,7 @@ def test_long_targets_take_little_time(blocking: Engine) -> None:
         "https://" * 8_000,
         "http:%2f%2fa." * 5_000,
         "&u=a.example" * 5_000,
+        "&a=aHR0c" * 7_000,
     )
     for start in (
         "translate.google.com/?u=",
@@ -519,9 +533,9 @@ def test_long_targets_take_little_time(blocking: Engine) -> None:
         for end in ends:
             url = f"https://{start}{end}"[:65_000].encode()
             began = time.process_time()
-            decision = blocking.decide_url(url)
+            decisions = blocking.decide_url(url), everywhere.decide_url(url)
             assert time.process_time() - began < 1
-            assert decision.action in (Action.PASS, Action.BLOCK)
+            assert {decision.action for decision in decisions} <= {Action.PASS, Action.BLOCK}
 
 
 @given(st.sampled_from(CARRIERS), octets())
