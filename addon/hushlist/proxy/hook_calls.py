@@ -1,8 +1,9 @@
-"""Hooks are called only in the addons that may have them, wait only where they have to, and never without the filter.
+"""Hooks are called only in the addons that have them, wait only where they have to, and never without the filter.
 
 For each hook, mitmproxy makes a coroutine, a generator and a context manager for each of some forty addons, to find
-that most do not have it: nearly half of the instructions of a request. And it calls no further addon of a script, or of
-the scripts behind it, where one of them fails.
+that most do not have it: more than half of the instructions of a request. And it calls no further addon of a script, or
+of the scripts behind it, where one of them fails. Here, one pass over all addons finds those that have a hook, each
+time: nothing is kept of it, so no change of the addons can be missed.
 
 A hook may be a coroutine. Most decisions wait for nobody, and are made when the hook returns, as if it were none; the
 few that ask a server first hold their own flow, and nothing else.
@@ -14,14 +15,16 @@ out of a mitmproxy that runs. Then whatever would pass is refused.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Awaitable, Coroutine, Generator, Iterable, Sequence
 from contextlib import suppress
+from itertools import compress, repeat
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from mitmproxy import connection, dns, flow, http
 from mitmproxy.addonmanager import AddonManager, safecall
 from mitmproxy.exceptions import AddonHalt
-from mitmproxy.hooks import Hook
+from mitmproxy.hooks import Hook, UpdateHook
 from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
@@ -47,49 +50,89 @@ _GONE = "the filter was taken out of mitmproxy while it ran"
 
 
 class HookCalls:
-    """mitmproxy's ``trigger_event`` of one ``AddonManager``, from the first filter on that it has."""
+    """mitmproxy's way to the hooks of one ``AddonManager``, from the first filter on that it has."""
 
     def __init__(self, addons: AddonManager) -> None:
         self._addons = addons
         #: the filter that is asked; ``None``: it was taken out
         self.filter: Any = None
 
+    async def handle_lifecycle(self, event: Hook) -> None:
+        """Call the hooks of an event, and then those that hear of whatever happens to a flow."""
+        (subject, *_), addons = event.args(), _with_nested(self._addons.chain)
+        await self._trigger(event, addons)
+        if isinstance(subject, flow.Flow) and any(_hooks(addons, UpdateHook.name)):
+            await self._trigger(UpdateHook([subject]), addons)
+
     async def trigger_event(self, event: Hook) -> None:
-        """Call each hook, as mitmproxy does, but for those that it would call nothing in; and that of the filter."""
-        name, filter_ = event.name, self.filter
-        is_asked = getattr(filter_, name, None) is None
-        for addon in self._addons.chain:
+        """Call the hooks of an event."""
+        await self._trigger(event, _with_nested(self._addons.chain))
+
+    async def _trigger(self, event: Hook, addons: Sequence[Any]) -> None:
+        """Call each hook, as mitmproxy does; and that of the filter, whatever the addons before it do."""
+        name, arguments, filter_ = event.name, event.args(), self.filter
+        unasked = getattr(filter_, name, None)
+        hooks = _hooks(addons, name)
+        for addon, hook in compress(zip(addons, hooks, strict=True), hooks):
+            if addon is filter_:
+                unasked = None
+            elif isinstance(hook, ModuleType):
+                continue  # a script has imported a module of this name
             try:
-                may_have = hasattr(addon, name) or hasattr(addon, "addons")
-            except Exception:
-                may_have = True
-            if not may_have:
-                continue
-            try:
-                for own, hook in self._addons._iter_hooks(addon, event):
-                    is_asked = is_asked or own is filter_
-                    await _call(hook, event)
+                waits = hook(*arguments)
+                if waits is not None and inspect.isawaitable(waits):
+                    await waits
             except AddonHalt:
                 break
             except Exception:
                 with safecall():  # logs it, or lets it pass
                     raise
-        if not is_asked:
-            with suppress(AddonHalt):
-                await _call(getattr(filter_, name), event)
+        if unasked is not None:
+            with suppress(AddonHalt), safecall():
+                if (waits := unasked(*arguments)) is not None:
+                    await waits
         elif filter_ is None and name not in _TOLD_AFTERWARDS:
             refuse_undecided(event)
 
 
-async def _call(hook: Any, event: Hook) -> None:
-    """Call a hook; what it raises goes to mitmproxy's context manager, which would cost more around each call."""
+def _with_nested(addons: Iterable[Any]) -> list[Any]:
+    """Addons, each followed by those within it, as they are now: one may come, go, or be another at any time."""
+    every: list[Any] = []
+    for addon in addons:
+        every.append(addon)
+        try:
+            if within := getattr(addon, "addons", None):
+                every += _with_nested(map(_names_of, within))
+        except Exception:
+            with safecall():
+                raise
+    return every
+
+
+def _hooks(addons: Iterable[Any], name: str) -> list[Any]:
+    """The hook of each addon, or ``None``, as it is now: an addon may get another one, or lose it, at any time."""
     try:
-        waits = hook(*event.args())
-        if waits is not None and inspect.isawaitable(waits):
-            await waits
-    except Exception:
-        with safecall():  # logs it, or lets it pass
-            raise
+        return [*map(getattr, addons, repeat(name), repeat(None))]
+    except Exception:  # of one, which is logged
+        hooks: list[Any] = []
+        for addon in addons:
+            hooks.append(None)
+            with safecall():
+                hooks[-1] = getattr(addon, name, None)
+        return hooks
+
+
+class _Names:
+    """The names of a module: Python takes twenty times as long to see that the module itself has none."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.__dict__ = vars(module)
+
+
+def _names_of(addon: Any) -> Any:
+    """An addon, or the names of a script; one that makes names when they are looked for, has to be looked at itself."""
+    is_plain = type(addon) is ModuleType and "__getattr__" not in vars(addon)
+    return _Names(addon) if is_plain else addon
 
 
 def ask_the_filter(addons: AddonManager, filter_: object) -> None:
@@ -98,6 +141,7 @@ def ask_the_filter(addons: AddonManager, filter_: object) -> None:
     if calls is None:
         calls = HookCalls(addons)
         put_on(addons, _NAME, calls.trigger_event)
+        put_on(addons, "handle_lifecycle", calls.handle_lifecycle)
     calls.filter = filter_
 
 

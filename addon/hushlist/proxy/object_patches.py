@@ -41,6 +41,10 @@ OBJECT_PATCHES = (
         is_single=True,
     ),
     ObjectPatch(
+        *(AddonManager, "handle_lifecycle", "Look once through the addons for an event, and for what hears of all."),
+        is_single=True,
+    ),
+    ObjectPatch(
         *(DnsResolver, "dns_request", "Ask name servers only after the filter has decided about a name."),
         is_single=True,
     ),

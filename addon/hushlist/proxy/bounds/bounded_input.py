@@ -12,6 +12,7 @@ from functools import wraps
 from inspect import getattr_static
 from typing import Any, NamedTuple
 
+from hushlist.proxy import cheap_reads
 from hushlist.proxy.bounds import (
     back_pressure,
     bounded_dns,
@@ -50,7 +51,10 @@ UPSTREAM = {
         "https://github.com/python-hyper/wsproto/issues/86",
     ),
     "mitmproxy.certs.datetime": "https://github.com/mitmproxy/mitmproxy/pull/3914",
-    "AddonManager.trigger_event": "https://github.com/mitmproxy/mitmproxy/issues/5029",
+    **dict.fromkeys(
+        ("AddonManager.trigger_event", "AddonManager.handle_lifecycle"),
+        "https://github.com/mitmproxy/mitmproxy/issues/5029",
+    ),
 }
 
 
@@ -85,6 +89,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_dns.REPLACED,
     *bounded_streams.REPLACED,
     *upkeep.REPLACED,
+    *cheap_reads.REPLACED,
 )
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,

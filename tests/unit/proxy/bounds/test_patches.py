@@ -72,7 +72,10 @@ def single(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("single")
-@pytest.mark.parametrize(("owner", "name"), [(AddonManager, "trigger_event"), (DnsResolver, "dns_request")])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(AddonManager, "trigger_event"), (AddonManager, "handle_lifecycle"), (DnsResolver, "dns_request")],
+)
 def test_what_is_put_on_an_addon_and_is_undone_is_noticed(tmp_path: Path, owner: type, name: str) -> None:
     hushlist = Hushlist()
     with mitmproxied(hushlist, _policy_of(tmp_path, "")) as context:
