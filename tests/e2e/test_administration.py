@@ -107,7 +107,7 @@ def test_who_is_not_signed_in_sees_nothing_and_who_may_only_look_does_nothing(br
     assert browser.execute_script(shown) == 0
     status = browser.execute_async_script(
         "fetch('/api/v1/session', {headers: {'X-Hushlist': 'live'}}).then((one) => one.json()).then((one) => "
-        "fetch('/api/v1/pauses', {method: 'POST', body: '{\"group\": \"default\", \"minutes\": 5}', headers: "
+        "fetch('/api/v1/pauses', {method: 'POST', body: '{\"client\": \"group:default\", \"minutes\": 5}', headers: "
         "{'X-Hushlist': 'live', 'X-Hushlist-Token': one.token, 'Content-Type': 'application/json'}}))"
         ".then((one) => arguments[0](one.status))"
     )
@@ -143,6 +143,21 @@ def test_a_site_is_allowed_from_its_row_and_blocked_again(browser: Chrome, page:
     browser.find_element(By.CSS_SELECTOR, "#record button").send_keys(Keys.ENTER)
     told(browser, "Undone.")
     assert page.get("http://ads.test/").status_code == 403
+
+
+def test_the_internet_is_turned_off_for_a_group_and_on_again(browser: Chrome, page: Proxy) -> None:
+    sign_in(browser, "max", "https")
+    assert page.get("http://other.test/").status_code == 200
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    browser.find_element(By.ID, "pause-name").send_keys("default")
+    browser.execute_script("window.confirm = () => true")
+    button = browser.find_element(By.CSS_SELECTOR, "#pause-group [value=blackout]")
+    browser.execute_script("arguments[0].click()", button)
+    told(browser, "It is blocked.")
+    assert page.get("http://other.test/").status_code == 403
+    browser.find_element(By.CSS_SELECTOR, "#told button").click()
+    told(browser, "Undone.")
+    assert page.get("http://other.test/").status_code == 200
 
 
 def test_who_asks_is_let_through_by_a_button(browser: Chrome, page: Proxy) -> None:

@@ -19,7 +19,7 @@ from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_se
 from hushlist.core.match.context import KINDS, host_of_page
 from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy import default_policy
+from hushlist.core.policy import default_policy, shipped_policy
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.policy_file import ListFile, Policy, list_files
 from hushlist.core.policy.policy_reader import policy_at
@@ -105,8 +105,14 @@ def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetim
 
 
 def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
-    """The time zone of the policy in the arguments (``None``: the machine's); ``SourceError`` if it cannot be read."""
+    """The time zone of the policy in the arguments, or else of the first start (``None``: the machine's).
+
+    Raises:
+        SourceError: the policy cannot be read.
+    """
     policy = policy_of(arguments)
+    if policy is None and (written := default_policy()) != shipped_policy():
+        policy = policy_at(written)
     return None if policy is None else policy.zone
 
 

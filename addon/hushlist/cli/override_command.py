@@ -10,6 +10,7 @@ import getpass
 import math
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, tzinfo
@@ -42,7 +43,7 @@ from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_item, privacy_beside, shown_client
 from hushlist.extensions.quotas.use_minutes import UseMinutes
-from hushlist.extensions.unblock import SCOPES, default_path
+from hushlist.extensions.unblock import EVERYTHING, SCOPES, default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
 from hushlist.extensions.unblock.actions import AskedFor, asked_for
 from hushlist.extensions.unblock.admin_blocks import AdminBlock
@@ -56,6 +57,8 @@ _HOW = "command line"
 _BLOCK = "block:"
 #: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
 _SHORTEST_PASSPHRASE = 8
+#: seconds
+_DAY = 86400.0
 #: seconds for which a request is granted, unless it is said otherwise
 _APPROVED = 3600.0
 
@@ -76,6 +79,14 @@ def parse_whom(text: str) -> str:
         return parse_client(text)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}; a user is written user:NAME") from None
+
+
+def parse_day(text: str) -> float:
+    """A time of a day at most."""
+    seconds = parse_duration(text)
+    if seconds > _DAY:
+        raise argparse.ArgumentTypeError(f"{text!r}: a day at most")
+    return seconds
 
 
 def parse_sharer(text: str) -> str:
@@ -109,6 +120,25 @@ def add_to(commands: Commands) -> None:
             default=CODE_VALID,
             metavar="TIME",
             help="how long a code can be used (default: 1d)",
+        )
+    for name, command, text in (
+        ("internet-off", internet_off, "let nothing pass for a while but what is unblocked afterwards"),
+        ("filter-off", filter_off, "let pass for a while what rules stop; checks of requests stay"),
+    ):
+        off = _add(own, name, command, text)
+        off.add_argument(
+            "--for",
+            dest="seconds",
+            type=parse_day,
+            required=True,
+            metavar="TIME",
+            help="how long: 30m, 2h; at most 1d",
+        )
+        off.add_argument(
+            "--client",
+            type=parse_sharer,
+            metavar="CLIENT",
+            help="for whom: an address, user:NAME or group:NAME (default: everybody)",
         )
     more = _add(own, "extend", extend, "add minutes to a quota in its present day or week, at once")
     more.add_argument(
@@ -245,6 +275,24 @@ def say_where(store: Path | PostgresAddress) -> None:
     """Name the store: it may be another one than that of a proxy."""
     more = "; --store names that of another user's proxy" if isinstance(store, Path) else ""
     remark(f"in the store {store}{more}")
+
+
+def internet_off(arguments: argparse.Namespace) -> int:
+    return _turned_off(arguments, Overrides.block, by=acting_user())
+
+
+def filter_off(arguments: argparse.Namespace) -> int:
+    return _turned_off(arguments, Overrides.grant, how=_HOW, by=acting_user())
+
+
+def _turned_off(arguments: argparse.Namespace, make: Callable[..., Grant | AdminBlock], **by: str) -> int:
+    """Stop, or let pass, everything for a while."""
+    place = store_of(arguments, default_path, may_be_new=True)
+    with Overrides(place, time.time) as overrides:
+        made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, **by)
+        print_line(_grant_line(made, clock_of(arguments), _privacy(overrides, policy_of(arguments))))
+    say_where(place)
+    return GOOD
 
 
 def extend(arguments: argparse.Namespace) -> int:

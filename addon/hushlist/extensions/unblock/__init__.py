@@ -26,7 +26,7 @@ EXTENSION = Extension(
 
 #: what a grant can be for
 SCOPES = ("host", "url", "category")
-#: what a grant of an administrator can be for besides: whatever rules stop
+#: what a grant of an administrator can be for besides: whatever rules stop; and a block: whatever is asked
 EVERYTHING = "everything"
 #: what everybody may read of a store that fails
 STORE_FAILS = "the store cannot be used: nothing can be unblocked, and new blocks and minutes of use are not kept"

@@ -189,18 +189,21 @@ def revoke(account: Account, overrides: Overrides, number: Number) -> Done[Grant
     return Done(GrantStatus(**fields), {"kind": "revoked", **fields}, role)
 
 
+UpToADay = Annotated[int, Whole("for how many minutes", 24 * 60)]
+
+
 def pause(
     policy: Policy,
     account: Account,
     overrides: Overrides,
-    group: Annotated[str, Text("the group's name", least=1)],
-    minutes: Annotated[int, Whole("for how many minutes", 24 * 60)],
+    client: ForWhom,
+    minutes: UpToADay,
 ) -> Done[GrantStatus]:
-    """Let pass what rules stop for a group, for a while.
+    """Turn the filter off for a while: what rules stop passes.
 
     Checks of requests stay.
     """
-    whom = whom_of(f"group:{group}", policy.all_groups)
+    whom = whom_of(client, policy.all_groups)
     made = overrides.grant(EVERYTHING, "*", minutes * _MINUTE, client=whom, how=HOW, by=account.name)
     return _granted(made)
 
@@ -248,6 +251,23 @@ def block(
         made = overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
     told = Blocked(**asdict(made), warning=breadth_of_order(scope, canonical))
     return Done(told, {"kind": "block", "id": made.id, "made": made.made}, Role.MANAGE)
+
+
+def internet_off(
+    policy: Policy,
+    account: Account,
+    overrides: Overrides,
+    client: ForWhom,
+    minutes: UpToADay,
+    reason: Annotated[str, Text("why; a block page shows it", 200)] = "",
+) -> Done[Blocked]:
+    """Turn the internet off for a while: nothing passes but what is unblocked afterwards.
+
+    The proxy's own pages stay.
+    """
+    whom, shown = whom_of(client, policy.all_groups), one_line(reason) or None
+    made = overrides.block(EVERYTHING, "*", minutes * _MINUTE, client=whom, reason=shown, by=account.name)
+    return Done(Blocked(**asdict(made)), {"kind": "block", "id": made.id, "made": made.made}, Role.MANAGE)
 
 
 def end_block(account: Account, overrides: Overrides, number: Number) -> Done[Blocked]:
@@ -402,6 +422,7 @@ ACTIONS = (
     Action("POST", "/blocks", Role.MANAGE, block, "blocked", instead="/rules"),
     Action("DELETE", "/blocks/{number}", Role.MANAGE, end_block, "ended a block"),
     Action("POST", "/pauses", Role.MANAGE, pause, "paused"),
+    Action("POST", "/blackouts", Role.MANAGE, internet_off, "blocked"),
     Action("GET", "/requests", Role.VIEW, requests),
     Action("POST", "/requests/{number}/approve", Role.APPROVE, approve, "approved a request"),
     Action("POST", "/requests/{number}/decline", Role.APPROVE, decline, "declined a request"),

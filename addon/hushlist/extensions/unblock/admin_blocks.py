@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from hushlist.core.url.host import is_address, names_above
 from hushlist.core.url.hrn import category_levels
+from hushlist.extensions.unblock import EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class AdminBlock:
     #: never used again
     id: int
     #: ``host``: a canonical host and all below it; ``url``: an expression, a page and all below it; ``category``: an
-    #: `hrn:` name and what is subordinate to it
+    #: `hrn:` name and what is subordinate to it; ``everything``: whatever is asked for, with the target ``*``
     scope: str
     #: ASCII
     target: str
@@ -47,7 +48,10 @@ class BlockTable:
         #: host -> blocks of it, and of its pages
         self._hosts: dict[bytes, list[AdminBlock]] = {}
         self._categories: dict[bytes, list[AdminBlock]] = {}
+        self._everything = [block for block in self.blocks if block.scope == EVERYTHING]
         for block in self.blocks:
+            if block.scope == EVERYTHING:
+                continue
             table = self._categories if block.scope == "category" else self._hosts
             key = block.target if block.scope == "category" else block.target.partition("/")[0]
             table.setdefault(key.encode("ascii", "replace"), []).append(block)
@@ -75,6 +79,7 @@ class BlockTable:
         return sorted(fitting, key=lambda block: (block.made, block.id), reverse=True)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[AdminBlock]:
+        yield from self._everything
         for block in self._on(host):
             if block.scope == "host" or _is_below(url, block.target.partition("/")[2]):
                 yield block
@@ -91,6 +96,8 @@ class BlockTable:
 
     def touches(self, host: bytes, categories: Iterable[str]) -> bool:
         """Whether a block, for whomever, may stop a request for a host of some categories."""
+        if self._everything:
+            return True
         levels = (level for category in categories for level in category_levels(category))
         return any(True for _ in self._on(host)) or not self._categories.keys().isdisjoint(levels)
 

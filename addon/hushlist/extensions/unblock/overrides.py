@@ -24,7 +24,7 @@ from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import SAME_CLIENT, SqlConnection, StoreError, read_text, rows_of, write_text
 from hushlist.extensions.databases.store import open_store
-from hushlist.extensions.unblock import EVERYTHING, SCOPES
+from hushlist.extensions.unblock import EVERYTHING
 from hushlist.extensions.unblock.access_requests import (
     PATIENCE,
     AccessRequest,
@@ -264,8 +264,8 @@ class Overrides(UnblockVerdict):
             ValueError: a block cannot have that scope, target or time.
             StoreError: also if the store is full.
         """
-        if scope == EVERYTHING:
-            raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
+        if scope == EVERYTHING and seconds is None:
+            raise ValueError("a block of everything has an end")
         check_target(scope, target)
         if seconds is not None:
             _check_seconds(seconds)

@@ -401,6 +401,43 @@ def test_what_cannot_be_extended_says_why(run: Run, arguments: tuple[str, ...], 
     assert (code, out, why in err) == (2, "", True)
 
 
+@each_row(
+    ("arguments", "whom"),
+    [([], "everybody"), (["--client", "group:kids"], "group:kids"), (["--client", "192.0.2.7"], "192.0.2.7")],
+)
+def test_internet_and_filter_are_turned_off_for_a_while(
+    run: Run, overrides: Overrides, arguments: list[str], whom: str
+) -> None:
+    code, line, err = run("internet-off", "--for", "1h", *arguments)
+    (block,) = overrides.blocks()
+    assert (code, line, err) == (
+        0,
+        f"block:{block.id}  everything *  for {whom}  until 2027-01-15 09:00:00+00:00\n",
+        "",
+    )
+    assert line in run("list")[1]
+    assert run("revoke", f"block:{block.id}") == (0, f"revoked block:{block.id}\n", "")
+    code, line, _ = run("filter-off", "--for", "30m", *arguments)
+    (grant,) = overrides.active(NOW)
+    assert (code, line) == (0, f"{grant.id}  everything *  for {whom}  until 2027-01-15 08:30:00+00:00\n")
+    assert run("revoke", str(grant.id))[0] == 0
+
+
+@each_row("command", ["internet-off", "filter-off"])
+def test_nothing_is_off_for_longer_than_a_day(run: Run, command: str) -> None:
+    with pytest.raises(SystemExit):
+        run(command, "--for", "25h")
+
+
+def test_times_are_those_of_the_policy_of_the_first_start(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "hushlist").mkdir()
+    (tmp_path / "hushlist" / "policy.yaml").write_text("timezone: Asia/Kolkata\nlayers: []\n")
+    assert run("internet-off", "--for", "1h")[1].endswith("  until 2027-01-15 14:30:00+05:30\n")
+
+
 def ask(overrides: Overrides, host: str = "games.example", **more: str) -> None:
     """What a block page does for a person."""
     asked = {"client": "user:jo", "reason": "", **more}

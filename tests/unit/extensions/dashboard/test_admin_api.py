@@ -355,7 +355,8 @@ BODIES: dict[str, dict[str, object]] = {
     "grant": GRANT,
     "block": {"scope": "host", "target": "a.example", "minutes": 5, "client": "10.0.0.7", "reason": MARKUP},
     "extend": {"category": "hrn://c.example/ads", "minutes": 5},
-    "pause": {"group": "default", "minutes": 5},
+    "pause": {"client": "group:default", "minutes": 5},
+    "internet_off": {"client": "group:default", "minutes": 5},
     "approve": {"minutes": 5},
     "make_code": {"scope": "host", "minutes": 5},
     "add_rule": {"action": "block", "scope": "host", "target": "a.example"},
@@ -677,8 +678,8 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
 
 
 def test_a_whole_number_may_have_a_fraction_of_nothing(manager: Browser) -> None:
-    assert manager.call("POST", "/pauses", {"group": "default", "minutes": 5.0})[0] == 200
-    assert manager.call("POST", "/pauses", {"group": "default", "minutes": 5.5})[0] == 400
+    assert manager.call("POST", "/pauses", {"client": "group:default", "minutes": 5.0})[0] == 200
+    assert manager.call("POST", "/pauses", {"client": "group:default", "minutes": 5.5})[0] == 400
 
 
 def test_a_path_that_no_call_has_is_told_and_one_that_takes_another_method(manager: Browser) -> None:

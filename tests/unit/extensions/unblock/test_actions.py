@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 
+from hushlist.core.policy.groups import Client
+from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.unblock import actions
 from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.grants import WARNING
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.flow_request import request_of_flow
 from support.administrators import GRANT, MARKUP, Browser, ask, browser, decided, manager, use
+from support.flows import flow_of
+from support.mitmproxied import own_answer
 
 __all__ = ["browser", "manager", "use"]
 
@@ -296,12 +301,43 @@ def test_a_group_is_paused_and_checks_stay(hushlist: Hushlist, use: Callable[...
     use("groups: [{name: kids, clients: [10.0.1.0/24], default: block}]")
     assert browser.sign_in("max") == 200
     assert decided(hushlist, "http://any.example/", "10.0.1.7") == 403
-    done = browser.call("POST", "/pauses", {"group": "kids", "minutes": 10})[1]
+    done = browser.call("POST", "/pauses", {"client": "group:kids", "minutes": 10})[1]
     assert decided(hushlist, "http://any.example/", "10.0.1.7") is None
     assert decided(hushlist, "http://blocked.example/", "10.0.1.7") is None
     assert decided(hushlist, "http://blocked.example/", "10.0.0.7") == 403
     assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
     assert decided(hushlist, "http://any.example/", "10.0.1.7") == 403
+
+
+def test_the_internet_is_off_for_whom_it_is_meant_and_the_own_pages_stay(
+    hushlist: Hushlist, use: Callable[..., Path], browser: Browser
+) -> None:
+    use("groups: [{name: kids, clients: [10.0.1.0/24], pass-through: [passed.example]}]\nunblock: on")
+    assert browser.sign_in("max") == 200
+    done = browser.call("POST", "/blackouts", {"client": "group:kids", "minutes": 10, "reason": "Dinner"})[1]
+    assert done["result"]["scope"] == "everything"
+    for url in ("http://any.example/", "http://10.9.9.9/", "http://passed.example/", "http://allowed.example/x"):
+        assert decided(hushlist, url, "10.0.1.7") == 403
+        assert decided(hushlist, url, "10.0.0.7") is None
+    request = request_of_flow(flow_of("https://passed.example/", client="10.0.1.7"))
+    judgement = hushlist.runtime.judge(request, Client("10.0.1.7"), is_connection=True)
+    assert judgement is not None and judgement.stops  # noqa: PT018
+    assert own_answer(hushlist, flow_of(f"http://{HOST}/setup.css", client="10.0.1.7")).status_code == 200
+    # what is unblocked afterwards is open
+    given = {"scope": "host", "target": "school.example", "minutes": 5, "client": "group:kids"}
+    assert browser.call("POST", "/grants", given)[0] == 200
+    assert decided(hushlist, "http://school.example/", "10.0.1.7") is None
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert decided(hushlist, "http://any.example/", "10.0.1.7") is None
+
+
+def test_the_internet_is_off_for_one_device_or_for_all(hushlist: Hushlist, manager: Browser) -> None:
+    for client, statuses in (("10.0.1.7", (403, None)), ("everybody", (403, 403))):
+        done = manager.call("POST", "/blackouts", {"client": client, "minutes": 10})[1]["result"]
+        assert tuple(decided(hushlist, "http://any.example/", own) for own in ("10.0.1.7", "10.0.1.8")) == statuses
+        assert manager.call("DELETE", f"/blocks/{done['id']}")[0] == 200
+    assert manager.call("POST", "/blackouts", {"client": "everybody", "minutes": 0})[0] == 400
+    assert manager.call("POST", "/blackouts", {"client": "group:none", "minutes": 1})[0] == 400
 
 
 def test_a_code_is_not_taken_for_another_that_is_made_at_the_same_moment(

@@ -270,7 +270,12 @@ def test_blocks_are_limited_in_number_scope_and_time(overrides: Overrides, monke
         overrides.block("host", f"{number}.test", None, by="anna")
     with pytest.raises(StoreError, match="it is full: there are 2 blocks"):
         overrides.block("host", "c.test", None, by="anna")
-    for scope, target, seconds in (("everything", "*", 60), ("host", "", 60), ("host", "ä.test", 60), ("host", "a", 0)):
+    for scope, target, seconds in (
+        ("everything", "*", None),
+        ("host", "", 60),
+        ("host", "ä.test", 60),
+        ("host", "a", 0),
+    ):
         with pytest.raises(ValueError):
             overrides.block(scope, target, seconds, by="anna")
 

@@ -331,8 +331,10 @@ async function previewRule() {
 async function submitPause(event) {
   event.preventDefault();
   const form = event.target;
-  if (!confirm(`${t("pause_group")}: ${value(form, "group")}, ${span(Number(value(form, "minutes")), "minute")}?`)) return;
-  await act("told_paused", () => call("POST", "/pauses", {group: value(form, "group"), minutes: Number(value(form, "minutes"))}));
+  const isBlackout = event.submitter?.value === "blackout";
+  const order = {client: `group:${value(form, "group")}`, minutes: Number(value(form, "minutes"))};
+  if (!confirm(`${t(isBlackout ? "internet_off" : "pause_group")}: ${value(form, "group")}, ${span(order.minutes, "minute")}?`)) return;
+  await act(isBlackout ? "told_blocked" : "told_paused", () => call("POST", isBlackout ? "/blackouts" : "/pauses", order));
 }
 
 async function submitHolds(event) {
