@@ -49,7 +49,7 @@ MODULES = """
     hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
-    hushlist.extensions.files.file_rules
+    hushlist.extensions.files.file_rules hushlist.extensions.tenants.tenants
     hushlist.core.policy.keys hushlist.core.policy.key_types hushlist.extensions.unblock.unblock_keys
 """
 #: what is something though nobody says it: mostly as the reference promises it

@@ -43,7 +43,7 @@ BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
         *("databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
-        *("safe_browsing", "safe_search", "inside", "files", "journal", "notify", "fleet", "first_start"),
+        *("safe_browsing", "safe_search", "inside", "files", "tenants", "journal", "notify", "fleet", "first_start"),
         *("dashboard", "workers"),
     )
 )

@@ -1,0 +1,75 @@
+"""Tenants: how they are read, and what requests get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hushlist.extensions.tenants.tenants import SERVICES, TenantRule, why_decrypt
+from support.policies import read_whole
+from unit.rows import each_row
+
+
+def rules_of(folder: Path, tenants: str) -> tuple[tuple[TenantRule, ...], list[str]]:
+    policy, errors = read_whole(folder, f"tenants: {tenants}\nlayers: []\n")
+    return policy.all_groups[-1].settings.of("tenants"), errors
+
+
+@each_row(
+    ("tenants", "fields"),
+    [
+        (
+            "[{service: google, allow: [a.example, b.example]}]",
+            (("X-GoogApps-Allowed-Domains", "a.example,b.example"),),
+        ),
+        (
+            "[{service: microsoft, allow: [a.example], directory: 1-2}]",
+            (("Restrict-Access-To-Tenants", "a.example"), ("Restrict-Access-Context", "1-2")),
+        ),
+        ("[{service: microsoft-personal}]", (("sec-Restrict-Tenant-Access-Policy", "restrict-msa"),)),
+        ("[{hosts: [CRM.example], header: X-Tenant, allow: [7]}]", (("X-Tenant", "7"),)),
+    ],
+)
+def test_a_service_has_its_fields(tmp_path: Path, tenants: str, fields: tuple[tuple[str, str], ...]) -> None:
+    (rule,), errors = rules_of(tmp_path, tenants)
+    assert (rule.fields, errors) == (fields, [])
+
+
+@each_row(
+    ("tenants", "error"),
+    [
+        ("[{service: google}]", "it has no allow"),
+        ("[{service: gogle, allow: [a]}]", "expected one of google"),
+        ("[{allow: [a]}]", "expected 'service', or 'hosts' and 'header'"),
+        ("[{service: google, hosts: [a.example], allow: [a]}]", "expected 'service', or 'hosts' and 'header'"),
+        ("[{hosts: [a.example], allow: [a]}]", "it has no header"),
+        ("[{hosts: [], header: X, allow: [a]}]", "expected hosts, not an empty list"),
+        ("[{hosts: ['a b'], header: X, allow: [a]}]", "a b"),
+        ("[{service: google, allow: []}]", "expected a list of names"),
+        ("[{service: google, allow: ['a,b']}]", "expected a list of names"),
+        ('[{service: google, allow: ["a\\r\\nb: c"]}]', "expected a header field of letters in ASCII"),
+        ("[{hosts: [a.example], header: 'X: Y', allow: [a]}]", "expected a header field of letters in ASCII"),
+        ("[{service: google, allow: [a], directory: b}]", "the service takes none"),
+        ("[{service: google, allow: [a], header: X}]", "the service has its own"),
+    ],
+)
+def test_a_mistake_has_its_line_and_reason(tmp_path: Path, tenants: str, error: str) -> None:
+    _, errors = rules_of(tmp_path, tenants)
+    assert error in errors[0]
+    assert errors[0].startswith("1: ")
+
+
+def test_hosts_cover_those_below_them() -> None:
+    rule = TenantRule((b"slack.com",), ())
+    hosts = {b"slack.com": True, b"a.slack.com": True, b"aslack.com": False, b"com": False}
+    assert {host: rule.covers(host) for host in hosts} == hosts
+
+
+def test_a_service_is_decrypted(tmp_path: Path) -> None:
+    policy, _ = read_whole(tmp_path, "tenants: [{service: slack, allow: [T1]}]\nlayers: []\n")
+    settings = policy.all_groups[-1].settings
+    assert why_decrypt(b"app.slack.com", settings) == "tenants are told to"
+    assert why_decrypt(b"slack.example", settings) is None
+
+
+def test_each_service_has_hosts_and_fields() -> None:
+    assert all(service.hosts and (service.allow or service.fixed) for service in SERVICES.values())
