@@ -1,5 +1,5 @@
 """Inject every fault, with ``on-failure: closed`` and ``open``, and print what became of requests; then those of
-servers of Safe Browsing, with ``no-answer: pass`` and ``block``, and of workers behind HAProxy, under load.
+servers of Safe Browsing, with ``no-answer: pass`` and ``block``, and of several workers, under load.
 
     python tests/faults/run.py [WORDS]
 
@@ -12,20 +12,22 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "addon")]
 
 from e2e.haproxy import HAPROXY  # noqa: E402
 from e2e.origin import Origin  # noqa: E402
 from faults.fleet_lab import FleetLab  # noqa: E402
-from faults.fleet_table import FLEET_FAULTS, try_fleet  # noqa: E402
+from faults.fleet_table import FLEET_FAULTS, FleetFault, try_fleet  # noqa: E402
 from faults.lab import Lab  # noqa: E402
 from faults.table import FAULTS, Fault, NotHereError, try_running, try_start  # noqa: E402
 from faults.threat_lab import CHOICES, ThreatLab  # noqa: E402
 from faults.threat_table import THREAT_FAULTS, try_threat  # noqa: E402
+from faults.workers_lab import WORKER_FAULTS, WorkersLab  # noqa: E402
 
 _CHOICES = ("closed", "open")
 _NOT_HERE = "not here"
@@ -77,25 +79,31 @@ def _print_threats() -> int:
 
 
 def _print_fleet() -> int:
-    """Print a line for each fault of the fleet; how many are not as they have to be."""
-    faults = [fault for fault in FLEET_FAULTS if " ".join(sys.argv[1:]) in fault.name]
-    if not faults or not HAPROXY:
-        print("the fleet: " + ("no such fault" if HAPROXY else "there is no haproxy"))
-        return 0
-    wrong = 0
+    """Print a line for each fault of several workers; how many are not as they have to be."""
+    wrong = _print_loaded("two workers of hushlist proxy", WORKER_FAULTS, WorkersLab)
+    if not HAPROXY:
+        print("the fleet: there is no haproxy")
+        return wrong
+    return wrong + _print_loaded("two workers behind HAProxy", FLEET_FAULTS, FleetLab)
+
+
+def _print_loaded(
+    what: str, table: Sequence[FleetFault[Any]], lab_of: Callable[[Path, Origin], FleetLab | WorkersLab]
+) -> int:
+    faults = [fault for fault in table if " ".join(sys.argv[1:]) in fault.name]
+    wrong, rows = 0, []
     with tempfile.TemporaryDirectory() as name, Origin(Path(name)) as origin, ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))
-        lab = stack.enter_context(FleetLab(Path(name) / "lab", origin).running())
-        rows = []
+        lab = stack.enter_context(lab_of(Path(name) / "lab", origin).running()) if faults else None
         for fault in faults:
             try:
                 traffic = try_fleet(fault, lab)
                 figures = f"{traffic.answered:>8} {len(traffic.lost):>4} {traffic.longest:>6.2f} s"
-                rows.append(f"{fault.name:<42} {figures}  {fault.notice}")
+                rows.append(f"{fault.name:<62} {figures}  {fault.notice}")
             except Exception as error:  # whatever it is, the others are tried
                 wrong += 1
-                rows.append(f"{fault.name:<42} WRONG: {error!r}"[:200])
-    print(f"\n{'injected into two workers behind HAProxy':<42} answered lost  longest  what users notice")
+                rows.append(f"{fault.name:<62} WRONG: {error!r}"[:200])
+    print(f"\n{f'injected into {what}':<62} answered lost  longest  what users notice")
     print("\n".join(rows))
     return wrong
 

@@ -352,8 +352,12 @@ class Hushlist:
         self._upkeep.run()
         self.parts.begin("running")
         if self.runtime.siblings is not None:
-            self.runtime.siblings.answers["health"] = lambda path: HEALTH_PATHS[path](self.runtime).body
+            self.runtime.siblings.answers["health"] = self._own_health
             self.runtime.siblings.run(why_unready(self.runtime))
+
+    async def _own_health(self, path: str) -> bytes:
+        """What another worker wants to know of this one."""
+        return HEALTH_PATHS[path](self.runtime).body
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""

@@ -233,6 +233,11 @@ class Statistics:
         last = len(durations) - 1
         return [durations[round(share * last)] if durations else None for share in shares]
 
+    def sample(self) -> list[int]:
+        """Some of the last durations, in ns, evenly taken from short to long."""
+        self.count()
+        return sorted(self._durations)[:: max(1, len(self._durations) // 256)]
+
     async def wait(self, seconds: float) -> None:
         """Wait for the next decision, at most so long."""
         if self._is_closed:

@@ -2,11 +2,12 @@
 
 The log goes by the true time all the same, since it sets files aside by it.
 The query has the moment, as in "http://clock.test/?at=2026-12-24T22:30%2B01:00"; the answer is 204. With "?fast=60",
-the clock goes on, so many seconds fast.
+the clock goes on, so many seconds fast. The answer says which process it is of.
 """
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, tzinfo
 from time import time as true_time
 
@@ -42,4 +43,4 @@ def requestheaders(flow: http.HTTPFlow) -> None:
         query = flow.request.query
         _fast = float(query["fast"]) if "fast" in query else None
         _moment = datetime.fromisoformat(query["at"]) if "at" in query else _moment
-        flow.response = http.Response.make(204)
+        flow.response = http.Response.make(204, headers={"process": str(os.getpid())})

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
 from string import Template
+from time import time
+from typing import Any
 from urllib.parse import parse_qs
 from weakref import WeakSet
 
@@ -39,6 +42,14 @@ from hushlist.extensions.dashboard.dashboard_data import live_data, name_of, wit
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics, summary
 from hushlist.extensions.dashboard.rule_commands import RuleCommands
 from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
+from hushlist.extensions.dashboard.shared_figures import (
+    added_data,
+    added_metrics,
+    between,
+    ended_in,
+    note_end,
+    number_at,
+)
 from hushlist.extensions.journal.history_page import (
     WHY_NONE,
     History,
@@ -57,6 +68,7 @@ from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import HEALTH_PATHS, health_of
+from hushlist.proxy.service.siblings import Siblings
 
 logger = logger_of(__name__)
 
@@ -65,6 +77,8 @@ _PORTS = {b"http": 80, b"https": 443}
 #: seconds that a request waits for a decision, and seconds in which it then gathers more of them
 PATIENCE = 5.0
 GATHER = 0.2
+#: seconds that it waits for one of a worker's own, before it asks the others for theirs
+_SHARED_PATIENCE = 1.0
 #: requests that may wait at the same time; others are answered at once
 _MOST_WAITING = 16
 #: most octets of a URL to explain
@@ -137,6 +151,7 @@ class DashboardServer(Part):
         #: one question to the log at a time
         self._asks_log = asyncio.Lock()
         self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
+        self._siblings = runtime.siblings
         folder = files("hushlist.extensions.dashboard").joinpath("live_page")
         self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
         self._page = Template(folder.joinpath("index.html").read_text(encoding="utf-8"))
@@ -158,7 +173,18 @@ class DashboardServer(Part):
         """Add the commands that edit rules."""
         ctx.master.commands.collect_commands(RuleCommands(self._runtime))
 
+    def running(self) -> None:
+        """Let the other workers ask for what this one has counted."""
+        if self._siblings is not None:
+            self._siblings.answers["metrics"] = self._own_metrics
+            self._siblings.answers["data"] = self._own_data_as_json
+
     def close(self) -> None:
+        if self._siblings is not None:
+            privacy = self._api.privacy()
+            data = plain(live_data(self._runtime, privacy)) | {"sample": []}
+            with suppress(OSError):  # the disk is full: what was counted is forgotten
+                note_end(self._siblings.folder, metrics(self._runtime), data)
         self._api.close()
 
     def configured(self) -> None:
@@ -277,6 +303,8 @@ class DashboardServer(Part):
         if _OWN_HEADER not in request.headers:
             return words(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
         statistics, number = self._runtime.statistics, _number(_query(request, "since"))
+        if self._siblings is not None:
+            return as_json(HTTPStatus.OK, await self._shared_data(self._siblings, _query(request, "of"), number))
         if _query(request, "of") != name_of(statistics):
             number = 0  # the number is of another session
         elif number >= statistics.total and statistics.waiting < _MOST_WAITING:
@@ -287,6 +315,34 @@ class DashboardServer(Part):
         noted = statistics.since(number)  # at once: the next answer begins after the last of these
         whole = await self._api.aside(with_decisions, data, self._runtime, noted, privacy)
         return as_json(HTTPStatus.OK, plain(whole))
+
+    async def _shared_data(self, siblings: Siblings, of: str, number: int) -> dict[str, Any]:
+        """What all workers have of that; their decisions are numbered by their time."""
+        if of != siblings.folder.name:
+            number = 0
+        elif self._runtime.statistics.waiting < _MOST_WAITING:
+            await self._runtime.statistics.wait(_SHARED_PATIENCE)
+            await asyncio.sleep(GATHER)
+        last = number_at(time() - GATHER / 2)
+        asked = siblings.ask("data", [number, last])
+        all_data = [await self._own_data([number, last]), *map(json.loads, await asked)]
+        _, ended = await self._api.aside(ended_in, siblings.folder)
+        return added_data(all_data, ended) | {"of": siblings.folder.name, "last": last}
+
+    async def _own_data(self, asked: Sequence[int]) -> dict[str, Any]:
+        """What this worker has of the decisions from a number to another, and a sample of its durations."""
+        privacy = await self._api.aside(self._api.privacy)
+        data, statistics = live_data(self._runtime, privacy), self._runtime.statistics
+        first, last = asked
+        noted = between(statistics.since(0), first, last, 0 if self._siblings is None else self._siblings.number)
+        whole = await self._api.aside(with_decisions, data, self._runtime, noted, privacy)
+        return {**plain(whole), "sample": statistics.sample()}
+
+    async def _own_data_as_json(self, asked: Sequence[int]) -> bytes:
+        return json.dumps(await self._own_data(asked)).encode()
+
+    async def _own_metrics(self, _: object = None) -> bytes:
+        return metrics(self._runtime).encode("utf-8", "replace")
 
     def _explain(self, request: http.Request) -> http.Response:
         """Explain each step from a URL to its decision."""
@@ -318,8 +374,13 @@ class DashboardServer(Part):
         except UrlError as fault:
             return error(HTTPStatus.BAD_REQUEST, f"it cannot be read: {fault.reason}")
 
-    def _metrics(self, request: http.Request) -> http.Response:
-        return answer(metrics(self._runtime).encode(), CONTENT_TYPE)
+    async def _metrics(self, request: http.Request) -> http.Response:
+        told = await self._own_metrics()
+        if self._siblings is not None:
+            others = await self._siblings.ask("metrics")
+            ended, _ = await self._api.aside(ended_in, self._siblings.folder)
+            told = added_metrics([told.decode(), *map(bytes.decode, others), ended]).encode()
+        return answer(told, CONTENT_TYPE)
 
     async def _health(self, request: http.Request) -> http.Response:
         health = await health_of(self._runtime, _path(request))

@@ -26,6 +26,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import Request
 from hushlist.extensions.quotas.quota_meter import QuotaMeter, QuotaUse, is_passive, quotas_of
 from hushlist.extensions.quotas.quotas import Quota
+from hushlist.extensions.quotas.shared_minutes import SharedMinutes
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import STORE_FAILS, default_path
 from hushlist.extensions.unblock.unblock_handler import overrides_of
@@ -95,7 +96,9 @@ class MeteredUse(Part):
             return
         if before is not None and before.place == place:
             return
-        minutes = UseMinutes(place, lambda: self._runtime.clock())
+        siblings = self._runtime.siblings
+        shared = None if siblings is None else SharedMinutes(siblings.folder)
+        minutes = UseMinutes(place, lambda: self._runtime.clock(), shared)
         minutes.start()
         self.minutes, self.meter = minutes, QuotaMeter(minutes, lambda: self._runtime.clock())
         if before is not None:

@@ -30,6 +30,7 @@ from hushlist.core.url.hrn import category_levels
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import SAME_CLIENT, SqlConnection, StoreError, keep_newest
 from hushlist.extensions.databases.store import Store, open_store
+from hushlist.extensions.quotas.shared_minutes import SharedMinutes
 from hushlist.extensions.unblock.grant_events import GrantEvent, record_event
 from hushlist.extensions.unblock.overrides import UNBLOCKS
 
@@ -75,9 +76,14 @@ class Extension:
 class UseMinutes:
     """The counters. Only ``exchange`` and ``extend`` wait for the disk; the others may be called for each request."""
 
-    def __init__(self, place: Path | PostgresAddress | None, clock: Callable[[], float]) -> None:
-        """``clock`` returns seconds since the epoch; nothing is opened yet. Without a place, nothing is kept."""
-        self.place, self._clock = place, clock
+    def __init__(
+        self, place: Path | PostgresAddress | None, clock: Callable[[], float], shared: SharedMinutes | None = None
+    ) -> None:
+        """``clock`` returns seconds since the epoch; nothing is opened yet. Without a place, nothing is kept.
+
+        ``shared``: what the workers of this machine tell each other.
+        """
+        self.place, self._clock, self._shared = place, clock, shared
         self._store: Store | None = None
         #: client and category -> minutes since the epoch, in order
         self._counters: dict[_Key, list[int]] = {}
@@ -102,6 +108,9 @@ class UseMinutes:
 
     def close(self) -> None:
         """Stop that, and write what is left."""
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
         if self._thread is not None:
             self._stopped.set()
             self._thread.join(_LEAVE)
@@ -118,8 +127,22 @@ class UseMinutes:
         if counted is not None and counted[-1] == minute:
             return
         with self._lock:
-            if self._add(client, category, minute) and len(self._waiting) < _MOST_WAITING:
-                self._waiting.add((client, category, minute))
+            if self._add(client, category, minute):
+                if self._shared is not None:
+                    self._shared.tell(client, category, minute)
+                self._keep(client, category, minute)
+
+    def _keep(self, client: str, category: str, minute: int) -> None:
+        """Have a minute written soon."""
+        if len(self._waiting) < _MOST_WAITING:
+            self._waiting.add((client, category, minute))
+
+    def _hear(self, shared: SharedMinutes) -> None:
+        """Count what other workers have told, and keep it: one that was killed cannot."""
+        with self._lock:
+            for row in shared.heard(int(self._clock() // 60)):
+                if self._add(*row):
+                    self._keep(*row)
 
     def _add(self, client: str, category: str, minute: int) -> bool:
         """Whether the minute is new."""
@@ -146,6 +169,8 @@ class UseMinutes:
 
     def used(self, client: str, category: str, first: int, end: int) -> int:
         """How many minutes were counted, from ``first`` to before ``end``."""
+        if self._shared is not None:
+            self._hear(self._shared)
         counted = self._counters.get((client, category), ())
         return bisect_left(counted, end) - bisect_left(counted, first)
 

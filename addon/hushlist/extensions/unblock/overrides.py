@@ -107,9 +107,12 @@ class Overrides(UnblockVerdict):
     them in a thread. They raise ``StoreError`` if it cannot be read or written.
     """
 
-    def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
-        """``clock`` returns seconds since the epoch; ``StoreError`` if a file cannot be used."""
-        self.place = place
+    def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float], *, is_shared: bool = False) -> None:
+        """``clock`` returns seconds since the epoch; ``StoreError`` if a file cannot be used.
+
+        ``is_shared``: a client may come with its next request to another proxy, which has to know its grant by then.
+        """
+        self.place, self._is_shared = place, is_shared
         self._store, self._clock = open_store(place, UNBLOCKS, "unblock"), clock
         self._grants = self._store.follow(lambda database: GrantTable(_active(database, self._clock())), GrantTable(()))
         none: tuple[AdminBlock, ...] = ()
@@ -165,6 +168,7 @@ class Overrides(UnblockVerdict):
 
         Does not wait, and raises nothing; ``fault`` says what is wrong with the store.
         """
+        self._stale |= self._is_shared
         self._look(now)
         names = map(_name, client_names)
         return self._covered.find(names, host, url, categories, now, is_warning=is_warning, since=since)

@@ -151,7 +151,8 @@ class UnblockHandler(Part):
                     return known
             try:
                 with ExitStack() as undo:
-                    overrides = undo.enter_context(Overrides(database or default_path(), time))
+                    is_shared = self._runtime.siblings is not None
+                    overrides = undo.enter_context(Overrides(database or default_path(), time, is_shared=is_shared))
                     overrides.wait(_FIRST)
                     if database is None:  # whatever of it cannot be read is told at once
                         overrides.key(), overrides.blocks(), overrides.active(time())

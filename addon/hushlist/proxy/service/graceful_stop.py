@@ -119,6 +119,8 @@ class GracefulStop:
         try:
             logger.info("hushlist: stopping: what is open has %d seconds to end", LONGEST)
             await asyncio.sleep(self._notice)
+            if self._runtime.siblings is not None:
+                self._runtime.siblings.stop()  # at once: what comes from now on is for the others
             if tunnels := [mode for mode in ctx.options.mode if is_tunnel(ProxyMode.parse(mode))]:
                 ctx.options.update(mode=tunnels)
             else:
@@ -144,4 +146,6 @@ class GracefulStop:
             elif handler.client.transport_protocol != "udp":
                 end_connection(handler.client)
                 is_busy = True  # until it is closed
+        if self._runtime.siblings is not None and self._runtime.siblings.is_busy:
+            return True
         return is_busy or any(transport.get_write_buffer_size() for transport in self._transports)

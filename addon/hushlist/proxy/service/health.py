@@ -139,17 +139,17 @@ class HealthPort:
             family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
             self._listener = socket.create_server(address, family=family)
             serving = asyncio.start_server(self._serve, sock=self._listener, limit=_LONGEST)
+            self._server = asyncio.get_running_loop().create_task(serving, name="hushlist: health")
         else:
             (port, *_) = siblings.bind(*address)
             self._listener = port.ours
-            serving = siblings.serve(port, self._serve, _LONGEST)
-        self._server = asyncio.get_running_loop().create_task(serving, name="hushlist: health")
+            siblings.serve(port, self._serve, _LONGEST, to_the_end=True)
         logger.info("hushlist: /healthz and /readyz at %s:%d", *self._listener.getsockname()[:2])
 
     def close(self) -> None:
         if self._server is not None and self._server.done():
             self._server.result().close()
-        elif self._listener is not None:
+        elif self._listener is not None and self._runtime.siblings is None:  # they close theirs
             self._listener.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

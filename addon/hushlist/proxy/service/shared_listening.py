@@ -40,7 +40,7 @@ async def _listen(
     shared = siblings()
     if shared is None:
         return await original(instance, host, port)
-    return [await shared.serve(bound, instance.handle_stream) for bound in shared.bind(host, port)]
+    return [shared.serve(bound, instance.handle_stream) for bound in shared.bind(host, port)]
 
 
 #: as in ``bounded_http``

@@ -13,13 +13,14 @@ What the proxies ask each other goes by sockets in a folder that is theirs alone
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,13 +38,15 @@ SERVES, BEGIN = "serves", b"begin"
 _PATIENCE, _ANSWER = 10.0, 1.0
 #: seconds between two looks for connections that nobody takes, and how many are taken from a socket at each
 _HELP, _MOST = 0.2, 16
+#: why a connection that waits cannot be taken: it waits on, so many seconds
+_EXHAUSTED, _REST = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), 1.0
 #: octets of a question and an answer
 _LONGEST_QUESTION, _LONGEST_ANSWER = 1 << 12, 1 << 25
 
 #: what serves a connection
 _Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 #: what a proxy says when another one asks
-Answer = Callable[[Any], bytes]
+Answer = Callable[[Any], Awaitable[bytes]]
 
 
 class SharedPort(NamedTuple):
@@ -53,18 +56,65 @@ class SharedPort(NamedTuple):
     others: list[socket.socket]
 
 
-class _Served(NamedTuple):
-    """A port, what serves its connections, and by what."""
+class SharedServer:
+    """Serves a port that all serve, as ``asyncio.Server`` does; what it has accepted is not lost when it is closed."""
 
-    port: SharedPort
-    serve: _Serve
-    server: asyncio.Server
-    limit: int
+    def __init__(self, port: SharedPort, serve: _Serve, limit: int) -> None:
+        self._port, self._serve, self._limit = port, serve, limit
+        #: connections of which the server is not told yet
+        self._beginning: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+        for listener in (port.ours, *port.others):
+            listener.setblocking(False)
+
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        return () if self._is_closed else (self._port.ours,)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something was accepted that nobody serves yet."""
+        return bool(self._beginning)
+
+    def begin(self) -> None:
+        if not self._is_closed:
+            asyncio.get_running_loop().add_reader(self._port.ours, self._accept, self._port.ours)
 
     def close(self) -> None:
-        """Let go of the sockets of the others; the server closes its own."""
-        for listener in self.port.others:
-            listener.close()
+        """Accept nothing more; the parent keeps what waits."""
+        if not self._is_closed:
+            self._is_closed = True
+            asyncio.get_running_loop().remove_reader(self._port.ours)
+            for listener in (self._port.ours, *self._port.others):
+                listener.close()
+
+    def help(self) -> None:
+        """Accept what waits at the sockets of others."""
+        for listener in () if self._is_closed else self._port.others:
+            self._accept(listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_MOST):
+            try:
+                connection, _ = listener.accept()
+            except BlockingIOError:  # nothing waits there
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED and listener is self._port.ours:
+                    loop = asyncio.get_running_loop()
+                    loop.remove_reader(listener)
+                    loop.call_later(_REST, self.begin)
+                return
+            task = asyncio.get_running_loop().create_task(self._take(connection))
+            self._beginning.add(task)
+            task.add_done_callback(self._beginning.discard)
+
+    async def _take(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader(self._limit), self._serve)
+        with suppress(OSError):  # the client is gone
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, connection)
+            await asyncio.sleep(0)  # until it is served
 
 
 class Siblings:
@@ -74,7 +124,8 @@ class Siblings:
         parent.settimeout(_PATIENCE)
         self._parent, self.number, self.folder = parent, number, folder
         self._path = folder / f"{os.getpid()}.socket"
-        self._served: list[_Served] = []
+        #: each server, and whether it serves to the end
+        self._servers: dict[SharedServer, bool] = {}
         self._may_serve = False
         #: the ports that all of them serve
         self.ports: set[int] = set()
@@ -95,9 +146,8 @@ class Siblings:
         for task in self._tasks:
             task.get_loop().remove_reader(self._parent)
             task.cancel()
-        for served in self._served:
-            served.close()
-        self._served.clear()
+        for server in self._servers:
+            server.close()
         self._parent.close()
         with suppress(OSError):
             self._path.unlink()
@@ -106,10 +156,8 @@ class Siblings:
         """Begin to serve when the parent says so; end, as by SIGTERM, when it is gone."""
         if self._parent.recv(LONGEST_MESSAGE):
             self._may_serve = True
-            loop = asyncio.get_running_loop()
-            self._tasks += [
-                loop.create_task(served.server.start_serving()) for served in self._served if served.server.sockets
-            ]
+            for server in self._servers:
+                server.begin()
             return
         asyncio.get_running_loop().remove_reader(self._parent)
         logger.warning("hushlist: the program that started this proxy is gone: it ends")
@@ -135,36 +183,30 @@ class Siblings:
             self.ports.add(bound[-1].ours.getsockname()[1])
         return bound
 
-    async def serve(self, port: SharedPort, serve: _Serve, limit: int = 1 << 16) -> asyncio.Server:
-        """Serve a port, from when the parent says so until the server is closed."""
-        server = await asyncio.start_server(serve, sock=port.ours, limit=limit, start_serving=self._may_serve)
-        self._served.append(_Served(port, serve, server, limit))
+    def serve(self, port: SharedPort, serve: _Serve, limit: int = 1 << 16, *, to_the_end: bool = False) -> SharedServer:
+        """Serve a port, from when the parent says so until the server is closed, or ``stop`` unless ``to_the_end``."""
+        server = SharedServer(port, serve, limit)
+        self._servers[server] = to_the_end
+        if self._may_serve:
+            server.begin()
         return server
+
+    def stop(self) -> None:
+        """Accept nothing more at ports that are not served to the end."""
+        for server in [server for server, to_the_end in self._servers.items() if not to_the_end]:
+            server.close()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something was accepted that nobody serves yet."""
+        return any(server.is_busy for server in self._servers)
 
     async def _help(self) -> None:
         """Take connections that wait at the sockets of others: a proxy takes its own at once."""
         while True:
             await asyncio.sleep(_HELP)
-            for served in list(self._served) if self._may_serve else ():
-                if not served.server.sockets:  # it is closed
-                    self._served.remove(served)
-                    served.close()
-                    continue
-                for listener in served.port.others:
-                    await self._take(listener, served)
-
-    async def _take(self, listener: socket.socket, served: _Served) -> None:
-        loop = asyncio.get_running_loop()
-        listener.setblocking(False)
-        for _ in range(_MOST):
-            try:
-                connection, _ = listener.accept()
-            except OSError:  # nothing waits there
-                return
-            connection.setblocking(False)
-            protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader(served.limit), served.serve)
-            with suppress(OSError):  # the client is gone
-                await loop.connect_accepted_socket(partial(_same, protocol), connection)
+            for server in self._servers if self._may_serve else ():
+                server.help()
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
@@ -208,7 +250,7 @@ class Siblings:
         try:
             async with asyncio.timeout(_ANSWER):
                 name, question = json.loads(await reader.readline())
-                writer.write(self.answers[name](question))
+                writer.write(await self.answers[name](question))
                 await writer.drain()
         except Exception as error:  # the one that asks does without it
             logger.warning("hushlist: another worker's question is not answered: %r", error)
@@ -225,7 +267,3 @@ def siblings() -> Siblings | None:
     descriptor, number, folder = told.split(" ", 2)
     os.set_inheritable(int(descriptor), False)
     return Siblings(socket.socket(fileno=int(descriptor)), int(number), Path(folder))
-
-
-def _same(protocol: asyncio.StreamReaderProtocol) -> asyncio.StreamReaderProtocol:
-    return protocol

@@ -324,6 +324,18 @@ def test_a_longer_grant_of_the_same_takes_the_shorter_one_s_place_and_its_number
     assert grant(overrides).id > two.id > one.id
 
 
+def test_workers_see_each_other_s_grants_at_once(place: Path | PostgresAddress, clock: Clock) -> None:
+    if not isinstance(place, Path):
+        pytest.skip("a database tells all who listen")
+    with Overrides(place, clock, is_shared=True) as one, Overrides(place, clock, is_shared=True) as other:
+        for _ in range(3):
+            assert covering(one, clock.now) is None
+            made = grant(other)
+            assert covering(one, clock.now) == made
+            other.revoke(made.id, by="admin")
+        assert covering(one, clock.now) is None
+
+
 def test_another_process_s_changes_are_seen_within_a_quarter_of_a_second(
     overrides: Overrides, other: Overrides, clock: Clock
 ) -> None:

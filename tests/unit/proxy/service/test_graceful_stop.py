@@ -16,6 +16,7 @@ from mitmproxy.test import tflow
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import graceful_stop
 from hushlist.proxy.service.graceful_stop import LONGEST, NOTICE, GracefulStop
+from hushlist.proxy.service.siblings import Siblings
 
 
 @pytest.mark.parametrize(("is_balanced", "notice"), [(True, NOTICE), (False, 0.0)])
@@ -48,7 +49,7 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
         own = SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop)
         monkeypatch.setattr(graceful_stop, "asyncio", own)
         monkeypatch.setattr(graceful_stop, "all_connections", tuple)
-        stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
+        stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False, siblings=None)))
         stop.run(is_balanced=is_balanced)
         stop.stop()
         await asyncio.wait_for(ended.wait(), 60)
@@ -67,7 +68,7 @@ def test_while_it_ends_nothing_new_comes_by_a_tunnel(
     monkeypatch.setattr(graceful_stop, "transport_of", lambda _: None)
 
     async def came() -> tuple[bool, bool]:
-        stop, found = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False))), list[bool]()
+        stop, found = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False, siblings=None))), list[bool]()
         for _ in range(2):
             client = tflow.tclient_conn()
             client.proxy_mode, client.error = ProxyMode.parse(mode), None
@@ -88,7 +89,7 @@ def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     master = SimpleNamespace(shutdown=lambda: ended.append("now"))
     monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(master=master))
     monkeypatch.setattr(graceful_stop, "monotonic", lambda: 90.0)
-    runtime = cast(Runtime, SimpleNamespace(is_stopping=False))
+    runtime = cast(Runtime, SimpleNamespace(is_stopping=False, siblings=None))
 
     async def stopped_twice() -> list[str]:
         stop = GracefulStop(runtime)
@@ -106,7 +107,7 @@ def test_while_it_ends_an_answer_is_the_last_on_its_connection(monkeypatch: pyte
     monkeypatch.setattr(graceful_stop, "announce_end", lambda *told: announced.append(told))
     monkeypatch.setattr(graceful_stop, "monotonic", lambda: 90.0)
     monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(master=SimpleNamespace(shutdown=lambda: None)))
-    stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
+    stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False, siblings=None)))
 
     def answered(version: str, status: int = 200) -> tuple[str | None, list[object]]:
         flow = tflow.tflow(resp=http.Response.make(status))
@@ -135,7 +136,7 @@ class Program:
         self.connections: list[Any] = []
         #: by name, when each was closed
         self.closed: dict[str, float] = {}
-        self.stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
+        self.stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False, siblings=None)))
         self._patch = monkeypatch
         for name, own in {
             "time": lambda: self.now,
@@ -245,3 +246,15 @@ def test_what_is_still_to_be_written_is_waited_for(program: Program) -> None:
         transport.left = 0 if seconds > 0.5 else 1
 
     assert program.seconds(then) == 0.55
+
+
+def test_what_a_worker_has_accepted_and_nobody_serves_yet_is_waited_for(program: Program) -> None:
+    stopped: list[bool] = []
+    siblings = SimpleNamespace(is_busy=True, stop=lambda: stopped.append(True))
+    program.stop._runtime.siblings = cast(Siblings, siblings)
+
+    def then(seconds: float) -> None:
+        siblings.is_busy = seconds <= 0.5
+
+    assert program.seconds(then) == 0.55
+    assert stopped == [True]

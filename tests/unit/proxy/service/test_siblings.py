@@ -17,7 +17,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from hushlist.extensions.workers.shared_ports import SharedPorts
 from hushlist.proxy.service import siblings
 from hushlist.proxy.service.shared_listening import fault_of_mode
-from hushlist.proxy.service.siblings import BEGIN, LONGEST_MESSAGE, SERVES, VARIABLE, Siblings
+from hushlist.proxy.service.siblings import BEGIN, LONGEST_MESSAGE, SERVES, VARIABLE, SharedServer, Siblings
 from unit.rows import each_row
 
 LOOPBACK = "127.0.0.1"
@@ -74,7 +74,7 @@ def parent(tmp_path: Path) -> Iterator[Parent]:
 
 
 @asynccontextmanager
-async def serving(of: Siblings, name: bytes, port: int = 0) -> AsyncIterator[tuple[int, asyncio.Server]]:
+async def serving(of: Siblings, name: bytes, port: int = 0) -> AsyncIterator[tuple[int, SharedServer]]:
     """A server that says its name to each client."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,7 +82,7 @@ async def serving(of: Siblings, name: bytes, port: int = 0) -> AsyncIterator[tup
         writer.close()
 
     (shared,) = of.bind(LOOPBACK, port)
-    server = await of.serve(shared, serve)
+    server = of.serve(shared, serve)
     of.run("")
     try:
         yield shared.ours.getsockname()[1], server
@@ -156,6 +156,21 @@ def test_a_proxy_takes_nothing_before_its_parent_says_so(parent: Parent) -> None
     asyncio.run(run())
 
 
+def test_what_was_accepted_when_a_server_is_closed_is_served(parent: Parent) -> None:
+    async def run() -> None:
+        async with serving(parent.sibling(1), b"one") as (port, server):
+            asked = [asyncio.create_task(name_at(port)) for _ in range(20)]
+            while not server.is_busy:
+                await asyncio.sleep(0)
+            server.close()
+            assert server.sockets == ()
+            async with serving(parent.sibling(1), b"one"):
+                assert {*await asyncio.gather(*asked)} == {b"one"}
+            assert not server.is_busy
+
+    asyncio.run(run())
+
+
 def test_a_port_of_another_program_is_refused_although_that_shares_it(parent: Parent) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -179,7 +194,11 @@ def test_proxies_answer_each_other_but_not_one_that_was_killed(parent: Parent) -
     async def run() -> None:
         one, two = parent.sibling(1), parent.sibling(2)
         two._path = parent.folder / "two.socket"
-        one.answers["twice"] = two.answers["twice"] = lambda asked: str(2 * asked).encode()
+
+        async def twice(asked: int) -> bytes:
+            return str(2 * asked).encode()
+
+        one.answers["twice"] = two.answers["twice"] = twice
         with socket.socket(socket.AF_UNIX) as killed:
             killed.bind(str(parent.folder / "killed.socket"))
         async with serving(one, b"one"), serving(two, b"two"):
