@@ -41,11 +41,12 @@ MODULES = """
     hushlist.extensions.subscriptions.subscription hushlist.extensions.unblock.access_requests
     hushlist.extensions.unblock.actions hushlist.extensions.unblock.credentials hushlist.extensions.unblock.grant_events
     hushlist.extensions.unblock.wrong_tries hushlist.extensions.unblock.page_form hushlist.proxy.page.pages
+    hushlist.proxy.parts
     hushlist.proxy.service.health hushlist.tools.audit.diff_job hushlist.tools.audit.guesses
     hushlist.tools.audit.leak_job hushlist.tools.audit.replay.audit_report hushlist.tools.audit.replay.auditor
     hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally
     hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
-    hushlist.tools.doctor.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
+    hushlist.core.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
     hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper

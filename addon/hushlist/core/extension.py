@@ -11,6 +11,7 @@ needed, so that an extension which nothing uses costs nothing:
         policy_keys=(Key("odds", "gambling.odds:ODDS").says("how long the odds may be: `10`"),),
         actions="gambling.actions",
         part="gambling.part:GamblingPart",
+        checks="gambling.checks:examine_odds",
     )
 
 Those that come with Hushlist are in ``BUILT_IN``. Others are Python packages that anybody can publish: with the entry
@@ -199,6 +200,8 @@ class Extension:
     part: str = ""
     #: a reference to a module that brings lists to this machine (``core/compile/background_compiler.py``)
     lists: str = ""
+    #: a reference to what ``hushlist doctor`` asks of it (``core/diagnosis.py``)
+    checks: str = ""
     #: a reference to the class that holds back lists which have changed (``core/compile/policy_compiler.py``)
     gate: str = ""
     #: a reference to a function from a policy and the folder of the cache to the fingerprints of all that changes when

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from mitmproxy import connection, http
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
@@ -36,6 +36,17 @@ class DecisionLog(Protocol):
 
     def write(self, record: LogRecord) -> None:
         """Take a decision."""
+
+
+class Metric(NamedTuple):
+    """A figure for ``/metrics``, without ``hushlist_``: a counter if its name ends in "_total", else a gauge."""
+
+    name: str
+    #: what it is
+    text: str
+    #: values of the labels, and the value of the metric, if it has one
+    samples: Iterable[tuple[tuple[str, ...], float | None]]
+    labels: tuple[str, ...] = ()
 
 
 class Part:
@@ -134,6 +145,10 @@ class Part:
 
     def warnings(self) -> Iterable[str]:
         """What fails, for everybody who can reach ``/readyz``: without the name of a file, list or host."""
+        raise NotImplementedError
+
+    def metrics(self) -> Iterable[Metric]:
+        """Figures; labels are names of the policy or of proxies, never what clients ask for."""
         raise NotImplementedError
 
     def why_unready(self) -> str:
@@ -264,6 +279,7 @@ class Parts:
         self.neighbours: tuple[Callable[[], Iterable[int]], ...] = _calls(parts, "neighbours")
         self.send: tuple[Callable[[Notice], None], ...] = _calls(parts, "send")
         self._told = {of: _calls(parts, of) for of in ("states", "faults", "warnings")}
+        self.metrics: tuple[Callable[[], Iterable[Metric]], ...] = _calls(parts, "metrics")
         self.why_unready: tuple[Callable[[], str], ...] = _calls(parts, "why_unready")
         connections = ("server_connect", "server_connected")
         self.server_connect, self.server_connected = (_calls(parts, of) for of in connections)

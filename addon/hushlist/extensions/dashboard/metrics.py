@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from time import time
 
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import printable
 from hushlist.core.match.rule import Action
 from hushlist.core.system.memory import resident_octets
 from hushlist.extensions.dashboard.dashboard_data import actions_of, lists_of, log_of, store_fault
-from hushlist.extensions.fleet.heartbeat import fleet_of
-from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, troubles
 from hushlist.extensions.journal.log_keys import LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy, url_of
 from hushlist.extensions.subscriptions.list_watch import states_in
 from hushlist.proxy.bounds.bounded_input import not_taken
+from hushlist.proxy.parts import Metric
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, Statistics
 
@@ -40,20 +38,13 @@ _HELP = {
     "list_rules": "Rules of a list in force.",
     "list_modified_timestamp_seconds": "When the file of a list was changed that is in force.",
     "list_held_back": "Whether a version of a list is held back, so that an older one is in force.",
-    "list_checked_timestamp_seconds": "When the source of a list that is fetched was last asked with success.",
-    "list_failing": "Whether the last try to fetch a list failed.",
     "readings_total": "How often the policy was read, by what came of it.",
     "last_reading_timestamp_seconds": "When the policy was last read.",
     "last_reading_seconds": "How long that took.",
     "last_reading_used": "Whether that is in force.",
-    "log_waiting": "Records that are still to be written into the log.",
-    "log_failing": "Whether the log cannot be written.",
     "store_failing": "Whether nothing can be unblocked.",
     "patches_missing": "Names of mitmproxy, and of what it reads protocols by, that are not as the filter needs them.",
     "start_time_seconds": "When the filter was started.",
-    "fleet_proxy_info": "A proxy that shares the store: its version, and digests of its policy and index.",
-    "fleet_proxy_seen_timestamp_seconds": "When a proxy that shares the store last gave a sign of life.",
-    "fleet_proxy_troubled": "Whether a proxy that shares the store is gone, not ready, or differs from the others.",
 }
 #: values of labels, and the value of the metric, if it has one
 _Sample = tuple[tuple[str, ...], float | None]
@@ -94,7 +85,7 @@ def _durations(statistics: Statistics) -> Iterator[str]:
 
 
 def _state(runtime: Runtime) -> Iterator[str]:
-    engine, reading, log = runtime.engine, runtime.reading, log_of(runtime)
+    engine, reading = runtime.engine, runtime.reading
     yield from _family("mode", ("mode",), [((runtime.mode,), 1)])
     if engine is not None:
         layers = engine.index.directory.rules
@@ -108,35 +99,22 @@ def _state(runtime: Runtime) -> Iterator[str]:
     held = {} if engine is None else {one.file: ((one.file,), float(one.held is not None)) for one in lists_of(engine)}
     held |= {url: ((url,), float(bool(state.held))) for url, state in states.items()}
     yield from _family("list_held_back", ("file",), held.values())
-    checked = (((url,), state.checked) for url, state in states.items())
-    yield from _family("list_checked_timestamp_seconds", ("file",), checked)
-    failing = (((url,), state.faults > 0) for url, state in states.items())
-    yield from _family("list_failing", ("file",), failing)
     readings = ((("used" if is_good else "refused",), number) for is_good, number in runtime.readings.items())
     yield from _family("readings_total", ("result",), readings)
     if reading is not None:
         yield from _one("last_reading_timestamp_seconds", reading.moment)
         yield from _one("last_reading_seconds", reading.duration)
         yield from _one("last_reading_used", reading.problem is None)
-    yield from _one("log_waiting", log.waiting)
-    yield from _one("log_failing", log.fault is not None)
     yield from _one("store_failing", store_fault(runtime) is not None)
     yield from _one("patches_missing", len(not_taken()))
-    yield from _fleet(fleet_of(runtime))
+    for metrics in runtime.parts.metrics:
+        for metric in metrics():
+            yield from _written(metric)
     resident = resident_octets()
     if resident is not None:
         yield from _head("process_resident_memory_bytes", "gauge", "Memory of this process.")
         yield _line("process_resident_memory_bytes", {}, resident)
     yield from _one("start_time_seconds", runtime.statistics.started)
-
-
-def _fleet(records: Sequence[ProxyRecord]) -> Iterator[str]:
-    labels = ("proxy", "version", "policy", "index")
-    info = (((one.name, one.version, one.policy_digest[:SHOWN], one.index_digest[:SHOWN]), 1.0) for one in records)
-    yield from _family("fleet_proxy_info", labels, info)
-    yield from _family("fleet_proxy_seen_timestamp_seconds", ("proxy",), (((one.name,), one.at) for one in records))
-    wrong = troubles(records, time())
-    yield from _family("fleet_proxy_troubled", ("proxy",), (((name,), bool(why)) for name, why in wrong.items()))
 
 
 # -- the format --------------------------------------------------------------------------------------------------------
@@ -147,8 +125,13 @@ def _one(name: str, value: float) -> Iterator[str]:
 
 
 def _family(name: str, labels: Sequence[str], samples: Iterable[_Sample]) -> Iterator[str]:
+    return _written(Metric(name, _HELP[name], samples, tuple(labels)))
+
+
+def _written(metric: Metric) -> Iterator[str]:
     """A metric, with a line for each sample that has a value."""
-    yield from _head(f"{_PREFIX}{name}", "counter" if name.endswith("_total") else "gauge", _HELP[name])
+    name, text, samples, labels = metric
+    yield from _head(f"{_PREFIX}{name}", "counter" if name.endswith("_total") else "gauge", text)
     for values, value in samples:
         if value is not None:
             yield _line(f"{_PREFIX}{name}", dict(zip(labels, values, strict=True)), value)

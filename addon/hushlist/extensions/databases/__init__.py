@@ -13,5 +13,6 @@ EXTENSION = Extension(
             temporary unblocks, quotas and sign-ins: a `postgresql://` address; without it, files of this machine: see
             [A database](fleet.md#a-database)"""),
     ),
+    checks=f"{__name__}.kept_files:examine_state",
     part=f"{__name__}.store_upkeep:StoreUpkeep",
 )

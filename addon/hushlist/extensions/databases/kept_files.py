@@ -10,13 +10,15 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.core.system.files import PRIVATE_FILE, SAFELY, locked
+from hushlist.core.diagnosis import GOOD, WARNING, WRONG, About, Diagnosis
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.system.files import PRIVATE_FILE, SAFELY, locked, state_folder
 from hushlist.extensions.databases.sql import APPLICATION
 
 #: how that is told
@@ -197,3 +199,29 @@ def _watched(path: Path, kind: DatabaseKind) -> list[tuple[object, ...]]:
 def opened(path: Path, patience: float = _PATIENCE) -> sqlite3.Connection:
     """A connection to a file that is there, whatever it has."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=patience, isolation_level=None)
+
+
+# -- for hushlist doctor -----------------------------------------------------------------------------------------------
+
+
+def examine_state(policy: Policy, now: float) -> Iterator[Diagnosis]:
+    """The files in the folder for state."""
+    with suppress(RuntimeError):  # the folder is a finding already
+        yield from examine_kept(state_folder())
+
+
+def examine_kept(folder: Path) -> Iterator[Diagnosis]:
+    """Files of SQLite in a folder: whether one is damaged, or was."""
+    good = list[str]()
+    for path in databases([folder]):
+        why = why_damaged(path)
+        if why is None:
+            good.append(path.name)
+        else:
+            advice = "start the proxy anew: it sets the file aside, and takes its last good copy where there is one"
+            yield Diagnosis(About.FILES, WRONG, f"{path} is damaged: {why}", advice)
+    for path in set_aside([folder]):
+        advice = "look through what holds (administrators' blocks, tokens), and then remove it, with -wal and -shm"
+        yield Diagnosis(About.FILES, WARNING, f"{SET_ASIDE}: {path}", advice)
+    if good:
+        yield Diagnosis(About.FILES, GOOD, f"whole: {', '.join(good)}")

@@ -24,9 +24,18 @@ from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.fleet.proxy_records import BEAT, FLEET, GONE, ProxyRecord, ProxyRecords, default_path
+from hushlist.extensions.fleet.proxy_records import (
+    BEAT,
+    FLEET,
+    GONE,
+    SHOWN,
+    ProxyRecord,
+    ProxyRecords,
+    default_path,
+    troubles,
+)
 from hushlist.extensions.subscriptions.list_watch import states_in
-from hushlist.proxy.parts import Part
+from hushlist.proxy.parts import Metric, Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import why_unready
 
@@ -102,6 +111,19 @@ class Heartbeat(Part):
     def kept_files(self) -> Iterator[tuple[Path, DatabaseKind]]:
         """The file of the store."""
         yield default_path(), FLEET
+
+    def metrics(self) -> Iterator[Metric]:
+        """The proxies that share the store, and what is wrong with each."""
+        info = [
+            ((one.name, one.version, one.policy_digest[:SHOWN], one.index_digest[:SHOWN]), 1) for one in self.records
+        ]
+        text = "A proxy that shares the store: its version, and digests of its policy and index."
+        yield Metric("fleet_proxy_info", text, info, ("proxy", "version", "policy", "index"))
+        text, seen = "When a proxy that shares the store last gave a sign of life.", self.records
+        yield Metric("fleet_proxy_seen_timestamp_seconds", text, [((one.name,), one.at) for one in seen], ("proxy",))
+        text = "Whether a proxy that shares the store is gone, not ready, or differs from the others."
+        wrong = troubles(self.records, time()).items()
+        yield Metric("fleet_proxy_troubled", text, [((name,), bool(why)) for name, why in wrong], ("proxy",))
 
     def neighbours(self) -> Iterator[int]:
         """Where other proxies of this machine listen."""

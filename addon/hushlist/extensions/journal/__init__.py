@@ -14,6 +14,7 @@ EXTENSION = Extension(
         Key("log", f"{__name__}.log_keys:LOG").says("""whether decisions are written down, and what of them: `off` (the
             default), `on` or a mapping: see [Log](log.md#log)"""),
     ),
+    checks=f"{__name__}.log_checks:examine_log",
     part=f"{__name__}.journal:Journal",
     actions=f"{__name__}.preview",
     uses=("databases",),

@@ -14,7 +14,7 @@ from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.journal.masked_clients import privacy_of
-from hushlist.proxy.parts import Part
+from hushlist.proxy.parts import Metric, Part
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -80,6 +80,12 @@ class Journal(Part):
             yield "the log cannot be written; records wait"
         if self.log is not None and self.log.key_fault is not None:
             yield "the key of pseudonyms cannot be read: put it back from a copy, or remove it for new names"
+
+    def metrics(self) -> Iterator[Metric]:
+        """What waits, and whether it cannot be written."""
+        waiting = 0 if self.log is None else self.log.waiting
+        yield Metric("log_waiting", "Records that are still to be written into the log.", [((), waiting)])
+        yield Metric("log_failing", "Whether the log cannot be written.", [((), self.fault is not None)])
 
     def kept_files(self) -> Iterator[tuple[Path, None]]:
         """The log's database, which looks after itself."""

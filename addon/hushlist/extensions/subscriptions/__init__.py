@@ -55,6 +55,7 @@ EXTENSION = Extension(
     part=f"{__name__}.list_watch:ListWatch",
     category_names=f"{__name__}.catalogue:category_names",
     lists=f"{__name__}.list_update",
+    checks=f"{__name__}.list_checks:examine_lists",
     gate=f"{__name__}.gate:Gate",
     pointers=f"{__name__}.list_store:pointers",
     list_warnings=f"{__name__}.ordinary_requests:too_much",

@@ -11,7 +11,7 @@ from hushlist.core.compile.background_compiler import BackgroundCompiler
 from hushlist.core.errors import Lines, logger_of
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.extensions.subscriptions.list_store import ListState
-from hushlist.proxy.parts import Part
+from hushlist.proxy.parts import Metric, Part
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -76,6 +76,15 @@ class ListWatch(Part):
             if most is not None and state is not None and time() - state.checked > most:
                 return f"the list in line {own.subscription.line} of the policy is older than its max-age"
         return ""
+
+    def metrics(self) -> Iterator[Metric]:
+        """When lists were asked for with success, and whether that fails."""
+        states = self.states_by_url.items()
+        text = "When the source of a list that is fetched was last asked with success."
+        checked = [((url,), state.checked) for url, state in states]
+        yield Metric("list_checked_timestamp_seconds", text, checked, ("file",))
+        failing = [((url,), state.faults > 0) for url, state in states]
+        yield Metric("list_failing", "Whether the last try to fetch a list failed.", failing, ("file",))
 
     def warnings(self) -> Iterator[str]:
         """Which lists cannot be updated."""

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hushlist.cli import common
+from hushlist.core.diagnosis import Diagnosis
 from hushlist.core.errors import number_of
+from hushlist.core.extension import extensions_named, load
 from hushlist.core.policy import default_policy
 from hushlist.core.system.files import open_regular
 from hushlist.core.system.socket_address import parse_socket_address
 from hushlist.tools.doctor import installation
-from hushlist.tools.doctor.diagnosis import Diagnosis
 from hushlist.tools.doctor.firewall import examine_router
 from hushlist.tools.doctor.running_proxy import examine_proxy
 from hushlist.tools.doctor.servers import examine_server
@@ -97,10 +98,10 @@ def _diagnoses(arguments: argparse.Namespace, path: Path) -> Iterator[Diagnosis]
     engine, diagnoses = installation.open_policy(path)
     yield from diagnoses
     if engine is not None:
-        yield from installation.examine_lists(engine.policy, path, time.time())
         yield from installation.examine_files(engine.policy, time.time())
-        yield from installation.examine_kept(engine.policy)
-        yield from installation.examine_log(engine.policy, time.time())
+        for extension in extensions_named(engine.policy.extensions):
+            if extension.checks:
+                yield from load(extension.checks)(engine.policy, time.time())
         yield from installation.examine_schedules(engine.policy, now)
         yield from installation.examine_clock(engine.policy, now)
     yield from installation.examine_authority(confdir, now)

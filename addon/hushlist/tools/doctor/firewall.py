@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hushlist.core.diagnosis import GOOD, UNKNOWN, WARNING, About, Diagnosis
 from hushlist.core.system.files import read_regular
-from hushlist.tools.doctor.diagnosis import GOOD, UNKNOWN, WARNING, About, Diagnosis
 
 #: what goes past the proxy -> its protocol and port
 _WAYS = {

@@ -16,16 +16,12 @@ from hushlist import __version__
 from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
+from hushlist.core.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis, examine_writing
 from hushlist.core.errors import SourceError, number_of
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.system.authority_file import NAME, fault_of_authority
 from hushlist.core.system.files import cache_folder, check_private, read_private, reason_of, state_folder
-from hushlist.extensions.databases.kept_files import SET_ASIDE, databases, set_aside, why_damaged
-from hushlist.extensions.journal.log_figures import read_figures
-from hushlist.extensions.journal.log_identifiers import read_key
-from hushlist.extensions.journal.log_keys import LoggedClients
-from hushlist.tools.doctor.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis
 
 _LONGEST = 1 << 16
 _DAY = 86400.0
@@ -75,43 +71,6 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
     ]
 
 
-def examine_lists(policy: Policy, path: Path, now: float) -> Iterator[Diagnosis]:
-    """Lists that are held back, failing, too old or not there; ``now`` in seconds of Unix time."""
-    command = f"hushlist update --policy {path}"
-    for problem in policy.held_back:
-        yield Diagnosis(About.LISTS, WARNING, str(problem), "mend the file; until then, its last good copy is used")
-    for own in policy.subscribed:
-        subscription, state, current = own.subscription, own.store.state(), own.store.current()
-        url = subscription.url
-        if current is None:
-            condition = WARNING if subscription.is_optional else WRONG
-            yield Diagnosis(About.LISTS, condition, f"{url}: there is no copy of it yet", f"fetch it: {command}")
-            continue
-        for trouble in state.troubles(url):
-            yield Diagnosis(About.LISTS, WARNING, trouble, f"see {command} --help: --accept, --rollback")
-        age, most = now - state.checked, subscription.max_age
-        told = f"{url}: asked with success {_days(age)} ago" if state.checked else f"{url}: never asked with success"
-        if most is not None and age > most:
-            yield Diagnosis(About.LISTS, WRONG, f"{told}, more than its max-age of {_days(most)}", command)
-        elif state.next_try and now > state.next_try + _DAY:
-            advice = "have the proxy run as this user, or the timer of examples/service"
-            yield Diagnosis(About.LISTS, WARNING, f"{told}; nobody has fetched it since it was due", advice)
-        else:
-            yield Diagnosis(About.LISTS, GOOD, told)
-
-
-def _days(seconds: float) -> str:
-    """A time for people.
-
-    >>> _days(90.0), _days(7200.0), _days(86400.0 * 3)
-    ('1 minute', '2 hours', '3 days')
-    """
-    for unit, name in ((_DAY, "day"), (3600.0, "hour")):
-        if seconds >= unit:
-            return number_of(int(seconds // unit), name, f"{name}s")
-    return number_of(max(int(seconds // 60), 0), "minute", "minutes")
-
-
 def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
     """Who can change what the filter goes by, and whether it can write where it has to; ``now`` as above."""
     if os.name != "posix":
@@ -136,52 +95,9 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
         yield Diagnosis(About.CLOCK, WARNING, why, "set the clock, or touch the file")
     yield _examine_folder("cache", cache_folder)
     yield _examine_folder("state", state_folder)
-    if policy.of("log") is not None and policy.of("log").folder is not None:
-        yield _examine_writing("the log's folder", policy.of("log").folder)
     if not open_ones:
         told = f"no other user can change {number_of(policy.number_of_files, 'file', 'files')} of the policy"
         yield Diagnosis(About.FILES, GOOD, told)
-
-
-def examine_kept(policy: Policy) -> Iterator[Diagnosis]:
-    """Files that have to stay: whether one is damaged, or was."""
-    try:
-        state = state_folder()
-    except RuntimeError:
-        return  # the folder for state is a finding already
-    log = None if policy.of("log") is None else policy.of("log").folder
-    folders, good = [state, *([] if log is None else [log])], list[str]()
-    for path in databases(folders):
-        why = why_damaged(path)
-        if why is None:
-            good.append(path.name)
-        else:
-            advice = "start the proxy anew: it sets the file aside, and takes its last good copy where there is one"
-            yield Diagnosis(About.FILES, WRONG, f"{path} is damaged: {why}", advice)
-    for path in set_aside(folders):
-        advice = "look through what holds (administrators' blocks, tokens), and then remove it, with -wal and -shm"
-        yield Diagnosis(About.FILES, WARNING, f"{SET_ASIDE}: {path}", advice)
-    if policy.of("log") is not None and policy.of("log").clients is LoggedClients.PSEUDONYM:
-        try:
-            read_key(state)
-        except (OSError, ValueError) as error:
-            advice = "put it back from a copy, or remove it: then clients get new names from the next start on"
-            yield Diagnosis(About.FILES, WRONG, f"the key of pseudonyms: {error}", advice)
-    if good:
-        yield Diagnosis(About.FILES, GOOD, f"whole: {', '.join(good)}")
-
-
-def examine_log(policy: Policy, now: float) -> Iterator[Diagnosis]:
-    """How large the log is, and whether it ends before ``days`` says; ``now`` as above."""
-    settings = policy.of("log")
-    if settings is None or settings.to is not None:
-        return
-    with suppress(RuntimeError, OSError):  # the folder for state is a finding already
-        figures = read_figures(settings.folder or state_folder(), settings, now)
-        if figures is not None:
-            condition = WARNING if figures.ends_early else GOOD
-            advice = f"raise '{figures.ends}' of log, or lower 'days' to what is kept" if figures.ends_early else ""
-            yield Diagnosis(About.FILES, condition, f"the log: {figures}", advice)
 
 
 def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
@@ -192,15 +108,7 @@ def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
         where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
         advice = "make it the filter's own: chown and chmod go-w; or set HOME, XDG_CACHE_HOME and XDG_STATE_HOME"
         return Diagnosis(About.FILES, WRONG, f"the {name} folder: {where}{reason_of(error)}", advice)
-    return _examine_writing(f"the {name} folder", folder)
-
-
-def _examine_writing(name: str, folder: Path) -> Diagnosis:
-    there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
-    if os.access(there, os.W_OK | os.X_OK):
-        return Diagnosis(About.FILES, GOOD, f"{name} can be written: {folder}")
-    advice = f"give {there} to the user who runs the filter"
-    return Diagnosis(About.FILES, WRONG, f"{name} cannot be written: {folder}", advice)
+    return examine_writing(f"the {name} folder", folder)
 
 
 def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:

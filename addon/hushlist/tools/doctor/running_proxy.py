@@ -10,9 +10,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
+from hushlist.core.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis
 from hushlist.core.system.files import read_regular, reason_of
 from hushlist.core.system.package_code import OTHER_CODE, OTHER_MITMPROXY
-from hushlist.tools.doctor.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis
 
 #: the host of the live page, which the proxy answers itself
 HOST = "hushlist.internal"

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing, suppress
 
+from hushlist.core.diagnosis import GOOD, WRONG, About, Diagnosis
 from hushlist.core.system.files import reason_of
 from hushlist.core.system.trust_store import trust_store
-from hushlist.tools.doctor.diagnosis import GOOD, WRONG, About, Diagnosis
 
 _PATIENCE = 10.0
 #: seconds in which a server that wants a certificate refuses whoever has none: TLS 1.3 does so behind the handshake

@@ -20,19 +20,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from documentation import COMMANDS, joined
+from hushlist.core.diagnosis import About, Condition, Diagnosis
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import check_private
+from hushlist.extensions.databases.kept_files import examine_state
+from hushlist.extensions.journal.log_checks import examine_log
 from hushlist.extensions.journal.log_database import Database
 from hushlist.extensions.journal.log_record import time_text
+from hushlist.extensions.subscriptions.list_checks import examine_lists
 from hushlist.tools.doctor import installation
-from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.tools.doctor.installation import (
     examine_authority,
     examine_clock,
     examine_files,
-    examine_kept,
-    examine_lists,
-    examine_log,
     examine_schedules,
     examine_versions,
     open_policy,
@@ -129,7 +129,7 @@ class TestLists:
             own.store.note(**state)  # type: ignore[arg-type]
 
     def look(self, policy: Policy, tmp_path: Path) -> list[tuple[str, Condition, str]]:
-        return wrong(examine_lists(policy, tmp_path / "policy.yaml", NOW.timestamp()))
+        return wrong(examine_lists(policy, NOW.timestamp()))
 
     @pytest.mark.parametrize(
         ("state", "condition", "words"),
@@ -149,7 +149,7 @@ class TestLists:
     ) -> None:
         if state is not None:
             self.keep(policy, **{key: NOW.timestamp() + own for key, own in state.items()})
-        (one,) = examine_lists(policy, tmp_path / "policy.yaml", NOW.timestamp())
+        (one,) = examine_lists(policy, NOW.timestamp())
         assert (one.condition, one.what.startswith(f"{URL}: "), one.what.endswith(words)) == (condition, True, True)
         assert bool(one.advice) is one.is_finding
 
@@ -229,18 +229,18 @@ class TestKept:
     def test_damaged_files_and_those_that_were_set_aside_are_found_in_state_and_log(self, tmp_path: Path) -> None:
         policy = policy_of(tmp_path, f"{PLAIN}log: {{folder: log, clients: pseudonym}}\n")
         state, log = tmp_path / "state" / "hushlist", tmp_path / "log"
-        assert wrong(examine_kept(policy)) == []
+        assert wrong([*examine_state(policy, 0), *examine_log(policy, 0)]) == []
         log.mkdir()
         with closing(sqlite3.connect(state / "overrides.sqlite")) as good:
             good.execute("CREATE TABLE grants (id)")
-        assert [one.what for one in examine_kept(policy)] == ["whole: overrides.sqlite"]
+        assert [one.what for one in examine_state(policy, 0)] == ["whole: overrides.sqlite"]
         for path in (state / "admin.sqlite", log / "decisions.sqlite"):
             path.write_bytes(b"no database" * 1000)
         (state / "overrides.sqlite.damaged-20261128T090000.000000Z").touch()
         (state / "pseudonyms.key").write_bytes(b"short")
-        found = wrong(examine_kept(policy))
+        found = wrong([*examine_state(policy, 0), *examine_log(policy, 0)])
         assert [condition for _, condition, _ in found] == [
-            *(Condition.WRONG, Condition.WRONG, Condition.WARNING, Condition.WRONG),
+            *(Condition.WRONG, Condition.WARNING, Condition.WRONG, Condition.WRONG),
         ]
         words = "admin.sqlite is damaged", "decisions.sqlite is damaged", "set aside: ", "the key of pseudonyms: "
         assert sorted(what for _, _, what in found if not any(word in what for word in words)) == []
@@ -250,7 +250,7 @@ def test_a_log_that_ends_before_its_days_is_told(tmp_path: Path) -> None:
     now = NOW.timestamp()
     policy = policy_of(tmp_path, f"log: {{folder: log, rows: 10}}\n{PLAIN}")
     assert policy.of("log") is not None
-    assert list(examine_log(policy, now)) == []
+    assert [one.what for one in examine_log(policy, now)] == [f"the log's folder can be written: {tmp_path / 'log'}"]
     database = Database(tmp_path / "log", replace(policy.of("log"), rows=1000))
     database.append([({"time": time_text(now - 43200)}, b"{}\n")] * 20, now)
     assert (

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from documentation import ROOT
+from hushlist.core.diagnosis import Condition, Diagnosis
 from hushlist.tools.doctor import firewall
-from hushlist.tools.doctor.diagnosis import Condition, Diagnosis
 from hushlist.tools.doctor.firewall import examine_router, examine_rules
 
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))

@@ -11,9 +11,9 @@ from threading import Thread
 
 import pytest
 
+from hushlist.core.diagnosis import About, Condition, Diagnosis
 from hushlist.extensions.dashboard import dashboard_server
 from hushlist.tools.doctor import running_proxy
-from hushlist.tools.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.tools.doctor.running_proxy import examine_proxy
 from support.https_origin import write_chain
 

@@ -1,8 +1,13 @@
-"""What was looked at, and how it is."""
+"""What ``hushlist doctor`` looked at, and how it is.
+
+An extension's ``checks`` is a function from a policy, and the seconds of Unix time, to what it has to say of them.
+"""
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
 #: what was looked at
@@ -25,7 +30,7 @@ GOOD, WARNING, WRONG, UNKNOWN = Condition
 class Diagnosis(NamedTuple):
     """One thing that was looked at."""
 
-    about: About
+    about: str
     condition: Condition
     what: str
     #: what to do, if there is something
@@ -39,3 +44,12 @@ class Diagnosis(NamedTuple):
         [False, True]
         """
         return self.condition in (Condition.WARNING, Condition.WRONG)
+
+
+def examine_writing(name: str, folder: Path) -> Diagnosis:
+    """Whether a folder can be written, or made."""
+    there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
+    if os.access(there, os.W_OK | os.X_OK):
+        return Diagnosis(About.FILES, GOOD, f"{name} can be written: {folder}")
+    advice = f"give {there} to the user who runs the filter"
+    return Diagnosis(About.FILES, WRONG, f"{name} cannot be written: {folder}", advice)
