@@ -46,6 +46,10 @@ def proxied(tmp_path: Path, origin: Origin, script: Path, **more: Any) -> Iterat
         yield proxy
 
 
+#: seconds between two rounds of a client
+PACE = 0.03
+
+
 class Load:
     """Clients that ask all the time for what is blocked, each over a connection of its own, and for what is not."""
 
@@ -57,7 +61,7 @@ class Load:
         self._threads = [threading.Thread(target=self._ask) for _ in range(2)]
 
     def _ask(self) -> None:
-        while not self._is_over.is_set():
+        while not self._is_over.wait(PACE):
             with self._proxy.client() as client:
                 for scheme, host in (("http", "ads.test"), ("https", "ads.test"), ("http", "good.test")):
                     try:
@@ -80,9 +84,9 @@ class Load:
             thread.join()
 
     def goes_on(self) -> bool:
-        """Whether another twenty requests for what is blocked are refused."""
+        """Whether another ten requests for what is blocked are refused."""
         before = self.blocked
-        return eventually(lambda: self.blocked > before + 20)
+        return eventually(lambda: self.blocked > before + 10)
 
 
 def still_decides(proxy: Proxy, origin: Origin) -> bool:
@@ -157,9 +161,8 @@ def test_the_package_is_changed_under_load(
 ) -> None:
     """As ``pip install -U`` and ``git pull`` do, or somebody who moves the folder away."""
     site, rules = tmp_path / "site", tmp_path / "rules.yaml"
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(FILTER.parent / "hushlist", site / "hushlist", ignore=ignored)
-    shutil.copytree(CHECKOUT / "rules", site / "hushlist" / "rules", ignore=ignored)
+    shutil.copytree(FILTER.parent / "hushlist", site / "hushlist")  # with its bytecode: to compile all takes seconds
+    shutil.copytree(CHECKOUT / "rules", site / "hushlist" / "rules")
     script.write_text(PLAIN)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(site), os.environ.get("PYTHONPATH", ""))))
     with (
@@ -171,7 +174,7 @@ def test_the_package_is_changed_under_load(
         moved = tmp_path / "hushlist-old"
         (site / "hushlist").rename(moved)
         if kind != "removed":
-            shutil.copytree(moved, site / "hushlist", ignore=ignored)
+            shutil.copytree(moved, site / "hushlist", ignore=shutil.ignore_patterns("__pycache__"))
             for path in (site / "hushlist").rglob("*.py"):
                 path.write_text(
                     "raise SystemExit(7)\n" if kind == "broken" else f"{path.read_text()}\n# of another version\n"

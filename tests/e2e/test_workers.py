@@ -1,4 +1,7 @@
-"""Several workers by one command: to clients they are one proxy, whatever becomes of one of them."""
+"""Several workers by one command: to clients they are one proxy.
+
+``tests/faults/run.py`` tries, under load, what becomes of clients where one of them fails.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,7 @@ from e2e.origin import Origin
 from e2e.proxy import Proxy, end_cleanly
 from e2e.test_quotas import NOON, policy_of
 from e2e.test_unblock import prepared, unlock
-from faults.fleet_table import FleetFault, try_fleet
-from faults.workers_lab import WORKER_FAULTS, WorkersLab, children, workers
+from faults.workers_lab import WorkersLab, children, workers
 from unit.cli.running import environment
 
 pytestmark = [
@@ -33,13 +35,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Wo
     """Two workers that tests share."""
     with WorkersLab(tmp_path_factory.mktemp("lab"), origin).running() as lab:
         yield lab
-
-
-@pytest.mark.parametrize("fault", WORKER_FAULTS, ids=lambda fault: fault.name)
-def test_clients_lose_no_more_than_what_is_on_its_way_at_a_killed_worker(
-    fault: FleetFault[WorkersLab], lab: WorkersLab
-) -> None:
-    try_fleet(fault, lab)
 
 
 def test_all_workers_end_with_the_command(tmp_path: Path, origin: Origin) -> None:
