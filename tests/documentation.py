@@ -14,6 +14,7 @@ REFERENCE = (
     "rules/policy.md",
     "rules/lists.md",
     "rules/inside.md",
+    "rules/searches.md",
     "rules/safe-browsing.md",
     "rules/groups.md",
     "rules/unblocking.md",

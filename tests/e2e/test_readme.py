@@ -149,6 +149,8 @@ def rules(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "addon" / "hushlist" / "proxy" / "page" / "block_page.html", tmp_path / "page.html")
     (tmp_path / "games.txt").write_text("games.example\n", encoding="utf-8")
     (tmp_path / "ads.hosts").write_text("0.0.0.0 ads.example\n", encoding="utf-8")
+    (tmp_path / "self-harm.searches").write_text("kill+myself\nsuicide\n", encoding="utf-8")
+    (tmp_path / "fine.searches").write_text("suicide squad\n", encoding="utf-8")
     key = SealKey(bytes(32))
     (tmp_path / "hidden.key").write_text(key.text, encoding="utf-8")
     (tmp_path / "hidden.key").chmod(0o600)

@@ -44,8 +44,8 @@ BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
         *("databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
-        *("safe_browsing", "safe_search", "inside", "files", "tenants", "journal", "notify", "fleet", "first_start"),
-        *("dashboard", "workers"),
+        *("safe_browsing", "safe_search", "inside", "searches", "files", "tenants", "journal", "notify", "fleet"),
+        *("first_start", "dashboard", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions

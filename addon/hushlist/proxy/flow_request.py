@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from mitmproxy import connection, ctx, dns, http
 from mitmproxy.flow import Flow
@@ -16,7 +16,16 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.policy.groups import Client, user_of
 from hushlist.core.url.host import LONGEST_NAME
-from hushlist.core.url.http_head import Keeps, Naming, fault_of_body, is_name, looked_up, named, request_of_head
+from hushlist.core.url.http_head import (
+    Keeps,
+    Naming,
+    fault_of_body,
+    is_name,
+    looked_up,
+    named,
+    request_of_head,
+    with_form,
+)
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
 
@@ -38,7 +47,28 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
         tuple(map(tuple, data.headers.fields)),  # copied only if another addon has stored lists
         flow.client_conn.sni,
         fault_of_body(data) if data.content else None,
+        None if data.method == b"GET" else form_of_flow(flow),
     )
+
+
+#: the requests whose forms are decided
+_with_form = WeakSet[http.Request]()
+
+
+def decide_form(request: http.Request) -> None:
+    """Have a form that a request sends decided with it: nothing of the request goes on before all of it is there."""
+    _with_form.add(request)
+    request.stream = False
+
+
+def has_form(request: http.Request) -> bool:
+    """Whether the form of a request is decided."""
+    return request in _with_form
+
+
+def form_of_flow(flow: http.HTTPFlow) -> bytes | None:
+    """The form that the request of a flow sends, where it is decided, and is there."""
+    return flow.request.data.content if flow.request in _with_form else None
 
 
 _LINE_VERSIONS = (b"HTTP/1.1", b"HTTP/1.0")
@@ -54,7 +84,8 @@ def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False, keeps: Kee
     request = request_of_head(data, client.sni, naming_of(client.proxy_mode), with_media=with_media, keeps=keeps)
     if data.http_version not in _LINE_VERSIONS and not is_framed(client.alpn):
         request.fault = request.fault or "its HTTP version is not that of its connection"
-    return request
+    form = None if data.method == b"GET" else form_of_flow(flow)
+    return with_form(request, form) if form else request
 
 
 def is_framed(protocol: bytes | None) -> bool:

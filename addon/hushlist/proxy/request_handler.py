@@ -15,7 +15,7 @@ from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
 from hushlist.core.url.comparison import PERMANENT
-from hushlist.core.url.http_head import names_to_take_out
+from hushlist.core.url.http_head import names_to_take_out, sends_form
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
 from hushlist.proxy import flow_outcome
@@ -24,6 +24,7 @@ from hushlist.proxy.flow_request import (
     Seen,
     SelfConnections,
     client_of_flow,
+    decide_form,
     name_to_ask,
     naming_of,
     request_of_flow,
@@ -135,6 +136,9 @@ class RequestHandler:
                 self._leave(flow, is_form=is_form)
                 return
             is_blocked = is_blocked or judgement.stops
+            data = flow.request.data
+            if data.method != b"GET" and not is_blocked and sends_form(data) and self._reads_form(judgement):
+                decide_form(flow.request)
             self._decided[flow] = _DecidedRequest(seen, with_media, judgement, self._runtime.policies, monotonic())
             self.note_grant(flow, judgement)
             if is_same and not is_blocked:
@@ -161,6 +165,10 @@ class RequestHandler:
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
             self._undecided.add(flow)  # it may have passed
+
+    def _reads_form(self, judgement: Judgement) -> bool:
+        engine = self._runtime.engine
+        return engine is not None and engine.reads_form(judgement.request, judgement.client)
 
     def _is_late(self, flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:
         """Whether a request was decided a while ago, or by another policy, and has not gone on yet."""

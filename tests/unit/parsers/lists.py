@@ -38,6 +38,8 @@ _LISTS: dict[str, tuple[str, ...]] = {
         "seal: f87dde256ef1fd9a\nrules: [{sealed: '01020304'}]\n",
         "rules: [{expression: \"\\u0041.example\"}, &a b, *a, !!str c, '*.h.example', |\n x\n  y]\n",
     ),
+    "searches": ("# c\nkill+myself\n\uff4b\u200b x\n!!\na b c d\n",),
+    "words": ("casino\n\u81ea\u6740\n.Include<x>\n",),
     "services": (
         "groups: {g: {en: G, also: [h]}}\nservices:\n  a: {title: A, group: g, rules: [a.example, b.example/c]}",
         '{"blocked_services": [{"id": "a_b", "name": "A", "group": "h", "rules": ["||a.example^", "||b*^"]}]}',

@@ -9,6 +9,7 @@ alone decides, a plain target below it that no rule fits, and any plain target b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import time
@@ -274,11 +275,20 @@ class Engine:
                 found = (inner.request for reader in host.readers for inner in reader.inner(own, forms))
                 pending += [((*carriers, host.canonical), inner) for inner in found if budget.takes_inner()]
 
-    def names(self, form: Parts) -> Iterator[Parts]:
-        """Other names of what a canonical URL asks for, whether or not a rule fits them."""
+    def reads_form(self, request: Request, client: Client = NOBODY) -> bool:
+        """Whether a form that a request sends is decided, too."""
+        known = self._hosts.of_group(client, None).known
+        with suppress(UrlError):
+            readers = [reader for host in request.hosts[:MOST_HOSTS] for reader in known[host].readers]
+            forms = target_forms(request.scheme, request.target, 1, FormBudget()).forms if readers else ()
+            return any(reader.reads_form(form.path) for reader in readers for form in forms)
+        return False
+
+    def names(self, form: Parts, target: bytes) -> Iterator[Parts]:
+        """Other names of what a form of a target asks for, whether or not a rule fits them."""
         for own in self._readings:
             if (reader := own.of_host(form.host or b"")) is not None:
-                yield from reader.names(form)
+                yield from reader.names(form, target)
 
     def view(self, client: Client = NOBODY, now: datetime | None = None) -> EffectivePolicy:
         """The effective policy for a client's group at a moment."""
@@ -531,12 +541,14 @@ class Engine:
         the request's host."""
         rules, found = {match.rule for match in own}, list[Match]()
         for reader in known.readers:
-            for name in reader.names(form._replace(host=known.canonical)):
+            by_names = list[Match]()
+            for name in reader.names(form._replace(host=known.canonical), case.request.target):
                 for match in self.index.find_paths(case.hosts.known[name.host or b""].host, name.path, name.query):
                     if match.rule not in rules:
                         rules.add(match.rule)
                         octets = max(len(known.canonical), match.specificity[0])
-                        found.append(match._replace(via=_BY_NAME, specificity=(octets, match.specificity[1])))
+                        by_names.append(match._replace(via=reader.via, specificity=(octets, match.specificity[1])))
+            found += reader.counted(by_names)
         return found
 
     def _filters(self, case: _Case) -> Sequence[RequestMatcher]:
@@ -672,7 +684,6 @@ def _is_spared(reader: HostReader, decision: Decision) -> bool:
     return decision.action is Action.ALLOW and winner is not None and reader.spares(winner.rule.terms)
 
 
-_BY_NAME = "another name of it"
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
 
 

@@ -15,6 +15,7 @@ from hushlist.core.extension import extensions_named, load
 
 if TYPE_CHECKING:
     from hushlist.core.match.rule import Terms
+    from hushlist.core.match.rule_match import Match
     from hushlist.core.policy.policy_file import Policy
     from hushlist.core.url.parts import Parts
     from hushlist.core.url.request import Request
@@ -51,8 +52,17 @@ class HostReader(Protocol):
         It raises nothing, and takes time linear in the target and the forms.
         """
 
-    def names(self, form: Parts) -> Iterable[Parts]:
-        """Other canonical URLs of what one form of the target asks for."""
+    #: how a match by such a name says so, for people
+    via: str
+
+    def names(self, form: Parts, target: bytes) -> Iterable[Parts]:
+        """Other canonical URLs of what one form of the target asks for; ``target`` is as it was sent."""
+
+    def counted(self, matches: Sequence[Match]) -> Sequence[Match]:
+        """Those of the matches by these names that count."""
+
+    def reads_form(self, path: bytes) -> bool:
+        """Whether a form that is sent to a canonical path is to be read as a query."""
 
     def spares(self, terms: Terms) -> bool:
         """Whether a rule with these terms that allows the request means what is inside it as well."""

@@ -109,7 +109,7 @@ def trace(engine: Engine, url: bytes, moment: datetime, client: Client, told: To
 def _forms(engine: Engine, request: Request, moment: datetime, client: Client) -> Iterator[Form]:
     forms = canonical_forms(request, request.hosts[0])
     yield from map(_form, forms)
-    for name in dict.fromkeys(name for form in forms for name in engine.names(form)):
+    for name in dict.fromkeys(name for form in forms for name in engine.names(form, request.target)):
         yield _form(name, "another name")
     for carriers, inner in engine.inside(request, moment, client):
         way = " inside ".join(map(_text, reversed(carriers)))

@@ -298,6 +298,27 @@ def may_join_request(body: bytes) -> bool:
     return bool(_TARGET_OF_LINE.search(b"\n" + body)) or may_be_request(body)
 
 
+#: octets of a form that is decided
+LONGEST_FORM = 1 << 16
+_FORM = b"application/x-www-form-urlencoded"
+
+
+def sends_form(head: HttpHead) -> bool:
+    """Whether a request sends a form as a query has it."""
+    types = (value for name, value in head.headers.fields if name.lower() == b"content-type")
+    return head.method != b"GET" and any(value.strip().lower().startswith(_FORM) for value in types)
+
+
+def with_form(request: Request, form: bytes) -> Request:
+    """The request, and as if the form were its query."""
+    if len(form) > LONGEST_FORM:
+        why = f"its form is longer than {LONGEST_FORM:,} octets"
+        return replace(request, fault=request.fault or Excess(why))
+    mark = b"&" if b"?" in request.target else b"?"
+    read = replace(request, target=request.target + mark + form.replace(b"\n", b"%0A").replace(b" ", b"+"), others=())
+    return replace(request, others=(*request.others, read))
+
+
 def fault_of_body(head: HttpHead) -> str | None:
     """A fault in a body that was waited for; ``None`` where there is none."""
     return _fault_of_body(head) if head.content and head.method.upper() in _WITHOUT_BODY else None

@@ -17,6 +17,7 @@ from hushlist.core.errors import UrlError
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Terms
+from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.key_types import TEXT, any_text, choice, list_of, names_of, of_node, schema_of_rows
 from hushlist.core.policy.keys import Key
 from hushlist.core.policy.policy_file import Policy
@@ -165,6 +166,8 @@ class InnerAddresses:
 class _Reader:
     """Reads the requests to one host."""
 
+    via = "another name of it"
+
     def __init__(
         self,
         host: bytes,
@@ -222,7 +225,7 @@ class _Reader:
                 if (own := _DECODED[name](text)) is not None:
                     yield ANY, own
 
-    def names(self, form: Parts) -> Iterator[Parts]:
+    def names(self, form: Parts, target: bytes = b"") -> Iterator[Parts]:
         """Other canonical URLs of what one form of the target asks for."""
         target = form.path if form.query is None else form.path + b"?" + form.query
         for row in self._same:
@@ -233,6 +236,14 @@ class _Reader:
                     path, mark, query = rest.partition(b"?")
                     if host and host != b".":
                         yield form._replace(host=host, path=b"/" + path, query=query if mark else None)
+
+    def counted(self, matches: Sequence[Match]) -> Sequence[Match]:
+        """All of them."""
+        return matches
+
+    def reads_form(self, path: bytes) -> bool:
+        """None is."""
+        return False
 
     def spares(self, terms: Terms) -> bool:
         """Whether a rule with these terms allows what is inside as well."""

@@ -54,6 +54,7 @@ from mitmproxy.utils import human
 from hushlist.core.errors import printable
 from hushlist.core.url.http_head import LONGEST_WHOLE_BODY, may_join_request, tells_body
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
+from hushlist.proxy.flow_request import has_form
 from hushlist.proxy.object_patches import put_on
 
 _USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
@@ -378,7 +379,7 @@ def is_kept_whole(request: http.Request) -> bool:
     Most requests of these methods have none, which nobody knows before the end where it is chunked, or in HTTP/2. In a
     step of a sign-in, the body says whether the origin's connection can go on.
     """
-    if request.method.upper() in _USUALLY_WITHOUT:
+    if request.method.upper() in _USUALLY_WITHOUT or has_form(request):
         return True
     length = request.headers.get(_LENGTH, "") if _signs_in(request) else ""
     return length.isdecimal() and len(length) < _DIGITS and int(length) <= LONGEST_WHOLE_BODY

@@ -32,6 +32,8 @@ _ORDER = {
 }
 #: kind of list -> its format here
 _FORMATS = {"sitelist": "domains", "urllist": "squidguard-urls", "siteiplist": "addresses", "ipsitelist": "addresses"}
+#: names of lists of searches -> what their rules do
+_SEARCHES = {"banned": "block", "localbanned": "block", "override": "allow"}
 #: list of clients -> what holds for them
 _CLIENTS: dict[str, dict[str, object]] = {"exceptionclient": {"mode": "off"}, "bannedclient": {"default": "block"}}
 #: what a group says where it says nothing itself, lest that of the first group holds
@@ -191,9 +193,14 @@ class _Reader:
     def _group(self, path: Path, number: int) -> imported_policy.ImportedGroup:
         self._listdir = str(path.parent / "lists" / f"group{number}")
         group, layers = imported_policy.ImportedGroup(f"filter{number}"), {name: list[str]() for name in _ORDER}
+        searches = dict[str, None]()
         for line, key, value in self._settings(path):
             name, file = _list_named(value)
-            if key == "groupname" and value.strip():
+            if key == "searchlist" and name in _SEARCHES:
+                searches |= {
+                    self._searches(name, number, part): None for part in self._list(file, path, line) if part.entries
+                }
+            elif key == "groupname" and value.strip():
                 group.name = imported_policy.shown(value)
             elif key == "groupmode" and value in ("0", "2"):
                 group.settings |= {"0": {"default": "block"}, "2": {"mode": "off"}}[value]
@@ -209,8 +216,18 @@ class _Reader:
                     self._report(path).tally(line, name, why)
             else:
                 self._other(path, line, f"{key} {name}".strip(), file)
-        group.layers = [layer for name in _ORDER for layer in layers[name]]
+        group.layers = [*searches, *(layer for name in _ORDER for layer in layers[name])]
         return group
+
+    def _searches(self, name: str, number: int, part: _ListText) -> str:
+        """The layer of a group's lists of searches, in which an override lifts what another list blocks."""
+        label = f"searches of filter{number}" + (f" {part.during}" if part.during else "")
+        lines = dict(part.entries)
+        content = "".join(f"{lines.get(at, '')}\n" for at in range(1, max(lines) + 1)).encode()
+        file = self._policy.file(f"{part.path.parent.name} {part.path.name}", content)
+        entry = imported_policy.ImportedList(file, "searches", imported_policy.shown(part.path.name), _SEARCHES[name])
+        self._policy.layer(label, part.during).append(entry)
+        return label
 
     def _layer(self, name: str, kind: str, part: _ListText) -> str:
         """The layer of one file of a list, with its time; groups share it."""

@@ -71,6 +71,8 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
         f"hashed:sha1={'0' * 40}\nhashed:sha1={'0' * 40}\nhashed:md5={'0' * 32}\nhashed:sha9=0 # skipped\n",
         (4, 2, 1, 1),
     ),
+    "searches": ("a+b\nB A\nc\na b c d\n", (4, 2, 1, 1)),
+    "words": ("a\nA\n!\n", (3, 1, 1, 1)),
     "services": (
         '{"blocked_services": [{"id": "a", "rules": ["||a.example^", "||a.example^", "||b.example^", "||c*^"]}]}',
         (4, 2, 1, 1),

@@ -39,6 +39,8 @@ ENTRIES = {
     "ranked-domains": ("7,a.example", "a.example/"),
     "address-counts": ("192.0.2.1 7", "192.0.2.1/32"),
     "address-ports": ("192.0.2.1:7", "192.0.2.1/32"),
+    "searches": ("b+a", "search.invalid/?a+b"),
+    "words": ("b a", "words.invalid/?a+b"),
 }
 #: formats whose entries are no lines, each with a test of its own
 DOCUMENTS = {name for name, form in FORMATS.items() if form.is_document} | {"privoxy", "pac"}
@@ -50,6 +52,8 @@ WRONG = {
     "adblock-dns": "||...^",
     "csv": "http://",
     "dnsmasq": "address=/.../",
+    "searches": "!",
+    "words": "!",
     "rpz": "a.example CNAME",
     "squidguard-urls": "...",
     "tsv": "http://\tx",

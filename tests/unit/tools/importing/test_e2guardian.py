@@ -37,6 +37,8 @@ ipsitelist = 'name=banned,messageno=510,path=__LISTDIR__/bannedsiteiplist'
 urllist = 'name=banned,messageno=501,path=__LISTDIR__/bannedurllist'
 regexpboollist = 'name=banned,messageno=503,path=__LISTDIR__/bannedregexpurllist'
 weightedphraselist = '__LISTDIR__/weightedphraselist'
+searchlist = 'name=banned,path=__LISTDIR__/bannedsearchlist'
+searchlist = 'name=override,path=__LISTDIR__/bannedsearchoveridelist'
 mimelist = 'name=bannedmime,path=__LISTDIR__/empty'
 sitelist = 'name=nolog,path=__LISTDIR__/exceptionsitelist'
 sitelist = 'name=localbanned,path=__LISTDIR__/localbannedsitelist'
@@ -53,6 +55,8 @@ sitelist = 'name=localbanned,path=__LISTDIR__/localbannedsitelist'
     "lists/one/bannedurllist": "http://www.site.example/bad\n",
     "lists/one/bannedregexpurllist": "(big|cyber)\n# none\nfoo\n",
     "lists/one/weightedphraselist": "<x><50>\n",
+    "lists/one/bannedsearchlist": "# words\ngirl+naughty\n",
+    "lists/one/bannedsearchoveridelist": "girl+naughty+nurse\n",
     "lists/one/empty": "# nothing\n",
     "e2guardianf2.conf": """\
 groupname = 'Staff'
@@ -89,6 +93,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         ("good.bad.example", "", None, "2026-11-23T12:00", "allow"),
         ("ours.bad.example", "", None, "2026-11-23T12:00", "allow"),
         ("theirs.example", "", None, "2026-11-23T12:00", "block"),
+        ("bing.com/search?q=Naughty+x+girl", "", None, "2026-11-23T12:00", "block"),
+        ("bing.com/search?q=naughty+girl+nurse", "", None, "2026-11-23T12:00", "pass"),
         ("site.example/bad", "", None, "2026-11-23T12:00", "block"),
         ("site.example/bad/grey", "", None, "2026-11-23T12:00", "allow"),
         ("192.0.2.7", "", None, "2026-11-23T12:00", "block"),

@@ -1,0 +1,68 @@
+"""What is typed into an engine is decided before any of it reaches the engine, as a query and as a form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from e2e.browser import BROWSER, DRIVER, profile, wait_for_words, wait_until
+from e2e.origin import Origin
+from e2e.policies import write_policy
+from e2e.proxy import Proxy, mitmdump
+
+QUERY, FORM = "https://www.ecosia.org", "https://www.startpage.com"
+PAGE = b'<title>Engine</title><form action="%s" method="%s"><input name="q"></form>'
+
+
+@pytest.fixture(scope="module")
+def searching(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("searches")
+    (folder / "flag.searches").write_text("kill+myself\n")
+    policy = write_policy(folder, [{"file": "flag.searches", "reason": "Talk to us"}])
+    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
+        yield running
+
+
+@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_no_octet_of_a_form_that_is_blocked_reaches_the_engine(
+    searching: Proxy, origin: Origin, *, http2: bool, is_chunked: bool
+) -> None:
+    def sent(form: bytes, path: str = "/sp/search") -> int:
+        content = iter([form[:5], form[5:]]) if is_chunked else form
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        with searching.client(http2=http2) as client:
+            return client.post(FORM + path, content=content, headers=kind).status_code
+
+    with origin.watch() as arrived:
+        assert sent(b"query=My%73elf+k%EF%BD%89ll") == 403
+        assert sent(b"query=fine&query=" + b"a" * (1 << 16)) == 403
+    assert (arrived.connections, arrived.requests) == (0, [])
+    with origin.watch() as arrived:
+        assert sent(b"query=myself") == 200
+        assert sent(b"query=kill+myself", "/elsewhere") == 200
+    assert [request.body for request in arrived.requests] == [len(b"query=myself"), len(b"query=kill+myself")]
+
+
+@pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with its ChromeDriver on PATH")
+@pytest.mark.xdist_group("chromium")
+@pytest.mark.parametrize(
+    ("site", "action", "method"), [(QUERY, b"/search", b"get"), (FORM, b"/sp/search", b"post")], ids=["query", "form"]
+)
+def test_somebody_types_it_into_a_browser(
+    searching: Proxy, chrome: Chrome, origin: Origin, site: str, action: bytes, method: bytes
+) -> None:
+    origin.pages |= {"/start": ("text/html", PAGE % (action, method)), action.decode(): ("text/html", b"<p>Results")}
+    with profile(chrome, searching) as browser:
+        for typed, words in (("how to KILL\N{ZERO WIDTH SPACE} myself", "Talk to us"), ("kill weeds", "Results")):
+            browser.get(f"{site}/start")
+            before = len(origin.requests)
+            browser.find_element(By.NAME, "q").send_keys(typed + Keys.ENTER)
+            wait_until(browser, lambda one: one.title != "Engine")
+            wait_for_words(browser, words)
+            asked = [own for own in origin.requests[before:] if own.target.startswith(action)]
+            assert bool(asked) == (words == "Results")
