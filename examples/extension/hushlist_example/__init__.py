@@ -1,4 +1,4 @@
-"""An extension to copy from: a list format, a key of the policy, a check of answers, and a command.
+"""An extension to copy from: list formats, a matcher, a key of the policy, a check of answers, and a command.
 
 The key ``refuse-types`` has media types, such as ``[application/zip]``: an answer that has one ends before its body.
 """
@@ -14,7 +14,11 @@ EXTENSION = Extension(
     policy_keys=(
         Key("refuse-types", f"{__name__}:TYPES", default=frozenset()).says("media types of answers that end"),
     ),
-    list_formats={"backwards": ListFormat(f"{__name__}.lists:read_backwards", is_by_line=True, endings=(".bw",))},
+    list_formats={
+        "backwards": ListFormat(f"{__name__}.lists:read_backwards", is_by_line=True, endings=(".bw",)),
+        "words": ListFormat(f"{__name__}.words:read_words", is_by_line=True, endings=(".words",)),
+    },
+    matcher=f"{__name__}.words:WordMatcher",
     part=f"{__name__}.answers:RefusedTypes",
     commands=(Command(("backwards",), f"{__name__}.backwards_command", "test lists"),),
 )
