@@ -144,10 +144,10 @@ class RequestHandler:
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
             recorded = judgement
-            if not is_answered:
-                recorded = self._runtime.record(
-                    judgement, flow.request.method, is_live=flow.live, is_counted=not is_form
-                )
+            if is_form:  # nobody browsed to it
+                recorded = judgement.recorded(None)
+            elif not is_answered:
+                recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live)
             flow_outcome.annotate(flow, recorded)
             if is_blocked:
                 if refuse(flow, lambda answered: self._respond(answered, recorded)):

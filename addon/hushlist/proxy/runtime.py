@@ -169,11 +169,10 @@ class Runtime:
         how = {"is_connection": is_connection, "is_lookup": is_lookup}
         return self.judge(judgement.request, judgement.client, **how, is_settled=True)
 
-    def record(self, judgement: Judgement, method: str, *, is_live: bool = True, is_counted: bool = True) -> Judgement:
+    def record(self, judgement: Judgement, method: str, *, is_live: bool = True) -> Judgement:
         """Count a decision, and log it; returns it with its canonical URL, and its reference in the log.
 
-        There is no reference without a log, or if the decision is about a recording. ``is_counted`` is false for the
-        form of a block page, which nobody browsed to: it is only logged.
+        There is no reference without a log, or if the decision is about a recording.
         """
         decision, client = judgement.decision, judgement.client
         log = self.parts.log if is_live else None
@@ -192,8 +191,7 @@ class Runtime:
             judgement.duration // 1000,
             judgement.request,
         )
-        if is_counted:
-            self.statistics.note(record, judgement.duration)
+        self.statistics.note(record, judgement.duration)
         if log is not None:
             log.write(record)
         return judgement.recorded(reference)

@@ -27,7 +27,7 @@ from mitmproxy import ctx, http
 
 from hushlist.core.decide.trace import trace
 from hushlist.core.errors import UrlError, logger_of
-from hushlist.core.policy.groups import Client
+from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.routes import Page, Role, plain
@@ -41,7 +41,7 @@ from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_data import live_data, name_of, with_decisions
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics, summary
 from hushlist.extensions.dashboard.rule_commands import RuleCommands
-from hushlist.extensions.dashboard.setup_page import SetupPage, is_direct, is_setup_path
+from hushlist.extensions.dashboard.setup_page import STYLE, SetupPage, is_direct, is_setup_path
 from hushlist.extensions.dashboard.shared_figures import (
     added_data,
     added_metrics,
@@ -64,6 +64,7 @@ from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.languages import live_texts, negotiate
 from hushlist.proxy.page import block_response
+from hushlist.proxy.page.elements import document, element
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
@@ -251,7 +252,10 @@ class DashboardServer(Part):
         request, is_loop = flow.request, self._own.has(flow.client_conn, flow.server_conn)
         if not is_loop and (is_direct(flow) or (is_setup_path(request) and is_exact(flow, HOST))):
             return self._setup.respond(flow)
-        if is_loop or not self._may_see(client_of_flow(flow)) or not is_exact(flow, HOST) or _is_foreign(request):
+        may_see = self._may_see(client_of_flow(flow))
+        if is_loop or not may_see or not is_exact(flow, HOST) or _is_foreign(request):
+            if not is_loop and may_see is False and request.path == "/" and is_exact(flow, HOST):
+                return _not_for(client_of_flow(flow), _language(request))
             return block_response.block_response(request, Explanation(request.url))
         path = _path(request)
         if path.startswith(f"{BASE}/"):
@@ -279,10 +283,11 @@ class DashboardServer(Part):
             return error(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
         return await self._api.answer(request, client_of_flow(flow))
 
-    def _may_see(self, client: Client) -> bool:
+    def _may_see(self, client: Client) -> bool | None:
+        """Whether a client may see the page; ``None``: nobody may."""
         engine = self._runtime.engine
         live = LOOPBACK if engine is None else engine.policy.values.get("live", LOOPBACK)
-        return live is not None and live.fits(client)
+        return None if live is None else bool(live.fits(client))
 
     # -- what there is to see ------------------------------------------------------------------------------------
 
@@ -456,6 +461,15 @@ def _language(request: http.Request) -> str:
 def _query(request: http.Request, key: str) -> str:
     values = parse_qs(request.path.partition("?")[2], errors="surrogateescape")
     return values.get(key, [""])[0]
+
+
+def _not_for(client: Client, language: str) -> http.Response:
+    """What is said to people whose address is not among ``live``: they may be those who run the filter."""
+    texts = live_texts()[language]
+    told = element("p", texts["not_for_you_said"].format(address=address_text(client.address)))
+    body = element("body", element("main", element("h1", texts["not_for_you"]), told))
+    page = document(f"Hushlist: {texts['not_for_you']}", body, language, texts["dir"], STYLE)
+    return html(page.encode("utf-8", "backslashreplace"), language, HTTPStatus.FORBIDDEN)
 
 
 def _number(text: str) -> int:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 from markupsafe import Markup
 from mitmproxy import connection, ctx, http
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
+from segno import make_qr
 
 from hushlist.extensions.dashboard.answers import answer, html, words
 from hushlist.proxy.languages import TEXTS, load_texts, negotiate
@@ -37,7 +38,7 @@ _ROOT = "/"
 #: the first start, where it is not over: then it answers before this page
 _START = "/start"
 _PATHS = frozenset({"/setup", _START, "/setup.css", "/setup.js", _TEST, "/proxy.pac", _WPAD, *_CERTIFICATES})
-_STYLE, _SCRIPT = Markup('<link rel="stylesheet" href="/setup.css">'), Markup('<script src="/setup.js" defer></script>')
+STYLE, _SCRIPT = Markup('<link rel="stylesheet" href="/setup.css">'), Markup('<script src="/setup.js" defer></script>')
 
 #: devices, with what their browsers' User-Agent has, in the order in which it is asked, and the certificate's form
 _DEVICES: Mapping[str, tuple[str, str]] = {
@@ -195,7 +196,7 @@ class SetupPage:
             self._test_part(texts, is_here=not is_direct(flow)),
             *([] if place is None or place.kind != "PROXY" else [_next_part(place, texts)]),
         )
-        head = (_STYLE,) if is_direct(flow) else (_STYLE, _SCRIPT)
+        head = (STYLE,) if is_direct(flow) else (STYLE, _SCRIPT)
         page = document(title, element("body", main), language, TEXTS[language]["dir"], *head)
         policy = (
             f"default-src 'none'; style-src 'self'; script-src 'self'; connect-src https://{self._host}; "
@@ -270,17 +271,13 @@ def _next_part(place: ProxyAddress, texts: Mapping[str, str]) -> Markup:
         return element("section", heading, element("p", texts["next_local"]))
     url = f"http://{place.authority}/setup"
     link = element("p", element("a", url, href=url, dir="ltr"))
-    return element("section", heading, element("p", texts["next_words"]), link, *qr_code(url, texts["qr"]))
+    return element("section", heading, element("p", texts["next_words"]), link, qr_code(url, texts["qr"]))
 
 
-def qr_code(url: str, label: str) -> list[Markup]:
-    """The QR code of a URL; without the extra "qr", the address alone is shown."""
-    try:
-        from segno import make_qr
-    except ImportError:
-        return []
+def qr_code(url: str, label: str) -> Markup:
+    """The QR code of a URL."""
     drawn = make_qr(url, error="m").svg_inline(omitsize=True, light="#fff")
-    return [element("div", Markup(drawn), class_="qr", role="img", aria_label=label)]  # noqa: S704 - a drawing
+    return element("div", Markup(drawn), class_="qr", role="img", aria_label=label)  # noqa: S704 - a drawing
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

@@ -298,7 +298,7 @@ class FirstStart(Part):
                 "section",
                 element("h2", texts["done_devices"]),
                 link,
-                *qr_code(setup, texts["done_devices"]),
+                qr_code(setup, texts["done_devices"]),
                 *([element("ul", *devices)] if devices else []),
             ),
             element("section", element("h2", texts["done_page"]), element("p", page)),

@@ -29,6 +29,7 @@ from hushlist.core.url.request import LONGEST_TARGET, request_of
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.log_identifiers import parse_reference
 from hushlist.extensions.journal.masked_clients import shown_by
 from hushlist.extensions.unblock import STORE_FAILS, default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
@@ -74,7 +75,8 @@ def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock 
     if decision.winner is None or (decision.action is not Action.WARN and unblocking is None):
         return None
     token = tokens.make(_name(judgement), _text(decision.url), decision.action.value)
-    action = f"{PATH}?{urlencode({'url': _address(judgement), 'seal': token})}"
+    reference = {} if judgement.reference is None else {"reference": judgement.reference}
+    action = f"{PATH}?{urlencode({'url': _address(judgement), 'seal': token, **reference})}"
     if decision.action is Action.WARN or unblocking is None:
         return Unblock(action, token, message=message)
     if unblocking.passphrase is None:
@@ -309,7 +311,7 @@ class UnblockHandler(Part):
             flow.response = _go_on(request.target)  # the form was sent twice, or the site is no longer blocked
             return
         form = parse_qs(content.decode("utf-8", "replace"))
-        judgement = judgement.recorded(stopped.reference)
+        judgement = judgement.recorded(_reference(flow.request))
         message: str | None = "expired"
         if _is_by_hand(flow.request):
             message = await self._try_in_turn(overrides, judgement, form)
@@ -442,6 +444,11 @@ def _is_form(request: http.Request) -> bool:
 
 def _query(request: http.Request) -> Mapping[str, list[str]]:
     return parse_qs(request.path.partition("?")[2], errors="surrogateescape")
+
+
+def _reference(form: http.Request) -> str | None:
+    """The reference number of the page that a form is of, in the log."""
+    return parse_reference(_one(_query(form), "reference"))
 
 
 def _name(judgement: Judgement) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import plistlib
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -224,12 +223,6 @@ def test_the_device_is_told_by_its_browser(hushlist: Hushlist, agent: str, devic
     assert "<script>" not in get(hushlist, "/setup?for=<script>", user_agent=agent).text
 
 
-def test_without_its_extra_there_is_no_code(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "segno", None)
-    page = get(hushlist, "/setup").text
-    assert ("http://192.168.7.2:8080/setup" in page, "<svg" in page) == (True, False)
-
-
 PAGE = """\
 html lang=en dir=ltr
   head
@@ -337,7 +330,6 @@ THIS_DEVICE_ALONE = """\
 
 
 def test_the_page_has_a_part_for_each_step(hushlist: Hushlist, store: certs.CertStore) -> None:
-    pytest.importorskip("segno")
     texts = SetupPage(HOST).texts["en"]
     digest = x509.load_pem_x509_certificate(store.default_ca.to_pem()).fingerprint(SHA256()).hex(":").upper()
 

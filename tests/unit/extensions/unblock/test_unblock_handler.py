@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import pytest
@@ -19,6 +20,7 @@ from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.extensions.databases.kept_files import keep_copy
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.databases.store_upkeep import StoreUpkeep
+from hushlist.extensions.journal.log_identifiers import parse_reference
 from hushlist.extensions.unblock import credentials, default_path, unblock_handler
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.unblock_handler import PATH, UnblockHandler, overrides_of
@@ -34,6 +36,7 @@ PASSPHRASE = "open sesame"
 with pytest.MonkeyPatch.context() as patch:
     patch.setattr(credentials, "SCRYPT_N", 2)  # fast
     STORED = credentials.hash_passphrase(PASSPHRASE)
+REFERENCE = parse_reference("0123456789") or ""
 GAMES = "hrn://c.example/web/games"
 
 
@@ -255,6 +258,31 @@ def test_a_form_is_no_request_that_is_counted(hushlist: Hushlist, pupil: Guest) 
     assert hushlist.runtime.statistics.total == 1
     pupil.post("http://games.example/.well-known/hushlist/unblock?url=http://games.example/&seal=forged")
     assert hushlist.runtime.statistics.total == 2
+
+
+def test_no_form_is_in_the_log_and_its_page_keeps_the_number_of_the_first(
+    hushlist: Hushlist, pupil: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Log:
+        """A log that keeps what is written."""
+
+        def __init__(self) -> None:
+            self.written: list[Any] = []
+
+        def reference(self, moment: float) -> str:
+            return REFERENCE
+
+        def write(self, record: Any) -> None:
+            self.written.append(record)
+
+    monkeypatch.setattr(hushlist.runtime.parts, "log", log := Log())
+    page = pupil.page("http://games.example/")
+    for _ in range(2):
+        answer = page.unlock(words="wrong")
+        assert answer.headers["X-Hushlist-Reference"] == REFERENCE
+        page = Page(pupil, "http://games.example/", answer)
+    assert page.unlock().status_code == 303
+    assert [record.method for record in log.written] == ["GET"]
 
 
 def test_the_user_of_the_proxy_is_the_client_wherever_they_are(hushlist: Hushlist, pupil: Guest) -> None:
