@@ -1,4 +1,5 @@
-"""The part of ``peers.py`` about several workers behind HAProxy, as ``examples/fleet`` has them.
+"""The parts of ``peers.py`` about several workers: those of ``hushlist proxy``, and those behind HAProxy, as
+``examples/fleet`` has them.
 
 Everything shares the processors of one machine: wrk, nginx, HAProxy and the workers. So more workers than processors
 carry no more; the processor time of a request tells what HAProxy costs.
@@ -6,6 +7,8 @@ carry no more; the processor time of a request tells what HAProxy costs.
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,8 +18,8 @@ import data
 import decisions
 import servers
 import theirs
-from timing import in_turns, processor_seconds
-from workbench import Row, Workbench, row
+from timing import all_seconds, in_turns, processor_seconds
+from workbench import Row, Workbench, at_least_times, at_most_times, row
 
 sys.path.insert(0, str(data.ROOT / "tests"))
 
@@ -24,6 +27,40 @@ sys.path.insert(0, str(data.ROOT / "tests"))
 NUMBERS = (1, 2, 4)
 SLICES = 4
 PATHS = 5_000
+#: of ApacheBench, in each round
+REQUESTS = 3_000
+
+
+def one_command(bench: Workbench) -> list[Row]:
+    """Throughput of two workers of ``hushlist proxy``, and the processor time of a request, beside one mitmdump."""
+    theirs.need_programs("nginx", "ab")
+    folder, number = bench.folder / "one_command", 2
+    policy = decisions.clear_policy(bench, bench.sizes.rules)
+    options = {"flow_detail": 0, "hushlist_quiet": "true"}
+    with servers.nginx(bench.folder / "nginx") as origin, ExitStack() as running:
+        one = running.enter_context(servers.mitmdump(folder, origin, policy, options))
+        several = running.enter_context(servers.mitmdump(folder, origin, policy, options, workers=number))
+        runs = [partial(_answered, server, REQUESTS) for server in (one, several)]
+        for run in runs:
+            run()  # to warm up
+        alone, together = (tuple(zip(*found, strict=True)) for found in in_turns(bench.sizes.rounds, *runs))
+    what, peer = f"{number} workers of hushlist proxy", "one mitmdump with the filter"
+    rates, times = f"{what}, new connections", f"{what}, processor time of a request"
+    return [
+        row(rates, "requests/s", together[0], peer=peer, theirs=alone[0], target=at_least_times(1.75)),
+        row(times, "ms", together[1], scale=1e3, peer=peer, theirs=alone[1], target=at_most_times(1.05)),
+    ]
+
+
+def _answered(server: servers.Server, number: int) -> tuple[float, float]:
+    """Requests a second of ApacheBench, each on a connection of its own, and the processor time of each in seconds."""
+    before = all_seconds(server.process)
+    command = ["ab", "-q", "-n", str(number), "-c", "16", "-X", f"{servers.LOOPBACK}:{server.port}"]
+    done = subprocess.run([*command, f"http://{servers.HOST}/a"], capture_output=True, text=True, check=True)
+    found = dict(re.findall(r"^(Failed requests|Requests per second): +([0-9.]+)", done.stdout, re.MULTILINE))
+    if found["Failed requests"] != "0" or "Non-2xx" in done.stdout:
+        raise RuntimeError(done.stdout)
+    return float(found["Requests per second"]), (all_seconds(server.process) - before) / number
 
 
 def workers(bench: Workbench) -> list[Row]:

@@ -58,6 +58,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "megabyte": relaying.megabyte,
     "page": relaying.page,
     "share": relaying.share,
+    "one-command": fleet.one_command,
     "workers": fleet.workers,
 }
 #: those that run only with --full, or when they are named

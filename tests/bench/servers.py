@@ -124,11 +124,12 @@ def mitmdump(
     options: Mapping[str, object] | None = None,
     runner: Sequence[str] = (),
     scripts: Sequence[Path] = (),
+    workers: int = 0,
 ) -> Iterator[Server]:
     """A quiet mitmdump whose every name leads to the origin, with the filter where a policy is given.
 
     With options of its own, it says in its log what they leave it. A runner is a command that runs Python; scripts are
-    mitmproxy's.
+    mitmproxy's. With ``workers``, so many serve by ``hushlist proxy``, with options and a policy.
     """
     if not MITMDUMP.is_file():
         raise Skipped(f"there is no {MITMDUMP}")
@@ -142,23 +143,19 @@ def mitmdump(
         **(options or {}),
         **(ours.proxy_options(policy) if policy else {}),
     }
+    program = [sys.executable, str(MITMDUMP), *(("-s", str(ours.FILTER)) if policy else ())]
+    if workers:
+        program = ours.command("proxy", "--workers", str(workers), "--")
     command = [
-        *(
-            *runner,
-            sys.executable,
-            str(MITMDUMP),
-            *(() if options else ("-q",)),
-            "--listen-host",
-            LOOPBACK,
-            "--listen-port",
-            str(port),
-        ),
-        *(("-s", str(ours.FILTER)) if policy else ()),
+        *(*runner, *program, *(() if options else ("-q",)), "--listen-host", LOOPBACK, "--listen-port", str(port)),
         *(part for script in (UPSTREAM, *scripts) for part in ("-s", str(script))),
         *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
     ]
     environment = {**(ours.environment(policy) if policy else os.environ), "HOME": str(folder)}
-    with _running(command, port, mitmdump_log(folder, port), signal.SIGINT, environment) as server:
+    log = mitmdump_log(folder, port)
+    with _running(command, port, log, signal.SIGINT, environment) as server:
+        while log.read_text(errors="replace").count(f"listening at {LOOPBACK}:{port}") < workers:
+            time.sleep(0.05)
         yield server
 
 

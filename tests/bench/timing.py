@@ -89,6 +89,12 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def all_seconds(process: int) -> float:
+    """The same of a process and of those that it has begun and that run."""
+    begun = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return processor_seconds(process) + sum(map(processor_seconds, map(int, begun)))
+
+
 def children_seconds() -> float:
     """Seconds of processor time that all processes begun from here took, and those that they waited for."""
     times = os.times()
