@@ -44,7 +44,18 @@ BUILT_IN = tuple(
     f"hushlist.extensions.{name}"
     for name in (
         *("databases", "unblock", "quotas", "adblock", "formats", "subscriptions", "services"),
-        *("safe_browsing", "safe_search", "inside", "searches", "files", "tenants", "journal", "notify", "fleet"),
+        *(
+            "safe_browsing",
+            "safe_search",
+            "inside",
+            "lookalikes",
+            "searches",
+            "files",
+            "tenants",
+            "journal",
+            "notify",
+            "fleet",
+        ),
         *("first_start", "dashboard", "workers"),
     )
 )
@@ -174,6 +185,22 @@ class Notice:
         return {"title": self.title, "message": self.message, **self.details}
 
 
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+class CheckRow(NamedTuple):
+    """A check of requests (``core/match/checks.py``): how a policy may have it made."""
+
+    #: the fault, for people; where it has a key in the pages' texts, ``check_CODE``, they read that
+    sentence: str
+    #: a reference to a function from a ``CheckedRequest`` to evidence of the fault; ``None`` if there is none
+    find: str
+    #: what the reference of policies says of it, in Markdown
+    says: str
+    #: whether it looks at more than the names, the address and the port of a connection
+    needs_request: bool = False
+
+
 # -- extensions --------------------------------------------------------------------------------------------------------
 
 
@@ -196,6 +223,8 @@ class Extension:
     readings: str = ""
     #: rows of the table of keys: what a policy may say of it
     policy_keys: tuple[Key, ...] = ()
+    #: checks of requests, by their codes
+    request_checks: Mapping[str, CheckRow] = field(default_factory=dict)
     #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy
     part: str = ""
     #: a reference to a module that brings lists to this machine (``core/compile/background_compiler.py``)

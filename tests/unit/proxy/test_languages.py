@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from hushlist.core.extension import built_in
 from hushlist.core.match.checks import CHECKS
 from hushlist.core.match.rule import Action
 from hushlist.proxy import languages
@@ -132,4 +133,6 @@ def test_the_live_page_has_a_text_for_each_key_and_a_use_for_each_text() -> None
 
 def test_every_check_has_a_sentence_in_every_language() -> None:
     for texts in TEXTS.values():
-        assert {key for key in texts if key.startswith("check_")} == {f"check_{code}" for code in CHECKS}
+        assert {key for key in texts if key.startswith("check_")} == {
+            f"check_{code}" for code in (*CHECKS, *(code for own in built_in() for code in own.request_checks))
+        }

@@ -109,6 +109,8 @@ class Engine:
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
+        #: whether a check is an extension's, which no quick look leaves out
+        self._has_foreign_checks = any(isinstance(rule.pattern, Check) and rule.pattern.row for rule in self._checks)
         self._readings = readings_of(policy)
         self._hosts = KnownHosts(policy, index, overrides, self._readings)
         #: the group of a client
@@ -512,7 +514,7 @@ class Engine:
             matches += index.find_urls(known.host, request.url_by(host))
         if index.has_uris:
             matches += self._find_uris(case, host if is_first else None, known, form, is_first=is_first)
-        if is_first and self._checks and not case.carriers and may_fail(request, host, known.canonical):
+        if is_first and self._checks and not case.carriers and self._may_fail(request, host, known):
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, case, known, form, matches, is_first=is_first)
@@ -607,7 +609,11 @@ class Engine:
 
     def _is_harmless(self, request: Request, known: KnownHost) -> bool:
         """Whether a request has only one form, and no check can find anything in it."""
-        return is_plain_target(request.target) and not may_fail(request, request.hosts[0], known.canonical)
+        return is_plain_target(request.target) and not self._may_fail(request, request.hosts[0], known)
+
+    def _may_fail(self, request: Request, host: bytes, known: KnownHost) -> bool:
+        """Whether a check may find something in a request by a host."""
+        return self._has_foreign_checks or may_fail(request, host, known.canonical)
 
     def _find_uris(
         self, case: _Case, host: bytes | None, known: KnownHost, form: Parts, *, is_first: bool

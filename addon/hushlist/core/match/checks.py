@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hushlist.core.errors import UrlError
+from hushlist.core.extension import CheckRow, load
 from hushlist.core.url.host import collapse_dots, idna_2003, parse_ipv4, parse_ipv6, separate_labels, to_ascii
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import DEFAULT_PORTS
@@ -44,6 +45,8 @@ class Check:
     code: str
     #: ports that ``well-known-port`` accepts, besides the scheme's default
     ports: frozenset[int] = frozenset()
+    #: of an extension's check: its row
+    row: CheckRow | None = None
 
     def __str__(self) -> str:
         return f"check:{self.code}"
@@ -51,7 +54,7 @@ class Check:
     @property
     def sentence(self) -> str:
         """The fault, for people."""
-        return CHECKS[self.code].sentence
+        return (self.row or CHECKS[self.code]).sentence
 
     @property
     def asks_media(self) -> bool:
@@ -61,10 +64,15 @@ class Check:
     @property
     def needs_request(self) -> bool:
         """Whether it looks at more than the names, the address and the port of a connection."""
+        if self.row is not None:
+            return self.row.needs_request
         return self.code not in ("well-known-port", "rare-ipv4", "names-disagree")
 
     def find(self, request: CheckedRequest) -> bytes | None:
         """Evidence that the request fails the check, or ``None``; it never has user information."""
+        if self.row is not None:
+            evidence: bytes | None = load(self.row.find)(request)
+            return evidence
         return CHECKS[self.code].find(self, request)
 
 

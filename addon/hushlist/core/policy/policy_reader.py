@@ -109,27 +109,34 @@ CHECK_KEYS = (
 )
 
 
+def check_rows(table: KeyTable) -> tuple[Key, ...]:
+    """The checks that a layer may have made: core's, and those of extensions."""
+    checks = (pair for extension in table.extensions for pair in extension.request_checks.items())
+    return (*CHECK_KEYS, *(_check_key(code).says(row.says) for code, row in checks))
+
+
 def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | None:
     """The rule of a check, or ``None`` if it passes or is unknown."""
-    report, row = reading.report, next((row for row in CHECK_KEYS if row.name == code), None)
+    rows, report = check_rows(reading.table), reading.report
+    row = next((row for row in rows if row.name == code), None)
     if row is None:
-        report.error(node.line, code, f"unknown check (known: {', '.join(names_of(CHECK_KEYS))})")
+        report.error(node.line, code, f"unknown check (known: {', '.join(names_of(rows))})")
         return None
     fields = MappingReader(node.short_for("action"), names_of(row.kind.rows), report)
     fields.require("action", code)
     values = read_rows(row.kind.rows, fields, reading)
-    action, check = values.get("action"), Check(code, values.get("ports", frozenset()))
+    foreign = next((own.request_checks[code] for own in reading.table.extensions if code in own.request_checks), None)
+    action, check = values.get("action"), Check(code, values.get("ports", frozenset()), foreign)
     if action is None or action is Action.PASS:
         return None
     terms = Terms(action, "checks", report.source, reason=check.sentence, layer=layer)
     return Rule(check, terms, fields.line_of("action"))
 
 
-_CHECKS = of_node(lambda node, _: node, partial(schema_of_rows, CHECK_KEYS), CHECK_KEYS)
 LAYER_KEYS = (
     Key("name", NAME, is_required=True).says("what the layer is called: any text but `default`, and no other layer's"),
     Key("during", DURING).says("the schedule during which it is asked; without one, it always is"),
-    Key("checks", _CHECKS).says("the checks that it makes, each with its action"),
+    Key("checks", any_text).says("the checks that it makes, each with its action"),
     Key("lists", any_text).says("its lists: file names, relative to the policy's folder, or mappings"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
@@ -188,7 +195,12 @@ _EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""w
 
 def policy_rows(table: KeyTable) -> tuple[Key, ...]:
     """All keys of a policy."""
-    of_core = (replace(row, type=lists_type(table)) if row.name == "lists" else row for row in LAYER_KEYS)
+    checks = check_rows(table)
+    own = {
+        "checks": of_node(lambda node, _: node, partial(schema_of_rows, checks), checks),
+        "lists": lists_type(table),
+    }
+    of_core = (replace(row, type=own.get(row.name, row.type)) for row in LAYER_KEYS)
     layer = (*of_core, *table.rows("layer"))
     layers = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(layer, name="layer")), layer)
     types = {"groups": groups_type(table), "layers": layers}

@@ -173,7 +173,7 @@ def _reason(explanation: Explanation, texts: Mapping[str, str]) -> str:
         return texts["ending_reason"].replace("{}", duration(limit.left, texts))
     if limit is not None:
         return texts["used_up_reason"].replace("{}", duration(limit.limit, texts))
-    if explanation.text is not None:
+    if explanation.text is not None and explanation.text in texts:  # somebody else's extension has none
         return texts[explanation.text]
     if explanation.reason is not None:
         return explanation.reason

@@ -360,3 +360,8 @@ def test_the_contrast_is_enough_in_both_schemes(dark: bool, kind: Verdict) -> No
     assert {pair: ratio for pair in texts if (ratio := contrast(*(found[name] for name in pair))) < 4.5} == {}
     edges = [("edge", "card"), ("accent", "tint"), ("ink", "card")]
     assert {pair: ratio for pair in edges if (ratio := contrast(*(found[name] for name in pair))) < 3} == {}
+
+
+def test_the_page_for_a_check_of_somebody_else_s_extension_has_its_own_sentence() -> None:
+    body, _ = page(replace(EXPLANATION, text="check_foreign", reason="The odds are too long."), "de")
+    assert b"The odds are too long." in body
