@@ -220,7 +220,7 @@ _NOT_NEEDED = {
     f"hushlist.core.{name}"
     for name in (
         *("compile.background_compiler", "compile.list_chunks", "compile.policy_compiler", "compile.worker_processes"),
-        *("lists.format_detection", "lists.hash_lists", "lists.line_differences", "lists.patterns"),
+        *("lists.format_detection", "lists.hash_lists", "lists.patterns"),
         *("lists.plain_lists", "lists.popular_domains", "lists.yaml_rules"),
         *("match.index_writer", "match.overbroad", "match.public_suffixes", "match.rule_collector"),
         *("match.shadowed", "match.sorted_runs", "system.package_code"),

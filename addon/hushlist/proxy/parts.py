@@ -265,8 +265,9 @@ class Parts:
 
     def begin(self, moment: str) -> None:
         """Call ``load``, ``configured`` or ``running`` of the parts in use, and of others once they are."""
+        lived = self._lived.setdefault(moment, set())
         for part in self._in_use:
-            self._lived.setdefault(moment, set()).add(part)
+            lived.add(part)
             getattr(part, moment)()
 
     def _use(self, parts: Sequence[Part]) -> None:

@@ -66,7 +66,10 @@ NO_BLOCKS = NoBlocks()
 
 
 class Verdict(Protocol):
-    """Has its say on what the rules decide. It does not wait, and raises nothing."""
+    """Has its say on what the rules decide. It does not wait, and raises nothing.
+
+    It is asked of requests that are stopped, and of those that its ``Blocks`` touch.
+    """
 
     def blocks_at(self, now: float) -> Blocks:
         """What it blocks at a moment, in seconds since the epoch; the same object while that is the same."""

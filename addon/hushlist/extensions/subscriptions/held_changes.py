@@ -19,10 +19,10 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from hushlist.core.lists.line_differences import differing_lines
 from hushlist.core.routes import ActionError
 from hushlist.core.system.files import LONGEST_WHOLE, open_regular, reason_of
 from hushlist.core.system.package_code import path_to_package
+from hushlist.extensions.subscriptions.line_differences import differing_lines
 
 #: lines of each side of a difference that are shown, and characters of each
 SHOWN, _LONGEST = 200, 200

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, SpillByPart, collect_rules, read_lists
 from hushlist.core.compile.worker_processes import Workers
-from hushlist.core.lists.line_differences import COMPARED, differing, differing_lines
 from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.index_file import decode_terms
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
@@ -30,6 +29,7 @@ from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.sorted_runs import unspill
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.subscriptions import rule_comparison
+from hushlist.extensions.subscriptions.line_differences import COMPARED, differing, differing_lines
 from hushlist.extensions.subscriptions.ordinary_requests import Effect, effect_of_parts
 
 #: broad rules that are told

@@ -26,13 +26,13 @@ from hushlist.cli.common import (
     shown_progress,
 )
 from hushlist.core.errors import Problem, SourceError, number_of, right_aligned
-from hushlist.core.lists.line_differences import share_kept
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.policy import default_policy
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import reason_of
 from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
+from hushlist.extensions.subscriptions.line_differences import share_kept
 from hushlist.extensions.subscriptions.list_store import ListState, ListStore, Version, store_of_file
 from hushlist.extensions.subscriptions.subscription import SubscribedList
 
