@@ -543,13 +543,20 @@ class Engine:
         the request's host."""
         rules, found = {match.rule for match in own}, list[Match]()
         for reader in known.readers:
-            by_names = list[Match]()
+            by_names, fitting, queries = list[Match](), list[Match](), dict[bytes, list[bytes]]()
             for name in reader.names(form._replace(host=known.canonical), case.request.target):
-                for match in self.index.find_paths(case.hosts.known[name.host or b""].host, name.path, name.query):
-                    if match.rule not in rules:
-                        rules.add(match.rule)
-                        octets = max(len(known.canonical), match.specificity[0])
-                        by_names.append(match._replace(via=reader.via, specificity=(octets, match.specificity[1])))
+                if name.path == b"/" and name.query and name.host is not None:  # there may be many of them
+                    queries.setdefault(name.host, []).append(name.query)
+                else:
+                    host = case.hosts.known[name.host or b""].host
+                    fitting += self.index.find_paths(host, name.path, name.query)
+            for named, every in queries.items():
+                fitting += self.index.find_queries(case.hosts.known[named].host, every)
+            for match in fitting:
+                if match.rule not in rules:
+                    rules.add(match.rule)
+                    octets = max(len(known.canonical), match.specificity[0])
+                    by_names.append(match._replace(via=reader.via, specificity=(octets, match.specificity[1])))
             found += reader.counted(by_names)
         return found
 

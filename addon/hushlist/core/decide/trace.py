@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import islice
 
 from hushlist.core.decide.decision import Decision, EffectivePolicy
 from hushlist.core.decide.engine import Engine
@@ -16,6 +17,9 @@ from hushlist.core.policy.groups import Client
 from hushlist.core.url.parts import Parts
 from hushlist.core.url.request import Request, Told, canonical_forms, cut, request_of, without_userinfo
 from hushlist.core.url.safebrowsing import SAFEBROWSING
+
+#: other names of what is asked for that are shown
+_MOST_NAMES = 92
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,8 @@ def trace(engine: Engine, url: bytes, moment: datetime, client: Client, told: To
 def _forms(engine: Engine, request: Request, moment: datetime, client: Client) -> Iterator[Form]:
     forms = canonical_forms(request, request.hosts[0])
     yield from map(_form, forms)
-    for name in dict.fromkeys(name for form in forms for name in engine.names(form, request.target)):
+    names = (name for form in forms for name in engine.names(form, request.target))
+    for name in dict.fromkeys(islice(names, _MOST_NAMES)):
         yield _form(name, "another name")
     for carriers, inner in engine.inside(request, moment, client):
         way = " inside ".join(map(_text, reversed(carriers)))

@@ -324,6 +324,12 @@ class Index(IndexFile):
             return []
         return [*self._find_standard(rows, _standard(host, paths)), *above]
 
+    def find_queries(self, host: Host, queries: Iterable[bytes]) -> list[Match]:
+        """Matches for the root of a host with each of some canonical queries, of which there may be many."""
+        own = [b"/?" + query for query in queries]
+        rows = self._rows(host.suffixes, own)
+        return self._find_standard(rows, _standard(host, own)) if rows or self._seals else []
+
     def _find_standard(self, rows: Iterable[tuple[bytes, TableRow]], standard: Collection[bytes]) -> list[Match]:
         """The matches of rows, and of sealed hashes for standard expressions."""
         return [*self._matches(rows, standard), *self._find_sealed(standard)]

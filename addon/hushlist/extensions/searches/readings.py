@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import unquote_to_bytes
 
 from hushlist.core.decide.readings import HostReader, Inner
@@ -64,10 +64,11 @@ class WordReader:
         """A name for each combination of the words that were typed, and of those of the address."""
         query = target.partition(b"?")[2]
         if self._engines:
-            yield from _names(form, SEARCH_HOST, typed_words(self._engines, form.path, query))
+            yield from _names(form, SEARCH_HOST, combinations_of(typed_words(self._engines, form.path, query)))
         if self._has_words:
             text = b" ".join((form.host or b"", form.path, query))
-            yield from _names(form, WORD_HOST, words_of(" ".join(_readings(text))))
+            words = words_of(" ".join(_readings(text)))
+            yield from _names(form, WORD_HOST, combinations_of(words, _WINDOW_OF_ADDRESS))
 
     def counted(self, matches: Sequence[Match]) -> Sequence[Match]:
         """All but those whose words an exception of the same layer has, too. The exception allows nothing else."""
@@ -92,8 +93,13 @@ def _words(match: Match) -> set[bytes]:
     return set(match.expression.partition(b"?")[2].split(b"+"))
 
 
-def _names(form: Parts, host: bytes, words: Sequence[str]) -> Iterator[Parts]:
-    return (form._replace(host=host, path=b"/", query=query) for query in combinations_of(words))
+#: of an address with many words, how many that follow each other are combined
+_WINDOW_OF_ADDRESS = 4
+
+
+def _names(form: Parts, host: bytes, queries: Iterable[bytes]) -> Iterator[Parts]:
+    scheme = form.scheme
+    return (Parts(scheme, None, host, None, b"/", query) for query in queries)
 
 
 def typed_words(engines: Sequence[Engine], path: bytes, query: bytes) -> tuple[str, ...]:

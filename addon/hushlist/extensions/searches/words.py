@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 #: words of a rule
 MOST_OF_RULE = 3
-#: among this many neighbouring words, all combinations are looked for: 92 for eight words
-_WINDOW = 8
+#: of this many words, all combinations are looked for: 92
+FEW = 8
 #: from this many words on, only those of three neighbours are; and this many words are looked at
 _LONG, MOST_WORDS = 64, 1024
 
@@ -56,18 +56,28 @@ def _as_seen(word: str) -> str:
 
 def combination(words: Iterable[str]) -> bytes:
     """The query that stands for some words, as a canonical URL has it."""
-    return "+".join(quote(word, safe="") for word in sorted(words)).encode()
+    return b"+".join(sorted(map(_written, words)))
 
 
-def combinations_of(words: Sequence[str]) -> Iterator[bytes]:
-    """The combinations of the words of a text that rules may be for, each once; in time linear in the words."""
-    words = words[:MOST_WORDS]
-    if len(words) <= _WINDOW:
+def _written(word: str) -> bytes:
+    return word.encode() if word.isascii() else quote(word, safe="").encode()
+
+
+def combinations_of(words: Sequence[str], window: int = FEW) -> Iterator[bytes]:
+    """The combinations of the words of a text that rules may be for, each once; in time linear in the words.
+
+    Of more than ``FEW`` words, only those of so many that follow each other are combined.
+    """
+    written = [*map(_written, words[:MOST_WORDS])]
+    if len(written) <= FEW:
+        written.sort()
         for size in range(1, MOST_OF_RULE + 1):
-            yield from map(combination, combinations(words, size))
+            yield from map(b"+".join, combinations(written, size))
         return
-    window = _WINDOW if len(words) <= _LONG else MOST_OF_RULE
-    for place, word in enumerate(words):
-        before = words[max(0, place - window + 1) : place]
-        for size in range(MOST_OF_RULE):
-            yield from (combination((*others, word)) for others in combinations(before, size))
+    window = window if len(written) <= _LONG else MOST_OF_RULE
+    for place, word in enumerate(written):
+        before = written[max(0, place - window + 1) : place]
+        yield word
+        for size in range(1, MOST_OF_RULE):
+            for others in combinations(before, size):
+                yield b"+".join(sorted((*others, word)))
