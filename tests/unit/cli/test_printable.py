@@ -133,6 +133,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["--for", ARGUMENT],
     ],
     "override code": [["--for", "1h"], ["--for", "1h", "--scope", "url", URL], ["--store", ARGUMENT, "--for", "1h"]],
+    "notify test": [POLICY, ["--policy", ARGUMENT]],
     "override internet-off": [["--for", "1h", "--client", f"user:{FORGED}"], ["--for", ARGUMENT]],
     "override filter-off": [["--for", "1h", "--client", f"group:{FORGED}"], ["--for", ARGUMENT]],
     "override extend": [["--by", "30m", "--client", f"user:{ARGUMENT}", "hrn://x.example"], ["--by", "1m", ARGUMENT]],

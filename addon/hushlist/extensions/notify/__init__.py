@@ -4,7 +4,7 @@ In: a ``Notice``. Out: a message by each channel of the policy's ``notify``, in 
 waits, and a fault is in the log once. Open first: ``notifier``.
 """
 
-from hushlist.core.extension import Extension
+from hushlist.core.extension import Command, Extension
 from hushlist.core.policy.keys import Key
 
 EXTENSION = Extension(
@@ -18,6 +18,7 @@ EXTENSION = Extension(
             [page](unblocking.md#the-block-page): `ar`, `de`, `es`, `fr`, `hi`, `it`, `ja`, `nl`, `pl`, `pt`, `tr`, `uk`
             or `zh-hans`"""),
     ),
+    commands=(Command(("notify",), f"{__name__}.notify_command", "while the filter runs"),),
     part=f"{__name__}.notices:Notices",
     uses=("databases", "journal", "unblock", "subscriptions"),
 )
