@@ -32,7 +32,7 @@ from hushlist.cli.common import (
     remark,
     without_end,
 )
-from hushlist.core.lists.patterns import canonical_target
+from hushlist.core.lists.patterns import canonical_target, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.schedule import seconds_of
@@ -266,6 +266,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     except ValueError as error:
         return complain(error)
     _warn_of(target and narrowness_of_grant(scope, target))
+    _warn_of(target and why_whole(scope, arguments.target))
     print_line(made)
     say_where(place)
     return GOOD

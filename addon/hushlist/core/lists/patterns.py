@@ -173,6 +173,8 @@ _WEB_URL = re.compile(r"\s*https?://", re.IGNORECASE)
 def canonical_target(scope: str, text: str) -> str:
     """The canonical form of a host, a URL or a category (``scope``) that a person wrote; as for live traffic.
 
+    Where a host is wanted, an address is that of its host, which ``why_whole`` tells.
+
     >>> canonical_target("host", "HTTPS://Games.Example:443"), canonical_target("url", "http://h.example/a/../b?q#f")
     ('games.example', 'http://h.example/b?q')
 
@@ -184,10 +186,7 @@ def canonical_target(scope: str, text: str) -> str:
     if scope != "category" and _HRN.match(text):
         raise UrlError(text, "it is the name of a category: give the scope category")
     if scope == "host":
-        host, _, path = str(parse_expression(text)).partition("/")
-        if path:
-            raise UrlError(text, f"a host has no path; a page is unblocked by the scope url, the host by {host!r}")
-        return host
+        return str(parse_expression(text)).partition("/")[0]
     if scope == "url":
         if not _WEB_URL.match(text):
             raise UrlError(text, "a URL begins with http:// or https:// here; it is unblocked exactly as it stands")
@@ -195,6 +194,18 @@ def canonical_target(scope: str, text: str) -> str:
         parse_expression((split_web(url).host or b"").decode("ascii"))  # a host that can be
         return url.decode("ascii")
     return category_named(text)
+
+
+def why_whole(scope: str, text: str) -> str | None:
+    """That an order for an address of a page is for its whole host, for people.
+
+    >>> why_whole("host", "https://games.example/play?x"), why_whole("host", "games.example")
+    ('it is for all of games.example: the page alone is for the scope url', None)
+    """
+    if scope != "host":
+        return None
+    host, _, path = str(parse_expression(as_typed(text).decode("utf-8", "surrogateescape"))).partition("/")
+    return f"it is for all of {host}: the page alone is for the scope url" if path else None
 
 
 def canonicalize_expression(text: str) -> Expression:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hushlist.core.errors import one_line
-from hushlist.core.lists.patterns import canonical_target, parse_expression
+from hushlist.core.lists.patterns import canonical_target, parse_expression, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import (
@@ -143,7 +143,8 @@ def add_rule(
     rule = {"expression": expression, "action": action} | {name: text for name, text in more.items() if text}
     comment = f"{one_line(account.name)}, {now:%Y-%m-%d %H:%M} UTC"
     _change(policy, path, lambda text: with_rule(text, rule, comment))
-    added = AddedRule(file=str(path), warning=breadth_of_order("url", expression), **rule)
+    warning = "; ".join(filter(None, [breadth_of_order("url", expression), why_whole(scope, target)])) or None
+    added = AddedRule(file=str(path), warning=warning, **rule)
     return Done(added, {"kind": "rule", "file": str(path), "item": rule_text(rule)}, Role.MANAGE)
 
 

@@ -12,7 +12,7 @@ from time import time
 from typing import Annotated, Any
 
 from hushlist.core.errors import one_line, without_user
-from hushlist.core.lists.patterns import canonical_target, parse_expression
+from hushlist.core.lists.patterns import canonical_target, parse_expression, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import (
@@ -165,11 +165,13 @@ def grant(
         return _as_rule("allow", scope, target, reason)
     with usable():
         made = overrides.grant(scope, canonical, minutes * _MINUTE or None, client=whom, how=HOW, by=account.name)
-    return _granted(made, reason=one_line(reason) or None)
+    return _granted(made, reason=one_line(reason) or None, word=why_whole(scope, target))
 
 
-def _granted(made: Grant, request: int | None = None, reason: str | None = None) -> Done[GrantStatus]:
-    warning = narrowness_of_grant(made.scope, made.target)
+def _granted(
+    made: Grant, request: int | None = None, reason: str | None = None, word: str | None = None
+) -> Done[GrantStatus]:
+    warning = "; ".join(filter(None, [narrowness_of_grant(made.scope, made.target), word])) or None
     told = GrantStatus(**_fields(made), reason=reason, request=request, warning=warning)
     return Done(told, {"kind": "grant", "id": made.id, "made": made.made}, Role.APPROVE)
 
@@ -249,7 +251,8 @@ def block(
         canonical = str(parse_expression(typed)) if scope == "url" else canonical_target(scope, target)
         seconds, shown = minutes * _MINUTE or None, one_line(reason) or None
         made = overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
-    told = Blocked(**asdict(made), warning=breadth_of_order(scope, canonical))
+    warning = "; ".join(filter(None, [breadth_of_order(scope, canonical), why_whole(scope, target)])) or None
+    told = Blocked(**asdict(made), warning=warning)
     return Done(told, {"kind": "block", "id": made.id, "made": made.made}, Role.MANAGE)
 
 

@@ -233,10 +233,15 @@ def test_times_are_those_of_the_policy(run: Run, tmp_path: Path) -> None:
     assert run("list", "--policy", str(policy))[0] == 2
 
 
+def test_a_pasted_address_is_that_of_its_host_with_a_word(run: Run) -> None:
+    code, out, err = run("grant", "--for", "30m", "https://h.example/a")
+    assert (code, out.split()[1:3]) == (0, ["host", "h.example"])
+    assert err == "warning: it is for all of h.example: the page alone is for the scope url\n"
+
+
 @each_row(
     ("arguments", "reason"),
     [
-        (["h.example/a"], "a host has no path"),
         (["--scope", "url", "h.example/a"], "begins with http"),
         (["--scope", "category", "gamez"], "did you mean 'games'?"),
         ([""], "names no host"),

@@ -87,6 +87,17 @@ def test_an_order_for_a_pseudonym_is_for_whom_it_stands_and_shows_nothing_else(
     assert ("10.0.1.7" in json.dumps(answers)) is (clients == "keep")
 
 
+def test_a_pasted_address_is_that_of_its_host_with_a_word(manager: Browser) -> None:
+    word = "it is for all of games.example: the page alone is for the scope url"
+    order = {"scope": "host", "target": "https://games.example/play?x=1", "minutes": 5, "client": "10.0.0.7"}
+    for path in ("/grants", "/blocks"):
+        done = manager.call("POST", path, order)[1]["result"]
+        assert (done["target"], done["warning"]) == ("games.example", word)
+    rule = {"action": "block", "scope": "host", "target": "games.example/play"}
+    done = manager.call("POST", "/rules", rule)[1]["result"]
+    assert (done["expression"], done["warning"]) == ("games.example/", word)
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -95,7 +106,6 @@ def test_an_order_for_a_pseudonym_is_for_whom_it_stands_and_shows_nothing_else(
         ({"client": "client-EKMX5MBZ"}, "nobody of that name"),
         ({"client": "user:"}, "expected an address"),
         ({"client": "somebody"}, "expected an address"),
-        ({"target": "h.example/path"}, "a host has no path"),
         ({"target": ""}, "'target' has to be"),
         ({"scope": "everything"}, "one of host, url, category"),
         ({"scope": "category", "target": "adz"}, "ads"),
