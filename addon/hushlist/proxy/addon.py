@@ -469,7 +469,10 @@ class Hushlist:
 
     def _request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """The first part that answers a decided request does."""
-        return next((answering for request in self.parts.request if (answering := request(flow)) is not None), None)
+        for request in self.parts.request:
+            if (answering := request(flow)) is not None:
+                return answering
+        return None
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""

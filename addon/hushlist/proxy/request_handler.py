@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import repeat
+from operator import call
 from time import monotonic
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
@@ -93,21 +95,17 @@ class RequestHandler:
         on: else a client could begin it in time, and end it after a rule or schedule has changed. A request of the
         proxy to itself is answered in every mode and under every policy, since it would loop forever.
         """
-        is_on = self._runtime.mode != "off"
-        if is_on:
+        if self._runtime.mode != "off":
             if not again:
-                self._frame(flow)  # a body that was not announced is decided, too
+                try:
+                    flow_outcome.frame(flow)  # a body that was not announced is decided, too
+                except Exception as error:
+                    self._runtime.failure_policy.act(flow, error)
             await self._filter(flow, again=again)
         else:
             self._leave(flow, is_form=self._is_claimed(flow.request))
         if self._own.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
-
-    def _frame(self, flow: http.HTTPFlow) -> None:
-        try:
-            flow_outcome.frame(flow)
-        except Exception as error:
-            self._runtime.failure_policy.act(flow, error)
 
     async def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         is_blocked = False
@@ -182,7 +180,7 @@ class RequestHandler:
             self._refused(flow, None)
 
     def _is_claimed(self, request: http.Request) -> bool:
-        return any(claims(request) for claims in self._parts.claims)
+        return any(map(call, self._parts.claims, repeat(request)))
 
     def _refused(self, flow: http.HTTPFlow, judgement: Judgement | None) -> None:
         for refused in self._parts.refused:

@@ -84,6 +84,10 @@ class Runtime:
         self.own_ports: tuple[int, ...] = ()
         #: why there is no engine, if so
         self._missing = FailureCause.START
+        #: whether the media types that a request names can change a decision
+        self.asks_media = False
+        #: whether fields that servers believe go on to a host; ``None`` if they do to none
+        self.keeps: Keeps = None
         #: what the policy's extensions do in this proxy
         self.parts = Parts(self, SelfConnections() if loops is None else loops)
 
@@ -110,16 +114,6 @@ class Runtime:
         """Whether messages may name clients: there is no log, or it keeps them."""
         return not self.parts.hides_clients
 
-    @property
-    def asks_media(self) -> bool:
-        """Whether the media types that a request names can change a decision."""
-        return self.engine is not None and self.engine.asks_media
-
-    @property
-    def keeps(self) -> Keeps:
-        """Whether fields that servers believe go on to a host; ``None`` if they do to none."""
-        return None if self.engine is None else self.engine.keeps
-
     def judge(
         self,
         request: Request,
@@ -137,7 +131,8 @@ class Runtime:
         asked; before, no page warns either, since that is done once.
         Without a policy, nothing passes, unless a policy said so.
         """
-        engine, group = self.engine, self._group(client)
+        engine = self.engine
+        group = _EVERYBODY if engine is None else engine.group(client)
         settings = group.settings.under(self.mode)
         if settings.mode == "off":
             return None
@@ -213,12 +208,14 @@ class Runtime:
         """
         self.parts.follow(engine.policy)
         self.engine, self.template, self.problem = engine, template, None
+        self.asks_media, self.keeps = engine.asks_media, engine.keeps
         self.policies += 1
         self.failure_policy.on_failure = engine.policy.on_failure
 
     def give_up(self, problem: str) -> None:
         """Stop using an index that was written to: a rule that is lost there would let requests pass."""
         self.engine, self._missing, self.problem = None, FailureCause.INDEX, problem
+        self.asks_media, self.keeps = False, None
         self.policies += 1
 
     def was_read(self, reading: LoadedPolicy) -> None:

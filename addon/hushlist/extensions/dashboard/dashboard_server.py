@@ -96,15 +96,6 @@ _FILES = {
 }
 
 
-def is_asked(flow: http.HTTPFlow, name: str) -> bool:
-    """Whether a client asks for the page, and still waits; ``name`` is that of ``asked_name``.
-
-    Hosts below its own are nobody else's: over http, a page of one could set cookies for it.
-    """
-    is_ours = HOST in name and f".{name}".rstrip(".").endswith(f".{HOST}")
-    return (is_ours or is_direct(flow)) and is_open(flow)
-
-
 def asked_name(flow: http.HTTPFlow) -> str:
     """The host that is asked for, in lower case: the Host header's where the destination is an address."""
     name = flow.request.data.host
@@ -200,7 +191,9 @@ class DashboardServer(Part):
     def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Answer for the names of the pages."""
         name = asked_name(flow)
-        if is_asked(flow, name):
+        # hosts below its own are nobody else's: over http, a page of one could set cookies for it
+        is_ours = HOST in name and f".{name}".rstrip(".").endswith(f".{HOST}")
+        if (is_ours or is_direct(flow)) and is_open(flow):
             return self._answer_page(flow)
         return answer_onboarding(flow) if name == self._onboarding and is_onboarding(flow, name) else None
 

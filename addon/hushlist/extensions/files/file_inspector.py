@@ -17,6 +17,7 @@ from mitmproxy import connection, http
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.files.content_coding import beginning_of
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, kinds_of
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
@@ -38,6 +39,15 @@ class FileInspector(Part):
         self._runtime = runtime
         #: the judgement of each request that was let through, for whose group there are rules for files
         self._let_through: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
+        self._has_rules = False
+
+    def follow(self, policy: Policy) -> None:
+        """See whether a group has rules for files."""
+        self._has_rules = any(group.settings.of("files") for group in policy.all_groups)
+
+    def is_idle(self) -> bool:
+        """Whether none has."""
+        return not self._has_rules
 
     def passed(
         self,

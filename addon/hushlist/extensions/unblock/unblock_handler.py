@@ -242,7 +242,7 @@ class UnblockHandler(Part):
 
     def claims(self, request: http.Request) -> bool:
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
-        if not _is_form(request):
+        if request.data.method != b"POST" or not _is_form(request):
             return False
         tokens, seal = self.tokens, _one(_query(request), "seal")
         return bool(seal) if tokens is None else tokens.is_ours(seal)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address
-from itertools import pairwise
+from itertools import chain, pairwise
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
@@ -149,13 +149,12 @@ def keep_here(flow: http.HTTPFlow, headers: http.Headers | None, runtime: Runtim
     """
     if headers is None or runtime.mode == "off" or not flow.live:
         return
-    fields = headers.fields  # for nearly all fields, the length of the name is enough
-    kept = tuple([field for field in fields if len(field[0]) != len(_ALT_SVC) or not _leads_away(*field)])
     reason = b"" if flow.response is None else flow.response.data.reason
-    written = b"".join([reason, *[value for _, value in kept]])
+    written = b"".join([reason, *chain.from_iterable(headers.fields)])
     has_line_end = _CR in written or _LF in written or _NUL in written
-    if (has_line_end or len(kept) != len(fields)) and runtime.settings(client_of_flow(flow)).mode != "off":
-        headers.fields = tuple([(name, value.translate(_AS_SPACES)) for name, value in kept]) if has_line_end else kept
+    if (has_line_end or _ALT_SVC in written.lower()) and runtime.settings(client_of_flow(flow)).mode != "off":
+        kept = [(name, value) for name, value in headers.fields if not _leads_away(name, value)]
+        headers.fields = tuple([(name, value.translate(_AS_SPACES)) for name, value in kept])
         if flow.response is not None:
             flow.response.data.reason = reason.translate(_AS_SPACES)
 

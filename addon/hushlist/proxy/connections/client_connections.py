@@ -126,12 +126,13 @@ def until_read(client: connection.Client) -> Awaitable[None] | None:
     Whoever sends thousands of requests at once could have the proxy keep as many pages for it. What an origin answers
     holds no other request: it waits for room before it is read.
     """
+    if client not in _answered:
+        return None
     transport = transport_of(client)
     if transport is None or transport.get_write_buffer_size() <= MOST_UNREAD:
-        if client in _answered:
-            del _answered[client]
+        del _answered[client]
         return None
-    return _until_read(client) if _answered.get(client, 0) > MOST_UNREAD else None
+    return _until_read(client) if _answered[client] > MOST_UNREAD else None
 
 
 async def _until_read(client: connection.Client) -> None:

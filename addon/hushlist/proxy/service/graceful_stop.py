@@ -58,6 +58,8 @@ class GracefulStop:
         self._runtime = runtime
         #: requests that came; those that have ended are no longer live, or are gone
         self._requests: WeakSet[http.HTTPFlow] = WeakSet()
+        #: notes a request
+        self.note = self._requests.add
         #: where answers are written to; octets may wait there when their connection is over for mitmproxy
         self._transports: WeakSet[asyncio.WriteTransport] = WeakSet()
         self._notice = 0.0
@@ -91,9 +93,6 @@ class GracefulStop:
         transport = transport_of(client)
         if transport is not None:
             self._transports.add(transport)
-
-    def note(self, flow: http.HTTPFlow) -> None:
-        self._requests.add(flow)
 
     def answered(self, flow: http.HTTPFlow, *, is_sent: bool = False) -> None:
         """While the program ends: the answer is the last one on its connection, and says so, unless ``is_sent``."""
