@@ -18,7 +18,7 @@ EXAMPLE = CHECKOUT / "examples" / "extension"
 POLICY = """
 extensions: [built-in, example]
 refuse-types: [application/zip]
-layers: [{name: lists, lists: [names.bw, bad.words]}]
+layers: [{name: lists, lists: [names.bw, bad.pw]}]
 """
 
 
@@ -45,7 +45,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    (tmp_path / "bad.words").write_text("Poker\n")
+    (tmp_path / "bad.pw").write_text("Poker\n")
     (tmp_path / "names.bw").write_text("# from their end\ntest.blocked\nno name\n")
     path = tmp_path / "policy.yaml"
     path.write_text(POLICY)
@@ -70,7 +70,7 @@ def test_it_brings_a_matcher(environment: Path, policy: Path) -> None:
     urls = [f"http://a.test{path}" for path in ("/online-%70OKER/x", "/?poker", "/chess")]
     checked = run(environment, "check", "--policy", str(policy), *urls)
     assert [line.split()[0] for line in checked.stdout.splitlines()] == ["block", "pass", "pass"]
-    assert "bad.words:1" in checked.stdout
+    assert "bad.pw:1" in checked.stdout
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ EXTENSION = Extension(
     ),
     list_formats={
         "backwards": ListFormat(f"{__name__}.lists:read_backwards", is_by_line=True, endings=(".bw",)),
-        "words": ListFormat(f"{__name__}.words:read_words", is_by_line=True, endings=(".words",)),
+        "path-words": ListFormat(f"{__name__}.words:read_words", is_by_line=True, endings=(".pw",)),
     },
     matcher=f"{__name__}.words:WordMatcher",
     part=f"{__name__}.answers:RefusedTypes",
