@@ -55,6 +55,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "private": traffic.private,
     "reload": traffic.reload,
     "tls": relaying.tls,
+    "tls-connections": relaying.new_connections,
     "megabyte": relaying.megabyte,
     "page": relaying.page,
     "share": relaying.share,

@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,6 +44,8 @@ AT_ONCE = 16
 #: so many requests keep a connection busy
 PATHS = 5_000
 LARGE = servers.LARGEST >> 20
+#: new connections to each proxy, in each round
+NEW = 200
 QUIET = {"ssl_insecure": "true", "flow_detail": 0, "termlog_verbosity": "error"}
 #: mitmproxy's own way to relay: the peer of the filter's
 IGNORE = {**QUIET, "ignore_hosts": "."}
@@ -109,6 +112,45 @@ def tls(bench: Workbench) -> list[Row]:
             ours_, theirs_ = ([one[at] for one in ones] for ones in (own, other))
             rows.append(row(measure, unit, ours_, scale=scale, peer=peer, theirs=theirs_))
     return rows
+
+
+def new_connections(bench: Workbench) -> list[Row]:
+    """Processor time of a new TLS connection that is decrypted: to a host that the proxy has seen, and to a new one."""
+    theirs.need_programs("nginx")
+    rows = []
+    with _proxies(bench) as proxies:
+        pair = [proxies[name].server for name in ("decrypted", "decrypted, no filter")]
+        for what, is_new in (("a host that was seen before", False), ("a new host", True)):
+            runs = [partial(_connect_anew, server, count(), is_new=is_new) for server in pair]
+            for run in runs:
+                run()  # to warm up
+            filtered, bare = ([one / NEW for one in found] for found in in_turns(bench.sizes.rounds, *runs))
+            measure, unit, peer = f"a new TLS connection to {what}", "ms of processor time", "mitmproxy, no filter"
+            limit = at_most_times(1.1)
+            rows.append(row(measure, unit, filtered, scale=1e3, peer=peer, theirs=bare, target=limit))
+    return rows
+
+
+def _connect_anew(server: servers.Server, numbers: Iterator[int], *, is_new: bool) -> float:
+    """Seconds of processor time that so many connections take, each with one request."""
+
+    def ask(host: str) -> None:
+        with socket.create_connection((servers.LOOPBACK, server.port)) as client:
+            client.sendall(b"CONNECT %b:443 HTTP/1.1\r\n\r\n" % host.encode())
+            answer = b""
+            while not answer.endswith(b"\r\n\r\n"):
+                answer += client.recv(1)
+            with context.wrap_socket(client, server_hostname=host) as tls:
+                tls.sendall(b"GET /a HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n\r\n" % host.encode())
+                answer = tls.recv(1 << 16)
+                if b" 200 " not in answer:
+                    raise RuntimeError(answer[:200])
+                while tls.recv(1 << 16):
+                    pass
+
+    context = _anything()
+    hosts = [f"www.site{next(numbers)}.example" if is_new else "www.site.example" for _ in range(NEW)]
+    return _taken(server, lambda: [ask(host) for host in hosts])
 
 
 def megabyte(bench: Workbench) -> list[Row]:
