@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from mitmproxy import connection, ctx, dns, http
 from mitmproxy.flow import Flow
@@ -51,13 +51,13 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
     )
 
 
-#: the requests whose forms are decided
-_with_form = WeakSet[http.Request]()
+#: the requests whose forms are decided, each with the fields that are
+_with_form = WeakKeyDictionary[http.Request, frozenset[bytes]]()
 
 
-def decide_form(request: http.Request) -> None:
-    """Have a form that a request sends decided with it: nothing of the request goes on before all of it is there."""
-    _with_form.add(request)
+def decide_form(request: http.Request, keys: frozenset[bytes]) -> None:
+    """Have fields of a form decided with its request: nothing of the request goes on before all of it is there."""
+    _with_form[request] = keys
     request.stream = False
 
 
@@ -85,7 +85,7 @@ def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False, keeps: Kee
     if data.http_version not in _LINE_VERSIONS and not is_framed(client.alpn):
         request.fault = request.fault or "its HTTP version is not that of its connection"
     form = None if data.method == b"GET" else form_of_flow(flow)
-    return with_form(request, form) if form else request
+    return with_form(request, form, _with_form[flow.request]) if form else request
 
 
 def is_framed(protocol: bytes | None) -> bool:

@@ -135,8 +135,8 @@ class RequestHandler:
                 return
             is_blocked = is_blocked or judgement.stops
             data = flow.request.data
-            if data.method != b"GET" and not is_blocked and sends_form(data) and self._reads_form(judgement):
-                decide_form(flow.request)
+            if data.method != b"GET" and not is_blocked and sends_form(data) and (keys := self._form_keys(judgement)):
+                decide_form(flow.request, keys)
             self._decided[flow] = _DecidedRequest(seen, with_media, judgement, self._runtime.policies, monotonic())
             self.note_grant(flow, judgement)
             if is_same and not is_blocked:
@@ -164,9 +164,9 @@ class RequestHandler:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
             self._undecided.add(flow)  # it may have passed
 
-    def _reads_form(self, judgement: Judgement) -> bool:
+    def _form_keys(self, judgement: Judgement) -> frozenset[bytes]:
         engine = self._runtime.engine
-        return engine is not None and engine.reads_form(judgement.request, judgement.client)
+        return frozenset() if engine is None else engine.form_keys(judgement.request, judgement.client)
 
     def _is_late(self, flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:
         """Whether a request was decided a while ago, or by another policy, and has not gone on yet."""

@@ -277,14 +277,14 @@ class Engine:
                 found = (inner.request for reader in host.readers for inner in reader.inner(own, forms))
                 pending += [((*carriers, host.canonical), inner) for inner in found if budget.takes_inner()]
 
-    def reads_form(self, request: Request, client: Client = NOBODY) -> bool:
-        """Whether a form that a request sends is decided, too."""
+    def form_keys(self, request: Request, client: Client = NOBODY) -> frozenset[bytes]:
+        """The fields of a form that a request sends, in lower case, which are decided, too."""
         known = self._hosts.of_group(client, None).known
         with suppress(UrlError):
             readers = [reader for host in request.hosts[:MOST_HOSTS] for reader in known[host].readers]
             forms = target_forms(request.scheme, request.target, 1, FormBudget()).forms if readers else ()
-            return any(reader.reads_form(form.path) for reader in readers for form in forms)
-        return False
+            return frozenset(key for reader in readers for form in forms for key in reader.form_keys(form.path))
+        return frozenset()
 
     def names(self, form: Parts, target: bytes) -> Iterator[Parts]:
         """Other names of what a form of a target asks for, whether or not a rule fits them."""

@@ -61,8 +61,8 @@ class HostReader(Protocol):
     def counted(self, matches: Sequence[Match]) -> Sequence[Match]:
         """Those of the matches by these names that count."""
 
-    def reads_form(self, path: bytes) -> bool:
-        """Whether a form that is sent to a canonical path is to be read as a query."""
+    def form_keys(self, path: bytes) -> frozenset[bytes]:
+        """The fields of a form that is sent to a canonical path, in lower case, which are read as those of a query."""
 
     def spares(self, terms: Terms) -> bool:
         """Whether a rule with these terms that allows the request means what is inside it as well."""

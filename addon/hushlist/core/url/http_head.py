@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from hushlist.core.errors import Excess, UrlError
 from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
-from hushlist.core.url.normalization import unescape_once
+from hushlist.core.url.normalization import parameter_name, unescape_once
 from hushlist.core.url.parts import rooted, split_web_authority, to_bytes
 from hushlist.core.url.request import LONGEST_TARGET, MOST_HOSTS, Request, canonical_host, request_as_written
 
@@ -309,13 +309,15 @@ def sends_form(head: HttpHead) -> bool:
     return head.method != b"GET" and any(value.strip().lower().startswith(_FORM) for value in types)
 
 
-def with_form(request: Request, form: bytes) -> Request:
-    """The request, and as if the form were its query."""
+def with_form(request: Request, form: bytes, keys: Collection[bytes]) -> Request:
+    """The request, and as if the fields of a form with some names were its query; no other field is told of."""
     if len(form) > LONGEST_FORM:
         why = f"its form is longer than {LONGEST_FORM:,} octets"
         return replace(request, fault=request.fault or Excess(why))
     mark = b"&" if b"?" in request.target else b"?"
-    read = replace(request, target=request.target + mark + form.replace(b"\n", b"%0A").replace(b" ", b"+"), others=())
+    fields = (field for field in form.split(b"&") if any(parameter_name(own) in keys for own in field.split(b";")))
+    query = b"&".join(fields).translate(None, b"\r").replace(b"\n", b"%0A").replace(b" ", b"+")
+    read = replace(request, target=request.target + mark + query, others=())
     return replace(request, others=(*request.others, read))
 
 

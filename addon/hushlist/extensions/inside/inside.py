@@ -241,9 +241,9 @@ class _Reader:
         """All of them."""
         return matches
 
-    def reads_form(self, path: bytes) -> bool:
-        """None is."""
-        return False
+    def form_keys(self, path: bytes) -> frozenset[bytes]:
+        """None."""
+        return frozenset()
 
     def spares(self, terms: Terms) -> bool:
         """Whether a rule with these terms allows what is inside as well."""

@@ -26,7 +26,7 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import LOADER, MappingReader, YamlNode
 from hushlist.core.policy.key_types import choice, list_of, of_node, schema_of_rows, schema_of_words
 from hushlist.core.policy.keys import Key, Schema
-from hushlist.core.url.normalization import percent_decode_repeatedly, unescape_percent_u
+from hushlist.core.url.normalization import parameter_name
 from hushlist.core.url.request import target_forms
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def set_parameters(target: bytes, parameters: Pairs) -> bytes:
     wanted = [name + b"=" + value for name, value in parameters]
     names = {name for name, _ in parameters}
     pieces = _SEPARATOR.split(query)  # a parameter, a separator, a parameter, ...
-    given = {place for place in range(0, len(pieces), 2) if _name_of(pieces[place]) in names}
+    given = {place for place in range(0, len(pieces), 2) if parameter_name(pieces[place]) in names}
     # Every server ends parameters at "&"; without ";", servers cannot disagree.
     if len(given) == len(wanted) and set(wanted) <= set(query.split(b"&")):
         return target
@@ -211,18 +211,6 @@ def _without(pieces: list[bytes], places: set[int]) -> bytes:
     return b"".join(kept)
 
 
-def _name_of(parameter: bytes) -> bytes:
-    """The name of a parameter or cookie as a service may read it: unescaped, without white space around, in lower case.
-
-    Only Chrome's code for Google says that case does not matter. For other services, this may remove a parameter that
-    had no effect.
-    """
-    name = parameter.partition(b"=")[0]
-    if b"%" in name:
-        name = unescape_percent_u(percent_decode_repeatedly(name))
-    return name.replace(b"+", b" ").strip().lower()
-
-
 def set_cookies(lines: Iterable[bytes], cookies: Pairs) -> bytes:
     """The one Cookie header in place of a request's, with these cookies and all of the client's that have other names.
 
@@ -235,7 +223,7 @@ def set_cookies(lines: Iterable[bytes], cookies: Pairs) -> bytes:
     """
     names = {name for name, _ in cookies}
     sent = (pair.strip() for line in lines for pair in line.split(b";"))
-    kept = [pair for pair in sent if pair and names.isdisjoint(map(_name_of, pair.split(b",")))]
+    kept = [pair for pair in sent if pair and names.isdisjoint(map(parameter_name, pair.split(b",")))]
     return b"; ".join([*kept, *map(b"=".join, cookies)])
 
 

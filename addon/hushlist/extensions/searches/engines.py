@@ -51,9 +51,9 @@ class Engine:
         """Whether people search at a path."""
         return any(_fits(place, path) if place.keys else path.startswith(place.path.encode()) for place in self._places)
 
-    def has_form(self, path: bytes) -> bool:
-        """Whether what is typed may be sent to a path in a form."""
-        return any(place.keys and _fits(place, path) for place in self._places)
+    def form_keys(self, path: bytes) -> Iterator[bytes]:
+        """The fields of a form that is sent to a path, with what is typed."""
+        return (key for place in self._places if place.keys and _fits(place, path) for key in place.keys)
 
     def typed(self, path: bytes, parameters: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
         """What was typed, as it stands in a path, or in the values of a query or a form."""

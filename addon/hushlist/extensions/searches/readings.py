@@ -10,7 +10,7 @@ from hushlist.core.decide.readings import HostReader, Inner
 from hushlist.core.match.rule import Action, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.url.normalization import percent_decode_repeatedly, unescape_percent_u
+from hushlist.core.url.normalization import parameter_name, percent_decode_repeatedly, unescape_percent_u
 from hushlist.core.url.parts import Parts
 from hushlist.core.url.request import Request
 from hushlist.extensions.searches.engines import Engine, shipped_engines
@@ -80,9 +80,9 @@ class WordReader:
             and not any(layer == own.rule.terms.layer and _words(own) <= words for layer, words in excepted)
         ]
 
-    def reads_form(self, path: bytes) -> bool:
-        """Whether people search there."""
-        return any(engine.has_form(path) for engine in self._engines)
+    def form_keys(self, path: bytes) -> frozenset[bytes]:
+        """Those with what is typed there."""
+        return frozenset(key for engine in self._engines for key in engine.form_keys(path))
 
     def spares(self, terms: Terms) -> bool:
         """Nothing is inside."""
@@ -108,14 +108,10 @@ def typed_words(engines: Sequence[Engine], path: bytes, query: bytes) -> tuple[s
     >>> typed_words(shipped_engines()[:1], b"/search", b"hl=en&Q=%4bill%2Bmyself&q=now")
     ('kill', 'myself', 'now')
     """
-    parameters = [(_name(name), value) for name, _, value in (part.partition(b"=") for part in _SEPARATOR.split(query))]
+    parts = dict.fromkeys((*query.split(b"&"), *(_SEPARATOR.split(query) if b";" in query else ())))
+    parameters = [(parameter_name(part), part.partition(b"=")[2]) for part in parts]
     typed = (value for engine in engines for value in engine.typed(path, parameters))
     return words_of(" ".join(text for value in dict.fromkeys(typed) for text in _readings(value)))
-
-
-def _name(octets: bytes) -> bytes:
-    name = unescape_percent_u(percent_decode_repeatedly(octets)) if b"%" in octets else octets
-    return name.replace(b"+", b" ").strip().lower()
 
 
 def _readings(octets: bytes) -> Iterator[str]:

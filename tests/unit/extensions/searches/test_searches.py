@@ -74,6 +74,7 @@ def done(engine: Engine, url: str) -> str:
         "kill/myself",
         "kill&q=myself",
         "kill;q=myself",
+        "kill;myself",
         "a&Q=kill&%71=myself",
         "k%EF%BD%89ll+myself",  # a letter of full width
         "k%E2%80%8Bill+my%C2%ADself",  # a space without width, a soft hyphen
@@ -143,16 +144,19 @@ def test_an_exception_opens_nothing_else(tmp_path: Path) -> None:
 
 def test_a_form_is_decided_as_a_query(engine: Engine) -> None:
     def sent(url: str, form: bytes) -> str:
-        return engine.decide(with_form(request_of(url.encode()), form)).action.value
+        request = request_of(url.encode())
+        return engine.decide(with_form(request, form, engine.form_keys(request))).action.value
 
     assert sent("https://html.duckduckgo.com/html/", b"q=kill+myself&b=") == "block"
     assert sent("https://html.duckduckgo.com/html/?q=kill", b"q=my%73elf") == "block"
     assert sent("https://html.duckduckgo.com/html/", b"q=nothing") == "pass"
     assert sent("https://html.duckduckgo.com/html/", b"q=" + b"a" * (1 << 16)) == "block"
-    request = request_of(b"https://html.duckduckgo.com/html/")
-    assert engine.reads_form(request)
-    assert not engine.reads_form(request_of(b"https://duckduckgo.com/settings"))
-    assert not engine.reads_form(request_of(b"https://a.example/html/"))
+    assert sent("https://html.duckduckgo.com/html/", b"%51=kill;myself&secret=suicide") == "block"
+    request = request_of(b"https://html.duckduckgo.com/html/?a")
+    read = with_form(request, b"user=me&Q=kill\r\nmyself&password=suicide", engine.form_keys(request))
+    assert [own.target for own in read.others] == [b"/html/?a&Q=kill%0Amyself"]
+    assert engine.form_keys(request_of(b"https://duckduckgo.com/settings")) == frozenset()
+    assert engine.form_keys(request_of(b"https://a.example/html/")) == frozenset()
 
 
 # -- hidden lists ------------------------------------------------------------------------------------------------------
