@@ -296,3 +296,17 @@ def test_the_script_s_folder_shadows_no_standard_module() -> None:
     # mitmproxy puts it at the front of sys.path, and leaves it there.
     beside = {path.stem for path in PACKAGE.parent.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert not beside & set(sys.stdlib_module_names)
+
+
+def test_the_wheel_has_every_package_and_every_file_of_data() -> None:
+    setuptools = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "setuptools"
+    ]
+    packages = {path.parent for path in PACKAGE.rglob("__init__.py")}
+    names = {".".join(path.relative_to(PACKAGE.parent).parts) for path in packages}
+    assert set(setuptools["packages"]) == {*names, "hushlist.rules"}
+    data = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    for name, patterns in setuptools["package-data"].items():
+        for folder in packages if name == "*" else (PACKAGE.parent.joinpath(*name.split(".")),):
+            data -= {path for pattern in patterns for path in folder.glob(pattern)}
+    assert data == set()
