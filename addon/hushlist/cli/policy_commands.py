@@ -39,7 +39,7 @@ from hushlist.cli.common import (
     shown_progress,
     urls_of,
 )
-from hushlist.core.compile.compile_report import decrypting, ineffective_schedules, unused_categories
+from hushlist.core.compile.compile_report import by_kind, decrypting, ineffective_schedules, unused_categories
 from hushlist.core.compile.stat_cache import asking_engine, compile_recorded
 from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
@@ -111,7 +111,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
                 replace_file(arguments.problems, _problem_table(every_problem(files, None, progress)).encode())
     of_policy = (warn(compiled.policy, compiled.index) for warn in (unused_categories, ineffective_schedules))
     held = compiled.policy.held_back
-    print_warnings([*held, *chain.from_iterable(of_policy), *compiled.report.warnings])
+    print_warnings([*held, *chain.from_iterable(of_policy), *by_kind(compiled.report.warnings)])
     if arguments.json:
         index = compiled.index
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}

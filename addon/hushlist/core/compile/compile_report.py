@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 
 from hushlist.core.errors import Problem, number_of, right_aligned
@@ -104,6 +104,28 @@ class CompileReport:
         for own in self.lists:
             if own.example:
                 yield f"covered in {own.source}: {own.example}"
+
+
+#: problems of one kind that are shown one by one
+_FEW = 3
+
+
+def by_kind(problems: Iterable[Problem]) -> Iterator[str]:
+    """A line for each problem, but where many are of one kind: then the first stands for all, with their number.
+
+    >>> [*by_kind(Problem("a.txt", line, f"{line}.example", "too long") for line in range(1, 6))]
+    ['a.txt:1: 1.example: too long; and so 4 more in this list']
+    """
+    kinds: dict[str, list[Problem]] = {}
+    for problem in problems:
+        kinds.setdefault(problem.why, []).append(problem)
+    for first, *others in kinds.values():
+        if len(others) < _FEW:
+            yield from map(str, (first, *others))
+        else:
+            sources = {problem.source for problem in (first, *others)}
+            where = "this list" if len(sources) == 1 else f"{len(sources)} lists"
+            yield f"{first}; and so {len(others):,} more in {where}"
 
 
 def decrypting(policy: Policy, report: CompileReport) -> Iterator[str]:

@@ -32,7 +32,7 @@ _COUNTED = ("client", "category", "host", "list")
 _MOST = 20
 #: why there is none: the key of its text -> the same for the log of the proxy
 WHY_NONE = {
-    "no_log": "there is no log: the policy's key log turns it on",
+    "no_log": "there is no log: write 'log: on' into the policy",
     "no_database": "the log has no database that can be read: see rows in the policy's key log",
 }
 #: characters at which a spreadsheet takes a cell for a formula; some take the wide ones, too

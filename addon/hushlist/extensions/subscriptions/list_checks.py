@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hushlist.core.diagnosis import GOOD, WARNING, WRONG, About, Diagnosis
 from hushlist.core.errors import number_of
 from hushlist.core.policy.policy_file import Policy
+from hushlist.extensions.subscriptions.subscription import NO_COPY
 
 _DAY = 86400.0
 
@@ -21,7 +22,7 @@ def examine_lists(policy: Policy, now: float) -> Iterator[Diagnosis]:
         url = subscription.url
         if current is None:
             condition = WARNING if subscription.is_optional else WRONG
-            yield Diagnosis(About.LISTS, condition, f"{url}: there is no copy of it yet", f"fetch it: {command}")
+            yield Diagnosis(About.LISTS, condition, f"{url}: {NO_COPY}", f"fetch it: {command}")
             continue
         for trouble in state.troubles(url):
             yield Diagnosis(About.LISTS, WARNING, trouble, f"see {command} --help: --accept, --rollback")

@@ -13,7 +13,7 @@ from hushlist.core.policy.list_reader import read_entry, read_list
 from hushlist.core.policy.policy_file import ListFile, list_files
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.list_store import ListStore
-from hushlist.extensions.subscriptions.subscription import SubscribedList, Subscription, read_subscription
+from hushlist.extensions.subscriptions.subscription import NO_COPY, SubscribedList, Subscription, read_subscription
 
 
 def fetched_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile]:
@@ -61,7 +61,7 @@ def copies(
     if not subscription.is_optional:
         fault, update = store.state().fault, f"hushlist update --policy {reading.path}"
         tried = f", and fetching it failed: {fault}; '{update}' tries again" if fault else f": run '{update}'"
-        report.error(line, url, f"there is no copy of it yet{tried}")
+        report.error(line, url, f"{NO_COPY}{tried}")
     return []
 
 

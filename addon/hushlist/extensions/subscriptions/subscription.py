@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from hushlist.extensions.subscriptions.list_store import ListStore
     from hushlist.extensions.subscriptions.minisign import PublicKey
 
+#: why a policy cannot be used whose list was never fetched
+NO_COPY = "there is no copy of it yet"
 _LEAST, _MOST, _OLDEST = 15 * 60, 30 * 86400, 365 * 86400
 _SHA256 = re.compile("[0-9A-Fa-f]{64}")
 #: octets that a URL may have on the wire

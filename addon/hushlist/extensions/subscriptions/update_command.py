@@ -34,7 +34,7 @@ from hushlist.core.system.files import reason_of
 from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
 from hushlist.extensions.subscriptions.line_differences import share_kept
 from hushlist.extensions.subscriptions.list_store import ListState, ListStore, Version, store_of_file
-from hushlist.extensions.subscriptions.subscription import SubscribedList
+from hushlist.extensions.subscriptions.subscription import NO_COPY, SubscribedList
 
 _EPILOG = "Exit codes: 0 good; 1 a list failed, is held back, or has no copy; 2 wrong usage or bad input."
 
@@ -281,7 +281,7 @@ _FEW_KEPT = 0.5
 
 def _troubles(own: _List, state: ListState, versions: tuple[Version, ...], command: str) -> Iterator[str]:
     if own.subscribed is not None and not versions:
-        yield f"there is no copy of it yet: run '{command}'"
+        yield f"{NO_COPY}: run '{command}'"
     if state.fault:
         yield f"failed {number_of(state.faults, 'time', 'times')}: {state.fault}"
     if state.held:

@@ -17,11 +17,12 @@ from hushlist.core.compile.compile_report import CompileReport, ineffective_sche
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis, examine_writing
-from hushlist.core.errors import SourceError, number_of
+from hushlist.core.errors import Problem, SourceError, number_of
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.system.authority_file import NAME, fault_of_authority
 from hushlist.core.system.files import cache_folder, check_private, read_private, reason_of, state_folder
+from hushlist.extensions.subscriptions.subscription import NO_COPY
 
 _LONGEST = 1 << 16
 _DAY = 86400.0
@@ -56,8 +57,7 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
     try:
         engine = load_engine(path)
     except SourceError as error:
-        advice = "correct it: a proxy that runs keeps its last good rules, and none starts"
-        return None, [Diagnosis(About.POLICY, WRONG, str(problem), advice) for problem in error.problems]
+        return None, [Diagnosis(About.POLICY, WRONG, str(own), _remedy(own, path)) for own in error.problems]
     policy, index = engine.policy, engine.index
     files = number_of(policy.number_of_files, "file", "files")
     good = f"{path}: {number_of(len(index), 'rule', 'rules')} of {files}"
@@ -69,6 +69,13 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
         Diagnosis(About.POLICY, GOOD, good),
         *(Diagnosis(About.POLICY, WARNING, str(one), "correct it, or accept it") for one in warnings),
     ]
+
+
+def _remedy(problem: Problem, policy: Path) -> str:
+    """What a person does about a problem of a policy that cannot be used."""
+    if NO_COPY in problem.why:
+        return f"fetch it: hushlist update --policy {policy}"
+    return "correct it: a proxy that runs keeps its last good rules, and none starts"
 
 
 def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:

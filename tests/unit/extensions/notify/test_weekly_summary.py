@@ -116,7 +116,7 @@ def test_who_does_not_want_it_gets_none_and_without_a_log_it_is_said(
             send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
     assert notices == []
     assert [record.getMessage() for record in caplog.records] == [
-        "hushlist: no summary of the week: there is no log: the policy's key log turns it on"
+        "hushlist: no summary of the week: there is no log: write 'log: on' into the policy"
     ] * 2
 
 

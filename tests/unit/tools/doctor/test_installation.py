@@ -116,6 +116,16 @@ def test_a_policy_is_counted_and_its_mistakes_have_their_places(
     assert all(any(word in one.what for one in found) for word in words)
 
 
+def test_what_was_never_fetched_is_fetched_and_what_is_wrong_corrected(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"layers: [{{name: lists, lists: [{{url: '{URL}', format: hosts}}]}}]\n")
+    _, (found,) = open_policy(path)
+    assert found.advice == f"fetch it: hushlist update --policy {path}"
+    path.write_text("layers: 7\n")
+    _, (found,) = open_policy(path)
+    assert found.advice.startswith("correct it: ")
+
+
 class TestLists:
     @pytest.fixture
     def policy(self, tmp_path: Path) -> Policy:
