@@ -120,7 +120,8 @@ PARSERS["proxy first octets, udp"] = Parser(
 @cache
 def _page() -> dashboard_server.DashboardServer:
     return dashboard_server.DashboardServer(
-        cast(Runtime, SimpleNamespace(mode="block", engine=engine(), part=lambda _kind: None)), SelfConnections()
+        cast(Runtime, SimpleNamespace(mode="block", engine=engine(), part=lambda _kind: None, siblings=None)),
+        SelfConnections(),
     )
 
 
