@@ -47,7 +47,8 @@ MODULES = """
     hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally
     hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
     hushlist.core.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
-    hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history hushlist.tools.publish.list_server
+    hushlist.tools.publish.converted_list hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history
+    hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.tenants.tenants
@@ -65,7 +66,7 @@ SAID = """
     FileRule.way Key.place Reading.extensions Reading.zone
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
-    _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
+    Target.block _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
 """
 
 

@@ -11,6 +11,7 @@ TOOL_COMMANDS = (
     Command(("audit",), f"{__name__}.audit.audit_command", "test lists"),
     Command(("leak",), f"{__name__}.audit.leak_command", "test lists"),
     Command(("hide",), f"{__name__}.publish.hide_command", "publish lists"),
+    Command(("convert",), f"{__name__}.publish.convert_command", "publish lists"),
     Command(("serve-lists",), f"{__name__}.publish.serve_command", "publish lists"),
     Command(("keypair", "sealkey", "sign", "verify"), f"{__name__}.publish.sign_commands", "publish lists"),
     Command(("parse", "hrn", "conformance"), f"{__name__}.reference.specification_commands", "look at URLs"),

@@ -42,6 +42,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("audit", "policy"): ("audit", "--policy", "{}", "good.hosts"),
     ("audit", "popular"): ("audit", "--policy", "policy.yaml", "--popular", "{}", "good.hosts"),
     ("audit", "merge"): ("audit", "--policy", "policy.yaml", "--merge", "{}"),
+    ("convert", "list"): ("convert", "--from", "domains", "--format", "hosts", "{}", "-"),
     ("hide", "lists"): ("hide", "--format", "domains", "{}"),
     ("hide", "popular"): ("hide", "good.hosts", "--popular", "{}"),
     ("hide", "dictionary"): ("hide", "good.hosts", "--dictionary", "{}"),
@@ -88,6 +89,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
 OTHERS = {
     ("compile", "problems"),
     ("leak", "out"),
+    ("convert", "output"),
     ("hide", "output"),
     ("hide", "key_file"),
     ("keypair", "secret"),

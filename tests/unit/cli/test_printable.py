@@ -85,6 +85,12 @@ CALLS: dict[str, list[list[str]]] = {
         [ARGUMENT],
         [LIST, "--popular", LIST],
     ],
+    "convert": [
+        *(["rules.yaml", "-", "--format", form] for form in ("yaml", "adblock", "hosts", "squid-acl")),
+        [LIST, "-", "--format", "domains"],
+        [LIST, ARGUMENT, "--format", "domains"],
+        [ARGUMENT, ARGUMENT],
+    ],
     "hide": [
         ["--title", FORGED, "rules.yaml", LIST, "--popular", LIST],
         ["--broad", "hashes.yaml", "--dictionary", LIST, "--key-file", "keys"],

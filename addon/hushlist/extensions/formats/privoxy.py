@@ -56,8 +56,7 @@ def _read(maker: RuleMaker, entry: str, line: int, *, is_exception: bool) -> Ite
     if is_plain and host and not is_exception and _PLAIN_PATH.fullmatch(path):
         return maker.prefix(host.lstrip(".") + slash + path.replace("\\.", "."), line)
     if is_plain and host and is_exception and not path:
-        found = maker.pattern(f"@@||{host.lstrip('.')}^", line, of_names=True)
-        return maker.exception(found, entry, line)
+        return maker.lift(host.lstrip("."), line)
     regex = rf"^https?:\/\/{_host_regex(host)}\/{_escaped(path)}"
     found = maker.pattern(f"{'@@' * is_exception}/{regex}/", line, of_names=False)
     return maker.exception(found, entry, line) if is_exception else found

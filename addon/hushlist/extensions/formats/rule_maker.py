@@ -104,6 +104,10 @@ class RuleMaker:
         self.report.tally(line, text, NO_EXCEPTION)
         return iter(())
 
+    def lift(self, name: str, line: int) -> Iterator[Rule]:
+        """An exception from all that the list blocks, for a host and those below it."""
+        return self.exception(self.pattern(f"@@||{name}^", line), name, line)
+
     def nearest(self, name: str, line: int) -> Iterator[Rule]:
         """An exception from what less specific names of the list block."""
         for rule in self.exception(self.name(name, line), name, line):

@@ -1,8 +1,8 @@
 """Squid's configuration: the domains, addresses and expressions of its access lists.
 
-Where lines ``http_access deny NAME`` say which of them are denied, these alone are rules; a list that is denied only
-together with others is left out. Files that a list names are lists of their own, in the formats ``domains`` and
-``addresses``. An expression is compared with the host or with the whole URL.
+Where lines ``http_access deny NAME`` say which of them are denied, these alone are rules; the domains of ``!OTHER``
+behind it are exceptions. A list that is denied only together with others is left out. Files that a list names are lists
+of their own, in the formats ``domains`` and ``addresses``. An expression is compared with the host, or the whole URL.
 
 Spec: http://www.squid-cache.org/Doc/config/acl/ and .../http_access/
 """
@@ -44,11 +44,16 @@ def read_squid_acl(octets: bytes, defaults: ListDefaults, report: ProblemReport)
     f:2: acl ok dstdomain c.example: left out: an access list that nothing denies by itself
     """
     access = [found.groups() for found in _ACCESS.finditer(octets)]
-    denied = {words.decode(errors="replace").removesuffix(" all") for does, words in access if does == b"deny"}
+    denials = [words.decode(errors="replace").split() for does, words in access if does == b"deny"]
+    alone = [words for words in denials if all(word == "all" or word[0] == "!" for word in words[1:])]
+    denied = {words[0] for words in alone}
+    lifted = {word[1:] for words in alone for word in words[1:] if word[0] == "!"}
 
     def read(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
         directive, *words = entry.split()
         if directive == "acl" and len(words) > 1:
+            if words[0] in lifted and words[1] == "dstdomain":
+                return (rule for name in words[2:] for rule in maker.lift(name.lstrip("."), line))
             return _read(maker, words, entry, line, is_denied=not access or words[0] in denied)
         return iter(()) if directive == "http_access" else maker.kind(entry, line, f"a directive {directive[:40]!r}")
 
