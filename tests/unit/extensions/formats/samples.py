@@ -404,4 +404,14 @@ SAMPLES = {
             "6: malware: left out: an object of the type 'malware'",
         ],
     ),
+    "searches": Sample(
+        ("# words\nhow to+cheat\nfree games\n"),
+        ["2:search.invalid/?cheat+how+to", "3:search.invalid/?free+games"],
+        [],
+    ),
+    "words": Sample(
+        ("# words\nhow to+cheat\nfree games\n"),
+        ["2:words.invalid/?cheat+how+to", "3:words.invalid/?free+games"],
+        [],
+    ),
 }

@@ -19,7 +19,7 @@ from unit.rows import each_row
 from unit.test_regular_expressions import LIMIT, LONG, TIMES, seconds, texts, unsafe
 
 #: formats that only a name or a policy tells
-NOT_BY_CONTENT = {"yaml", "squidguard-urls", "chromium", "safebrowsing-raw"}
+NOT_BY_CONTENT = {"yaml", "squidguard-urls", "chromium", "safebrowsing-raw", "searches", "words"}
 BY_NAME = [name for name in SAMPLES if name not in NOT_BY_CONTENT]
 
 
