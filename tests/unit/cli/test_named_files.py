@@ -59,6 +59,9 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("log top", "policy"): ("log", "top", "--policy", "{}"),
     ("log show", "policy"): ("log", "show", "0000000000", "--policy", "{}"),
     ("override grant", "policy"): ("override", "grant", "--for", "1m", "a.example", "--policy", "{}"),
+    ("override filter-off", "policy"): ("override", "filter-off", "--for", "1m", "--policy", "{}"),
+    ("override internet-off", "policy"): ("override", "internet-off", "--for", "1m", "--policy", "{}"),
+    ("notify test", "policy"): ("notify", "test", "--policy", "{}"),
     ("override code", "policy"): ("override", "code", "--for", "1m", "--policy", "{}"),
     ("override list", "policy"): ("override", "list", "--policy", "{}"),
     ("override history", "policy"): ("override", "history", "--policy", "{}"),
@@ -103,7 +106,10 @@ OTHERS = {
     *((command, "folder") for command in ("log tail", "log top", "log show")),
     *(
         (f"override {name}", "store")
-        for name in ("grant", "code", "extend", "list", "revoke", "history", "requests", "approve", "decline")
+        for name in (
+            *("grant", "code", "extend", "list", "revoke", "history", "requests", "approve", "decline"),
+            *("filter-off", "internet-off"),
+        )
     ),
     *((f"admin token {name}", "store") for name in ("make", "list", "revoke")),
     ("fleet status", "store"),

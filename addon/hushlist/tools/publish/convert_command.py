@@ -59,12 +59,12 @@ def convert_list(arguments: argparse.Namespace) -> int:
     unread = sum(own.report.left_out for own in lists)
     common.print_warnings([problem for own in lists for problem in own.report.warnings])
     common.print_warnings(converted.problems)
+    left_out = converted.left_out + unread
     if str(output) == "-":
         common.print_lines(converted.text.splitlines())
     else:
         with source_errors(output, "output"):
             replace_file(output, converted.text.encode())
-    left_out = converted.left_out + unread
-    summary = f"{number_of(converted.rules, 'rule', 'rules')} as {form}, {left_out:,} left out"
-    common.remark(f"{output}: {summary}" if str(output) != "-" else summary)
+        rules = number_of(converted.rules, "rule", "rules")
+        common.print_line(f"{output}: {rules} as {form}, {left_out:,} left out")
     return common.FOUND if left_out else common.GOOD

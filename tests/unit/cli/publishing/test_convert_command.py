@@ -16,7 +16,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_name_of_the_file_tells_what_is_written(run: Run) -> None:
-    assert run("convert", "ads.hosts", "ads.dnsmasq") == (0, "", "ads.dnsmasq: 1 rule as dnsmasq, 0 left out\n")
+    assert run("convert", "ads.hosts", "ads.dnsmasq") == (0, "ads.dnsmasq: 1 rule as dnsmasq, 0 left out\n", "")
     assert Path("ads.dnsmasq").read_text() == "address=/ads.example/\n"
 
 
@@ -26,7 +26,6 @@ def test_what_is_left_out_is_named_and_ends_with_1(run: Run) -> None:
     assert err.splitlines() == [
         "warning: ads.adblock:3: ##.ad: left out: cosmetic",
         "warning: ads.adblock:2: /banner/*$script: left out: unbound: it has no such patterns",
-        "1 rule as unbound, 2 left out",
     ]
 
 
