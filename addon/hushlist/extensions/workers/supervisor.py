@@ -27,8 +27,16 @@ from hushlist.proxy.service.siblings import BEGIN, LONGEST_MESSAGE, SERVES, VARI
 
 #: what a worker loads
 SCRIPT = PACKAGE / "proxy" / "script.py"
-#: runs mitmdump; its complaints name the command that people typed
-_MITMDUMP = "import sys; sys.argv[0] = 'hushlist proxy'; from mitmproxy.tools.main import mitmdump; mitmdump()"
+#: runs mitmdump; mitmproxy 12 listens before it loads scripts, and by then has to listen by the sockets of the parent.
+#: Complaints name the command that people typed.
+_MITMDUMP = """
+import sys
+from mitmproxy.tools.main import mitmdump
+from hushlist.proxy.bounds.bounded_input import bound_input
+sys.argv[0] = "hushlist proxy"
+bound_input()
+mitmdump()
+"""
 #: seconds that a worker has to end after a signal: a mitmdump takes ten for what is open
 GRACE = 15.0
 #: seconds that a worker has to come to serve: a large policy is compiled in that time
