@@ -111,14 +111,17 @@ def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
         SourceError: the policy cannot be read.
     """
     policy = policy_of(arguments)
-    if policy is None and (written := default_policy()) != shipped_policy():
-        policy = policy_at(written)
     return None if policy is None else policy.zone
 
 
 def policy_of(arguments: argparse.Namespace) -> Policy | None:
-    """The policy in the arguments, without its lists, if there is one; ``SourceError`` if it cannot be read."""
-    return None if arguments.policy is None else policy_at(arguments.policy)
+    """The policy in the arguments, or else of the first start, without its lists; ``None`` without either.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    path = arguments.policy or default_policy()
+    return None if path == shipped_policy() and arguments.policy is None else policy_at(path)
 
 
 def open_engine(arguments: argparse.Namespace) -> Engine:

@@ -106,6 +106,17 @@ def test_filters_say_what_is_meant(run: Run, folder: Path, filters: str, found: 
 
 
 @pytest.mark.usefixtures("folder")
+def test_without_a_policy_times_are_in_the_zone_of_that_of_the_first_start(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    policy = tmp_path / "config" / "hushlist" / "policy.yaml"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("timezone: Asia/Tokyo\nlayers: [{name: own}]")
+    assert [line[:19] for line in run("tail", "-n1")[1]] == ["2026-12-25 07:30:03"]
+
+
+@pytest.mark.usefixtures("folder")
 def test_times_are_in_the_zone_of_a_policy(run: Run, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("rules: []")
     policy = tmp_path / "policy.yaml"
