@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from mitmproxy import http
@@ -17,11 +17,11 @@ from hushlist.core.errors import printable
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.http_head import Naming, request_of_head
 from hushlist.extensions.dashboard import dashboard_server
+from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import tunnels
 from hushlist.proxy.connections.client_hello import IncompleteError, hides_name, read_hello
 from hushlist.proxy.connections.proxy_protocol import read_header
 from hushlist.proxy.flow_request import SelfConnections, name_to_ask, request_of_connect, request_of_connection
-from hushlist.proxy.runtime import Runtime
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, put, text_of
 from unit.parsers.urls import URLS
@@ -119,10 +119,9 @@ PARSERS["proxy first octets, udp"] = Parser(
 
 @cache
 def _page() -> dashboard_server.DashboardServer:
-    return dashboard_server.DashboardServer(
-        cast(Runtime, SimpleNamespace(mode="block", engine=engine(), part=lambda _kind: None, siblings=None)),
-        SelfConnections(),
-    )
+    runtime = Hushlist().runtime
+    runtime.mode, runtime.engine = "block", engine()
+    return dashboard_server.DashboardServer(runtime, SelfConnections())
 
 
 _ASKED = (
