@@ -144,6 +144,8 @@ ASKED: dict[str, list[list[str]]] = {
     "override grant": [["--for", "5m", "--scope", "url", "--client", f"user:{USER}", URL]],
     "override code": [["--for", "5m", "--client", CLIENT]],
     "override extend": [["--by", "5m", "--client", CLIENT, ADS]],
+    "override internet-off": [["--for", "5m", "--client", f"user:{USER}"]],
+    "override filter-off": [["--for", "5m", "--client", f"user:{USER}"]],
     "override list": [[], ["--policy", "POLICY"]],
     "override revoke": [["1"]],
     "override history": [[], ["--policy", "POLICY"]],
@@ -160,7 +162,8 @@ ASKED: dict[str, list[list[str]]] = {
 UNRELATED = {
     *("helper", "init", "import", "doctor", "lint", "diff", "audit", "leak", "hide", "serve-lists", "keypair"),
     *("sealkey", "sign", "verify", "canonicalize", "expressions", "hash", "prefixes", "compare", "extract", "parse"),
-    *("hrn", "conformance", "completion", "man", "override passphrase", "proxy", "services"),
+    *("hrn", "conformance", "completion", "man", "override passphrase", "proxy", "services", "notify test"),
+    "convert",
 }
 
 
@@ -219,7 +222,8 @@ BODIES: dict[str, dict[str, object]] = {
     "grant": {"scope": "url", "target": URL, "minutes": 5, "client": CLIENT},
     "block": {"scope": "url", "target": URL, "minutes": 5, "client": f"user:{USER}"},
     "extend": {"category": ADS, "minutes": 5, "client": CLIENT},
-    "pause": {"group": "default", "minutes": 5},
+    "pause": {"minutes": 5, "client": CLIENT},
+    "internet_off": {"minutes": 5, "client": f"user:{USER}"},
     "approve": {"minutes": 5, "scope": "url"},
     "make_code": {"scope": "host", "minutes": 5, "client": CLIENT},
     "add_rule": {"action": "block", "scope": "host", "target": "c.example"},

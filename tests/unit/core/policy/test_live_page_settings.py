@@ -21,7 +21,7 @@ read = partial(read_key, "live")
         ("on", Client("localhost"), False),
         ("{}", Client("127.0.0.1"), True),
         ("{clients: [192.168.1.0/24]}", Client("192.168.1.7"), True),
-        ("{clients: [192.168.1.0/24]}", Client("127.0.0.1"), False),
+        ("{clients: [192.168.1.0/24]}", Client("127.0.0.1"), True),
         ("{clients: [192.168.1.0/24], users: [admin]}", Client("192.168.1.7"), False),
         ("{clients: [192.168.1.0/24], users: [admin]}", Client("192.168.1.7", "anna"), False),
         ("{clients: [192.168.1.0/24], users: [admin]}", Client("192.168.1.7", "admin"), True),

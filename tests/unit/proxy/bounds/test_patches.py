@@ -201,7 +201,6 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
 BESIDE = {
     "hushlist.proxy.bounds.printable_log": {"record.args"},
     "hushlist.proxy.service.policy_watch": {"changes.read"},
-    "hushlist.extensions.safe_search.searches": {"object.__setattr__(data.server, 'address', lead.address)"},
 }
 
 
