@@ -6,22 +6,30 @@ Spec: docs.pi-hole.net, Domain database; Group management; Regular expressions. 
 from __future__ import annotations
 
 import lzma
-import re
 import sqlite3
 import tomllib
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from itertools import count, islice, product
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from hushlist.core.errors import Problem, SourceError
-from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.patterns import read_name
 from hushlist.core.system.files import LONGEST_WHOLE, check_length, open_regular, read_whole
-from hushlist.tools.importing.imported_policy import NO_ADDRESSES, ImportedPolicy, by_network, network_of, shown
+from hushlist.extensions.formats.name_regexes import domains_of_regex, read_regex
+from hushlist.extensions.formats.rule_maker import RuleMaker
+from hushlist.tools.importing.imported_policy import (
+    NO_ADDRESSES,
+    ImportedList,
+    ImportedPolicy,
+    by_network,
+    network_of,
+    shown,
+)
 
 _Row = Mapping[str, object]
 _Tables = dict[str, list[_Row]]
@@ -125,6 +133,8 @@ class _Reader:
         self._policy, self._tables = policy, tables
         names = {_number(row, "id"): _text(row, "name") for row in tables["group"] if row.get("enabled", 1)}
         self._names = names if tables["group"] else {_DEFAULT_GROUP: "Default"}
+        #: expressions that are more than domains, by their records
+        self._regexes = dict[int, str]()
         #: the subscribed lists that were taken over, or left out
         self._seen = set[int]()
 
@@ -185,6 +195,11 @@ class _Reader:
         for row_id, row in self._enabled("domainlist"):
             if self._domains[row_id] and by_group.get(row_id, frozenset()) & groups:
                 found[_number(row, "type", 9)].update(dict.fromkeys(self._domains[row_id], _text(row, "comment")))
+        regexes = {
+            text: None
+            for row_id, row in self._enabled("domainlist")
+            if (text := self._regexes.get(row_id, "")) and by_group.get(row_id, frozenset()) & groups
+        }
         kinds = (
             *((_ALLOW_REGEX, 0, "allowed with subdomains", "allow"), (_ALLOW_EXACT, 1, "allowed", "allow")),
             *((_DENY_EXACT, 1, "denied", "block"), (_DENY_REGEX, 1, "denied with subdomains", "block")),
@@ -192,6 +207,9 @@ class _Reader:
         policy.layer(layers[1])
         for kind, at, title, action in kinds:
             policy.add_domains(layers[at], f"{title} (Pi-hole)", found[kind], action, title + behind)
+        if regexes:
+            file = policy.file(f"denied by expressions{behind}", "".join(f"{text}\n" for text in regexes).encode())
+            policy.layer(layers[1]).append(ImportedList(file, "pihole-regex", "denied by expressions (Pi-hole)"))
         by_group = self._groups_of("adlist")
         for row_id, row in self._enabled("adlist"):
             if by_group.get(row_id, frozenset()) & groups:
@@ -212,36 +230,13 @@ class _Reader:
         domains, is_exact = [text], True
         if kind in (_ALLOW_REGEX, _DENY_REGEX):
             domains, is_exact = domains_of_regex(text)
-        if not domains:
+        maker = RuleMaker(ListDefaults(), ProblemReport(""))
+        if not domains and kind == _DENY_REGEX and any(True for _ in read_regex(maker, text, line)):
+            self._regexes[line] = text
+        elif not domains:
             report.leave_out(line, text, "no rule means exactly what this regular expression does")
         elif is_exact:
             does = "allows hosts below it, too, that no list names" if kind in (0, 2) else "blocks hosts below it, too"
             report.warn(line, text, f"taken over, and {does}")
         found = (read_name(domain.lower(), line, report) for domain in domains)
         return [str(expression).removesuffix("/") for expression in found if expression]
-
-
-_LETTER = r"[a-z0-9-]|\\[.-]"
-_CHOICE = rf"\((?:\?:)?(?:{_LETTER})++(?:(?>\|(?:{_LETTER})++))*+\)"
-_DOMAINS_REGEX = re.compile(
-    r"(?P<below>\((?:\\\.\|\^|\^\|\\\.|\.[*+]\\\.\|\^|\^\|\.[*+]\\\.)\)|\^\(\.[*+]\\\.\)[?])?(?P<exact>\^)?"
-    rf"(?P<body>(?:(?>{_LETTER}|{_CHOICE}))++)\$"
-)
-_MOST_CHOICES = 256
-
-
-def domains_of_regex(regex: str) -> tuple[list[str], bool]:
-    r"""The domains that a regular expression fits, and whether it fits none below them; none where it fits others.
-
-    >>> domains_of_regex(r"(\.|^)ads\.(example|test)$"), domains_of_regex(r"^ads\.example$")
-    ((['ads.example', 'ads.test'], False), (['ads.example'], True))
-    >>> domains_of_regex(r"^ad[sx]?[0-9]*\.")
-    ([], False)
-    """
-    match = _DOMAINS_REGEX.fullmatch(regex.lower()) if len(regex) < 1000 else None
-    if match is None or bool(match["below"]) == bool(match["exact"]):
-        return [], False
-    parts = [part for part in re.split(rf"({_CHOICE})", match["body"]) if part]
-    choices = [part.strip("()").removeprefix("?:").split("|") for part in parts]
-    found = ["".join(words).replace("\\", "") for words in islice(product(*choices), _MOST_CHOICES + 1)]
-    return (found, bool(match["exact"])) if len(found) <= _MOST_CHOICES else ([], False)
