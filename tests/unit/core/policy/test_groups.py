@@ -183,7 +183,7 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
             "x",
             [
                 f"p:1: 'x': expected a mapping with name, {WHO}, layers, categories, default, mode, "
-                "pass-through, decrypt, always-decrypt, relayed, unblock, quotas, safe-search"
+                "pass-through, decrypt, always-decrypt, relayed, unblock, quotas, safe-search, files, tenants"
             ],
         ),
         *(
