@@ -66,8 +66,9 @@ def scratch_file() -> Path:
 
 
 def check_problems(report: ProblemReport, octets: bytes) -> None:
-    """Every problem stands in a line that there is, and can be printed."""
-    last = octets.count(b"\n") + 1
+    """Every problem stands in a line that there is, or names a value of a JSON text of one line, and can be printed."""
+    is_one_line = b"\n" not in octets.strip()
+    last = octets.count(b"\n") + 1 + (octets.count(b'"') if is_one_line else 0)
     for problem in (*report.errors, *report.warnings):
         assert isinstance(problem, Problem)
         assert 0 <= problem.line <= last
