@@ -225,32 +225,37 @@ def _canonical(url: bytes) -> bytes | None:
 
 def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> Decision:
     """The decision for a group; ``layers`` are in order of precedence."""
-    matches = (*matches,)
-    if len(matches) < 2:  # as mostly
-        if not matches or _is_exception(matches[0]):
-            return Decision(Action.PASS, group=group)
-        action = matches[0].rule.terms.action
-        return Decision(action if action in FINAL else Action.TAG, None, matches, matches[0], group=group)
-    by_layer: dict[str, list[Match]] = {layer: [] for layer in layers}
-    for match in matches:
-        by_layer[match.rule.terms.layer].append(match)
-    found: list[Match] = []
-    lifted: list[Match] = []
-    for own in by_layer.values():
-        own.sort(key=_precedence, reverse=True)
-        if any(map(_is_exception, own)):
-            own, beaten = _except(own)
-            lifted += beaten
-        found += own
+    found: tuple[Match, ...] = (*matches,)
+    lifted: tuple[Match, ...] = ()
+    if len(found) > 1:
+        found, lifted = _in_order(layers, found)
+    elif found and _is_exception(found[0]):
+        found = ()
     # The matches are sorted by layer and precedence, so the first final one decides.
     winner = next((match for match in found if match.rule.terms.action in FINAL), None)
     if winner is not None:
-        return Decision(winner.rule.terms.action, None, (*found, *lifted), winner, group=group)
+        return Decision(winner.rule.terms.action, None, found + lifted, winner, group=group)
     if lifted:
-        return Decision(Action.ALLOW, None, (*lifted, *found), lifted[0], group=group)
+        return Decision(Action.ALLOW, None, lifted + found, lifted[0], group=group)
     if found:
-        return Decision(Action.TAG, None, tuple(found), found[0], group=group)
+        return Decision(Action.TAG, None, found, found[0], group=group)
     return Decision(Action.PASS, group=group)
+
+
+def _in_order(layers: Sequence[str], matches: Sequence[Match]) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+    """The matches that count, by layer and precedence; and exceptions, with the matches that they lift."""
+    by_layer: dict[str, list[Match]] = {layer: [] for layer in layers}
+    for match in matches:
+        by_layer[match.rule.terms.layer].append(match)
+    counted: list[Match] = []
+    lifted: list[Match] = []
+    for of_layer in by_layer.values():
+        of_layer.sort(key=_precedence, reverse=True)
+        if any(map(_is_exception, of_layer)):
+            of_layer, beaten = _except(of_layer)
+            lifted += beaten
+        counted += of_layer
+    return tuple(counted), tuple(lifted)
 
 
 def _is_exception(match: Match) -> bool:
