@@ -36,6 +36,7 @@ from hushlist.cli.common import (
     print_lines,
     print_warnings,
     readable,
+    remark,
     shown_progress,
     urls_of,
 )
@@ -135,6 +136,8 @@ def _problem_table(problems: Iterable[ListedProblem]) -> str:
 def run_check(arguments: argparse.Namespace) -> int:
     """Decide each URL; empty lines of standard input are skipped."""
     engine = open_engine(arguments)
+    if arguments.policy is None:
+        remark(f"decided by {engine.policy.source}; --policy FILE names another policy")
     moment, client = who_and_when(arguments, engine)
     engine = _with_unblocks(engine, moment)
     settings = engine.group(client).settings

@@ -172,10 +172,10 @@ def test_warnings_are_on_standard_error(run: Run, policy: Path) -> None:
     )
 
 
-def test_without_a_policy_the_shipped_one_decides(run: Run) -> None:
+def test_without_a_policy_the_shipped_one_decides_and_is_named_aside(run: Run) -> None:
     code, out, err = run("check", "other.example")
     assert (code, out) == (0, "pass   other.example\n")
-    assert "Traceback" not in err
+    assert err.splitlines()[-1] == f"decided by {shipped_policy()}; --policy FILE names another policy"
 
 
 # -- explain -----------------------------------------------------------------------------------------------------------
