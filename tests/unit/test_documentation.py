@@ -58,7 +58,7 @@ PROMISES: dict[str, list[tuple[str, str, int]]] = {
         ("requests for access: # that wait", "hushlist.extensions.unblock.access_requests:MOST_WAITING", 1),
     ],
     "rules/README.md": [
-        ("have at most # octets", "hushlist.core.lists.list_source:LONGEST_LINE", 1),
+        ("have at most # bytes", "hushlist.core.lists.list_source:LONGEST_LINE", 1),
         ("A YAML file has at most # MiB", "hushlist.core.system.files:LONGEST_DOCUMENT", _MIB),
         ("line by line # GiB", "hushlist.core.system.files:LONGEST_LIST", _GIB),
         ("popular domains # MiB", "hushlist.core.system.files:LONGEST_WHOLE", _MIB),

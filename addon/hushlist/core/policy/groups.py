@@ -59,9 +59,9 @@ SETTINGS_KEYS = (
         host is blocked; `never`: see [Decryption](network.md#decryption)"""),
     Key("always-decrypt", ALWAYS_DECRYPT, into="always_decrypted").says("""hosts that `where-needed` decrypts in any
         case: a list or a mapping: see [Decryption](network.md#decryption)"""),
-    Key("relayed", choice(RELAYED)).says("""what becomes of a WebSocket, a download or a connection that is not
-        decrypted, is open, and would be blocked or decrypted if it began now: `end` (the default), it ends; `keep`, it
-        goes on: see [Pass-through](network.md#pass-through)"""),
+    Key("relayed", choice(RELAYED)).says("""what happens to a WebSocket, a download or a connection that is not
+        decrypted, is open, and would be blocked or decrypted if it began now: `end` (the default), it ends; `keep`,
+        it goes on: see [Pass-through](network.md#pass-through)"""),
 )
 #: what a layer or a group may be called
 NAME = Type(any_text.read, {"$name": "own-name", "allOf": [TEXT], "not": {"const": DEFAULT}})
@@ -81,8 +81,8 @@ _WHO_KEYS = (
     Key("clients", CLIENTS, into="networks").says("addresses and networks in CIDR notation, IPv4 and IPv6"),
     Key("users", USERS).says("""names that people give to the proxy: mitmproxy's option `proxyauth` asks for them, and
         knows the passwords"""),
-    Key("ports", numbers(0, 65535, frozenset, minItems=1)).says("""ports on which the proxy listens and was asked, in
-        every mode but `local`, which has none: mitmproxy listens on several with `--mode regular@8081 --mode
+    Key("ports", numbers(0, 65535, frozenset, minItems=1)).says("""ports of the proxy that the client uses, in every
+        mode but `local`, which has none: mitmproxy listens on several with `--mode regular@8081 --mode
         transparent@8082`"""),
 )
 

@@ -44,13 +44,13 @@ def _read_format(fields: MappingReader, key: str, reading: Reading) -> str | Non
 _FORMAT = Type(_read_format, lambda: schema_of_words((*FORMATS, *FOLDERS)))
 _KEYS = (
     Key("file", any_text).says("the file, or a folder of squidGuard's"),
-    Key("format", _FORMAT).says("""`yaml`, or one of the plain lists below; needed only where
-        neither the file's name nor its content tells it: `.yaml`, `.yml`, `.hashed`, `.sha256`, `.hosts`, `.dnsmasq`,
-        `.rpz`, `.adblock`, `.csv`, `.tsv`, `.netset` and `.ipset` (`addresses`), `.unbound`, `.rsc` (`mikrotik`),
+    Key("format", _FORMAT).says("""`yaml`, or one of the plain lists below; needed only where neither the file's
+        name nor its content shows it: `.yaml`, `.yml`, `.hashed`, `.sha256`, `.hosts`, `.dnsmasq`, `.rpz`,
+        `.adblock`, `.csv`, `.tsv`, `.netset` and `.ipset` (`addresses`), `.unbound`, `.rsc` (`mikrotik`),
         `.lsrules`, `.pac`, `.action` (`privoxy`), and the names `domains`, `urls` (`squidguard-urls`), `hosts`,
         `dnsmasq.conf`, `unbound.conf`, `smartdns.conf`, `squid.conf`, `named.conf`, `regex.list` and `wpad.dat` do;
-        the content tells all but `yaml`, `chromium`, `squidguard-urls` and `safebrowsing-raw`"""),
-    Key("prefix-length", number(SHORTEST_PREFIX, FULL_LENGTH)).says("""the length of a prefix in octets, 4 to 32: for
+        the content shows all but `yaml`, `chromium`, `squidguard-urls` and `safebrowsing-raw`"""),
+    Key("prefix-length", number(SHORTEST_PREFIX, FULL_LENGTH)).says("""the length of a prefix in bytes, 4 to 32: for
         the format `safebrowsing-raw`, which needs it, and for no other"""),
     Key("fragments", choice(("drop",))).says("""`drop`: a URL that is only a host and a fragment
         (`https://host.example/#x`) is a rule for the whole host; without it, it is left out. For the formats `urls`,

@@ -101,7 +101,7 @@ CHECK_KEYS = (
         send it rightly"""),
     _check_key("rare-ipv4").says("an IPv4 address that is not written as four decimal numbers"),
     _check_key("user-information").says("a user name in the address"),
-    _check_key("misleading-user").says("user information in which the name of a site or an address stands"),
+    _check_key("misleading-user").says("user information that contains the name of a site or an address"),
     _check_key("dns-over-https").says("""a question for a name over HTTPS, by its form, whatever the host: the media
         types of RFC 8484 and of Oblivious DoH, a message as `?dns=`, or JSON by name"""),
     _check_key("names-disagree").says("""names that disagree: of the target, the Host header or `:authority`, and the
@@ -144,29 +144,29 @@ _POLICY_KEYS = (
     Key("unparsable", choice(_BLOCK_OR_PASS)).says("""what to do with a request whose address cannot be read, or that
         may be more than one: `block` (the default) or `pass`. What is too long, or too much work to decide, is blocked
         in any case: see [What takes too long](decisions.md#what-takes-too-long)"""),
-    Key("unknown-context", choice(_BLOCK_OR_PASS)).says("""what to do where a filter of an Adblock list depends on the
-        page that asks, or on what it asks for, and the client does not tell: `pass` (the default), such a filter does
-        not fit; `block`, it fits if it blocks"""),
-    Key("timezone", TIMEZONE, into="zone").says("""in which times are given and shown: a name of the IANA time zone
-        database, such as `Europe/Berlin`; UTC where there is none. When an update of the system brings new rules of
-        that zone, they hold at once"""),
+    Key("unknown-context", choice(_BLOCK_OR_PASS)).says("""what to do where a filter of an Adblock list depends on
+        the page that asks, or on what it asks for, and the client does not say: `pass` (the default), such a filter
+        does not match; `block`, it matches if it blocks"""),
+    Key("timezone", TIMEZONE, into="zone").says("""the time zone in which times are given and shown: a name of the
+        IANA time zone database, such as `Europe/Berlin`; UTC where there is none. When an update of the system
+        brings new rules of that zone, they apply at once"""),
     Key("schedules", SCHEDULES).says("days and times by name: see [Schedules](groups.md#schedules)"),
     Key("layers", any_text, is_required=True).says("""the lists and checks, in the order in which they are asked: see
         [Layers](policy.md#layers)"""),
     *SETTINGS_KEYS,
-    Key("groups", any_text).says("for whom something else holds: see [Groups](groups.md#groups)"),
+    Key("groups", any_text).says("people and devices with other settings: see [Groups](groups.md#groups)"),
     Key("block-page", file).says("""a file with a page of your own, relative to the policy's folder: see [The block
         page](unblocking.md#the-block-page)"""),
     Key("dns", NAME_ANSWERS, into="name_answers").says("""how blocked names are answered, where mitmproxy is asked for
         names: see [Names of DNS](network.md#names-of-dns)"""),
-    Key("keep-headers", KEEP_HEADERS, into="kept_headers").says("""origins to which header fields still go by which
+    Key("keep-headers", KEEP_HEADERS, into="kept_headers").says("""origins that still get the header fields by which
         servers take a request for another, such as `Destination`: see [Headers that servers
         believe](network.md#headers-that-servers-believe)"""),
-    Key("require-patches", switch, into="requires_patches").says("""what becomes of a start with a mitmproxy in which a
-        name is missing that the filter replaces, to bound what clients may send: `off` (the default), it is logged, and
-        told by `/readyz` and `hushlist doctor`; `on`, the start ends with an error: see [mitmproxy
+    Key("require-patches", switch, into="requires_patches").says("""what happens at the start if mitmproxy lacks a
+        name that the filter replaces to limit what clients may send: `off` (the default), it is logged, and
+        reported by `/readyz` and `hushlist doctor`; `on`, the start ends with an error: see [mitmproxy
         itself](failures.md#mitmproxy-itself)"""),
-    Key("on-failure", ON_FAILURE).says("""what becomes of requests that the filter fails on: `closed` (the default),
+    Key("on-failure", ON_FAILURE).says("""what happens to requests that the filter fails on: `closed` (the default),
         they are refused; `open`, they pass; or a mapping of causes: see [When the filter
         fails](failures.md#when-the-filter-fails)"""),
 )
@@ -188,9 +188,9 @@ def _read_extensions(fields: MappingReader, key: str, _: Reading) -> tuple[str, 
 
 
 _EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""which extensions are in use, by their
-    names: `built-in` (the default) stands for all that come with Hushlist; one that an installed package brings is in
-    use where it is named, and one that is left out makes its keys, and lists in its formats, errors. The bounds of what
-    clients may send hold in any case""")
+    names: `built-in` (the default) stands for all that come with Hushlist; one that an installed package brings is
+    in use where it is named, and one that is left out makes its keys, and lists in its formats, errors. The limits
+    on what clients may send always apply""")
 
 
 def policy_rows(table: KeyTable) -> tuple[Key, ...]:

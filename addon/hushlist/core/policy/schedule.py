@@ -72,9 +72,9 @@ _ENTRY_KEYS = (
         lower case, and ranges of them, also over a week's end: `fri-mon`; without it, every day"""),
     Key("dates", _parts("dates", f"^{_DATES}(?:,{_DATES})*$")).says("""dates such as `2026-12-24`, and ranges of them
         with the first and the last day: `2026-12-21..2027-01-06`; without it, every date"""),
-    Key("times", _parts("times", f"^{_SPAN}(?:,{_SPAN})*$")).says("""spans from a time up to, but without, another:
-        `08:00-12:30`; the end may be `24:00`, and where it comes before the beginning it is on the next day; without
-        it, the whole day"""),
+    Key("times", _parts("times", f"^{_SPAN}(?:,{_SPAN})*$")).says("""spans from a time up to, but not including,
+        another: `08:00-12:30`; the end may be `24:00`, and where it comes before the beginning it is on the next
+        day; without it, the whole day"""),
     Key("except", _parts("excepted", f"^{_EXCEPTED}(?:,{_EXCEPTED})*$")).says("""names of other schedules, and dates as
         above; without it, nothing"""),
 )

@@ -10,8 +10,8 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "dashboard",
     policy_keys=(
-        Key("live", f"{__name__}.live_key:LIVE").says("""who may see the live page, and the metrics: `on` (the default):
-            whoever is on the machine of the proxy itself; `off`: nobody; or a mapping: see [The live
+        Key("live", f"{__name__}.live_key:LIVE").says("""who may see the live page, and the metrics: `on` (the
+            default): anyone on the machine of the proxy itself; `off`: nobody; or a mapping: see [The live
             page](log.md#the-live-page)"""),
         Key("admin", f"{__name__}.admin_keys:ADMIN", default=()).says("""who may sign in to the live page and act there:
             a list of people, each with a name, a passphrase and a role; without it, the page only shows: see [Signing

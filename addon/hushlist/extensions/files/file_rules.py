@@ -209,25 +209,27 @@ def _size(text: str) -> int | None:
 
 _KINDS_SCHEMA: Schema = {"anyOf": [{"enum": [*KINDS]}, list_of({"enum": [*KINDS]}, minItems=1)]}
 _CONDITIONS = (
-    Key("types", _texts("a media type")).says("media types as the server tells them, such as `video/*`"),
+    Key("types", _texts("a media type")).says("media types as the server states them, such as `video/*`"),
     Key(
         "endings", _texts("an ending")
     ).says("""what a name ends with, such as `exe`: of the address, and of each name in
         `Content-Disposition`"""),
-    Key("content", Type(_kinds, _KINDS_SCHEMA)).says("""what it is by its first octets, of a download alone: see
+    Key("content", Type(_kinds, _KINDS_SCHEMA)).says("""what it is by its first bytes, for downloads only: see
         [Files](files.md#content)"""),
-    Key("larger-than", converted(_size, "expected a size such as 100m")).says("""octets, such as `100m`; an upload that
-        does not tell its length counts as larger"""),
+    Key("larger-than", converted(_size, "expected a size such as 100m")).says("""bytes, such as `100m`; an upload
+        that does not state its length counts as larger"""),
     Key("disguised", flag).says("""`true`: it is of another kind than its media type or a name says, such as a program
         that is named as a picture"""),
 )
 _KEYS = (
     *_CONDITIONS,
     Key("for", choice(WAYS), into="way").says("`download`, `upload` or `both` (the default)"),
-    Key("action", choice(_ACTIONS)).says("`block` (the default), `allow` or `tag`; the first rule that fits decides"),
+    Key("action", choice(_ACTIONS)).says(
+        "`block` (the default), `allow` or `tag`; the first rule that matches decides"
+    ),
     Key("reason", reason).says("what the block page says"),
     Key("category", hrn).says("what it is about, an `hrn:` name"),
-    Key("during", any_text).says("the schedule during which it holds; without one, it always does"),
+    Key("during", any_text).says("the schedule during which it applies; without one, it always does"),
 )
 
 

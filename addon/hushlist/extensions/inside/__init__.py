@@ -22,9 +22,9 @@ EXTENSION = Extension(
         *(
             Key(
                 "inside", f"{__name__}.inside:MODE_OF_RULES", place=place
-            ).says(f"""which addresses inside a request the rules
-                of this {place} are compared with, in the place of the policy's `inside`; `allow`: what they allow is
-                allowed with the addresses inside it: see [What counts](inside.md#what-counts)""")
+            ).says(f"""which addresses inside a request the rules of this {place} are compared with, instead of the
+                policy's `inside`; `allow`: what they allow is allowed with the addresses inside it: see [What
+                counts](inside.md#what-counts)""")
             for place in ("layer", "list")
         ),
     ),

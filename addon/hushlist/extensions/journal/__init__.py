@@ -11,8 +11,8 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "journal",
     policy_keys=(
-        Key("log", f"{__name__}.log_keys:LOG").says("""whether decisions are written down, and what of them: `off` (the
-            default), `on` or a mapping: see [Log](log.md#log)"""),
+        Key("log", f"{__name__}.log_keys:LOG").says("""whether decisions are logged, and which parts of them: `off`
+            (the default), `on` or a mapping: see [Log](log.md#log)"""),
     ),
     checks=f"{__name__}.log_checks:examine_log",
     part=f"{__name__}.journal:Journal",

@@ -25,8 +25,8 @@ EXTENSION = Extension(
             f"{__name__}.threat_lists:SAFE_BROWSING",
             place="list",
             files=f"{__name__}.list_sources:prefix_files",
-        ).says("""lists of a server, of which only prefixes of hashes are here, in the place of `file` and `url`: see
-            [Safe Browsing](safe-browsing.md)"""),
+        ).says("""lists that stay on a server, with only prefixes of their hashes here, instead of `file` and `url`:
+            see [Safe Browsing](safe-browsing.md)"""),
     ),
     part=f"{__name__}.questions:Questions",
     uses=("subscriptions",),

@@ -19,7 +19,7 @@ EXTENSION = Extension(
         Key("search-forms", f"{__name__}.engines:SEARCH_FORMS", default=()).says("""more places where people search:
             see [Places of your own](searches.md#places-of-your-own)"""),
         Key("words-in-addresses", f"{__name__}.engines:WORDS", default="lists").says("""whether the words of every
-            address are looked at: `lists` (the default), where a list of the format `words` is in use; `on`, in any
+            address are checked: `lists` (the default), where a list of the format `words` is in use; `on`, in any
             case, for such lists that are hashed: see [Words in addresses](searches.md#words-in-addresses)"""),
     ),
 )

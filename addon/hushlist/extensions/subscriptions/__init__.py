@@ -11,8 +11,8 @@ _TEXT = "hushlist.core.policy.key_types:any_text"
 SUBSCRIPTION_KEYS = (
     Key(
         "every", f"{__name__}.subscription:EVERY", place="list", needs=("url catalogue",)
-    ).says("""how often it is asked for, from
-        `15m` to `30d`, such as `12h`; without it, what an `! Expires:` of the list says, or a day"""),
+    ).says("""how often it is asked for, from `15m` to `30d`, such as `12h`; without it, as the list's `! Expires:`
+        says, or a day"""),
     Key(
         "sha256", f"{__name__}.subscription:SHA256", place="list", needs=("url catalogue",)
     ).says("""the SHA-256 of the only
@@ -21,10 +21,9 @@ SUBSCRIPTION_KEYS = (
         "key", f"{__name__}.subscription:KEY", place="list", needs=("url catalogue",)
     ).says("""the minisign public key of its
         publisher, or a file with it: a list that it did not sign is never used"""),
-    Key(
-        "signature", _TEXT, place="list", needs=("url catalogue", "key")
-    ).says("""the address of its signature; without it, that
-        of the list with `.minisig` behind it"""),
+    Key("signature", _TEXT, place="list", needs=("url catalogue", "key")).says(
+        """the address of its signature; without it, that of the list with `.minisig` after it"""
+    ),
     Key(
         "max-age", f"{__name__}.subscription:MAX_AGE", place="list", needs=("url catalogue",)
     ).says("""the longest time since it
@@ -43,12 +42,12 @@ EXTENSION = Extension(
     policy_keys=(
         Key("gate", f"{__name__}.gate_limits:GATE").says("""how much a list may change before it is held back, and its
             last good copy stays in force: `on` (the default), `off` or a mapping: see [Changes](lists.md#changes)"""),
-        Key("url", _TEXT, place="list", files=f"{__name__}.list_sources:fetched_files").says("""the address of a list
-            that is fetched, in the place of `file`: `https://`, or `http://` where there is a `sha256` or a `key`"""),
+        Key("url", _TEXT, place="list", files=f"{__name__}.list_sources:fetched_files").says("""the address of a
+            list to download, instead of `file`: `https://`, or `http://` where there is a `sha256` or a `key`"""),
         *SUBSCRIPTION_KEYS,
-        Key("catalogue", _TEXT, place="list", files=f"{__name__}.list_sources:catalogue_files").says("""
-            the name of a list of the [catalogue](lists.md#the-catalogue), in the place of `url`: its address, format,
-            title and category are taken from there, if the policy gives no others"""),
+        Key("catalogue", _TEXT, place="list", files=f"{__name__}.list_sources:catalogue_files").says("""the name of
+            a list of the [catalogue](lists.md#the-catalogue), instead of `url`: its address, format, title and
+            category are taken from there, if the policy gives no others"""),
         Key("gate", f"{__name__}.gate_limits:LIST_GATE", place="list").says("""the same for this list alone: `on`, `off`
             or a mapping: see [Changes](lists.md#changes)"""),
     ),
