@@ -157,8 +157,8 @@ _POLICY_KEYS = (
     Key("groups", any_text).says("people and devices with other settings: see [Groups](groups.md#groups)"),
     Key("block-page", file).says("""a file with a page of your own, relative to the policy's folder: see [The block
         page](unblocking.md#the-block-page)"""),
-    Key("dns", NAME_ANSWERS, into="name_answers").says("""how blocked names are answered, where mitmproxy is asked for
-        names: see [Names of DNS](network.md#names-of-dns)"""),
+    Key("dns", NAME_ANSWERS, into="name_answers").says("""how blocked names are answered, where mitmproxy answers
+        DNS: see [Names of DNS](network.md#names-of-dns)"""),
     Key("keep-headers", KEEP_HEADERS, into="kept_headers").says("""origins that still get the header fields by which
         servers take a request for another, such as `Destination`: see [Headers that servers
         believe](network.md#headers-that-servers-believe)"""),

@@ -187,7 +187,7 @@ _LOG_KEYS = (
     Key("days", number(1, _MOST_DAYS)).says("""how long records are kept, 1 to 3650 (default: 30); a file of lines is
         removed as a whole, when its last line is that old"""),
     Key("rows", number(0, _MOST_ROWS)).says("""how many records SQLite keeps, up to 10000000 (default: 2000000); each
-        takes some 750 octets, of the longest URLs some 10 kB; 0: there is no SQLite file"""),
+        takes some 750 bytes, of the longest URLs some 10 kB; 0: there is no SQLite file"""),
     Key("gzip", switch).says("`on`: files that are full are compressed; `off` (the default)"),
     Key("to", DATABASE).says("""the database that has the records of several machines, in place of the files: a
         `postgresql://` address: see [The log](fleet.md#the-log)"""),

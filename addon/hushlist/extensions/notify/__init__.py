@@ -10,8 +10,8 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "notify",
     policy_keys=(
-        Key("notify", f"{__name__}.notify_channels:NOTIFY", default=()).says("""where people are told that somebody asks
-            for access, and that the certificate on all devices ends: a list of webhooks, mail and commands: see
+        Key("notify", f"{__name__}.notify_channels:NOTIFY", default=()).says("""where notices go when somebody asks
+            for access, or the certificate on all devices ends: a list of webhooks, mail and commands: see
             [Notices](unblocking.md#notices)"""),
         Key("language", f"{__name__}.notify_channels:LANGUAGE", default="en").says("""the language of notices and
             summaries, which no browser asks for: `en` (the default), or that of another

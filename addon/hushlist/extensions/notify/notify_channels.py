@@ -167,7 +167,7 @@ _MAIL_KEYS = (
         SMTP"""),
     Key("port", number(1, 65535)).says("""of mail: the server's port; without it, 587 with `starttls`, 465 with `tls`,
         25 with `none`"""),
-    Key("tls", choice(_TLS_PORTS)).says("""of mail: `starttls` (the default); `tls`, from the first octet; `none`, only
+    Key("tls", choice(_TLS_PORTS)).says("""of mail: `starttls` (the default); `tls`, from the first byte; `none`, only
         for a server at a loopback or private address"""),
     Key("login", file).says("""of mail: a file with a name and, on its second line, a password, private to the proxy's
         user"""),

@@ -11,7 +11,7 @@ EXTENSION = Extension(
     part=f"{__name__}.searches:Searches",
     why_decrypt=f"{__name__}.safe_search:why_decrypt",
     policy_keys=(
-        Key("safe-search", f"{__name__}.safe_search:SAFE_SEARCH", place="group", default={}).says("""which services are
-            asked for safe results: see [Safe search](network.md#safe-search)"""),
+        Key("safe-search", f"{__name__}.safe_search:SAFE_SEARCH", place="group", default={}).says("""from which
+            services safe results are requested: see [Safe search](network.md#safe-search)"""),
     ),
 )

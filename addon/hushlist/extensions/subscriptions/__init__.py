@@ -11,8 +11,8 @@ _TEXT = "hushlist.core.policy.key_types:any_text"
 SUBSCRIPTION_KEYS = (
     Key(
         "every", f"{__name__}.subscription:EVERY", place="list", needs=("url catalogue",)
-    ).says("""how often it is asked for, from `15m` to `30d`, such as `12h`; without it, as the list's `! Expires:`
-        says, or a day"""),
+    ).says("""how often it is checked for updates, from `15m` to `30d`, such as `12h`; without it, as the list's `!
+        Expires:` says, or a day"""),
     Key(
         "sha256", f"{__name__}.subscription:SHA256", place="list", needs=("url catalogue",)
     ).says("""the SHA-256 of the only
@@ -26,9 +26,8 @@ SUBSCRIPTION_KEYS = (
     ),
     Key(
         "max-age", f"{__name__}.subscription:MAX_AGE", place="list", needs=("url catalogue",)
-    ).says("""the longest time since it
-        was last asked for with success, from `15m` to `365d`, such as `3d`, after which `/readyz` says no; without it,
-        any"""),
+    ).says("""the longest time since the last successful check for updates, from `15m` to `365d`, such as `3d`,
+        after which `/readyz` says no; without it, any"""),
     Key(
         "optional",
         "hushlist.core.policy.key_types:flag",
