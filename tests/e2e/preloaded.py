@@ -312,7 +312,7 @@ if __name__ == "__main__":
     from hushlist.core.match.public_suffixes import public_suffixes
 
     public_suffixes()
-    policy_compiler._code()
+    policy_compiler._code(("built-in",))
     hushlist.proxy.addon.Hushlist()  # loads the extensions
     load = partial(serialization.load_pem_private_key, unsafe_skip_rsa_key_validation=True)
     certs.load_pem_private_key = serialization.load_pem_private_key = load

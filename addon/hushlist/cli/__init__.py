@@ -14,17 +14,18 @@ from collections.abc import Sequence
 from functools import cache
 
 from hushlist import __version__
-from hushlist.cli.common import BAD, CLOSED, DEFECT, Parser, add_choice, complain, complain_of, remark
-from hushlist.core.errors import INCOMPLETE, HushlistError, SourceError
-from hushlist.core.extension import (
-    COMMAND_GROUPS,
-    Command,
-    ExtensionError,
-    built_in,
-    extension_named,
-    foreign_names,
-    load,
+from hushlist.cli.common import (
+    BAD,
+    CLOSED,
+    DEFECT,
+    Parser,
+    add_choice,
+    complain,
+    complain_of,
+    installed_extensions,
 )
+from hushlist.core.errors import INCOMPLETE, HushlistError, SourceError
+from hushlist.core.extension import COMMAND_GROUPS, Command, built_in, load
 from hushlist.tools import TOOL_COMMANDS
 
 #: the core's commands; only the requested command's module is imported, so that canonicalizing a URL costs neither a
@@ -59,11 +60,7 @@ class _GroupedParser(Parser):
 def _all_commands() -> tuple[Command, ...]:
     """All commands, those of installed packages included, in the order of the help."""
     rows = [*_COMMANDS, *TOOL_COMMANDS, *(row for each in built_in() for row in each.commands)]
-    for name in foreign_names():
-        try:
-            rows += extension_named(name).commands
-        except ExtensionError as error:
-            remark(f"the extension {name} brings no command: {error}")
+    rows += (row for each in installed_extensions() for row in each.commands)
     return tuple(sorted(rows, key=lambda row: COMMAND_GROUPS.index(row.group)))
 
 

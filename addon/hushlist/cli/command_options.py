@@ -9,7 +9,15 @@ from datetime import UTC, datetime, time, tzinfo
 from ipaddress import ip_address
 from pathlib import Path
 
-from hushlist.cli.common import add_policy, checked, parse_number, parse_place, print_warnings, remark
+from hushlist.cli.common import (
+    add_policy,
+    checked,
+    installed_extensions,
+    parse_number,
+    parse_place,
+    print_warnings,
+    remark,
+)
 from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
@@ -160,6 +168,20 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 
+class FormatNames:
+    """The names of the formats that lists may have; a package that somebody installed is imported for others only."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in FORMATS or name in FOLDERS or name in tuple(self)
+
+    def __str__(self) -> str:
+        return ", ".join(self)
+
+    def __iter__(self) -> Iterator[str]:
+        foreign = (name for each in installed_extensions() for name in (*each.list_formats, *each.folder_formats))
+        return iter((*FORMATS, *FOLDERS, *foreign))
+
+
 _LENGTH = "how long the hashes of a list of the format safebrowsing-raw are"
 
 
@@ -167,9 +189,9 @@ def add_list_options(parser: argparse.ArgumentParser, length: str = _LENGTH) -> 
     """Add the options that say how lists are read; ``length`` explains ``--prefix-length``."""
     parser.add_argument(
         "--format",
-        choices=(*FORMATS, *FOLDERS),
+        choices=FormatNames(),
         metavar="NAME",
-        help=f"the lists' format (default: what a list's name or content tells): {', '.join((*FORMATS, *FOLDERS))}",
+        help="the lists' format (default: what a list's name or content tells): %(choices)s",
     )
     parser.add_argument(
         "--prefix-length",
@@ -214,12 +236,17 @@ def files_of(paths: Iterable[Path], arguments: argparse.Namespace, key: SealKey 
     return list(files.values())
 
 
+def told_by_name(path: Path) -> str | None:
+    """The format that a list's name tells, also to an extension that an installed package brings."""
+    return list_format_of(path) or (None if path.is_dir() else list_format_of(path, installed_extensions()))
+
+
 def _files(
     path: Path, arguments: argparse.Namespace, key: SealKey | None, problems: list[Problem]
 ) -> Iterator[ListFile]:
     defaults = list_defaults(arguments, key)
     try:
-        for file in list_files(path, arguments.format or list_format_of(path), defaults):
+        for file in list_files(path, arguments.format or told_by_name(path), defaults):
             if file.detected:
                 remark(f"{path}: read as {file.detected}, as its content tells")
             yield file

@@ -11,10 +11,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
 
 from hushlist.core.errors import Problem, UrlError, printable, to_json
+from hushlist.core.extension import Extension, usable_extensions
 from hushlist.core.system.files import reason_of
 from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
 
@@ -30,6 +32,13 @@ LONGEST_LINE = 1 << 20
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Command = Callable[[argparse.Namespace], int]
 _Read = TypeVar("_Read")
+
+
+@cache
+def installed_extensions() -> tuple[Extension, ...]:
+    """The extensions that installed packages bring; a remark says why others cannot be used."""
+    return usable_extensions(lambda name, error: remark(f"the extension {name} cannot be used: {error}"))
+
 
 # -- parsers -----------------------------------------------------------------------------------------------------------
 

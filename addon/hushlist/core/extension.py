@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hushlist.core.errors import did_you_mean
@@ -284,6 +286,31 @@ def extension_named(name: str) -> Extension:
 def foreign_names() -> tuple[str, ...]:
     """The names of the extensions that installed packages bring."""
     return tuple(sorted(_foreign_entries()))
+
+
+def usable_extensions(
+    complain: Callable[[str, ExtensionError], object] = lambda name, error: None,
+) -> tuple[Extension, ...]:
+    """The extensions that installed packages bring; of those that cannot be used, ``complain`` hears why."""
+    usable = []
+    for name in foreign_names():
+        try:
+            usable.append(extension_named(name))
+        except ExtensionError as error:
+            complain(name, error)
+    return tuple(usable)
+
+
+def foreign_code(names: Iterable[str]) -> list[Path]:
+    """Where the code is of those of a policy's ``extensions`` that other packages bring: folders, or single files."""
+    foreign = {*names} - {ALL_BUILT_IN, *(each.name for each in built_in())}
+    if not foreign:
+        return []
+    entries = _foreign_entries()
+    packages = {entries[name].module.partition(".")[0] for name in foreign if name in entries}
+    specs = [spec for package in sorted(packages) if (spec := find_spec(package)) is not None]
+    places = [place for spec in specs for place in spec.submodule_search_locations or filter(None, [spec.origin])]
+    return [Path(place) for place in places]
 
 
 def _foreign_entries() -> dict[str, EntryPoint]:

@@ -1,6 +1,9 @@
 """An extension to copy from: list formats, a matcher, a key of the policy, a check of answers, and a command.
 
 The key ``refuse-types`` has media types, such as ``[application/zip]``: an answer that has one ends before its body.
+
+Copy the whole folder with its ``pyproject.toml``. Four names have to be alike: there, ``NAME = "PACKAGE:EXTENSION"``
+and ``packages = ["PACKAGE"]``; the folder ``PACKAGE``; and ``Extension("NAME", ...)``.
 """
 
 from hushlist.core.extension import Command, Extension, ListFormat

@@ -18,7 +18,7 @@ from dataclasses import astuple, dataclass, replace
 from functools import cache, partial
 from importlib import metadata
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
@@ -36,8 +36,8 @@ from hushlist.core.compile.list_chunks import (
 )
 from hushlist.core.compile.worker_processes import Progress, WorkerError, Workers
 from hushlist.core.errors import Problem, number_of
-from hushlist.core.extension import extensions_named, load
-from hushlist.core.lists.list_formats import FOLDERS
+from hushlist.core.extension import extensions_named, foreign_code, load
+from hushlist.core.lists.list_formats import FOLDERS, unnamed_reader
 from hushlist.core.lists.list_source import MOST_SHOWN, ProblemReport
 from hushlist.core.lists.patterns import plain_expression
 from hushlist.core.lists.popular_domains import read_popular_file
@@ -54,7 +54,7 @@ from hushlist.core.match.sorted_runs import Stored, rows_in_range, unspill
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import fingerprint, reason_of
-from hushlist.core.system.package_code import loaded_digest
+from hushlist.core.system.package_code import digest_of_code, loaded_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ def compile_policy(
         try:
             place = cache or IndexCache()
             # a policy in memory is an audit's: that compares what it is asked to
-            gate = None if isinstance(source, Policy) else _gate_of(policy, place, _code(), in_memory, jobs, progress)
+            if not isinstance(source, Policy):
+                gate = _gate_of(policy, place, _code(policy.extensions), in_memory, jobs, progress)
             return compile_into(gate, place)
         except (OSError, RuntimeError) as error:
             if cache is not None or not may_do_without:
@@ -161,7 +162,7 @@ def _compile(
         lists = gate.hold_back(lists, popular_domains, cache)
     reports = [own, popular_report, *(chunked.report for chunked in lists)]
     looks = [extension.list_warnings for extension in extensions_named(policy.extensions) if extension.list_warnings]
-    key = _key(lists, popular_domains, popular_report, looks)
+    key = _key(lists, popular_domains, popular_report, looks, policy.extensions)
     if not any(report.errors for report in reports):
         known = _cached(cache.path(key))
         if known is not None:
@@ -175,7 +176,7 @@ def _compile(
         folder = Path(name)
         collect = partial(_collect, popular=popular_domains, folder=folder)
         collected = list(read_lists(lists, workers, collect, longest_first=True))
-        _doubt_formats(lists, {at for at, part in collected if part.rules})
+        _doubt_formats(lists, {at for at, part in collected if part.rules}, policy.extensions)
         _doubt_exceptions(lists, collected)
         errors = [problem for report in reports for problem in report.errors]
         changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]
@@ -200,12 +201,16 @@ def _in_force(policy: Policy, gate: Any, lists: Sequence[ChunkedList]) -> Policy
 
 
 def _key(
-    chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport, looks: Sequence[str]
+    chunked: Sequence[ChunkedList],
+    popular: Sequence[bytes],
+    popular_report: ProblemReport,
+    looks: Sequence[str],
+    extensions: tuple[str, ...],
 ) -> str:
     """The key of an index: a digest of everything it is made of."""
     lists = [(own.file.source, own.file.format.reader, astuple(own.file.defaults), own.digest) for own in chunked]
     warnings = list(map(str, popular_report.warnings))
-    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings, looks)
+    made_of = (_code(extensions), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings, looks)
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
 
@@ -214,9 +219,9 @@ _PACKAGES = ("idna", "PyYAML", "publicsuffixlist")
 
 
 @cache
-def _code() -> str:
-    """A digest of this package's code and of the versions of what it uses."""
-    made_of = (sys.version, *map(_version, _PACKAGES), loaded_digest())
+def _code(extensions: tuple[str, ...]) -> str:
+    """A digest of the code of this package and of a policy's extensions, and of the versions of what it uses."""
+    made_of = (sys.version, *map(_version, _PACKAGES), loaded_digest(), digest_of_code(foreign_code(extensions)))
     return hashlib.sha256("\0".join(made_of).encode()).hexdigest()
 
 
@@ -267,8 +272,8 @@ def _broad_hashes(part: CollectedPart, popular: tuple[bytes, ...]) -> Iterator[t
                     yield line, f"sha256:{row[:size].hex()}", why
 
 
-def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> None:
-    """Warn of lists that have entries but no rule, and of empty lists.
+def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int], extensions: Container[str]) -> None:
+    """Warn of lists that have entries but no rule, of empty lists, and of those that another extension may read.
 
     Regular expressions have a warning already. In squidGuard's folders, many files are empty: they get no warning.
     """
@@ -276,6 +281,8 @@ def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> 
         file, report = chunked.file, chunked.report
         if not chunked.length and not report.errors and not any(file.path.name in names for names in FOLDERS.values()):
             report.warn(0, "list", "it is empty")
+        if file.detected and (hint := unnamed_reader(PurePath(file.url or file.path), extensions)):
+            report.warn(0, "list", f"it is read as {file.detected}, as its content tells, but {hint}")
         is_empty = report.left_out > 0 and at not in with_rules
         if is_empty and not file.format.may_be_empty:
             report.warn(0, "list", "no entry of it could be made a rule: is its format right?")

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.decide.engine import Engine
+from hushlist.core.extension import foreign_code
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
@@ -140,6 +141,8 @@ def _record(path: Path, state: str | None, compiled: Compiled, cache: IndexCache
 def state_of(policy: Policy) -> str | None:
     """A digest of what ``stat`` tells of a policy's lists, this package and those it uses, and of how lists are read.
 
+    The packages of the policy's extensions are among these.
+
     The policy file itself is read anew each time. ``None`` if a file changed just now, or time does not tell: on
     Windows there is no ctime.
     """
@@ -158,12 +161,22 @@ def state_of(policy: Policy) -> str | None:
         *named,
         *sorted(_sources(Path(__file__).parent.parent.parent), key=os.fspath),
         *used,
+        *_foreign_files(policy),
     ]
     stats = [_stat(file) for file in files]
     # both times may be ahead of this clock
     if any(max(stat[:2]) > time.time_ns() - SETTLED for stat in stats if stat):
         return None
     return hashlib.sha256(json.dumps((sys.version, list(map(os.fspath, files)), stats, lists)).encode()).hexdigest()
+
+
+def _foreign_files(policy: Policy) -> list[Path]:
+    """The files of the packages whose extensions a policy names."""
+    if not (places := foreign_code(policy.extensions)):
+        return []
+    from hushlist.core.system.package_code import files_of_code  # most policies start faster without it
+
+    return [file for place in places for file in files_of_code(place)]
 
 
 def _sources(folder: Path | str) -> Iterator[os.DirEntry[str]]:

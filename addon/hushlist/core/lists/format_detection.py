@@ -7,13 +7,13 @@ is taken. Formats whose entries can do more than block are never told so: a list
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from hushlist.core.extension import ListFormat, load
-from hushlist.core.lists.list_formats import FORMATS, format_named
+from hushlist.core.extension import Extension, ListFormat, load, usable_extensions
+from hushlist.core.lists.list_formats import FORMATS, format_named, list_formats, unnamed_reader
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, blocks
 from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.rule import Rule, RuleBlock
@@ -67,8 +67,10 @@ class Detected(NamedTuple):
     doubt: str = ""
 
 
-def detect_format(path: Path, form: str | None = None) -> Detected:
+def detect_format(path: Path, form: str | None = None, foreign: Iterable[Extension] = ()) -> Detected:
     """The format of a file: that which its content tells, or which of the Adblock formats a given one is.
+
+    ``foreign``: extensions of other packages whose formats it may have.
 
     Raises:
         OSError: the file cannot be read.
@@ -76,15 +78,25 @@ def detect_format(path: Path, form: str | None = None) -> Detected:
     """
     with open_list(path) as file:
         octets = file.read(HEAD)
-    return format_of(octets, is_whole=len(octets) < HEAD) if form is None else _dialect(_text_of(octets), form)
+    if form is None:
+        return format_of(octets, foreign, is_whole=len(octets) < HEAD)
+    return _dialect(_text_of(octets), form)
 
 
 def read_untold(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """No rule of a list whose format nothing tells, but why, in the report."""
     next(blocks(octets, report), None)  # says what else it is, such as a web page
     if not report.errors:
-        report.error(0, "list", format_of(octets[:HEAD], is_whole=len(octets) < HEAD).doubt)
+        report.error(0, "list", unnamed_reader(PurePath(report.source)) or _why_untold(octets))
     yield from ()
+
+
+def _why_untold(octets: bytes) -> str:
+    installed = usable_extensions()
+    told = format_of(octets[:HEAD], installed, is_whole=len(octets) < HEAD)
+    if reader := next((each.name for each in installed if told.form in each.list_formats), None):
+        return f"the installed extension {reader} reads its format, {told.form}: add it to 'extensions'"
+    return told.doubt
 
 
 def _text_of(octets: bytes) -> str:
@@ -93,20 +105,21 @@ def _text_of(octets: bytes) -> str:
     return text.replace("\ufeff", "").replace("\u200b", "")
 
 
-def format_of(octets: bytes, *, is_whole: bool = True) -> Detected:
+def format_of(octets: bytes, foreign: Iterable[Extension] = (), *, is_whole: bool = True) -> Detected:
     """The format of a list by its first octets; without one, why none is told.
 
-    A whole list without an entry is one of domains, of which there are none.
+    A whole list without an entry is one of domains, of which there are none. ``foreign`` is as in ``detect_format``.
 
     >>> format_of(b"# x\\n0 a.example\\n").form, format_of(b"a.example\\nb.example/x\\n").form, format_of(b"a b c").form
     ('hosts', 'urls', None)
     """
-    untold = Detected(None, _UNTOLD.format(", ".join(FORMATS)))
+    formats = list_formats(foreign) | FORMATS
+    untold = Detected(None, _UNTOLD.format(", ".join(formats)))
     cut = octets if is_whole else octets[: octets.rfind(b"\n") + 1] or octets
     sample = Sample(_text_of(cut))
     if "\0" in sample.text:
         return untold
-    counts = {name: count for name, form in FORMATS.items() if (count := _count(sample, form)).is_likely}
+    counts = {name: count for name, form in formats.items() if (count := _count(sample, form)).is_likely}
     if not counts:
         return Detected("domains") if is_whole and not sample.number else untold
     told = {name: _dialect(sample.text, name) for name in counts}
@@ -114,7 +127,7 @@ def format_of(octets: bytes, *, is_whole: bool = True) -> Detected:
     losses = {name: _lost(cut, format_named(told[name].form or name)) if len(counts) > 1 else 0 for name in counts}
     least = min(losses.values())
     best = [name for name in counts if losses[name] == least]
-    best = [name for name in best if not set(FORMATS[name].also) & set(best)]
+    best = [name for name in best if not set(formats[name].also) & set(best)]
     most = max(counts[name].own for name in best)
     best = [name for name in best if counts[name].own == most]
     return told[best[0]] if len(best) == 1 else Detected(None, _EQUAL.format(" and ".join(best)))
@@ -132,7 +145,7 @@ def count_entries(sample: Sample, form: ListFormat) -> Count:
     if not form.entry:
         return Count(0, 0, sample.number)
     own = [entry for entry in sample.entries if not _compiled(form.entry).fullmatch(entry)]
-    also = [_compiled(FORMATS[name].entry) for name in form.also]
+    also = [_compiled(format_named(name).entry) for name in form.also]
     lost = sum(1 for entry in own if not any(other.fullmatch(entry) for other in also))
     return Count(sample.number - len(own), len(own) - lost, lost)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path, PurePath
 
-from hushlist.core.extension import Extension, ListFormat, built_in, extension_named, foreign_names
+from hushlist.core.extension import Extension, ListFormat, built_in, usable_extensions
 from hushlist.core.lists.packed_lists import open_list, unpacked_name
 
 _PLAIN, _HASHES = "hushlist.core.lists.plain_lists", "hushlist.core.lists.hash_lists"
@@ -82,7 +82,14 @@ def format_named(name: str) -> ListFormat:
     """A format by its name, also of an extension that an installed package brings; ``KeyError`` if there is none."""
     if name in FORMATS:
         return FORMATS[name]
-    return list_formats(map(extension_named, foreign_names()))[name]
+    return list_formats(usable_extensions())[name]
+
+
+def folder_named(name: str | None) -> Mapping[str, ListFormat] | None:
+    """The files of a folder's format; ``None`` if no format of folders has that name."""
+    if name is None or name in FOLDERS or name in FORMATS:
+        return FOLDERS.get(name or "")
+    return next((each.folder_formats[name] for each in usable_extensions() if name in each.folder_formats), None)
 
 
 @cache
@@ -113,6 +120,16 @@ def list_format_of(path: PurePath, foreign: Iterable[Extension] = ()) -> str | N
     return endings.get(path.suffix.lower()) or names.get(path.stem if is_part else path.name)
 
 
+def unnamed_reader(path: PurePath, in_use: Container[str] = ()) -> str:
+    """Which installed extension that is not in use reads files with such a name; empty if there is none."""
+    if list_format_of(path) is None:
+        for each in usable_extensions():
+            if each.name not in in_use and list_format_of(path, [each]):
+                ending = unpacked_name(path).suffix or path.name
+                return f"the installed extension {each.name} reads {ending}: add it to 'extensions'"
+    return ""
+
+
 @cache
 def _alike(form: str) -> dict[str, re.Pattern[str]]:
     """Formats whose files may be named as those of a format, and what their texts begin with."""
@@ -137,7 +154,7 @@ def by_head(path: Path, form: str) -> str:
 
 def files_of_folder(folder: Path, form: str, is_there: Callable[[Path], bool]) -> Iterator[tuple[Path, ListFormat]]:
     """The files of a folder's format that are there: each name, and its parts, such as ``domains.0``, ``domains.1``."""
-    for name, own in FOLDERS[form].items():
+    for name, own in (folder_named(form) or {}).items():
         if is_there(folder / name):
             yield folder / name, own
         for number in count():

@@ -157,7 +157,11 @@ def read_list(node: YamlNode, layer: str, reading: Reading) -> list[ListFile]:
         if row.needs and row.name in given:
             said.fields.error(row.name, "a list has a file, or a url and how it is fetched")
     path = reading.path.parent / name
-    return said.files("file", path, lambda form: list_files(path, form, said.defaults, reading.is_there), name)
+
+    def find(form: str | None) -> list[ListFile]:
+        return list_files(path, form, said.defaults, reading.is_there, reading.table.foreign())
+
+    return said.files("file", path, find, name)
 
 
 def _seal(fields: MappingReader, reading: Reading) -> str | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushlist.core.errors import Problem, SourceError
-from hushlist.core.extension import ALL_BUILT_IN, ListFormat
-from hushlist.core.lists.list_formats import FOLDERS, UNTOLD, by_head, files_of_folder, format_named
+from hushlist.core.extension import ALL_BUILT_IN, Extension, ListFormat, usable_extensions
+from hushlist.core.lists.list_formats import FOLDERS, UNTOLD, by_head, files_of_folder, folder_named, format_named
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.match.seal import SealKey
@@ -171,13 +171,18 @@ class PolicyError(SourceError):
 
 
 def list_files(
-    path: Path, form: str | None, defaults: ListDefaults, is_there: Callable[[Path], bool] = Path.exists
+    path: Path,
+    form: str | None,
+    defaults: ListDefaults,
+    is_there: Callable[[Path], bool] = Path.exists,
+    foreign: Iterable[Extension] | None = None,
 ) -> list[ListFile]:
     """The files of a list: one, or those of a folder; without a given format, the file's content tells it.
 
+    ``foreign``: extensions of other packages whose formats the content may have, by default of all that are installed.
     Lists in a folder get the folder's name, unless ``defaults`` has one. ``SourceError`` if there is no such file.
     """
-    if form in FOLDERS or (form is None and path.is_dir()):
+    if folder_named(form) is not None or (form is None and path.is_dir()):
         form = form or "squidguard"
         defaults = replace(defaults, name=defaults.name or path.name)
         found = [ListFile(file, own, defaults) for file, own in files_of_folder(path, form, is_there)]
@@ -186,7 +191,7 @@ def list_files(
             if not one.path.resolve().is_relative_to(path.resolve()):
                 raise _unlisted(path, f"{one.path.name} in it is a link that leads out of the folder")
         if not found:
-            raise _unlisted(path, f"there is no folder with {' or '.join(FOLDERS[form])}")
+            raise _unlisted(path, f"there is no folder with {' or '.join(folder_named(form) or ())}")
         return found
     if not is_there(path):
         is_url = not {"http:", "https:"}.isdisjoint(path.parts)
@@ -198,7 +203,8 @@ def list_files(
         if form is None or format_named(form).dialect:
             from hushlist.core.lists.format_detection import detect_format  # most policies start faster without it
 
-            told, doubt = detect_format(path, form)
+            installed = usable_extensions() if form is None and foreign is None else ()
+            told, doubt = detect_format(path, form, installed if foreign is None else foreign)
         else:
             told = by_head(path, form)
     if told is None:

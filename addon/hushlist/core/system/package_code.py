@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,24 @@ def digest_on_disk(package: Path = PACKAGE) -> str:
         digest.update(b"%b\0%d\0" % (str(path.relative_to(package)).encode(), len(octets)))
         digest.update(octets)
     return digest.hexdigest()
+
+
+def digest_of_code(places: Iterable[Path]) -> str:
+    """A digest of the files in folders, and of single files, as they are now; Python's caches are left out."""
+    digest = hashlib.sha256()
+    for path in (path for place in places for path in files_of_code(place)):
+        with suppress(OSError):  # it has just been removed
+            octets = path.read_bytes()
+            digest.update(b"%b\0%d\0" % (os.fsencode(path), len(octets)))
+            digest.update(octets)
+    return digest.hexdigest()
+
+
+def files_of_code(place: Path) -> list[Path]:
+    """The files of a package, also those of data, which its code may read; Python's caches are left out."""
+    if not place.is_dir():
+        return [place]
+    return sorted(path for path in place.rglob("*") if path.parent.name != "__pycache__" and path.is_file())
 
 
 def path_to_package() -> dict[str, str]:

@@ -13,10 +13,11 @@ from weakref import WeakKeyDictionary
 
 from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.decide.engine import Engine
-from hushlist.core.extension import ListFormat
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS
+from hushlist.core.extension import ListFormat, extensions_named
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_formats
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import BESIDE
 from hushlist.core.system.memory import resident_octets
 from hushlist.extensions.databases.store_upkeep import StoreUpkeep
@@ -87,7 +88,7 @@ def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
             ListStatus(
                 file=own.source,
                 title=titles.get(own.source),
-                format=_format_name(file.format),
+                format=_format_name(file.format, engine.policy),
                 layer=layer,
                 category=file.defaults.category,
                 read=own.read,
@@ -105,8 +106,9 @@ def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
     return _lists[engine]
 
 
-def _format_name(wanted: ListFormat) -> str:
-    known = {**FORMATS, **{folder: own for folder, formats in FOLDERS.items() for own in formats.values()}}
+def _format_name(wanted: ListFormat, policy: Policy) -> str:
+    folders = {folder: own for folder, formats in FOLDERS.items() for own in formats.values()}
+    known = {**FORMATS, **list_formats(extensions_named(policy.extensions)), **folders}
     return next((name for name, own in known.items() if own == wanted), "unknown")
 
 

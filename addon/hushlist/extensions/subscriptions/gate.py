@@ -24,11 +24,12 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.list_chunks import ChunkedList, chunk_list, list_workers
 from hushlist.core.compile.worker_processes import Progress
 from hushlist.core.errors import Problem, number_of
-from hushlist.core.extension import load
+from hushlist.core.extension import extensions_named, load
 from hushlist.core.lists.format_detection import detect_format
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD
+from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD, format_named
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.index import Index
+from hushlist.core.policy.key_table import KeyTable
 from hushlist.core.policy.policy_file import ListFile, Policy, PolicyError
 from hushlist.core.system.files import Fingerprint, fingerprint
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
@@ -167,7 +168,9 @@ class Gate:
         form = file.format
         if file.detected is not None or form is UNTOLD:
             with suppress(OSError):
-                form = FORMATS.get(detect_format(current.path).form or "", form)
+                foreign = KeyTable(extensions_named(self.policy.extensions)).foreign()
+                told = detect_format(current.path, foreign=foreign).form
+                form = form if told is None else format_named(told)
         copy = chunk_list(replace(file, format=form, copy=current.path))
         if copy.digest != current.digest:
             why = f"it has changed, and its last good copy is damaged: remove {current.path} to use it as it is"

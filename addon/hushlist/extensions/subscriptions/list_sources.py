@@ -43,6 +43,7 @@ def copies(
 ) -> list[ListFile]:
     """The copy of a list; ``SourceError`` if nothing tells its format."""
     report, url, line = reading.report, subscription.url, subscription.line
+    foreign = reading.table.foreign()
     try:
         store = ListStore(reading.path, subscription.identity)
     except RuntimeError as error:
@@ -52,11 +53,13 @@ def copies(
         if own.store.folder == store.folder and (own.form, own.gate) != (form, gate):
             why = f"line {own.subscription.line} has it with another format or gate, and both share one copy"
             report.error(line, url, f"{why}: give them the same")
-    reading.subscribed.append(SubscribedList(subscription, form, defaults, gate, store))
+    reading.subscribed.append(
+        SubscribedList(subscription, form, defaults, gate, store, tuple(each.name for each in foreign))
+    )
     reading.is_there(store.pointer)
     version = store.current()
     if version is not None:
-        files = list_files(version.path, form, defaults, reading.is_there)
+        files = list_files(version.path, form, defaults, reading.is_there, foreign)
         return [replace(file, url=url, values={"gate": gate}) for file in files]
     if not subscription.is_optional:
         fault, update = store.state().fault, f"hushlist update --policy {reading.path}"

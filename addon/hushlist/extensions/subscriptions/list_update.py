@@ -26,6 +26,7 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.list_chunks import ChunkedList, chunk_list, load_chunk
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.errors import FetchError, SourceError, printable
+from hushlist.core.extension import extensions_named
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.popular_domains import read_popular_file
@@ -376,5 +377,5 @@ def _compiled(policy: Policy) -> Index:
 
 
 def _chunked(own: SubscribedList, path: Path) -> ChunkedList:
-    (file,) = list_files(path, own.form, own.defaults)
+    (file,) = list_files(path, own.form, own.defaults, foreign=extensions_named(own.foreign))
     return chunk_list(replace(file, url=own.subscription.url, values={"gate": own.gate}))

@@ -107,6 +107,8 @@ class SubscribedList:
     defaults: ListDefaults
     gate: GateLimits
     store: ListStore
+    #: the names of the extensions of other packages in use, whose formats the content may have
+    foreign: tuple[str, ...] = ()
 
 
 def _span(most: int, text: str) -> int | None:

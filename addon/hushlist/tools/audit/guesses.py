@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.core.errors import UrlError
-from hushlist.core.lists.list_formats import FORMATS, files_of_folder, list_format_of
+from hushlist.core.extension import usable_extensions
+from hushlist.core.lists.list_formats import files_of_folder, format_named, list_format_of
 from hushlist.core.lists.list_source import LONGEST_LINE, ListDefaults, ProblemReport
 from hushlist.core.lists.patterns import is_sinkhole
 from hushlist.core.match.expressions import expressions, host_suffixes
@@ -54,7 +55,7 @@ class Block(NamedTuple):
     """A chunk of a dictionary."""
 
     source: str
-    #: a key of FORMATS; ``None``: a text
+    #: the name of a format; ``None``: a text
     form: str | None
     first_line: int
     octets: bytes
@@ -80,12 +81,13 @@ def blocks_of(path: Path) -> Iterator[Block]:
         EOFError: it ends too early.
         zlib.error: its compressed data is broken.
     """
-    form = list_format_of(Path(path.name.removesuffix(".gz")))
+    name = Path(path.name.removesuffix(".gz"))
+    form = list_format_of(name) or list_format_of(name, usable_extensions())
     form = None if form == _TEXT else form
     with _opened(path) as raw:
         octets = gzip.GzipFile(fileobj=raw) if raw.peek(len(_GZIP)).startswith(_GZIP) else raw
-        if form is not None and not FORMATS[form].is_by_line:
-            yield Block(str(path), form, 1, read_whole(octets, FORMATS[form].longest, path), size_of(path))
+        if form is not None and not format_named(form).is_by_line:
+            yield Block(str(path), form, 1, read_whole(octets, format_named(form).longest, path), size_of(path))
             return
         line = 1
         while block := octets.read(BLOCK):
@@ -119,7 +121,7 @@ def entries_of(block: Block) -> Iterator[bytes]:
                 yield from _words(_RANK.sub(b"", _COMMENT.sub(b"", word), count=1))
         return
     report = ProblemReport(block.source, first_line=block.first_line)
-    for rule in FORMATS[block.form].read(block.octets, ListDefaults(), report):
+    for rule in format_named(block.form).read(block.octets, ListDefaults(), report):
         if isinstance(rule.pattern, Expression):
             yield rule.pattern.value.removesuffix(b"/") if rule.pattern.value.count(b"/") == 1 else rule.pattern.value
 

@@ -17,7 +17,6 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import number_of
-from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
 from hushlist.tools.audit.diff_job import (
@@ -194,7 +193,8 @@ def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
     defaults = command_options.list_defaults(arguments, key)
     # A list that was just fetched may have a name without a format; then it has the other side's format.
     forms = [
-        arguments.format or list_format_of(path) or ("squidguard" if path.is_dir() else None) for path in (old, new)
+        arguments.format or command_options.told_by_name(path) or ("squidguard" if path.is_dir() else None)
+        for path in (old, new)
     ]
     default = forms[0] or forms[1]
     return side_of_list(old, default, defaults, key), side_of_list(new, forms[1] or default, defaults, key)

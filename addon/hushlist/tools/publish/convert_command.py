@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from hushlist.cli import common
-from hushlist.cli.command_options import files_of
+from hushlist.cli.command_options import FormatNames, files_of
 from hushlist.core.compile.list_chunks import chunk_lists, list_workers, read_lists
 from hushlist.core.errors import number_of
-from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
+from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.system.files import replace_file, source_errors
 from hushlist.tools.publish.converted_list import TARGETS, YAML, convert
 
@@ -32,7 +32,7 @@ def add_to(commands: common.Commands) -> None:
     parser.add_argument(
         "--from",
         dest="format",
-        choices=(*FORMATS, *FOLDERS),
+        choices=FormatNames(),
         metavar="NAME",
         help="the format of FROM (default: what its name or content tells)",
     )

@@ -221,7 +221,7 @@ def test_another_version_of_the_code_compiles_anew(
     policy: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch, builds: list[Path]
 ) -> None:
     first = index_of(policy, cache)
-    monkeypatch.setattr(compiling, "_code", lambda: "other code")
+    monkeypatch.setattr(compiling, "_code", lambda extensions: "other code")
     assert index_of(policy, cache) != first
     assert len(builds) == 2
 
