@@ -47,6 +47,7 @@ MODULES = """
     hushlist.tools.audit.replay.replay_job hushlist.tools.audit.replay.tally
     hushlist.tools.audit.sources.recorded_request hushlist.tools.audit.sources.source_formats
     hushlist.core.diagnosis hushlist.tools.importing.e2guardian hushlist.tools.importing.imported_policy
+    hushlist.tools.importing.squid
     hushlist.tools.publish.converted_list hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history
     hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list

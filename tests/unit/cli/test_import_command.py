@@ -86,3 +86,32 @@ def test_a_place_that_cannot_be_written_is_said(run: Run, folder: Path) -> None:
     assert (code, out) == (2, "")
     assert "AdGuardHome.yaml" in err
     assert names(folder) == ["AdGuardHome.yaml"]
+
+
+SQUID = "acl ads dstdomain .ads.example\nhttp_access deny ads\nhttp_access allow all\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("squid.conf", SQUID),
+        ("proxy.conf", SQUID),
+        ("AdGuardHome.yaml", CONF),
+        ("other.yaml", CONF),
+        ("sg.conf", "dbhome FOLDER\ndest ads { domainlist ads }\nacl { default { pass !ads all } }\n"),
+    ],
+)
+def test_the_filter_is_seen_by_name_or_content(run: Run, folder: Path, name: str, text: str) -> None:
+    (folder / "ads").write_text("ads.example\n")
+    Path(name).write_text(text.replace("FOLDER", str(folder)))
+    assert run("import", name, "--output", "out") == (0, "out/policy.yaml: 1 layer, 2 lists, 0 groups\n", "")
+    code, out, _ = run("check", "--policy", "out/policy.yaml", "http://x.ads.example/")
+    assert (code, out[:5]) == (1, "block")
+
+
+@pytest.mark.parametrize("text", ["nothing\n", SQUID + "dbhome x\n"])
+def test_a_file_that_could_be_of_none_or_two_needs_a_name(run: Run, text: str) -> None:
+    Path("x.conf").write_text(text)
+    code, out, error = run("import", "x.conf")
+    assert (code, out) == (2, "")
+    assert "x.conf: which filter it is of cannot be seen: name it, of pihole, " in error

@@ -77,7 +77,7 @@ CALLS: dict[str, list[list[str]]] = {
     ],
     "lists": [POLICY, ["--policy", "bad.yaml"], ["--policy", ARGUMENT], ["--policy", "urls.yaml"]],
     "init": [["family", "-o", ARGUMENT], ["company", "-o", f"{ARGUMENT}/x"], [], [ARGUMENT]],
-    "import": [["squidguard", LIST], ["adguardhome", "bad.yaml"], ["e2guardian", LIST], ["pihole", ARGUMENT]],
+    "import": [["squidguard", LIST], ["adguardhome", "bad.yaml"], ["e2guardian", LIST], ["pihole", ARGUMENT], [LIST]],
     "lint": [
         ["hashes.yaml", "hashes.yaml", "bad.domains", "--key-file", "keys"],
         [LIST, "rules.yaml"],

@@ -32,6 +32,11 @@ _ORDER = {
 }
 #: kind of list -> its format here
 _FORMATS = {"sitelist": "domains", "urllist": "squidguard-urls", "siteiplist": "addresses", "ipsitelist": "addresses"}
+#: a list of expressions for URLs
+_REGEXES = "regexpboollist"
+_FORMATS[_REGEXES] = "squid-acl"
+#: an expression that begins where a URL without its scheme does
+_ANCHORED = re.compile(r"\^((?:\\.|\[\^?[^\]\[]+\]|[^|\\\[^])*)")
 #: names of lists of searches -> what their rules do
 _SEARCHES = {"banned": "block", "localbanned": "block", "override": "allow"}
 #: list of clients -> what holds for them
@@ -208,7 +213,10 @@ class _Reader:
                 self._storyboard(path.parent / value, group, layers)
             elif name in layers and key in _FORMATS:
                 for part in self._list(file, path, line):
-                    self._leave_out_blankets(part)
+                    if key == _REGEXES:
+                        self._use_regexes(part)
+                    else:
+                        self._leave_out_blankets(part)
                     if part.entries or part.is_long:
                         layers[name].append(self._layer(name, key, part))
                 if "grey" in name and layers[name]:
@@ -238,7 +246,7 @@ class _Reader:
         # a URL begins with its host; lines keep their numbers
         lines = dict(part.entries)
         texts = (
-            re.sub(r"^(?:https?://)?(?:www\.)?|^\.", "", lines.get(at, ""))
+            lines.get(at, "") if kind == _REGEXES else re.sub(r"^(?:https?://)?(?:www\.)?|^\.", "", lines.get(at, ""))
             for at in range(1, max(lines, default=0) + 1)
         )
         content = part.path if part.is_long else "".join(f"{text}\n" for text in texts).encode()
@@ -246,6 +254,23 @@ class _Reader:
         entry = imported_policy.ImportedList(file, _FORMATS[kind], imported_policy.shown(part.path.name), _ORDER[name])
         self._policy.layer(made, part.during).append(entry)
         return made
+
+    def _use_regexes(self, part: _ListText) -> None:
+        """Make expressions, which are compared with URLs without their scheme, lines of the format ``squid-acl``."""
+        report, made = self._report(part.path), list[tuple[int, str]]()
+        if part.is_long:
+            report.leave_out(0, part.path.name, "a list of expressions that is too long")
+            part.is_long = False
+        for line, text in part.entries:
+            anchored = _ANCHORED.fullmatch(text)
+            if len(text.split()) > 1:
+                report.leave_out(line, text, "an expression with white space")
+            elif not anchored and re.search(r"(?<![\[\\])\^", text):
+                report.leave_out(line, text, "an expression of which a part alone is for the beginning of a URL")
+            else:
+                own = f"^[a-z]+://{anchored[1]}" if anchored else text
+                made.append((line, f"acl e2guardian url_regex -i {own}"))
+        part.entries[:] = made
 
     def _leave_out_blankets(self, part: _ListText) -> None:
         """Take lines such as "**" out of a list: version 5 blocks what no list allows by a storyboard."""

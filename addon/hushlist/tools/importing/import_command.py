@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from pathlib import Path
 
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, print_line, print_lines
-from hushlist.core.errors import number_of
+from hushlist.core.errors import HushlistError, number_of
+from hushlist.core.system.files import LONGEST_LIST, open_regular
 from hushlist.tools.importing.adguard_home import read_adguard_home
 from hushlist.tools.importing.e2guardian import read_e2guardian
 from hushlist.tools.importing.pihole import read_pihole
+from hushlist.tools.importing.squid import read_squid
 from hushlist.tools.importing.squidguard import read_squidguard
 
 _READERS = {
@@ -18,19 +21,37 @@ _READERS = {
     "adguardhome": read_adguard_home,
     "squidguard": read_squidguard,
     "e2guardian": read_e2guardian,
+    "squid": read_squid,
 }
+#: filter -> what its file is called, and what no other's has in a line
+_SIGNS = {
+    "pihole": (r"gravity\.db|pi-?hole.*\.zip", rb"(?!)"),
+    "adguardhome": (r"adguardhome\.ya?ml", rb"(?:user_rules|schema_version):"),
+    "squidguard": (r"(?:squid|ufdb)guard\.conf", rb"(?:dbhome|dest(?:ination)?|category)\s"),
+    "e2guardian": (r"e2guardian\.conf", rb"(?:filtergroups|maplist|ipmaplist)\s*="),
+    "squid": (r"squid\.conf", rb"acl[ \t]+[^\s{]+[ \t]+\S|http_access[ \t]+(?:allow|deny)[ \t]"),
+}
+#: octets in which the content is looked for
+_MOST_SEEN = 1 << 20
 
 
 def add_to(commands: Commands) -> None:
     text = "make a policy out of another filter's configuration, and say what it could not take over"
     epilog = "Exit codes: 0 everything was taken over; 1 something was not, or not exactly; 2 wrong usage or bad input."
     parser = add_command(commands, "import", import_policy, text, epilog)
-    parser.add_argument("filter", choices=tuple(_READERS), metavar="FILTER", help=f"one of {', '.join(_READERS)}")
+    parser.add_argument(
+        "filter",
+        nargs="?",
+        choices=tuple(_READERS),
+        metavar="FILTER",
+        help=f"one of {', '.join(_READERS)} (default: by the file's name, or its content)",
+    )
     parser.add_argument(
         "file",
         type=Path,
         metavar="FILE",
-        help="a Teleporter archive or gravity.db, AdGuardHome.yaml, squidGuard.conf or ufdbGuard.conf, e2guardian.conf",
+        help="a Teleporter archive or gravity.db, AdGuardHome.yaml, squidGuard.conf or ufdbGuard.conf, "
+        "e2guardian.conf, squid.conf",
     )
     parser.add_argument(
         "--output", type=Path, default=Path("imported"), metavar="FOLDER", help="where it goes (default: imported)"
@@ -40,7 +61,7 @@ def add_to(commands: Commands) -> None:
 
 def import_policy(arguments: argparse.Namespace) -> int:
     """Write the folder; print what is different, and what there is."""
-    policy = _READERS[arguments.filter](arguments.file)
+    policy = _READERS[arguments.filter or _filter_of(arguments.file)](arguments.file)
     folder = arguments.output
     try:
         found = policy.write(folder, may_replace=arguments.force)
@@ -56,3 +77,17 @@ def import_policy(arguments: argparse.Namespace) -> int:
             f"next, to fetch its lists: {shlex.join(('hushlist', 'update', '--policy', str(folder / 'policy.yaml')))}"
         )
     return FOUND if policy.warnings or found else GOOD
+
+
+def _filter_of(path: Path) -> str:
+    """The filter that a file is of, by its name, or else its content; ``HushlistError`` if that cannot be said."""
+    found = [name for name, (named, _) in _SIGNS.items() if re.fullmatch(named, path.name, re.IGNORECASE)]
+    if not found:
+        with open_regular(path, LONGEST_LIST) as file:
+            octets = file.read(_MOST_SEEN)
+        found = [
+            name for name, (_, line) in _SIGNS.items() if re.search(rb"^[ \t]*(?:%b)" % line, octets, re.MULTILINE)
+        ]
+    if len(found) != 1:
+        raise HushlistError(f"{path}: which filter it is of cannot be seen: name it, of {', '.join(_READERS)}")
+    return found[0]

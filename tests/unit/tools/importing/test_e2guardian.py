@@ -53,7 +53,7 @@ sitelist = 'name=localbanned,path=__LISTDIR__/localbannedsitelist'
     "lists/one/games": "#time: 9 0 16 59 01234\ngames.example\n",
     "lists/one/bannedsiteiplist": "192.0.2.0/24\n",
     "lists/one/bannedurllist": "http://www.site.example/bad\n",
-    "lists/one/bannedregexpurllist": "(big|cyber)\n# none\nfoo\n",
+    "lists/one/bannedregexpurllist": "(big|cyber)cash\n# none\n^start[.]|^x\n^host[0-9]+[.]\ntwo words\n",
     "lists/one/weightedphraselist": "<x><50>\n",
     "lists/one/bannedsearchlist": "# words\ngirl+naughty\n",
     "lists/one/bannedsearchoveridelist": "girl+naughty+nurse\n",
@@ -99,6 +99,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         ("site.example/bad/grey", "", None, "2026-11-23T12:00", "allow"),
         ("192.0.2.7", "", None, "2026-11-23T12:00", "block"),
         ("198.51.100.7", "", None, "2026-11-23T12:00", "block"),
+        # expressions, compared with a URL without its scheme
+        ("other.example/BigCash/", "", None, "2026-11-23T12:00", "block"),
+        ("cash.example", "", None, "2026-11-23T12:00", "pass"),
+        ("host7.example", "", None, "2026-11-23T12:00", "block"),
+        ("my.host7.example", "", None, "2026-11-23T12:00", "pass"),
         ("other.example", "", None, "2026-11-23T12:00", "pass"),
         # Monday to Friday, to the end of the last minute
         ("games.example", "", None, "2026-11-23T09:00", "block"),
@@ -147,7 +152,8 @@ def test_who_is_not_filtered_is_not(written: Written) -> None:
     [
         ("filtergroupslist:3:", "nobody=x"),
         ("e2guardianf1.conf:5:", "nothing looks into pages"),
-        ("e2guardianf1.conf:9:", "bannedregexpurllist", "entries: 2"),
+        ("bannedregexpurllist:3:", "a part alone"),
+        ("bannedregexpurllist:5:", "white space"),
         ("e2guardianf1.conf:10:", "weightedphraselist", "entries: 1"),
         ("e2guardianf2.conf:4:", "bannedphraselist"),
         ("bannedsitelist:3:", "**", "left out"),
