@@ -281,6 +281,10 @@ def test_an_extension_that_cannot_be_imported_is_a_remark_where_a_format_is_miss
     assert "bets" not in capsys.readouterr().err
     assert main(["lint", str(installed / "a.txt")]) == 0
     assert "the extension bets cannot be used: bets:NOTHING cannot be imported" in capsys.readouterr().err
+    forget()
+    (installed / "b.sha256").write_text("0" * 64 + "\n")
+    assert main(["leak", str(installed / "b.sha256"), "--dictionary", str(installed / "a.txt")]) == 0
+    assert "the extension bets cannot be used" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["lint", "--format", "bets", str(installed / "a.txt")])
     assert "invalid choice: 'bets'" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hushlist.cli import common
-from hushlist.cli.command_options import add_list_options, add_seal, files_of, seal_key
+from hushlist.cli.command_options import add_list_options, add_seal, files_of, seal_key, told_by_name
 from hushlist.core.errors import number_of, printable, right_aligned
 from hushlist.core.system.files import source_errors, write_private
 from hushlist.tools.audit.leak_job import (
@@ -68,6 +68,8 @@ def leak(arguments: argparse.Namespace) -> int:
     key = seal_key(arguments)
     targets, warnings = read_targets(files_of([arguments.list], arguments, key))
     common.print_warnings(warnings)
+    for path in arguments.dictionary:
+        told_by_name(path)  # says which extension cannot be used: whoever searches is silent about it
     source = str(arguments.list)
     jobs = arguments.jobs
     with common.shown_progress() as progress:
