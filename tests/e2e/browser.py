@@ -218,7 +218,9 @@ def firefox(folder: Path, certificates: Sequence[Path], settings: dict[str, obje
     (folder / "user.js").write_text("".join((f'user_pref("marionette.port", {port});\n', *lines)))
     command = [FIREFOX or "", "--headless", "--marionette", "--no-remote", "--profile", str(folder)]
     output = subprocess.DEVNULL
-    process = subprocess.Popen(command, env={**os.environ, "HOME": str(folder)}, stdout=output, stderr=output)
+    process = subprocess.Popen(
+        command, env={**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}, stdout=output, stderr=output
+    )
     try:
         with _connected(port, process) as connection, connection.makefile("rb") as received:
             yield Firefox(connection, received)

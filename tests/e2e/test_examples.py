@@ -51,6 +51,7 @@ def test_every_file_is_part_of_an_example() -> None:
         *LOGS,
         *(EXAMPLES / "extension").rglob("*.*"),  # test_extension_example.py installs it
         *(EXAMPLES / "fleet").iterdir(),  # tests/e2e/test_fleet.py and test_monitoring.py try each of them
+        *(EXAMPLES / "upstream").iterdir(),  # tests/unit/test_upstream_patches.py applies them
         *(EXAMPLES / "service").iterdir(),  # tests/unit/test_service_files.py has what holds for them
         *(EXAMPLES / "pictures").glob("*.png"),  # of the first README, which links them
     }

@@ -18,7 +18,7 @@ from support.policies import write_policy
 _PROGRAM = b"MZ\x90\0" + bytes(1 << 19)
 _RULES = """
 files:
-- {content: [program, part], reason: No programs}
+- {content: [program, part, unknown], reason: No programs}
 - {endings: bat, reason: No batches}
 - {types: video/*, reason: No films}
 - {larger-than: 1m, for: download, reason: Too large}
@@ -77,10 +77,22 @@ def serve(connection: socket.socket) -> None:
     """A program with a content coding; then a body without a length that does not end by itself; or a part."""
     head = read_head(connection)
     if b"/packed" in head:
-        body = gzip.compress(_PROGRAM)
+        body = gzip.compress(b"") + gzip.compress(_PROGRAM)
         connection.sendall(
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
         )
+    elif b"/empty" in head:
+        body = gzip.compress(b"") * 300 + gzip.compress(_PROGRAM)
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+    elif b"/transfer" in head:
+        body = gzip.compress(_PROGRAM)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")
+        connection.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+    elif b"/events" in head:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+        connection.recv(1)
     elif b"/part" in head:
         connection.sendall(b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 5-8/9\r\nContent-Length: 4\r\n\r\nprog")
     else:
@@ -95,8 +107,10 @@ def test_what_does_not_tell_itself_is_seen(tmp_path: Path) -> None:
         mitmdump(tmp_path, origin, policy=write_policy(tmp_path, _RULES)) as proxy,
         proxy.client(timeout=PATIENCE) as client,
     ):
-        for page in ("packed", "part"):
+        for page in ("packed", "empty", "transfer", "part"):
             assert "No programs" in client.get(f"http://good.test/{page}", headers={"Accept": "text/html"}).text
+        with client.stream("GET", "http://good.test/events") as answer:
+            assert next(answer.iter_raw()) == b"data: 1\n\n"
         received = 0
         with client.stream("GET", "http://good.test/endless") as answer, pytest.raises(httpx.RemoteProtocolError):  # noqa: PT012
             for octets in answer.iter_raw():

@@ -200,7 +200,7 @@ def test_whoever_may_not_see_it_gets_what_is_blocked(
     start: Callable[..., Proxy], origin: Origin, tmp_path: Path, scheme: str
 ) -> None:
     write_list(tmp_path / "ads.yaml", "ads.test/")
-    policy = write_policy(tmp_path, ["ads.yaml"], live={"clients": ["192.0.2.0/24"]})
+    policy = write_policy(tmp_path, ["ads.yaml"], live={"users": ["eve"]})
     proxy = start(policy=policy)
     with origin.watch() as arrived:
         for path in ("/", "/data", "/metrics", "/live.js"):

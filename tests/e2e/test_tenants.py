@@ -24,6 +24,9 @@ def test_a_service_is_told_whatever_the_client_says(tmp_path: Path, origin: Orig
         proxy.client(http2=http2) as client,
         origin.watch() as arrivals,
     ):
+        headers = {"X-Tenant": "mine", "X_Tenant": "mine", **({} if http2 else {"Connection": "keep-alive, x_tenant"})}
         for host in ("www.crm.test", "other.test"):
-            client.get(f"http{'s' * (http2 and host == 'www.crm.test')}://{host}/", headers={"X-Tenant": "mine"})
-    assert [request.headers["x-tenant"] for request in arrivals.requests] == ["ours", "mine"]
+            client.get(f"http{'s' * (http2 and host == 'www.crm.test')}://{host}/", headers=headers)
+    ours, others = (request.headers for request in arrivals.requests)
+    assert (ours["x-tenant"], "x_tenant" in ours, ours.get("connection", "keep-alive")) == ("ours", False, "keep-alive")
+    assert others["x-tenant"] == "mine"

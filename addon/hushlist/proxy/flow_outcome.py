@@ -13,6 +13,7 @@ from mitmproxy.flow import Flow
 
 from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.match.rule import Action
+from hushlist.core.url.http_head import as_read
 from hushlist.proxy.connections.client_connections import note_answer
 
 KEY = "hushlist"
@@ -70,6 +71,20 @@ def refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]
     flow.response = answer = respond(flow.request)
     note_answer(flow.client_conn, len(answer.raw_content or b""))
     return True
+
+
+def set_header(headers: http.Headers, name: str, value: str) -> None:
+    """Set a field in place of all that servers may read as it; no proxy after this one is asked to remove it.
+
+    Spec: RFC 9110, 7.6.1
+    """
+    read = as_read(name.encode())
+    headers.fields = tuple(field for field in headers.fields if as_read(field[0]) != read)
+    headers[name] = value
+    nominated = headers.get("connection", "").split(",")
+    kept = [each for each in nominated if as_read(each.strip().encode("utf-8", "surrogateescape")) != read]
+    if len(kept) < len(nominated):
+        headers["connection"] = ",".join(kept)
 
 
 def frame(flow: http.HTTPFlow) -> None:

@@ -405,9 +405,21 @@ def names_to_take_out(request: Request, naming: Naming, keeps: Keeps = None) -> 
     return frozenset(names)
 
 
-@lru_cache(1024)
-def _is_known(name: bytes) -> bool:
-    return _TAKEN_OUT.fullmatch(name.translate(_AS_READ)) is not None
+def as_read(name: bytes) -> bytes:
+    """The name of a field as servers may read it, such as those that make a variable of it.
+
+    >>> as_read(b"X_Forwarded.Host")
+    b'x-forwarded-host'
+    """
+    return name.translate(_AS_READ)
+
+
+def is_believed(name: bytes) -> bool:
+    """Whether servers take a request for another by a field of this name."""
+    return _TAKEN_OUT.fullmatch(as_read(name)) is not None
+
+
+_is_known = lru_cache(1024)(is_believed)
 
 
 def _hosts_said(fields: Sequence[Sequence[bytes]]) -> list[bytes]:

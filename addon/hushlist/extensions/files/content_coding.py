@@ -17,11 +17,16 @@ _STEP = 16
 
 
 def _inflate(octets: bytes, most: int) -> bytes:
-    """``gzip`` and ``deflate``, which some servers send without its head."""
+    """``gzip`` of one member or many, and ``deflate``, which some servers send without its head."""
+    decoded = b""
     try:
-        return zlib.decompressobj(47).decompress(octets, most)
+        while octets and len(decoded) < most:
+            decoder = zlib.decompressobj(47)
+            decoded += decoder.decompress(octets, most - len(decoded))
+            octets = decoder.unused_data
     except zlib.error:
-        return zlib.decompressobj(-15).decompress(octets, most)
+        return decoded or zlib.decompressobj(-15).decompress(octets, most)
+    return decoded
 
 
 def _unbrotli(octets: bytes, most: int) -> bytes:

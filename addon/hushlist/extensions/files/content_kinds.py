@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterable
 from struct import Struct
 
 #: kind -> what a policy's reference says of it
@@ -56,6 +57,15 @@ _DOS_HEADER = 64
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 #: a summary of an installer, and the names of streams, which are in UTF-16
 _INSTALLER = bytes.fromhex("84100c0000000000c000000000000046")
+#: how files begin of which this many octets have to be seen, and where the name of a box stands, whatever is before it
+_NEEDED = {
+    **dict.fromkeys((b"PK", _OLE), LONGEST_LOOK),
+    **dict.fromkeys((b"MZ", b"OggS"), _DOS_HEADER),
+    b"RIFF": 12,
+    b"BM": 10,
+    b"\xff": 2,
+}
+_BOXES = 4
 _MEMBER = Struct("<4sHHHHHIIIHH")
 _MACROS = b"macroEnabled"
 _PROGRAMS = re.compile(rb"(?:META-INF/MANIFEST\.MF|AndroidManifest\.xml|classes\.dex|Payload/[^/]+\.app/.*)\Z")
@@ -86,6 +96,27 @@ def kinds_of(octets: bytes) -> frozenset[str]:
         if octets.startswith(beginnings, place):
             return frozenset({kind})
     return frozenset()
+
+
+def can_tell(octets: bytes, wanted: Iterable[str]) -> bool:
+    """Whether no more octets can make a file that begins so one of these kinds.
+
+    >>> can_tell(b"data: 1", ["program"]), can_tell(b"data: 1", ["archive"]), can_tell(b"MZ", ["program"])
+    (True, False, False)
+    """
+    if len(octets) >= LONGEST_LOOK:
+        return True
+    for beginning, needed in _NEEDED.items():
+        if len(octets) < needed and octets.startswith(beginning[: len(octets)]):
+            return False
+    if len(octets) < _BOXES + 8 and b"ftyp".startswith(octets[_BOXES : _BOXES + 4]):
+        return False
+    kinds = {*wanted}
+    return not any(
+        kind in kinds
+        and any(len(octets) < place + len(each) and each.startswith(octets[place:]) for each in beginnings)
+        for place, beginnings, kind in _SIGNATURES
+    )
 
 
 def _kinds_of_zip(octets: bytes) -> set[str]:

@@ -7,9 +7,10 @@ too large, ends where it does.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
@@ -19,7 +20,7 @@ from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.files.content_coding import beginning_of
-from hushlist.extensions.files.content_kinds import LONGEST_LOOK, kinds_of
+from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, can_tell, kinds_of
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file
 from hushlist.proxy import flow_outcome
@@ -90,11 +91,15 @@ class FileInspector(Part):
         facts = FileFacts(False, _media_type(headers), _names(flow.request, headers), _length(headers))
         verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
         if verdict.needs_content:
-            codings = ",".join(headers.get_all("content-encoding"))
+            codings = _codings(headers)
             facts = facts._replace(kinds=frozenset({"part"})) if _is_inner_part(answer) else facts
-            look_at_answer(flow, LONGEST_LOOK, partial(self._look, flow, judgement, facts, codings))
+            look = partial(self._look, flow, judgement, facts, codings)
+            if judgement.settings.mode == "tag":
+                answer.stream = _Beginning(look, answer.stream)
+            else:
+                look_at_answer(flow, _enough(judgement, codings), look)
         elif verdict.match is not None and self._stops(judgement, verdict.match):
-            look_at_answer(flow, 0, lambda octets, is_whole: self._page(flow, judgement, verdict.match))
+            look_at_answer(flow, lambda _: True, lambda octets, is_whole: self._page(flow, judgement, verdict.match))
         elif verdict.match is not None:
             self._record(flow, judgement, verdict.match)
         elif facts.octets is None and (bound := _bound(judgement)) is not None:
@@ -106,7 +111,11 @@ class FileInspector(Part):
         """The page in place of a file of which the first octets are here, or ``None``."""
         if facts.kinds is None:
             beginning = beginning_of(octets, codings, LONGEST_LOOK)
-            facts = facts._replace(kinds=frozenset({"unknown"}) if beginning is None else kinds_of(beginning))
+            # where hardly anything is in the first octets of what is coded, the file is behind them
+            if beginning is None or (codings and not is_whole and len(beginning) < LONGEST_LOOK // 2):
+                facts = facts._replace(kinds=frozenset({"unknown"}))
+            else:
+                facts = facts._replace(kinds=kinds_of(beginning))
         if is_whole and facts.octets is None:
             facts = facts._replace(octets=len(octets))
         match = judge_file(_rules(judgement), facts, datetime.now(UTC)).match
@@ -162,6 +171,40 @@ def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
 def _bound(judgement: Judgement) -> int | None:
     """The least size that a rule for downloads is about."""
     return min((rule.larger_than for rule in _rules(judgement) if rule.larger_than is not None), default=None)
+
+
+class _Beginning:
+    """Looks at the beginning of a body that goes on meanwhile, for a dry run."""
+
+    def __init__(self, look: Callable[[bytes, bool], object], before: bool | Callable[[bytes], Any]) -> None:
+        self._look: Callable[[bytes, bool], object] | None = look
+        self._before, self._octets = before, b""
+
+    def __call__(self, octets: bytes) -> Any:
+        """The next octets of the body; none at its end."""
+        if self._look is not None:
+            self._octets += octets[:LONGEST_LOOK]
+            if not octets or len(self._octets) >= LONGEST_LOOK:
+                look, self._look = self._look, None
+                look(self._octets, not octets)
+        return self._before(octets) if callable(self._before) else octets
+
+
+def _enough(judgement: Judgement, codings: str) -> Callable[[bytes], bool]:
+    """Whether the first octets of a body tell whether it is of a kind that a rule is about."""
+    rules = [rule for rule in _rules(judgement) if rule.needs_content]
+    kinds = KINDS.keys() if any(rule.disguised for rule in rules) else {kind for rule in rules for kind in rule.content}
+    return lambda octets: can_tell(octets, kinds) if not codings else len(octets) >= LONGEST_LOOK
+
+
+def _codings(headers: http.Headers) -> str:
+    """The codings of a body, but that of its transfer in chunks, with commas between them.
+
+    Spec: RFC 9110, 8.4; RFC 9112, 7
+    """
+    named = (*headers.get_all("content-encoding"), *headers.get_all("transfer-encoding"))
+    codings = (coding.strip().lower() for each in named for coding in each.split(","))
+    return ",".join(coding for coding in codings if coding not in ("", "chunked", "identity"))
 
 
 def _has_body(request: http.Request) -> bool:

@@ -23,6 +23,7 @@ _PARAMETER = re.compile(
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 #: what ends a name, or is left out of it, where it becomes a file
 _FOLDERS = re.compile(r"[/\\]")
+_ENDS = re.compile(r"^\s+|[\s.]+\Z")
 _UNSEEN = re.compile(r"[\0-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
@@ -83,10 +84,14 @@ def name_of_target(target: bytes) -> str:
 
 def file_name(text: str) -> str:
     """A name as systems make a file of it: without folders, invisible characters, and dots and spaces at its end."""
-    return _UNSEEN.sub("", _FOLDERS.split(text[:_LONGEST])[-1]).rstrip(". ").lstrip()
+    return _ENDS.sub("", _UNSEEN.sub("", _FOLDERS.split(text[:_LONGEST])[-1]))
 
 
-def ending_of(name: str) -> str:
-    """What stands after the last dot of a name, in lower case; empty if nothing does."""
-    stem, dot, ending = name.rpartition(".")
-    return ending.casefold() if dot and stem else ""
+def endings_of(name: str) -> list[str]:
+    """What stands after each dot of a name but a first one, in lower case: the longest ending first.
+
+    >>> endings_of("logs.TAR.gz"), endings_of(".profile")
+    (['tar.gz', 'gz'], [])
+    """
+    pieces = name.lstrip(".").casefold().split(".")
+    return [".".join(pieces[at:]) for at in range(1, len(pieces))]

@@ -8,6 +8,7 @@ program
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,7 +38,7 @@ from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
 from hushlist.extensions.files.content_kinds import KINDS
-from hushlist.extensions.files.file_names import ending_of
+from hushlist.extensions.files.file_names import endings_of
 
 #: which way files go
 WAYS = ("download", "upload", "both")
@@ -75,7 +76,7 @@ class FileFacts(NamedTuple):
         """Whether it is of another kind than its media type or a name says."""
         seen = (self.kinds or frozenset()) - _UNSEEN
         main = self.media_type.partition("/")[0] + "/"
-        claims = (self.media_type, main, *map(ending_of, self.names))
+        claims = (self.media_type, main, *(endings[-1] for name in self.names if (endings := endings_of(name))))
         return bool(seen) and any(claim in _CLAIMS and not seen <= _CLAIMS[claim] for claim in claims)
 
 
@@ -129,7 +130,7 @@ class FileRule:
                 return None
             words.append(facts.media_type)
         if self.endings:
-            name = next((name for name in facts.names if ending_of(name) in self.endings), None)
+            name = next((name for name in facts.names if not self.endings.isdisjoint(endings_of(name))), None)
             if name is None:
                 return None
             words.append(name)
@@ -208,17 +209,46 @@ def _size(text: str) -> int | None:
 
 
 _KINDS_SCHEMA: Schema = {"anyOf": [{"enum": [*KINDS]}, list_of({"enum": [*KINDS]}, minItems=1)]}
+
+
+def _checked(what: str, form: re.Pattern[str]) -> Type:
+    texts = _texts(what)
+
+    def read(fields: MappingReader, key: str, reading: Reading) -> frozenset[str]:
+        values = frozenset(text.removeprefix(".") for text in texts.read(fields, key, reading))
+        for value in sorted(values):
+            if not form.fullmatch(value):
+                fields.error(key, f"expected {what}", f"{key}: {value}")
+        return values
+
+    return Type(read, texts.schema)
+
+
+def _disguised(fields: MappingReader, key: str, reading: Reading) -> bool:
+    if flag.read(fields, key, reading) is False:
+        fields.error(key, "expected true; without the key, it makes no difference")
+    return True
+
+
+#: the kinds of media types that are registered (RFC 6838, 4.2); and the endings that files have
+_TYPE = re.compile(
+    r"(application|audio|font|image|message|model|multipart|text|video|x-[a-z0-9-]+)/(\*|[!#$&^_.+a-z0-9-]+)"
+)
+_ENDING = re.compile(r"[^\s,;/\\.*?]+(?:\.[^\s,;/\\.*?]+)*")
 _CONDITIONS = (
-    Key("types", _texts("a media type")).says("media types as the server states them, such as `video/*`"),
+    Key("types", _checked("a media type such as image/png or video/*", _TYPE)).says("""media types as the server states
+        them, such as `video/*`"""),
     Key(
-        "endings", _texts("an ending")
+        "endings", _checked("an ending such as exe or tar.gz", _ENDING)
     ).says("""what a name ends with, such as `exe`: of the address, and of each name in
         `Content-Disposition`"""),
     Key("content", Type(_kinds, _KINDS_SCHEMA)).says("""what it is by its first bytes, for downloads only: see
         [Files](files.md#content)"""),
     Key("larger-than", converted(_size, "expected a size such as 100m")).says("""bytes, such as `100m`; an upload
         that does not state its length counts as larger"""),
-    Key("disguised", flag).says("""`true`: it is of another kind than its media type or a name says, such as a program
+    Key(
+        "disguised", Type(_disguised, flag.schema)
+    ).says("""`true`: it is of another kind than its media type or a name says, such as a program
         that is named as a picture"""),
 )
 _KEYS = (

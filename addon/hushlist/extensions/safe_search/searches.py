@@ -16,7 +16,7 @@ from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search, safe_host, services, set_cookies
 from hushlist.proxy.connections.client_connections import end_server, servers_of
-from hushlist.proxy.flow_outcome import SAFE_SEARCH
+from hushlist.proxy.flow_outcome import SAFE_SEARCH, set_header
 from hushlist.proxy.flow_request import client_of_connection
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
@@ -114,10 +114,10 @@ class Searches(Part):
                     continue
                 way, headers = change.way, flow.request.headers
                 for name, value in way.headers:
-                    _set_header(headers, name.decode("ascii"), value.decode("ascii"))
+                    set_header(headers, name.decode("ascii"), value.decode("ascii"))
                 if way.cookies:
                     sent = map(to_bytes, headers.get_all("cookie"))
-                    _set_header(headers, "Cookie", set_cookies(sent, way.cookies).decode("utf-8", "surrogateescape"))
+                    set_header(headers, "Cookie", set_cookies(sent, way.cookies).decode("utf-8", "surrogateescape"))
                 data.path = data.path if change.target is None else change.target
                 if way.host is not None:
                     self._lead(flow, way.host.decode("ascii"))
@@ -136,15 +136,3 @@ class Searches(Part):
                 lead = self._leads.get(server)
                 if is_for_it and (lead is None or lead.host != host):
                     end_server(flow.client_conn, server)
-
-
-def _set_header(headers: http.Headers, name: str, value: str) -> None:
-    """Set a header; the client's Connection has no proxy behind this one remove it.
-
-    Spec: RFC 9110, 7.6.1
-    """
-    headers[name] = value
-    nominated = headers.get("connection", "").split(",")
-    kept = [one for one in nominated if one.strip().lower() != name.lower()]
-    if len(kept) < len(nominated):
-        headers["connection"] = ",".join(kept)

@@ -10,6 +10,7 @@ from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import UrlError
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import canonical_host
+from hushlist.proxy.flow_outcome import set_header
 from hushlist.proxy.parts import Part
 
 
@@ -44,4 +45,4 @@ class TenantHeaders(Part):
                 for rule in rules:
                     if rule.covers(host):
                         for field, value in rule.fields:
-                            used.request.headers[field] = value
+                            set_header(used.request.headers, field, value)

@@ -12,9 +12,9 @@ from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.key_types import TEXT, Reading, any_text, choice, list_of, names_of, of_node, schema_of_rows
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.url.host import is_plain_name, to_ascii
+from hushlist.core.url.http_head import is_believed
 from hushlist.core.url.parts import to_bytes
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 #: what a field's value may have, and nothing that ends it
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,200}[!-~])?")
 
@@ -77,7 +77,7 @@ _KEYS = (
     Key("service", choice(SERVICES)).says(f"one of {', '.join(f'`{name}`' for name in SERVICES)}"),
     Key("hosts", Type(lambda fields, key, _: tuple(fields.items(key)), list_of(TEXT, minItems=1))).says("""of a service
         that is not among them: its hosts, each with all hosts below it"""),
-    Key("header", any_text).says("its header field"),
+    Key("header", any_text).says("its header field, which begins with `X-`"),
     Key("allow", Type(lambda fields, key, _: tuple(fields.items(key)), list_of(TEXT, minItems=1))).says("""the domains,
         directories or workspaces whose accounts may be used"""),
     Key("directory", any_text).says("""of `microsoft` and `slack`: the directory or workspace of whoever asks for
@@ -102,6 +102,8 @@ def _read_rule(entry: YamlNode, reading: Reading) -> TenantRule | None:
             fields.error("header", "the service has its own")
     else:
         fields.require("header", "tenants")
+        if (header := fields.text("header")) is not None and not _is_free(header):
+            fields.error("header", "expected a name that begins with X-, which no server takes for an address", header)
         service = TenantService(_hosts(fields), fields.text("header") or "")
     if service is None:
         return None
@@ -109,13 +111,19 @@ def _read_rule(entry: YamlNode, reading: Reading) -> TenantRule | None:
     for key, header in (("allow", service.allow), ("directory", service.directory)):
         if not header and key in fields:
             fields.error(key, "the service takes none")
-    if service.allow:
-        fields.require("allow", "tenants")
+    for key, header in (("allow", service.allow), ("directory", service.directory)):
+        if header:
+            fields.require(key, "tenants")
     pairs = (*((header, value) for header, value in values.items() if header and value), *service.fixed)
     for header, value in pairs:
-        if not _NAME.fullmatch(header) or not _VALUE.fullmatch(value):
-            reading.report.error(entry.line, f"{header}: {value}", "expected a header field of letters in ASCII")
+        if not _VALUE.fullmatch(value):
+            reading.report.error(entry.line, f"{header}: {value}", "expected ASCII, without line ends")
     return TenantRule(tuple(map(to_bytes, service.hosts)), pairs)
+
+
+def _is_free(header: str) -> bool:
+    """Whether a field says nothing of the connection, of the message or of its target, but to those who define it."""
+    return re.fullmatch(r"[Xx]-[0-9A-Za-z-]{1,100}", header) is not None and not is_believed(header.encode())
 
 
 def _values(fields: MappingReader) -> str:

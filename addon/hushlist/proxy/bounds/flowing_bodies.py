@@ -70,8 +70,8 @@ _Steps = Generator[Any, Any, Any]
 class AnswerLook(NamedTuple):
     """A look at the beginning of an answer's body, before its head goes on."""
 
-    #: how many octets it needs; fewer, where the body is shorter
-    octets: int
+    #: whether these octets of the body are enough
+    is_enough: Callable[[bytes], bool]
     #: those octets, and whether they are the whole body -> the answer that replaces it, or ``None``
     look: Callable[[bytes, bool], http.Response | None]
 
@@ -84,12 +84,14 @@ def await_form(answered: http.HTTPFlow) -> None:
     _with_form.add(answered)
 
 
-def look_at_answer(answered: http.HTTPFlow, octets: int, look: Callable[[bytes, bool], http.Response | None]) -> None:
-    """Have an answer wait, in ``responseheaders``, until somebody has seen so many octets of its body.
+def look_at_answer(
+    answered: http.HTTPFlow, is_enough: Callable[[bytes], bool], look: Callable[[bytes, bool], http.Response | None]
+) -> None:
+    """Have an answer wait, in ``responseheaders``, until enough octets of its body have come to look at.
 
     ``look`` gets them, and whether they are all; what it returns is the answer in place of the origin's.
     """
-    _looks[answered] = AnswerLook(octets, look)
+    _looks[answered] = AnswerLook(is_enough, look)
 
 
 class FlowingStream(HttpStream):
@@ -284,7 +286,7 @@ class FlowingStream(HttpStream):
         """Begin to send an answer whose body has not ended; or wait until somebody has seen its beginning."""
         if self.flow in _looks:
             self.server_state = self.state_look_at_answer
-            if not _looks[self.flow].octets:
+            if _looks[self.flow].is_enough(b""):
                 yield from self._look(is_whole=False)
             return
         yield from self._send_answer()
@@ -293,7 +295,7 @@ class FlowingStream(HttpStream):
         """Keep what has come of an answer's body until there is enough of it."""
         if isinstance(event, ResponseData):
             self.response_body_buf += event.data
-            if len(self.response_body_buf) >= _looks[self.flow].octets:
+            if _looks[self.flow].is_enough(bytes(self.response_body_buf)):
                 yield from self._look(is_whole=False)
         elif isinstance(event, ResponseTrailers):
             assert self.flow.response is not None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.extensions.files.content_coding import beginning_of
-from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, kinds_of
+from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, can_tell, kinds_of
 from unit.rows import each_row
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -85,6 +85,33 @@ def test_whatever_comes_has_kinds_that_are_documented(octets: bytes, beginning: 
 
 
 @each_row(
+    ("octets", "wanted", "tells"),
+    [
+        (b"", "program", False),
+        (b"M", "program", False),
+        (b"MZ\x90\0", "program", False),
+        (b"data: 1", "program script document macros video", True),
+        (b"data: 1", "archive", False),
+        (b"d" * 262, "archive", True),
+        (b"PK\3\4", "program", False),
+        (b"\0\0\0\x18fty", "video", False),
+        (b"<!doctype html>", "image", True),
+    ],
+)
+def test_it_is_told_when_no_more_octets_are_needed(octets: bytes, wanted: str, tells: bool) -> None:
+    assert can_tell(octets, wanted.split()) is tells
+
+
+@given(
+    st.binary(max_size=300), st.sampled_from([b"", b"PK", b"MZ", _OLE, b"RI", b"\0\0\0\x18f"]), st.binary(max_size=99)
+)
+def test_what_is_told_early_stays_so(octets: bytes, beginning: bytes, more: bytes) -> None:
+    begun = beginning + octets
+    if can_tell(begun, KINDS):
+        assert kinds_of(begun) == kinds_of(begun + more)
+
+
+@each_row(
     ("coding", "packed"),
     [
         ("gzip", "1f8b0800000000000203cb48cdc9c957c84090008088f9e511000000"),
@@ -102,6 +129,11 @@ def test_a_coding_is_undone(coding: str, packed: str) -> None:
 @each_row(("octets", "codings"), [(b"no gzip", "gzip"), (b"x", "compress"), (b"x", "gzip, br"), (b"x", "zstd")])
 def test_what_cannot_be_read_is_told(octets: bytes, codings: str) -> None:
     assert beginning_of(octets, codings, LONGEST_LOOK) is None
+
+
+def test_every_member_of_gzip_is_read() -> None:
+    members = gzip.compress(b"") * 3 + gzip.compress(b"MZ") + gzip.compress(b"\x90\0")
+    assert beginning_of(members, "gzip", LONGEST_LOOK) == b"MZ\x90\0"
 
 
 def test_a_bomb_is_read_to_its_bound() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.extensions.files.file_names import ending_of, file_name, name_of_target, names_of_disposition
+from hushlist.extensions.files.file_names import endings_of, file_name, name_of_target, names_of_disposition
 from unit.rows import each_row
 
 
@@ -30,6 +30,7 @@ from unit.rows import each_row
         ('attachment; filename="../../a.exe"', ["a.exe"]),
         ('attachment; filename="a.exe. "', ["a.exe"]),
         ('attachment; filename="a.ex\u200be"', ["a.exe"]),
+        ('attachment; filename="\u3000a.exe.\u00a0"', ["a.exe"]),
         ('attachment; filename="gnp.\u202eexe"', ["gnp.exe"]),
         ("attachment; name=a.exe", ["a.exe"]),
         ("inline", []),
@@ -54,10 +55,11 @@ def test_the_address_has_a_name(target: bytes, name: str) -> None:
 
 
 @each_row(
-    ("name", "ending"), [("a.EXE", "exe"), ("a.tar.gz", "gz"), (".profile", ""), ("a", ""), ("a.", ""), ("a.ẞ", "ss")]
+    ("name", "endings"),
+    [("a.EXE", ["exe"]), ("a.tar.gz", ["tar.gz", "gz"]), (".profile", []), ("a", []), ("a.", []), ("a.ẞ", ["ss"])],
 )
-def test_the_ending_is_after_the_last_dot(name: str, ending: str) -> None:
-    assert ending_of(file_name(name)) == ending
+def test_an_ending_is_after_a_dot(name: str, endings: list[str]) -> None:
+    assert endings_of(file_name(name)) == endings
 
 
 @given(st.lists(st.text(max_size=80), max_size=3))

@@ -42,12 +42,15 @@ def test_a_service_has_its_fields(tmp_path: Path, tenants: str, fields: tuple[tu
         ("[{allow: [a]}]", "expected 'service', or 'hosts' and 'header'"),
         ("[{service: google, hosts: [a.example], allow: [a]}]", "expected 'service', or 'hosts' and 'header'"),
         ("[{hosts: [a.example], allow: [a]}]", "it has no header"),
-        ("[{hosts: [], header: X, allow: [a]}]", "expected hosts, not an empty list"),
-        ("[{hosts: ['a b'], header: X, allow: [a]}]", "a b"),
+        ("[{hosts: [], header: X-A, allow: [a]}]", "expected hosts, not an empty list"),
+        ("[{hosts: ['a b'], header: X-A, allow: [a]}]", "a b"),
         ("[{service: google, allow: []}]", "expected a list of names"),
         ("[{service: google, allow: ['a,b']}]", "expected a list of names"),
-        ('[{service: google, allow: ["a\\r\\nb: c"]}]', "expected a header field of letters in ASCII"),
-        ("[{hosts: [a.example], header: 'X: Y', allow: [a]}]", "expected a header field of letters in ASCII"),
+        ('[{service: google, allow: ["a\\r\\nb: c"]}]', "expected ASCII, without line ends"),
+        ("[{hosts: [a.example], header: 'X-A: Y', allow: [a]}]", "expected a name that begins with X-"),
+        ("[{hosts: [a.example], header: Host, allow: [a]}]", "expected a name that begins with X-"),
+        ("[{hosts: [a.example], header: X-Original-URL, allow: [a]}]", "expected a name that begins with X-"),
+        ("[{service: microsoft, allow: [a]}]", "it has no directory"),
         ("[{service: google, allow: [a], directory: b}]", "the service takes none"),
         ("[{service: google, allow: [a], header: X}]", "the service has its own"),
     ],
@@ -65,7 +68,7 @@ def test_hosts_cover_those_below_them() -> None:
 
 
 def test_a_service_is_decrypted(tmp_path: Path) -> None:
-    policy, _ = read_whole(tmp_path, "tenants: [{service: slack, allow: [T1]}]\nlayers: []\n")
+    policy, _ = read_whole(tmp_path, "tenants: [{service: slack, allow: [T1], directory: T1}]\nlayers: []\n")
     settings = policy.all_groups[-1].settings
     assert why_decrypt(b"app.slack.com", settings) == "tenants are told to"
     assert why_decrypt(b"slack.example", settings) is None
