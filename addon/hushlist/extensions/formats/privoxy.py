@@ -3,6 +3,9 @@
 A pattern is a host and a path. A dot in front of the host means the hosts below it, too, and one behind it, any ending;
 the path is the beginning of an expression. Sections with other actions, tags, and ports are left out.
 
+Deviation: a host without a dot in front stands for the hosts below it, too, and what a section takes back no later one
+blocks.
+
 Spec: https://www.privoxy.org/user-manual/actions-file.html, Patterns
 """
 

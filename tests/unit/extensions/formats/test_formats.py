@@ -1,6 +1,11 @@
 """What each format's reader makes of a few lines; how a format is told; what every reader does with every sample."""
 
+import http.client
+import os
 import re
+import shutil
+import socket
+import subprocess
 from pathlib import Path
 from re import _parser as parser  # type: ignore[attr-defined]
 
@@ -142,6 +147,73 @@ def test_requests_are_decided_as_the_other_program_means_it(
             decided = engine.decide_url(f"http://{url if '/' in url else url + '/'}".encode()).action
             assert decided is action or (action is Action.PASS and decided is Action.ALLOW), url
     compiled.let_go()
+
+
+PRIVOXY = shutil.which("privoxy", path=f"{os.environ['PATH']}:/usr/sbin")
+PATTERNS = """\
+{+block{more}}
+ad[0-9]?.c.
+.d.
+.e.example/(.*/)?banner[0-9]+\\.gif$
+/x/y
+f.example
+{ -block }
+fine.d.example/ok
+"""
+PARTS = ("x.{}", "{}", "{}/x/y/z", "{}/banners/x", "{}/x/adserver/", "{}/a/banner7.gif", "{}/banner7.gif?a", "{}/ok")
+HOSTS = (
+    "a.example",
+    "good.a.example",
+    "ads7.b.example",
+    "c.example",
+    "ad1.c.example",
+    "ad12.c.test",
+    "adx.c",
+    "d.example",
+)
+MORE_HOSTS = ("fine.d.example", "www.d.test", "ed.example", "e.example", "www.e.example", "f.example", "h.test")
+#: URLs whose decision is not Privoxy's -> whether Privoxy blocks them
+DIFFERENT = {
+    # a host without a dot in front stands for the hosts below it, too
+    "x.good.a.example": True,
+    "ad1.c.example/banners/x": False,
+    "x.f.example": False,
+    # an exception holds whatever a later section blocks
+    "good.a.example/x/y/z": True,
+}
+
+
+@pytest.mark.skipif(PRIVOXY is None, reason="Privoxy is not installed")
+def test_privoxy_decides_alike(tmp_path: Path) -> None:
+    text = SAMPLES["privoxy"].text + PATTERNS
+    (tmp_path / "list.action").write_text(text)
+    (tmp_path / "policy.yaml").write_text("layers: [{name: l, lists: [list.action]}]")
+    compiled = compile_policy(tmp_path / "policy.yaml")
+    engine = Engine(compiled.policy, compiled.index)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    # what it does not block goes where nothing listens
+    config = f"confdir {tmp_path}\nlisten-address 127.0.0.1:{port}\nactionsfile {tmp_path}/list.action\ndebug 4096\n"
+    (tmp_path / "config").write_text(f"{config}templdir /etc/privoxy/templates\nforward / 127.0.0.1:1\n")
+    assert PRIVOXY
+    others = dict[str, bool]()
+    command = [PRIVOXY, "--no-daemon", str(tmp_path / "config")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as privoxy:
+        try:
+            assert privoxy.stderr
+            assert any("Listening on port" in line for line in privoxy.stderr)
+            for url in (part.format(host) for host in (*HOSTS, *MORE_HOSTS) for part in PARTS):
+                own = f"http://{url if '/' in url else url + '/'}"
+                client = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                client.request("GET", own)
+                is_blocked = client.getresponse().status == 403
+                client.close()
+                if (engine.decide_url(own.encode()).action is Action.BLOCK) is not is_blocked:
+                    others[url] = is_blocked
+        finally:
+            privoxy.kill()
+    compiled.let_go()
+    assert others == DIFFERENT
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Squid: access lists, clients, times and the order of ``http_access``, decided as it would."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -163,12 +164,16 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         read_squid(tmp_path / "squid.conf")
 
 
-@pytest.mark.skipif(shutil.which("squid") is None, reason="Squid is not installed")
+SQUID = shutil.which("squid", path=f"{os.environ['PATH']}:/usr/sbin")
+
+
+@pytest.mark.skipif(SQUID is None, reason="Squid is not installed")
 def test_squid_reads_the_lists_that_are_written(written: Written, tmp_path: Path) -> None:
     texts = sorted(path.read_text() for path in (written.folder / "lists").glob("*.txt"))
     (tmp_path / "squid.conf").write_text("http_port 127.0.0.1:3128\nvisible_hostname x\n" + "".join(texts))
+    assert SQUID
     done = subprocess.run(
-        ["squid", "-k", "parse", "-f", str(tmp_path / "squid.conf")], capture_output=True, text=True, check=False
+        [SQUID, "-k", "parse", "-f", str(tmp_path / "squid.conf")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert not [line for line in done.stderr.splitlines() if "FATAL" in line or "ERROR" in line]
