@@ -34,6 +34,12 @@ SERVICES: dict[str, list[str]] = {
         "http://webcache.googleusercontent.com/search?q=cache:abcdefghijkl:ads.test/+words",
         "http://ads-test.cdn.ampproject.org/v/s/other.example/",
     ],
+    "what readers of addresses leave out": [
+        "http://translate.google.com/translate?u=+{}+",
+        "http://corsproxy.io/?url=%C2%A0ht%09tp://ads%0A.test/x%20",
+        "http://corsproxy.io/?url=%22ads.test%22",
+        "http://webcache.googleusercontent.com/search?q=+CACHE%3Aads.test+words",
+    ],
     "image proxies, readers and web proxies": [
         "http://i0.wp.com/ads.test/x.png",
         "http://wsrv.nl/?url=ads.test/x.png",

@@ -10,7 +10,8 @@ A form is a host, a path and perhaps a query, with these placeholders:
   ``*`` for a part of a label; ``|`` stands between several hosts
 - in the path, ``*`` stands for any part of a segment, and ``/**`` at the end for any rest, or none
 - ``{url}`` stands for an address: to the end of the target, or the value of a parameter; ``{base64}`` and ``{hex}``
-  for one that is encoded; ``{host}`` for a name with dashes for its dots, as one label
+  for one that is encoded; ``{dashed}`` for one with ``-`` for ``%`` and ``_`` for ``/``; ``{host}`` for a name with
+  dashes for its dots, as one label
 - any other name in braces stands for a label, a segment or a value; ``{rest}`` may have slashes, ``{#name}`` is a
   number
 
@@ -23,8 +24,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from hushlist.core.url.normalization import percent_decode_repeatedly, unescape_once
+
 #: placeholders of addresses
-ADDRESSES = ("url", "base64", "hex", "host")
+ADDRESSES = ("url", "base64", "hex", "dashed", "host")
 _TOKEN = re.compile(r"\{(#?)([a-z0-9]+)\}|/\*\*\Z|\*\*|\*")
 #: octets of what ``*`` or a name stands for
 _LONGEST = 256
@@ -46,6 +49,9 @@ class Form:
         if parts is None or not text.isascii():
             raise FormError("expected a host and a path, such as proxy.example/*?u={url}")
         host, path, keys, value = parts.groups()
+        if ":" in host:
+            raise FormError("a form has no scheme and no port: it is for all of them")
+        host = host.lower()
         self.text, self._host_texts = text, host.split("|")
         #: the names of its placeholders
         self.names = frozenset(_NAME.findall(text))
@@ -57,6 +63,8 @@ class Form:
         self._path_text = f"{path}?{value}" if whole else path
         self._key_names, self._value_text = (keys or "").split(","), "" if keys is None else value
         self._has_keys = keys is not None
+        #: whether no text of a value is fixed
+        self._is_whole_value = _NAME.fullmatch(self._value_text) is not None
         #: what all its paths begin with, in lower case
         self.start = path[: min(path.find(mark) % (len(path) + 1) for mark in "{*")].removesuffix("/").lower().encode()
         #: the last two labels of its domains, and fixed labels before any ending, by which its hosts are found
@@ -76,10 +84,12 @@ class Form:
             _pattern(text, stop=stop)
         if name is None:
             if not self.has_address:
-                raise FormError("it has no {url}, {base64}, {hex} or {host}, and no 'same' says what it names")
+                raise FormError(
+                    "it has no {url}, {base64}, {hex}, {dashed} or {host}, and no 'same' says what it names"
+                )
             return
         host, slash, _ = name.partition("/")
-        if not slash or "." not in host or "*" in name:
+        if not slash or "." not in host or ":" in host or "*" in name:
             raise FormError(f"expected a host and a path for 'same', such as video.example/{{id}}, not {name}")
         for own in _NAME.findall(name):
             if own not in self.names:
@@ -101,7 +111,7 @@ class Form:
 
     @cached_property
     def _value(self) -> re.Pattern[bytes]:
-        return re.compile(_pattern(self._value_text, stop="&:/").encode(), re.DOTALL)
+        return re.compile(_pattern(self._value_text, stop="&:/").encode(), re.IGNORECASE | re.DOTALL)
 
     def _index(self, host: str) -> None:
         fixed = re.sub(r"^(?:\*\.|\{host\}\.|\{[a-z]+\}\.)+", "", host)
@@ -148,8 +158,23 @@ class Form:
                 yield groups
             for key in self._keys if self._has_keys else ():
                 for value in key.findall(query):
-                    if (by_value := self._value.fullmatch(value)) is not None:
-                        yield {**groups, **by_value.groupdict()}
+                    readings = (value,) if self._is_whole_value else self._as_read(value)
+                    if (by_value := next(filter(None, map(self._value.fullmatch, readings)), None)) is not None:
+                        own = by_value.groupdict()
+                        if "url" in own and not self._is_whole_value:  # what follows a space is no address
+                            own["url"] = own["url"].strip().partition(b" ")[0]
+                        yield {**groups, **own}
+
+    def _as_read(self, value: bytes) -> Iterator[bytes]:
+        """A value with its fixed text as services read it: unescaped, without white space in front."""
+        if "url" in self.names:
+            value = value.replace(b"+", b" ")
+        for own in dict.fromkeys((unescape_once(value), percent_decode_repeatedly(value), value)):
+            yield own.lstrip(_IN_FRONT)
+
+
+#: spaces and controls
+_IN_FRONT = bytes((*range(0x21), ord("+"), 0x7F))
 
 
 def _host_pattern(host: str) -> str:
@@ -171,7 +196,7 @@ def _pattern(text: str, *, stop: str = "/?") -> str:
         place, name = token.end(), token[2]
         if name is None and token[0] == "*":
             parts.append(f"{none}{{0,{_LONGEST}}}")
-        elif name is None or name in ("url", "base64", "hex", "rest"):
+        elif name is None or name in ("url", "base64", "hex", "dashed", "rest"):
             unbounded += 1
             parts.append({"/**": "(?:/[^?]*)?", "**": "[^?]*", "{url}": "(?P<url>.+)"}.get(token[0], ""))
             if not parts[-1]:
@@ -187,7 +212,7 @@ def _pattern(text: str, *, stop: str = "/?") -> str:
 def _parameter(name: str) -> re.Pattern[bytes]:
     """Finds a parameter's values, however its name is escaped."""
     letters = (f"(?:{re.escape(letter)}|%(?:25)*(?i:{ord(letter):x}))" for letter in name.strip())
-    return re.compile(f"(?:\\A|[&;])(?i:{''.join(letters)})=([^&]*)".encode())
+    return re.compile(f"(?:\\A|[&;])(?:\\+|%20)*(?i:{''.join(letters)})=([^&]*)".encode())
 
 
 def filled(template: str, groups: dict[str, bytes]) -> bytes | None:

@@ -81,6 +81,9 @@ def read_row(node: YamlNode, report: ProblemReport) -> Row | None:
     except FormError as error:
         fields.error("form", str(error), text)
         return None
+    if same:
+        host, slash, rest = same.partition("/")
+        same = host.lower() + slash + rest
     return Row(form, _SHOWS if same is None else _SAME, (same,) if same else (), fields.text("source") or "")
 
 
@@ -218,12 +221,10 @@ class _Reader:
             for found in form.values(self._host, targets) if forms else ():
                 if found not in seen:
                     seen.add(found)
-                    if (own := _DECODED[found[0]](found[1])) is not None:
-                        yield TABLE, own
+                    yield from ((TABLE, own) for own in _decoded_as(*found))
         if self._has_any:
             for name, text in dict.fromkeys(_whole(targets)):
-                if (own := _DECODED[name](text)) is not None:
-                    yield ANY, own
+                yield from ((ANY, own) for own in _decoded_as(name, text))
 
     def names(self, form: Parts, target: bytes = b"") -> Iterator[Parts]:
         """Other canonical URLs of what one form of the target asks for."""
@@ -267,13 +268,12 @@ def _targets(request: Request, forms: Sequence[Parts]) -> list[bytes]:
 # -- what is an address ------------------------------------------------------------------------------------------------
 
 #: what people write before an address: a browser's way to show the source of a page
-_BEFORE = re.compile(rb"(?:(?:view-source|url|feed|cache):)+(?=[^/0-9])", re.IGNORECASE)
+#: and "ssl", as weserv has it
+_BEFORE = re.compile(rb"(?:(?:view-source|url|feed|cache|ssl):)+(?=[^/0-9])", re.IGNORECASE)
 _WEB = re.compile(rb"(https?|wss?|ftp|(?=://)):?[/\\]+", re.IGNORECASE)
 _BARE_WEB = re.compile(rb"https?:", re.IGNORECASE)
-#: a host without a scheme, with a port or not; it has several labels, or is an address
-_BARE_HOST = re.compile(
-    rb"(?!(?:mailto|sips?|xmpp):)(?:[^/\\?#\s@]*+@)?(\[[0-9A-Fa-f:.]++\]|[^/\\?#\s:@]++)(?::[0-9]*+)?(?=[/\\?#]|\Z)"
-)
+#: a host without a scheme, with a port or not; it has several labels, or is an address; with a user, it is a mailbox
+_BARE_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]++\]|[^/\\?#\s:@]++)(?::[0-9]*+)?(?=[/\\?#]|\Z)")
 _SEVERAL_LABELS = re.compile(rb"[.:\x80-\xff]")
 #: of Google's translation: the beginning of a long name
 _NAME_BEFORE = re.compile(rb"(?:\A|&)_x_tr_hp=([a-z0-9-]*)")
@@ -292,13 +292,13 @@ def address(text: bytes) -> Request | None:
 
     >>> address(b"hTTp%253A//Blocked.example%2F").hosts, address(b"blocked.example/x").target
     ((b'Blocked.example',), b'/x')
-    >>> address(b"about blocked.example"), address(b"/x"), address(b"javascript:alert(1)")
+    >>> address(b"about blocked.example"), address(b"me@blocked.example"), address(b"javascript:alert(1)")
     (None, None, None)
     """
-    text = text.strip()
+    text = _bare(text)
     if b"%" in text and not _WEB.match(text):
-        once = unescape_once(text).strip()
-        text = once if _WEB.match(once) or b"%" not in once else percent_decode_repeatedly(once).strip()
+        once = _bare(unescape_once(text))
+        text = once if _WEB.match(once) or b"%" not in once else _bare(percent_decode_repeatedly(once))
     if prefix := _BEFORE.match(text):
         text = text[prefix.end() :]
     web = _WEB.match(text)
@@ -315,7 +315,74 @@ def address(text: bytes) -> Request | None:
     return _request(url)
 
 
+def _bare(text: bytes) -> bytes:
+    r"""An address without what readers of URLs leave out, plain or escaped, and what people put around it.
+
+    >>> _bare(b"+%00%C2%A0ht%0Atps://h.example\"%20"), _bare(b"%3Ch.example%3e")
+    (b'https://h.example', b'h.example')
+
+    Spec: URL Standard, 4.4: "Remove any leading and trailing C0 control or space", "all ASCII tab or newline"
+    """
+    text = _TAB_OR_NEWLINE.sub(b"", text)
+    edge = _start_of(text)
+    plain = _decoded(edge)
+    if (kept := plain.lstrip(_AROUND + "+")) != plain:
+        text = kept.encode("utf-8", "surrogateescape") + text[len(edge) :]
+    edge = _end_of(text)
+    plain = _decoded(edge)
+    if (kept := plain.rstrip(_AROUND)) != plain:
+        text = text[: len(text) - len(edge)] + kept.encode("utf-8", "surrogateescape")
+    return text
+
+
+def _start_of(text: bytes, edge: re.Pattern[bytes] | None = None) -> bytes:
+    found = (edge or _EDGE).match(text)
+    return found[0] if found else b""
+
+
+def _end_of(text: bytes) -> bytes:
+    return _start_of(text[::-1], _EDGE_OF_REVERSED)[::-1]
+
+
+def _decoded(edge: bytes) -> str:
+    return percent_decode_repeatedly(edge).decode("utf-8", "surrogateescape")
+
+
+_TAB_OR_NEWLINE = re.compile(rb"[\t\r\n]|%(?:25)*0[9AaDd]")
+#: controls, spaces, what nobody sees, quotation marks and angle brackets
+_AROUND = "".join(
+    chr(code)
+    for first, last in (
+        *((0, 0x20), (0x7F, 0xA0), (0x2000, 0x200F), (0x2018, 0x201F), (0x2028, 0x202F), (0x205F, 0x206F)),
+        *((code, code) for code in (0x22, 0x27, 0x3C, 0x3E, 0x60, 0xAB, 0xAD, 0xBB, 0x1680, 0x180E, 0x3000, 0xFEFF)),
+    )
+    for code in range(first, last + 1)
+)
+#: where these may stand, with other escapes and letters
+_EDGE = re.compile(rb"(?:[^!-~]|[+\"'<>`]|%(?:25)*[0-9A-Fa-f]{2})*+")
+_EDGE_OF_REVERSED = re.compile(rb"(?:[^!-~]|[+\"'<>`]|[0-9A-Fa-f]{2}(?:52)*%)*+")
+
+
+def _both_ways(text: bytes) -> Iterator[bytes]:
+    """A text as it stands, and with spaces for each ``+`` at its end: in a form it is one, elsewhere it is not."""
+    yield text
+    edge = _end_of(text)
+    if b"+" in edge:
+        yield text[: len(text) - len(edge)] + edge.replace(b"+", b" ")
+
+
+#: of a host, what is behind an escaped delimiter: a reader that takes it as written connects to nothing
+_ESCAPED_DELIMITER = re.compile(rb"%(?:25)*(23|2[Ff]|3[Ff]|5[Cc])")
+_AUTHORITY = re.compile(rb"[a-z]+://[^/\\?#]*")
+
+
 def _request(url: bytes) -> Request | None:
+    authority = _AUTHORITY.match(url)
+    if authority is not None and b"%" in authority[0] and b"@" not in authority[0]:
+        url = (
+            _ESCAPED_DELIMITER.sub(lambda found: bytes.fromhex(found[1].decode()), authority[0], 1)
+            + url[authority.end() :]
+        )
     try:
         return request_of(url)
     except UrlError as error:
@@ -324,7 +391,7 @@ def _request(url: bytes) -> Request | None:
 
 
 def _of_base64(text: bytes) -> Request | None:
-    plain = unescape_once(text).translate(_TO_URLSAFE).rstrip(b"=")
+    plain = unescape_once(text.strip(b"+")).translate(_TO_URLSAFE, _NOT_OF_BASE64)
     try:
         return address(urlsafe_b64decode(plain + b"=" * (-len(plain) % 4)))
     except ValueError:
@@ -332,6 +399,8 @@ def _of_base64(text: bytes) -> Request | None:
 
 
 _TO_URLSAFE = bytes.maketrans(b"+/", b"-_")
+#: decoders pass over what is none of its digits
+_NOT_OF_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]").sub(b"", bytes(range(256)))
 
 
 def _of_hex(text: bytes) -> Request | None:
@@ -341,7 +410,23 @@ def _of_hex(text: bytes) -> Request | None:
         return None
 
 
-_DECODED: dict[str, Callable[[bytes], Request | None]] = {"url": address, "base64": _of_base64, "hex": _of_hex}
+def _of_dashed(text: bytes) -> Request | None:
+    return address(text.translate(_FROM_DASHED))
+
+
+_FROM_DASHED = bytes.maketrans(b"-_", b"%/")
+
+_DECODED: dict[str, Callable[[bytes], Request | None]] = {
+    "url": address,
+    "base64": _of_base64,
+    "hex": _of_hex,
+    "dashed": _of_dashed,
+}
+
+
+def _decoded_as(name: str, value: bytes) -> Iterator[Request]:
+    texts = _both_ways(value) if name == "url" else (value,)
+    return (own for text in texts if (own := _DECODED[name](text)) is not None)
 
 
 def _by_label(form: Form, host: bytes, target: bytes | None) -> Iterator[Request]:
@@ -371,6 +456,8 @@ def _whole(targets: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
     for target in targets:
         for value in re.split(rb"[&;]", target.partition(b"?")[2]):
             if b":" in value or b"%" in value:
-                yield from (("url", found) for found in _WHOLE_URL.findall(percent_decode_repeatedly(value)))
+                plain = percent_decode_repeatedly(value)
+                for text in {plain: None, plain.translate(None, b"\t\r\n"): None}:
+                    yield from (("url", found) for found in _WHOLE_URL.findall(text))
             if encoded := _BASE64_URL.search(value):
                 yield "base64", encoded[1]

@@ -79,6 +79,7 @@ CARRIERS = [
     "https://images1-focus-opensocial.googleusercontent.com/gadgets/proxy?container=focus&url=https://blocked.example/x",
     "https://docs.google.com/viewer?url=https%3A%2F%2Fblocked.example%2Fx&embedded=true",
     "https://docs.google.com/gview?url=https://blocked.example/x",
+    "https://docs.google.com/viewerng/viewer?url=https://blocked.example/x&hl=en",
     f"https://www.bing.com/ck/a?!&&p=1&u=a1{BASE64}&ntb=1",
     "https://www.bing.com/alink/link?url=https%3A%2F%2Fblocked.example%2Fx&source=serp-rr",
     "https://www.bing.com/images/search?view=detailV2&mediaurl=https%3A%2F%2Fblocked.example%2Fx",
@@ -97,6 +98,7 @@ CARRIERS = [
     "https://steamcommunity.com/linkfilter/?u=https%3A%2F%2Fblocked.example%2Fx",
     "https://nam01.safelinks.protection.outlook.com/?url=https%3A%2F%2Fblocked.example%2Fx&data=0",
     "https://urldefense.com/v3/__https://blocked.example/x",
+    "https://urldefense.proofpoint.com/v2/url?u=https-3A__blocked.example_x&d=A&e=",
     "https://images-ext-1.discordapp.net/external/a1B-c2/https/blocked.example/x",
     "https://i0.wp.com/blocked.example/x",
     "https://i3.wp.com/blocked.example/x",
@@ -110,6 +112,7 @@ CARRIERS = [
     "https://htmlpreview.github.io/?https://blocked.example/x",
     "https://ghproxy.com/https://blocked.example/x",
     "https://r.jina.ai/https://blocked.example/x",
+    "https://r.jina.ai/?url=https://blocked.example/x",
     "https://12ft.io/https://blocked.example/x",
     "https://12ft.io/proxy?q=https%3A%2F%2Fblocked.example%2Fx",
     "https://freedium.cfd/https://blocked.example/x",
@@ -223,6 +226,13 @@ NAMES = {
 }
 
 
+#: what may stand around an address
+AROUND = (
+    *("+", "%20", "+%20+", "%0A", "%00", "%01", "%1F", "%2520"),
+    *("%C2%A0", "%EF%BB%BF", "%E2%80%8B", "%E3%80%80", "%22", "%27", "%3C", "%E2%80%9C", "%C2%AB%20"),
+)
+
+
 def engine_for(
     folder: Path, rules: list[object], files: Mapping[str, object] | None = None, **policy: object
 ) -> Engine:
@@ -299,6 +309,29 @@ def test_what_a_carrier_carries_is_decided(blocking: Engine, carrier: str) -> No
         "https://web.archive.org/a/../web/2020/https:/blocked.example/x",
         "https://translate.google.com/translate?u=https%3A%2F%2Fweb.archive.org%2Fweb%2F1%2Fblocked.example%2Fx",
         "https://web-archive-org.translate.goog/web/1/https://www.google.com/url?q=https://blocked.example/x",
+        # around it: the space of forms, white space, controls, what nobody sees, quotation marks
+        *(f"https://corsproxy.io/?url={around}{IT}" for around in AROUND),
+        *(f"https://corsproxy.io/?url={IT}{around}" for around in AROUND),
+        *(f"https://corsproxy.io/?url={around}blocked.example/x{around}" for around in AROUND),
+        *(f"https://corsproxy.io/?{around}https%3A%2F%2Fblocked.example%2Fx{around}" for around in AROUND),
+        "https://corsproxy.io/?+url=blocked.example/x",
+        # in it, what readers of URLs leave out
+        "https://corsproxy.io/?url=https://blo%09cked.example/x",
+        "https://corsproxy.io/?url=https://blo%250Acked.example/x",
+        "https://corsproxy.io/?url=ht%0Dtps://blocked.example/x",
+        "https://corsproxy.io/?url=ht%09tps%3A%2F%2Fblocked.exam%0Aple%2Fx",
+        "https://corsproxy.io/?url=https://blocked.example%2Fx",
+        f"https://eu1.croxyproxy.com/?__cpo=+{BASE64[:9]}%0A{BASE64[9:]}+",
+        # the fixed text of a value
+        "https://webcache.googleusercontent.com/search?q=cache%3Ablocked.example/x",
+        "https://webcache.googleusercontent.com/search?q=cache%253AAbC%253Ablocked.example/x",
+        "https://www.google.com/search?q=%63ache:AbC%3Ablocked.example/x",
+        "https://www.google.com/search?q=CACHE:blocked.example/x",
+        "https://www.google.com/search?q=+%20cache:+blocked.example/x+",
+        "https://www.google.com/search?q=cache:+blocked.example/x+some%20words",
+        f"https://www.bing.com/ck/a?u=%611{BASE64}",
+        "https://wsrv.nl/?url=ssl:blocked.example/x",
+        "https://archive.ph/https%3A%2F%2Fblocked.example%2Fx%23x",
     ],
 )
 def test_spellings_and_carriers_in_carriers(blocking: Engine, url: str) -> None:
@@ -326,6 +359,11 @@ def test_spellings_and_carriers_in_carriers(blocking: Engine, url: str) -> None:
         "https://eu1.croxyproxy.com/?__cpo=a",
         "https://notweb.archive.org/web/2020/https://blocked.example/x",
         "https://web.archive.org.example/web/2020/https://blocked.example/x",
+        "https://translate.google.com/translate?u=user@blocked.example/x",
+        "https://www.google.com/url?q=me:you@blocked.example/x",
+        "https://quickchart.io/qr?text=me%40blocked.example",
+        "https://archive.ph/https%3A%2F%2Fok.example%23x",
+        "https://archive.ph/https%3A%2F%2Fok.example%2523blocked.example/x",
     ],
 )
 def test_free_text_and_what_only_looks_like_a_carrier_pass(blocking: Engine, url: str) -> None:
@@ -424,8 +462,8 @@ def test_which_addresses_count_for_which_rules(
 
 def test_rows_of_the_policy(tmp_path: Path) -> None:
     carriers = [
-        "*.go.example/away/*?to,url={url}",
-        {"form": "video.example/v/{id}", "same": "video.example/watch/{id}"},
+        "*.Go.Example/away/*?to,url={url}",
+        {"form": "video.example/v/{id}", "same": "Video.example/watch/{id}"},
     ]
     rules = ["blocked.example", "video.example/watch/7"]
     engine = engine_for(tmp_path, rules, carriers=carriers)
@@ -447,7 +485,18 @@ def test_rows_of_the_policy(tmp_path: Path) -> None:
         ),
         (
             "'proxy.example/x'",
-            "2: proxy.example/x: it has no {url}, {base64}, {hex} or {host}, and no 'same' says what it names",
+            "2: proxy.example/x: it has no {url}, {base64}, {hex}, {dashed} or {host}, and no 'same' says what it"
+            " names",
+        ),
+        ("'v.example:8443/{url}'", "2: v.example:8443/{url}: a form has no scheme and no port: it is for all of them"),
+        (
+            "'https://v.example/{url}'",
+            "2: https://v.example/{url}: a form has no scheme and no port: it is for all of them",
+        ),
+        (
+            "{form: 'v.example/{id}', same: 'v.example:80/{id}'}",
+            "2: v.example/{id}: expected a host and a path for 'same', such as video.example/{id},"
+            " not v.example:80/{id}",
         ),
         ("{form: 'v.example/{id}', same: 'v.example/{x}'}", "2: v.example/{id}: it has no {x}, which stands in 'same'"),
         ("{same: 'v.example/{x}'}", "2: carriers: it has no form"),
@@ -522,6 +571,11 @@ def test_long_targets_take_little_time(blocking: Engine, tmp_path: Path) -> None
         "http:%2f%2fa." * 5_000,
         "&u=a.example" * 5_000,
         "&a=aHR0c" * 7_000,
+        "%20" * 21_000 + "x",
+        "%25" * 21_000 + "20",
+        "20%25" * 13_000,
+        "a.example" + "+" * 60_000,
+        "cache%3A" * 8_000,
     )
     for start in (
         "translate.google.com/?u=",
@@ -565,6 +619,8 @@ def test_a_trace_shows_the_way_from_the_carrier_to_the_rule(blocking: Engine) ->
         (b"[::1]:80/", (b"[::1]", 80, b"/")),
         (b"http://2130706433/", (b"2130706433", 80, b"/")),
         (b"mailto:me@blocked.example", None),
+        (b"en.example/C++", (b"en.example", 443, b"/C++")),
+        (b"https://en.example/C%2B%2B", (b"en.example", 443, b"/C%2B%2B")),
         (b"data:text/html,x.y", None),
         (b"localhost", None),
         (b"a b.example", None),
