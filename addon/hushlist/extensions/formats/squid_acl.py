@@ -2,7 +2,8 @@
 
 Where lines ``http_access deny NAME`` say which of them are denied, these alone are rules; the domains of ``!OTHER``
 behind it are exceptions. A list that is denied only together with others is left out. Files that a list names are lists
-of their own, in the formats ``domains`` and ``addresses``. An expression is compared with the host, or the whole URL.
+of their own, in the formats ``domains`` and ``addresses``. An expression is compared with the host, the whole URL, or
+the path with the query; in URLs, case counts unless ``-i`` stands before.
 
 Spec: http://www.squid-cache.org/Doc/config/acl/ and .../http_access/
 """
@@ -18,7 +19,11 @@ from hushlist.extensions.formats.rule_maker import RuleMaker, plain_lines, read_
 
 
 def _of_urls(maker: RuleMaker, text: str, line: int) -> Iterator[Rule]:
-    return maker.regex(text, line, of_names=False)
+    return maker.pattern(f"/{text}/", line, of_names=False)
+
+
+def _of_urls_as_written(maker: RuleMaker, text: str, line: int) -> Iterator[Rule]:
+    return maker.pattern(f"/{text}/$match-case", line, of_names=False)
 
 
 _KINDS: dict[str, Callable[[RuleMaker, str, int], Iterator[Rule]]] = {
@@ -28,6 +33,8 @@ _KINDS: dict[str, Callable[[RuleMaker, str, int], Iterator[Rule]]] = {
     "url_regex": _of_urls,
     "urlpath_regex": _of_urls,
 }
+#: a "^" that is neither in brackets at their beginning nor escaped
+_BEGIN = re.compile(r"(?<![\\\[])\^")
 _ACCESS = re.compile(rb"^[ \t]*+http_access[ \t]++(deny|allow)[ \t]++([^\r\n#]*[^\s#])", re.MULTILINE)
 _MASK = re.compile(r"(?<![0-9.])([0-9.]++/)(255\.[0-9.]++)")
 
@@ -62,16 +69,33 @@ def read_squid_acl(octets: bytes, defaults: ListDefaults, report: ProblemReport)
 
 
 def _read(maker: RuleMaker, words: list[str], entry: str, line: int, *, is_denied: bool) -> Iterator[Rule]:
-    kind, values = words[1], [word for word in words[2:] if word not in ("-i", "-n", "--")]
+    kind, values = words[1], [word for word in words[2:] if word not in ("-n", "--")]
+    is_as_written = True
     if kind not in _KINDS:
         maker.kind(entry, line, f"an access list of the type {kind[:40]!r}")
     elif not is_denied:
         maker.kind(entry, line, "an access list that nothing denies by itself")
-    elif "+i" in values:
-        maker.kind(entry, line, "an expression for which case counts")
     else:
+        read = _KINDS[kind]
         for value in values:
-            if value.startswith('"'):
+            if value in ("-i", "+i"):
+                is_as_written = value == "+i"
+            elif value.startswith('"'):
                 maker.kind(value, line, "a file, which the policy has to name as a list of its own")
+            elif (own := _of_path(value) if kind == "urlpath_regex" else value) is None:
+                maker.kind(value, line, "an expression of which a part alone is for the beginning of a path")
             else:
-                yield from _KINDS[kind](maker, _MASK.sub(r"\1\2", value), line)
+                is_cased = is_as_written and read is _of_urls
+                yield from (_of_urls_as_written if is_cased else read)(maker, _MASK.sub(r"\1\2", own), line)
+
+
+def _of_path(regex: str) -> str | None:
+    """An expression for URLs whose path, with the query, fits another; ``None`` if there is none.
+
+    >>> _of_path("^/ads"), _of_path("ads|banner"), _of_path("^/a|b")
+    ('^[a-z]+://[^/]*/ads', '^[a-z]+://[^/]*(?=/).*(?:ads|banner)', None)
+    """
+    host = "^[a-z]+://[^/]*"
+    if not _BEGIN.search(regex):
+        return rf"{host}(?=/).*(?:{regex})"
+    return host + regex[1:] if regex.startswith("^/") and "|" not in regex and not _BEGIN.search(regex[1:]) else None

@@ -26,7 +26,7 @@ acl ads dstdomain "ads.txt"   # more
 acl fine dstdomain .fine.ads.example
 acl words url_regex -i casino[0-9]+
 acl names dstdom_regex -i ^track[0-9]*\\.
-acl cased url_regex +i Casino
+acl cased url_regex Poker
 acl nets dst 192.0.2.0/24
 acl school dstdomain .school.example
 acl games dstdomain .games.example
@@ -52,7 +52,8 @@ http_access deny all
 FILES = {
     "kids.txt": "# the children\n10.9.0.0/28 # room\nlaptop.example\n",
     "ads.txt": "# more\n\n.more.example\ntwo words\n",
-    "conf.d/one.conf": "acl late dstdomain .late.example\nhttp_access deny late\ninclude one.conf\n",
+    "conf.d/one.conf": "acl late dstdomain .late.example\nhttp_access deny late\ninclude one.conf\n"
+    "acl paths urlpath_regex ^/banner popup[0-9] ^/a|^b\nhttp_access deny paths\n",
 }
 WORK, EVENING = "2026-11-23T12:00", "2026-11-23T20:00"
 
@@ -89,6 +90,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         ("www.fine.ads.example", "10.9.0.3", WORK, "block"),
         ("site.example/Casino7", "10.1.1.1", WORK, "block"),
         ("site.example/casino", "10.1.1.1", WORK, "pass"),
+        ("site.example/Poker", "10.1.1.1", WORK, "block"),
+        ("site.example/poker", "10.1.1.1", WORK, "pass"),
+        ("site.example/banner/x", "10.1.1.1", WORK, "block"),
+        ("site.example/x/banner", "10.1.1.1", WORK, "pass"),
+        ("site.example/x?popup7", "10.1.1.1", WORK, "block"),
+        ("popup7.example/x", "10.1.1.1", WORK, "pass"),
         ("track7.site.example", "10.1.1.1", WORK, "block"),
         ("no.track7.example", "10.1.1.1", WORK, "pass"),
         ("192.0.2.9", "10.1.1.1", WORK, "block"),
@@ -124,7 +131,7 @@ def test_decisions_are_those_of_squid(written: Written, url: str, client: str, a
         ("squid.conf:25:", "everything but a list"),
         ("squid.conf:30:", "no such access list"),
         ("squid.conf:34:", "http_reply_access"),
-        ("cased", "case counts"),
+        ("paths.txt:3:", "a part alone"),
     ],
 )
 def test_what_is_left_out_is_named_with_its_line(written: Written, words: tuple[str, ...]) -> None:
