@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 
 import pytest
@@ -32,15 +33,17 @@ def searching(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Itera
 def test_no_octet_of_a_form_that_is_blocked_reaches_the_engine(
     searching: Proxy, origin: Origin, *, http2: bool, is_chunked: bool
 ) -> None:
-    def sent(form: bytes, path: str = "/sp/search") -> int:
+    def sent(form: bytes, path: str = "/sp/search", **more: str) -> int:
         content = iter([form[:5], form[5:]]) if is_chunked else form
-        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        kind = {"Content-Type": "application/x-www-form-urlencoded"} | more
         with searching.client(http2=http2) as client:
             return client.post(FORM + path, content=content, headers=kind).status_code
 
     with origin.watch() as arrived:
         assert sent(b"query=My%73elf+k%EF%BD%89ll") == 403
         assert sent(b"query=fine&query=" + b"a" * (1 << 16)) == 403
+        assert sent(gzip.compress(b"query=kill+myself"), **{"Content-Encoding": "gzip"}) == 403
+        assert sent(b"query[]=kill+myself", **{"Content-Type": ""}) == 403
     assert (arrived.connections, arrived.requests) == (0, [])
     with origin.watch() as arrived:
         assert sent(b"query=myself") == 200

@@ -303,16 +303,39 @@ LONGEST_FORM = 1 << 16
 _FORM = b"application/x-www-form-urlencoded"
 
 
+#: encodings in which every octet below 128 is the character of ASCII, as it is where none is named
+_LIKE_ASCII = re.compile(
+    rb"utf-?8|(?:us-)?ascii|iso-?8859-?\d{1,2}|latin-?1|windows-?\d{3,4}|cp\d{3,4}|koi8-[ru]|gbk?|gb(?:2312|18030)|big5"
+    rb"|euc-(?:jp|kr)|s(?:hift)?[_-]?jis"
+)
+_CHARSET = re.compile(rb"charset[ \t]*=[ \t\"']*([^;,\"' \t]*)")
+
+
 def sends_form(head: HttpHead) -> bool:
-    """Whether a request sends a form as a query has it."""
-    types = (value for name, value in head.headers.fields if name.lower() == b"content-type")
-    return head.method != b"GET" and any(value.strip().lower().startswith(_FORM) for value in types)
+    """Whether a request sends a form as a query has it; a server may take for one what has no type."""
+    types = [value.strip().lower() for value in _values(head.headers.fields, b"content-type")]
+    return head.method != b"GET" and (not any(types) or any(_FORM in own for own in types))
+
+
+def _values(fields: Iterable[Sequence[bytes]], known: bytes) -> Iterator[bytes]:
+    return (value for name, value in fields if name.lower() == known)
+
+
+def _fault_of_form(form: bytes, fields: Sequence[Sequence[bytes]]) -> str | None:
+    """Why nobody can say what is typed into a form."""
+    if len(form) > LONGEST_FORM:
+        return f"its form is longer than {LONGEST_FORM:,} octets"
+    if any(value.strip().lower() not in (b"", b"identity") for value in _values(fields, b"content-encoding")):
+        return "its form is compressed"
+    charsets = chain.from_iterable(_CHARSET.findall(own.lower()) for own in _values(fields, b"content-type"))
+    if not all(_LIKE_ASCII.fullmatch(own) for own in charsets if own):
+        return "its form is in an encoding that is not read"
+    return None
 
 
 def with_form(request: Request, form: bytes, keys: Collection[bytes]) -> Request:
     """The request, and as if the fields of a form with some names were its query; no other field is told of."""
-    if len(form) > LONGEST_FORM:
-        why = f"its form is longer than {LONGEST_FORM:,} octets"
+    if (why := _fault_of_form(form, request.fields)) is not None:
         return replace(request, fault=request.fault or Excess(why))
     mark = b"&" if b"?" in request.target else b"?"
     fields = (field for field in form.split(b"&") if any(parameter_name(own) in keys for own in field.split(b";")))

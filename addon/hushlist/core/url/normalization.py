@@ -238,13 +238,15 @@ _PERCENT_U = re.compile(rb"%[uU]([0-9A-Fa-f]{4})")
 def parameter_name(parameter: bytes) -> bytes:
     """The name of a parameter as a server may read it: unescaped, without white space around, in lower case.
 
-    >>> parameter_name(b"+%2551=x")
-    b'q'
+    >>> parameter_name(b"+%2551=x"), parameter_name(b"q%5B0]=x")
+    (b'q', b'q')
+
+    What PHP and others take for several values, such as ``q[]``, has the name in front.
     """
     name = parameter.partition(b"=")[0]
     if b"%" in name:
         name = unescape_percent_u(percent_decode_repeatedly(name))
-    return name.replace(b"+", b" ").strip().lower()
+    return name.partition(b"[")[0].replace(b"+", b" ").strip().lower()
 
 
 def unescape_percent_u(path: bytes) -> bytes:

@@ -127,4 +127,4 @@ def _text(octets: bytes) -> str:
     try:
         return octets.decode()
     except UnicodeDecodeError:
-        return octets.decode("latin-1")
+        return octets.decode("cp1252", "ignore")

@@ -24,8 +24,9 @@ _LONG, MOST_WORDS = 64, 1024
 _WORD = re.compile(r"[^\W_]+")
 #: letters that scripts without spaces between words have: each is a word
 _ALONE = re.compile("([\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])")
-#: what stands in a text and is not seen: formats, marks that choose a variant, fillers
-_UNSEEN = re.compile("[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+#: what stands in a text and is not seen: controls, formats, marks that choose a variant, fillers
+_UNSEEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f"
+                     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
                      "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]")  # fmt: skip
 _LATIN, _ALIKE = re.compile("[a-z]"), re.compile("[\u0370-\u03ff\u0400-\u052f]")
 # Spec: UTS 39, 4, confusables.txt, of which these are the letters of Greek and Cyrillic that look like one of a to z,
@@ -41,12 +42,14 @@ _SKELETON = str.maketrans({
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a text in normal form, each once, in their order.
 
-    A word with letters of Latin and of a script that looks like it is read as Latin, as people see it.
+    A word with letters of Latin and of a script that looks like it is read as Latin, as people see it; the dot of a
+    Turkish i makes no difference.
 
     Spec: UAX 15 (NFKC), UAX 29 in short, UTS 39, 4
     """
     text = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()
-    text = _ALONE.sub(r" \1 ", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
+    text = _UNSEEN.sub("", text).replace("\u0131", "i").replace("i\u0307", "i")
+    text = _ALONE.sub(r" \1 ", unicodedata.normalize("NFKC", text))
     return tuple(dict.fromkeys(map(_as_seen, _WORD.findall(text))))
 
 

@@ -1,18 +1,21 @@
 """Searches and words in addresses: what is typed has one normal form, whatever a pupil tries, and rules for it hold."""
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mitmproxy.http import Headers
+from mitmproxy.test import tutils
 
 from hushlist.cli import main
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action
-from hushlist.core.url.http_head import with_form
+from hushlist.core.url.http_head import sends_form, with_form
 from hushlist.core.url.request import request_of
 from hushlist.extensions.searches import engines
 from hushlist.extensions.searches.engines import shipped_engines
@@ -87,6 +90,13 @@ def done(engine: Engine, url: str) -> str:
         "kill+a+b+c+d+e+f+myself",
         "+".join(f"w{number}" for number in range(200)) + "+kill+myself",
         "suicide+squad+kill+myself",
+        "k%00ill+my%01self",  # controls
+        "ki%7Fll+myse%C2%85lf",
+        "k%81ill+myself",
+        "k%C4%B1ll+myself",  # Turkish
+        "K%C4%B0LL+MYSELF",
+        "Ki%CC%87ll+myself",
+        "&q[]=kill&q%5B1%5D=myself",
     ],
 )
 def test_whatever_a_pupil_types_is_one_search(engine: Engine, typed: str) -> None:
@@ -115,6 +125,9 @@ def test_whatever_a_pupil_types_is_one_search(engine: Engine, typed: str) -> Non
         ("https://m.baidu.com/from=844b/s?word=suicide", "block"),
         ("https://giphy.com/search/suicide-x", "block"),
         ("https://de.wikipedia.org/w/index.php?search=suicide", "block"),
+        ("https://en.wikipedia.org/wiki/Special:Search/suicide", "block"),
+        ("https://en.wikipedia.org/wiki/suicide", "pass"),
+        (f"{GOOGLE}SU%C4%B0CIDE", "block"),
         ("https://www.bing.com//search?q=suicide", "block"),  # as servers read paths
         ("https://www.bing.com/%73earch/?q=suicide", "block"),
         ("https://wiki.school.example/find?text=suicide", "block"),
@@ -157,6 +170,35 @@ def test_a_form_is_decided_as_a_query(engine: Engine) -> None:
     assert [own.target for own in read.others] == [b"/html/?a&Q=kill%0Amyself"]
     assert engine.form_keys(request_of(b"https://duckduckgo.com/settings")) == frozenset()
     assert engine.form_keys(request_of(b"https://a.example/html/")) == frozenset()
+
+
+@each_row(
+    ("fields", "sends", "expected"),
+    [
+        ([(b"Content-Type", b"application/x-www-form-urlencoded")], True, "pass"),
+        ([(b"Content-Type", b"Application/X-WWW-form-urlencoded; charset=UTF-8")], True, "pass"),
+        ([(b"Content-Type", b"application/x-www-form-urlencoded; charset='windows-1252'")], True, "pass"),
+        ([(b"Content-Type", b"text/plain, application/x-www-form-urlencoded")], True, "pass"),
+        ([(b"content-type", b"application/x-www-form-urlencoded;Charset=utf-16le")], True, "block"),
+        ([(b"Content-Type", b'application/x-www-form-urlencoded; charset="utf-7"')], True, "block"),
+        ([(b"Content-Type", b"application/x-www-form-urlencoded; charset=utf-8; charset=utf-7")], True, "block"),
+        ([(b"Content-Type", b""), (b"Content-Encoding", b"identity")], True, "pass"),
+        ([(b"Content-Encoding", b"gzip")], True, "block"),
+        ([], True, "pass"),
+        ([(b"Content-Type", b"application/json"), (b"Content-Encoding", b"gzip")], False, None),
+        ([(b"Content-Type", b"multipart/form-data; boundary=a")], False, None),
+    ],
+)
+def test_which_forms_are_read_or_refused(
+    engine: Engine, fields: list[tuple[bytes, bytes]], sends: bool, expected: str | None
+) -> None:
+    head = tutils.treq(method=b"POST", headers=Headers(fields))
+    assert sends_form(head.data) is sends
+    request = replace(request_of(b"https://html.duckduckgo.com/html/"), fields=fields)
+    decided = [
+        engine.decide(with_form(request, form, frozenset((b"q",)))).action.value for form in (b"q=a", b"q=suicide")
+    ]
+    assert expected is None or decided == [expected, "block"]
 
 
 # -- hidden lists ------------------------------------------------------------------------------------------------------
