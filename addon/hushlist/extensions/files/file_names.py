@@ -23,7 +23,8 @@ _PARAMETER = re.compile(
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 #: what ends a name, or is left out of it, where it becomes a file
 _FOLDERS = re.compile(r"[/\\]")
-_ENDS = re.compile(r"^\s+|[\s.]+\Z")
+#: white space of every kind
+_SPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 _UNSEEN = re.compile(r"[\0-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
@@ -84,7 +85,7 @@ def name_of_target(target: bytes) -> str:
 
 def file_name(text: str) -> str:
     """A name as systems make a file of it: without folders, invisible characters, and dots and spaces at its end."""
-    return _ENDS.sub("", _UNSEEN.sub("", _FOLDERS.split(text[:_LONGEST])[-1]))
+    return _UNSEEN.sub("", _FOLDERS.split(text[:_LONGEST])[-1]).lstrip(_SPACE).rstrip(f"{_SPACE}.")
 
 
 def endings_of(name: str) -> list[str]:
