@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from time import time
 from typing import Any
@@ -35,6 +36,7 @@ from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
 from hushlist.core.url.parts import as_typed
 from hushlist.core.url.request import canonical_host
+from hushlist.extensions.dashboard import admin_store
 from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.extensions.dashboard.answers import answer, as_json, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
@@ -50,6 +52,7 @@ from hushlist.extensions.dashboard.shared_figures import (
     note_end,
     number_at,
 )
+from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.journal.history_page import (
     WHY_NONE,
     History,
@@ -170,6 +173,10 @@ class DashboardServer(Part):
         if self._siblings is not None:
             self._siblings.answers["metrics"] = self._own_metrics
             self._siblings.answers["data"] = self._own_data_as_json
+
+    def kept_files(self) -> Iterator[tuple[Path, DatabaseKind]]:
+        """The file of the administrators' store."""
+        yield admin_store.default_path(), admin_store.ADMINISTRATION
 
     def close(self) -> None:
         if self._siblings is not None:

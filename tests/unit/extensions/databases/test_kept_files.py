@@ -17,7 +17,9 @@ from hushlist.core.routes import Account, Role
 from hushlist.extensions.dashboard.admin_store import ADMINISTRATION, AdminStore
 from hushlist.extensions.databases import kept_files
 from hushlist.extensions.databases.kept_files import copy_of, remove_aside, set_aside, why_damaged
+from hushlist.extensions.fleet.proxy_records import FLEET
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
+from hushlist.proxy.addon import Hushlist
 
 
 def rescue(path: Path) -> str | None:
@@ -144,3 +146,8 @@ def test_of_the_administrators_store_the_record_comes_back_and_nobody_is_signed_
     with AdminStore(path, time.time) as store:
         assert [(own.what, own.undone_by) for own in store.recorded()] == [("blocked", "max")]
         assert store.bearer(bearer, "127.0.0.1") is None
+
+
+def test_a_proxy_looks_after_every_store() -> None:
+    kinds = {kind for kept in Hushlist().parts.kept_files for _, kind in kept()}
+    assert kinds >= {UNBLOCKS, ADMINISTRATION, FLEET}
