@@ -31,7 +31,7 @@ ANSWERED = "data that is answered instead"
 
 
 #: parts of an expression in which anything may stand, and what no name has
-_IN_REGEX = re.compile(r"\[[^\]]*\]|\{[0-9,]*\}|\(\?(?:[:!=]|<[!=])")
+_IN_REGEX = re.compile(r"\[[^\[\]]*+\]|\{[0-9,]*+\}|\(\?(?:[:!=]|<[!=])")
 _NOT_IN_NAMES = re.compile(r"[\s=\"'<>#%&@!/:,;~]")
 
 
@@ -92,7 +92,7 @@ class RuleMaker:
             return self.left_out(text, line, EVERY_HOST)
         if "?" not in text and "[" not in text:
             return self.pattern(f"|{text}|", line)
-        parts = re.findall(r"\[[^\]]*\]|.", text)
+        parts = re.findall(r"\[[^\[\]]*+\]|.", text)
         signs = {"*": ".*", "?": "."}
         regex = "".join(signs.get(part) or (part if len(part) > 1 else re.escape(part)) for part in parts)
         return self.regex(f"^{regex}$", line)
