@@ -49,7 +49,7 @@ class Parent:
         self.ports.close()
 
     def _answer(self, channel: socket.socket) -> None:
-        with channel:
+        with channel, suppress(ConnectionError):  # a proxy may end with something unread
             self._answer_all(channel)
 
     def _answer_all(self, channel: socket.socket) -> None:
