@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import ssl
 import threading
@@ -17,6 +16,7 @@ from e2e.haproxy import BALANCER, Balancer, haproxy
 from e2e.origin import LOOPBACK, PATIENCE, Origin, free_ports
 from e2e.policies import replace, simple_policy
 from e2e.proxy import Proxy, mitmdump
+from support.environment import environment
 
 #: clients, each with an address of its own: some go to either worker
 CLIENTS = 8
@@ -97,24 +97,16 @@ class FleetLab:
     @contextmanager
     def running(self) -> Iterator[FleetLab]:
         """All of it, until the block ends."""
-        own = {"XDG_CACHE_HOME": self.folder / "cache", "XDG_STATE_HOME": self.folder / "state"}
-        before = {name: os.environ.get(name) for name in own}
-        os.environ.update({name: str(path) for name, path in own.items()})
-        try:
-            with ExitStack() as stack:
-                ports = free_ports(4)
-                for port, health in (ports[:2], ports[2:]):
-                    worker = Worker(self.folder, self.origin, self.policy, port, health)
-                    stack.callback(worker.close)
-                    worker.start()
-                    self.workers.append(worker)
-                self.balancer = stack.enter_context(haproxy(self.folder, [worker.ports for worker in self.workers]))
-                yield self
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
+        folders = {"XDG_CACHE_HOME": self.folder / "cache", "XDG_STATE_HOME": self.folder / "state"}
+        with environment(folders), ExitStack() as stack:
+            ports = free_ports(4)
+            for port, health in (ports[:2], ports[2:]):
+                worker = Worker(self.folder, self.origin, self.policy, port, health)
+                stack.callback(worker.close)
+                worker.start()
+                self.workers.append(worker)
+            self.balancer = stack.enter_context(haproxy(self.folder, [worker.ports for worker in self.workers]))
+            yield self
 
     def write_policy(self, text: str) -> None:
         """Write the policy that both workers use."""

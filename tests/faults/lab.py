@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ import yaml
 from e2e.origin import Origin
 from e2e.policies import replace
 from e2e.proxy import FILTER, PATIENCE, Proxy, mitmdump
+from support.environment import environment
 
 #: what becomes of two requests, one for what is blocked and one for what is not
 DECIDES, REFUSES, PASSES, LEAKS = "decides", "refuses", "passes", "leaks"
@@ -117,20 +117,13 @@ class Lab:
     @contextmanager
     def _start(self) -> Iterator[Proxy]:
         """A mitmdump with the folders of this lab, and none of the user's."""
-        own = {"XDG_CACHE_HOME": self.caches, "XDG_STATE_HOME": self.state, "TMPDIR": self.temporary}
-        before = {name: os.environ.get(name) for name in own}
-        os.environ.update({name: str(path) for name, path in own.items()})
+        folders = {"XDG_CACHE_HOME": self.caches, "XDG_STATE_HOME": self.state, "TMPDIR": self.temporary}
         with ExitStack() as stack:
-            try:
+            with environment(folders):
                 folder, scripts = self.folder / "mitmdump", ["failing.py"]
                 more = {"policy": self.policy, "script": self.script}
                 started = mitmdump(folder, self.origin, scripts=scripts, command=self.command, **more)
                 proxy = stack.enter_context(started)
-            finally:
-                for name, value in before.items():
-                    os.environ.pop(name, None)
-                    if value is not None:
-                        os.environ[name] = value
             yield proxy
 
     # -- what becomes of requests ----------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from e2e.proxy import Proxy, mitmdump
 from e2e.test_subscriptions import make_due
 from hushlist.extensions.subscriptions.list_outcome import ListUpdate
 from hushlist.extensions.subscriptions.list_update import update_lists
+from support.environment import environment
 from support.https_origin import write_chain
 from support.prefix_server import PrefixServer
 
@@ -75,7 +75,7 @@ class ThreatLab:
             self.policy.write_text(yaml.safe_dump({"layers": [{"name": "lists", "lists": lists}]}))
             (self._folder / "authorities.pem").write_bytes(trusted)
             own = {"XDG_CACHE_HOME": "cache", "XDG_STATE_HOME": "state", "SSL_CERT_FILE": "authorities.pem"}
-            stack.enter_context(_environment({key: str(self._folder / path) for key, path in own.items()}))
+            stack.enter_context(environment({key: str(self._folder / path) for key, path in own.items()}))
             (self._folder / "mitmdump").mkdir()
             started = mitmdump(self._folder / "mitmdump", self._origin, policy=self.policy)
             self._proxy = stack.enter_context(started)
@@ -96,16 +96,3 @@ class ThreatLab:
         """Try to update the lists of some servers, as the proxy does when their time has come."""
         due = make_due(self.policy, *(self.servers[name, choice].url for choice in CHOICES))
         return list(update_lists(self.policy, due))
-
-
-@contextmanager
-def _environment(own: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value

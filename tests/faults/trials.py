@@ -28,9 +28,9 @@ import time
 import traceback
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, closing, redirect_stdout, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -54,6 +54,7 @@ from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.log_files import read_newest_first
 from hushlist.extensions.unblock.overrides import Overrides
+from support.environment import environment
 from support.https_origin import Handler, HttpsOrigin, Page
 from support.waiting import wait_until
 
@@ -131,7 +132,7 @@ def _fetching_is_killed(folder: Path, origin: Origin) -> str:
         stack.callback(stalls.set)
         publisher.pages["/list"] = Page(b"first.test\n")
         own = {"SSL_CERT_FILE": str(publisher.authority)}
-        stack.enter_context(_environment(own))
+        stack.enter_context(environment(own))
         source = {"url": f"{publisher.url}/list", "format": "domains"}
         lab = _as_commands(
             Lab(folder, origin, settings={"layers": [{"name": "lists", "lists": ["rules.yaml", source]}]})
@@ -140,7 +141,7 @@ def _fetching_is_killed(folder: Path, origin: Origin) -> str:
         assert status(lab, "first.test") == 403
         publisher.pages["/list"] = Page(write=stall)
         start = len(lab.proxy.log)
-        with _environment({"XDG_CACHE_HOME": str(lab.caches)}):
+        with environment({"XDG_CACHE_HOME": str(lab.caches)}):
             make_due(lab.policy)
         assert asked.wait(PATIENCE)
         _kill_when_there(_COMPILER, "update", str(lab.policy))
@@ -339,7 +340,7 @@ def _cache_vanishes(folder: Path, origin: Origin) -> str:
     """While it runs, at a change, and all the time; a fetched list stays in force though its server is gone."""
     with HttpsOrigin(folder.with_name(f"{folder.name}-lists")) as publisher, ExitStack() as stack:
         publisher.pages["/list"] = Page(b"first.test\n")
-        stack.enter_context(_environment({"SSL_CERT_FILE": str(publisher.authority)}))
+        stack.enter_context(environment({"SSL_CERT_FILE": str(publisher.authority)}))
         source = {"url": f"{publisher.url}/list", "format": "domains"}
         lab = Lab(folder, origin, settings={"layers": [{"name": "lists", "lists": ["rules.yaml", source]}]})
         stack.enter_context(lab.running())
@@ -401,7 +402,7 @@ def _two_on_one_store(folder: Path, origin: Origin) -> str:
     store = folder / "state" / "hushlist" / "overrides.sqlite"
     with ExitStack() as stack:
         places = {f"XDG_{name.upper()}_HOME": str(folder / name) for name in ("state", "cache")}
-        stack.enter_context(_environment(places))
+        stack.enter_context(environment(places))
         both = list[Proxy]()
         running = list[ExitStack]()
         for name in ("one", "two"):
@@ -684,19 +685,6 @@ def _updated_under_load(folder: Path, origin: Origin) -> str:
         assert (lab.seen(), status(lab, "new.test")) == (DECIDES, 403)
         assert "the package on the disk is" not in lab.proxy.log.text()
     return f"{sum(asked.values())} answers under load, none lost or wrong; the next start has the change"
-
-
-@contextmanager
-def _environment(own: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
 
 
 TRIALS = (

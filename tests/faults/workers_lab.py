@@ -15,6 +15,7 @@ from e2e.policies import replace, simple_policy
 from e2e.proxy import SCRIPTS, Proxy, running, write_authority
 from faults.fleet_lab import CLIENTS, SECRET, Traffic, under_load
 from faults.fleet_table import FleetFault
+from support.environment import environment
 
 #: what a proxy says, once for each worker, when it has come to serve
 SERVES = "mitmproxy has started"
@@ -68,17 +69,9 @@ class WorkersLab:
     @contextmanager
     def running(self) -> Iterator[WorkersLab]:
         """All of it, until the block ends."""
-        own = {"XDG_CACHE_HOME": self.folder / "cache", "XDG_STATE_HOME": self.folder / "state"}
-        before = {name: os.environ.get(name) for name in own}
-        os.environ.update({name: str(path) for name, path in own.items()})
-        try:
-            with workers(self.folder, self.origin, self.policy) as self.proxy:
-                yield self
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
+        folders = {"XDG_CACHE_HOME": self.folder / "cache", "XDG_STATE_HOME": self.folder / "state"}
+        with environment(folders), workers(self.folder, self.origin, self.policy) as self.proxy:
+            yield self
 
     def under_load(self) -> AbstractContextManager[Traffic]:
         """Clients ask until the block ends, and some time before and after it."""
