@@ -90,7 +90,7 @@ def processor_seconds(process: int) -> float:
 
 
 def all_seconds(process: int) -> float:
-    """The same of a process and of those that it has begun and that run."""
+    """Seconds of processor time of a process, and of those that it has begun and that run."""
     begun = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     return processor_seconds(process) + sum(map(processor_seconds, map(int, begun)))
 

@@ -60,6 +60,8 @@ class Part:
     hides_clients = False
     #: what is asked about rules that only suspect
     confirmations: Confirmations | None = None
+    #: the key of the policy without which, in every group, it has nothing to do with requests; empty: it always has
+    key = ""
 
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         """``loops``: the proxy's connections to itself."""
@@ -96,9 +98,11 @@ class Part:
     def follow(self, policy: Policy) -> None:
         """The policy is in use from now on; without waiting."""
 
-    def is_idle(self) -> bool:
-        """Whether there is nothing to do with requests under the policy that it follows."""
-        return False
+    def is_idle(self, policy: Policy | None) -> bool:
+        """Whether there is nothing to do with requests under a policy, or while there is none."""
+        if not self.key:
+            return False
+        return policy is None or not any(group.settings.of(self.key) for group in policy.all_groups)
 
     def problems(self, policy: Policy) -> Iterator[Problem]:
         """What is wrong with the policy in use that only the extension knows."""
@@ -261,7 +265,7 @@ class Parts:
                     lived.add(part)
                     getattr(part, moment)()
             part.follow(policy)
-        self._use(parts)
+        self._use(parts, policy)
 
     def begin(self, moment: str) -> None:
         """Call ``load``, ``configured`` or ``running`` of the parts in use, and of others once they are."""
@@ -270,7 +274,7 @@ class Parts:
             lived.add(part)
             getattr(part, moment)()
 
-    def _use(self, parts: Sequence[Part]) -> None:
+    def _use(self, parts: Sequence[Part], policy: Policy | None = None) -> None:
         self._in_use, made = parts, list(self._made.values())
         self.log = next((part.log for part in parts if part.log is not None), None)
         self.hides_clients = any(part.hides_clients for part in parts)
@@ -285,7 +289,7 @@ class Parts:
         connections = ("server_connect", "server_connected")
         self.server_connect, self.server_connected = (_calls(parts, of) for of in connections)
         self.http_connect_upstream: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "http_connect_upstream")
-        parts = [part for part in parts if not part.is_idle()]
+        parts = [part for part in parts if not part.is_idle(policy)]
         self.hosts = frozenset(host for part in parts for host in part.hosts)
         self.answer: _Answering = _calls(parts, "answer")
         self.take: _Answering = _calls(parts, "take")

@@ -54,7 +54,7 @@ class StoreUpkeep(Part):
         return (f"{SET_ASIDE}: {path}" for path in self.set_aside)
 
     def warnings(self) -> Iterator[str]:
-        """The same, by the names that the files had."""
+        """Damaged files that wait for a person, by the names that they had, and not their places."""
         if self.set_aside:
             names = ", ".join(sorted({path.name.partition(".damaged-")[0] for path in self.set_aside}))
             yield f"{SET_ASIDE}: {names}; check what holds, then remove the .damaged- files"

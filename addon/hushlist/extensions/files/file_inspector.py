@@ -18,7 +18,6 @@ from mitmproxy import connection, http
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
-from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.files.content_coding import beginning_of
 from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, can_tell, kinds_of
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
@@ -35,20 +34,13 @@ from hushlist.proxy.runtime import Runtime
 class FileInspector(Part):
     """Blocks the files of a policy's rules."""
 
+    key = "files"
+
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         super().__init__(runtime, loops)
         self._runtime = runtime
         #: the judgement of each request that was let through, for whose group there are rules for files
         self._let_through: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
-        self._has_rules = False
-
-    def follow(self, policy: Policy) -> None:
-        """See whether a group has rules for files."""
-        self._has_rules = any(group.settings.of("files") for group in policy.all_groups)
-
-    def is_idle(self) -> bool:
-        """Whether none has."""
-        return not self._has_rules
 
     def passed(
         self,
@@ -71,10 +63,7 @@ class FileInspector(Part):
         facts = FileFacts(
             is_upload=True,
             media_type=_media_type(headers),
-            names=(
-                *names_of_disposition(headers.get_all("content-disposition")),
-                name_of_target(flow.request.data.path),
-            ),
+            names=_names(flow.request, headers),
             octets=_length(headers),
         )
         match = judge_file(_rules(judgement), facts, datetime.now(UTC)).match

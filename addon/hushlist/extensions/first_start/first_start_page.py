@@ -24,6 +24,7 @@ from mitmproxy import ctx, exceptions, http
 from hushlist.core.errors import Lines, SourceError, logger_of, one_line
 from hushlist.core.policy import household_policy
 from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import Fingerprint, fingerprint
 from hushlist.extensions.dashboard.answers import answer, html, words
 from hushlist.extensions.dashboard.dashboard_server import HOST, is_exact
@@ -82,7 +83,7 @@ class FirstStart(Part):
         #: a policy of the first start that could not be used, as it was then
         self._broken: Fingerprint = None
 
-    def is_idle(self) -> bool:
+    def is_idle(self, policy: Policy | None) -> bool:
         return self.is_over
 
     @property

@@ -75,7 +75,7 @@ class Journal(Part):
             yield f"the log cannot be written: {self.fault}"
 
     def warnings(self) -> Iterator[str]:
-        """The same without names, and that the key of pseudonyms is lost."""
+        """That the log cannot be written, without the names of files; and that the key of pseudonyms is lost."""
         if self.fault is not None:
             yield "the log cannot be written; records wait"
         if self.log is not None and self.log.key_fault is not None:

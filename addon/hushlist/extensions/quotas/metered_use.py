@@ -62,13 +62,14 @@ class _Use:
 class MeteredUse(Part):
     """What has a quota and goes on. Only the event loop uses it; if anything fails here, what is asked about ends."""
 
+    key = "quotas"
+
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._uses: WeakKeyDictionary[http.HTTPFlow | connection.Client, _Use] = WeakKeyDictionary()
         #: counts what quotas limit, and what it has counted; ``None`` until a policy has one
         self.meter: QuotaMeter | None = None
         self.minutes: UseMinutes | None = None
-        self._has_quotas = False
 
     # -- the policy ----------------------------------------------------------------------------------------------
 
@@ -80,11 +81,6 @@ class MeteredUse(Part):
     def follow(self, policy: Policy) -> None:
         """Count by the policy's quotas."""
         self._open(policy)
-        self._has_quotas = any(group.settings.of("quotas") for group in policy.all_groups)
-
-    def is_idle(self) -> bool:
-        """Whether nothing is counted."""
-        return not self._has_quotas
 
     def _open(self, policy: Policy) -> None:
         """Count from the first policy on that has quotas, going on from what its store has; may wait for that.
@@ -121,7 +117,7 @@ class MeteredUse(Part):
             yield f"nothing can be unblocked: {self.minutes.fault}"
 
     def warnings(self) -> Iterator[str]:
-        """The same without names."""
+        """That minutes are not kept, without the names of files."""
         if any(self.faults()):
             yield STORE_FAILS
 

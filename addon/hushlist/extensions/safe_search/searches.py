@@ -32,9 +32,10 @@ class _Lead(NamedTuple):
 class Searches(Part):
     """Changes requests of searches, and leads their connections."""
 
+    key = "safe-search"
+
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
-        self._is_used = False
         #: by client connection: host -> host to connect to instead
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
         #: the connections that go elsewhere
@@ -43,14 +44,6 @@ class Searches(Part):
     def prepare(self, policy: Policy) -> None:
         """Read the services while the package is what it was at the start."""
         services()
-
-    def follow(self, policy: Policy) -> None:
-        """See whether a group searches safely."""
-        self._is_used = any(group.settings.of("safe-search") for group in policy.all_groups)
-
-    def is_idle(self) -> bool:
-        """Whether none does."""
-        return not self._is_used
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """Connect to the host of a service's safe search, as soon as a client's connection names the service.

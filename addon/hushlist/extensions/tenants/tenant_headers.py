@@ -8,7 +8,6 @@ from mitmproxy import connection, http
 
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import UrlError
-from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import canonical_host
 from hushlist.proxy.flow_outcome import set_header
 from hushlist.proxy.parts import Part
@@ -17,15 +16,7 @@ from hushlist.proxy.parts import Part
 class TenantHeaders(Part):
     """Sets the header fields of a policy's ``tenants``; a dry run changes nothing."""
 
-    _has_rules = False
-
-    def follow(self, policy: Policy) -> None:
-        """See whether a group has any."""
-        self._has_rules = any(group.settings.of("tenants") for group in policy.all_groups)
-
-    def is_idle(self) -> bool:
-        """Whether none has."""
-        return not self._has_rules
+    key = "tenants"
 
     def passed(
         self,
@@ -43,6 +34,6 @@ class TenantHeaders(Part):
             with suppress(UrlError):
                 host = canonical_host(name)
                 for rule in rules:
-                    if rule.covers(host):
+                    if rule.hosts.covers(host):
                         for field, value in rule.fields:
                             set_header(used.request.headers, field, value)

@@ -11,6 +11,7 @@ from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.key_types import TEXT, Reading, any_text, choice, list_of, names_of, of_node, schema_of_rows
 from hushlist.core.policy.keys import Key, Type
+from hushlist.core.policy.pass_through import HostSet
 from hushlist.core.url.host import is_plain_name, to_ascii
 from hushlist.core.url.http_head import is_believed
 from hushlist.core.url.parts import to_bytes
@@ -59,18 +60,13 @@ SERVICES: Mapping[str, TenantService] = {
 class TenantRule:
     """The header fields that requests to some hosts get; a client's fields of these names are replaced."""
 
-    #: canonical, each with all hosts below it
-    hosts: tuple[bytes, ...]
+    hosts: HostSet
     fields: tuple[tuple[str, str], ...]
-
-    def covers(self, host: bytes) -> bool:
-        """Whether a canonical host is one of them, or below one."""
-        return any(host == own or host.endswith(b"." + own) for own in self.hosts)
 
 
 def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
     """Why connections to a canonical host have to be decrypted, for people: the service is told the tenants."""
-    return "tenants are told to" if any(rule.covers(host) for rule in settings.of("tenants")) else None
+    return "tenants are told to" if any(rule.hosts.covers(host) for rule in settings.of("tenants")) else None
 
 
 _KEYS = (
@@ -118,7 +114,7 @@ def _read_rule(entry: YamlNode, reading: Reading) -> TenantRule | None:
     for header, value in pairs:
         if not _VALUE.fullmatch(value):
             reading.report.error(entry.line, f"{header}: {value}", "expected ASCII, without line ends")
-    return TenantRule(tuple(map(to_bytes, service.hosts)), pairs)
+    return TenantRule(HostSet(frozenset((to_bytes(host), True) for host in service.hosts)), pairs)
 
 
 def _is_free(header: str) -> bool:

@@ -227,7 +227,7 @@ class UnblockHandler(Part):
             yield f"nothing can be unblocked: {fault}"
 
     def warnings(self) -> Iterator[str]:
-        """The same without names."""
+        """That nothing can be unblocked, without the names of files."""
         if self.fault:
             yield STORE_FAILS
 

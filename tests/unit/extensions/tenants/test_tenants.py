@@ -61,10 +61,10 @@ def test_a_mistake_has_its_line_and_reason(tmp_path: Path, tenants: str, error: 
     assert errors[0].startswith("1: ")
 
 
-def test_hosts_cover_those_below_them() -> None:
-    rule = TenantRule((b"slack.com",), ())
+def test_hosts_cover_those_below_them(tmp_path: Path) -> None:
+    (rule,), _ = rules_of(tmp_path, "[{service: slack, allow: [T1], directory: T1}]")
     hosts = {b"slack.com": True, b"a.slack.com": True, b"aslack.com": False, b"com": False}
-    assert {host: rule.covers(host) for host in hosts} == hosts
+    assert {host: rule.hosts.covers(host) for host in hosts} == hosts
 
 
 def test_a_service_is_decrypted(tmp_path: Path) -> None:
