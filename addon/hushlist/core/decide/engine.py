@@ -172,8 +172,8 @@ class Engine:
         plain = PLAIN_URL.match(url) if self._may_know_hosts and len(url) <= LONGEST_TARGET else None
         if plain is not None:
             try:
-                known = self._hosts.of_group(client, now).known[plain[2]]
-                decision = known.decision or self._below(known, url, plain.end())
+                known_host = self._hosts.of_group(client, now).known[plain[2]]
+                decision = known_host.decision or self._below(known_host, url, plain.end())
                 if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
             except UrlError:
@@ -195,8 +195,8 @@ class Engine:
         what is on the host."""
         if self.has_paths(host, client):
             return "there are rules for its paths"
-        known = self._hosts.of_group(client, None).known[host]
-        return "there are filters for it" if known.is_named else self._hosts.why_decrypt(known)
+        known_host = self._hosts.of_group(client, None).known[host]
+        return "there are filters for it" if known_host.is_named else self._hosts.why_decrypt(known_host)
 
     def why_decrypt(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> str | None:
         """Why a TLS connection has to be decrypted, for people; ``None`` if its inside cannot change what is done.
@@ -207,8 +207,8 @@ class Engine:
         """
         group_hosts = self._hosts.of_group(client, now)
         try:
-            known = [group_hosts.known[host] for host in request.hosts]
-            known += [group_hosts.known[host.tunnelled] for host in known if host.tunnelled is not None]
+            known_hosts = [group_hosts.known[host] for host in request.hosts]
+            known_hosts += [group_hosts.known[host.tunnelled] for host in known_hosts if host.tunnelled is not None]
         except UrlError as error:
             return f"it cannot be read: {error.reason}"
         decision = self.decide_host(request, now, client)
@@ -222,9 +222,9 @@ class Engine:
             return "a temporary unblock may be for less than its host"
         if group_hosts.needs_all is not None:
             return group_hosts.needs_all
-        if is_address(known[0].canonical):
+        if is_address(known_hosts[0].canonical):
             return "it goes to an address: a request in it may name any host"
-        return next(filter(None, map(self._hosts.why_decrypt, known)), None)
+        return next(filter(None, map(self._hosts.why_decrypt, known_hosts)), None)
 
     @property
     def is_timeless(self) -> bool:
@@ -249,47 +249,51 @@ class Engine:
         """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
         group_hosts = self._hosts.of_group(client, None)
         try:
-            known = group_hosts.known[host]
+            known_host = group_hosts.known[host]
         except UrlError:
             return False
-        bits = known.host.bits
+        bits = known_host.host.bits
         if bits & ALLOWING or (bits & CATEGORIZED and group_hosts.view.allows_categories):
             return True
         connection = Request(b"https", (host,), DEFAULT_PORTS[b"https"], b"/")
-        inner = (own.request.hosts[0] for reader in known.readers for own in reader.inner(connection, ()))
+        inner = (
+            inner_address.request.hosts[0]
+            for reader in known_host.readers
+            for inner_address in reader.inner(connection, ())
+        )
         return any(self.allows_below(name, client) for name in inner)
 
     def inside(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY
     ) -> Iterator[tuple[tuple[bytes, ...], Request]]:
         """Every address inside a request by one host, after the canonical hosts that carry it, the outermost first."""
-        known, budget = self._hosts.of_group(client, now).known, FormBudget()
+        known_hosts, budget = self._hosts.of_group(client, now).known, FormBudget()
         pending: list[tuple[tuple[bytes, ...], Request]] = [((), request)]
-        for carriers, own in pending:
+        for carriers, carried in pending:
             if carriers:
-                yield carriers, own
+                yield carriers, carried
             try:
-                host = known[own.hosts[0]]
+                host = known_hosts[carried.hosts[0]]
             except UrlError:
                 continue
             if host.readers and len(carriers) < DEEPEST:
-                forms = target_forms(own.scheme, own.target, 1, FormBudget()).forms
-                found = (inner.request for reader in host.readers for inner in reader.inner(own, forms))
-                pending += [((*carriers, host.canonical), inner) for inner in found if budget.takes_inner()]
+                forms = target_forms(carried.scheme, carried.target, 1, FormBudget()).forms
+                addresses = (inner.request for reader in host.readers for inner in reader.inner(carried, forms))
+                pending += [((*carriers, host.canonical), inner) for inner in addresses if budget.takes_inner()]
 
     def form_keys(self, request: Request, client: Client = NOBODY) -> frozenset[bytes]:
         """The fields of a form that a request sends, in lower case, which are decided, too."""
-        known = self._hosts.of_group(client, None).known
+        known_hosts = self._hosts.of_group(client, None).known
         with suppress(UrlError):
-            readers = [reader for host in request.hosts[:MOST_HOSTS] for reader in known[host].readers]
+            readers = [reader for host in request.hosts[:MOST_HOSTS] for reader in known_hosts[host].readers]
             forms = target_forms(request.scheme, request.target, 1, FormBudget()).forms if readers else ()
             return frozenset(key for reader in readers for form in forms for key in reader.form_keys(form.path))
         return frozenset()
 
     def names(self, form: Parts, target: bytes) -> Iterator[Parts]:
         """Other names of what a form of a target asks for, whether or not a rule fits them."""
-        for own in self._readings:
-            if (reader := own.of_host(form.host or b"")) is not None:
+        for reading in self._readings:
+            if (reader := reading.of_host(form.host or b"")) is not None:
                 yield from reader.names(form, target)
 
     def view(self, client: Client = NOBODY, now: datetime | None = None) -> EffectivePolicy:
@@ -311,73 +315,79 @@ class Engine:
         if len(request.hosts) != 1 or request.fault is not None:
             return None
         try:
-            known = hosts.known[request.hosts[0]]
+            known_host = hosts.known[request.hosts[0]]
         except UrlError as error:
             return self._unparsable(request, error.reason)
-        if self._checks and not self._is_harmless(request, known):
+        if self._checks and not self._is_harmless(request, known_host):
             return None
-        decision = known.decision or self._below(known, request.target)
+        decision = known_host.decision or self._below(known_host, request.target)
         if decision is None or (self._overrides is not None and decision.action in STOPPING):
             return None
         return decision.of(request)
 
-    def _below(self, known: KnownHost, target: bytes, start: int = 0) -> Decision | None:
+    def _below(self, known_host: KnownHost, target: bytes, start: int = 0) -> Decision | None:
         """The decision without a URL, where no rule fits less than the host; ``None``: all has to be looked at.
 
         The target begins at ``start``. No check can find anything in the request.
         """
-        if not self._is_simple or known.alone is None or known.has_filters or known.tunnelled or known.view.blocks:
+        if (
+            not self._is_simple
+            or known_host.alone is None
+            or known_host.has_filters
+            or known_host.tunnelled
+            or known_host.view.blocks
+        ):
             return None
         plain = plain_target(target, start)
-        if plain is None or (known.readers and known.concerns(*plain)):
+        if plain is None or (known_host.readers and known_host.concerns(*plain)):
             return None
-        return None if self.index.find_paths(known.host, *plain) else known.alone
+        return None if self.index.find_paths(known_host.host, *plain) else known_host.alone
 
     def _strictest(self, case: _Case) -> Decision:
         """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""
         has_others = bool(case.request.others) and not case.is_connection
-        found = None if has_others or case.is_connection else self._of_plain(case)
-        if found is None:
+        strict = None if has_others or case.is_connection else self._of_plain(case)
+        if strict is None:
             decisions: list[Decision] = []
             for decision in self._of_every_target(case) if has_others else self._of_target(case):
                 decisions.append(decision)
                 if is_strictest(decision):
                     break  # no other could be stricter
-            found = strictest(decisions)
-        if found.unconfirmed and self._waits and self.confirmations is not None and not case.is_settled:
-            self.confirmations.ask(found.unconfirmed)
+            strict = strictest(decisions)
+        if strict.unconfirmed and self._waits and self.confirmations is not None and not case.is_settled:
+            self.confirmations.ask(strict.unconfirmed)
             return self._strictest(replace(case, is_settled=True, budget=FormBudget(), memo={}, filters=None))
-        return found
+        return strict
 
     def _of_plain(self, case: _Case) -> Decision | None:
         """The decision for a plain target by one host without a fault, as most have; ``None`` for any other."""
         request = case.request
         if len(request.hosts) != 1 or request.fault is not None or request.destination is not None:
             return None
-        known = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
-        if known.tunnelled is not None or request.scheme not in WEB:
+        known_host = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
+        if known_host.tunnelled is not None or request.scheme not in WEB:
             return None
         plain: Target | None
         if (
-            known.has_filters
-            and not known.is_named
-            and not (known.host.suffixes or known.readers)
+            known_host.has_filters
+            and not known_host.is_named
+            and not (known_host.host.suffixes or known_host.readers)
             and self._looks_at_no_query
         ):
             # filters are compared with the query as it was sent: its canonical form, which takes time, is not needed
             plain = (request.target.partition(b"?")[0], None) if is_plain_target(request.target) else None
         else:
             plain = plain_target(request.target)
-        if plain is None or (known.readers and known.concerns(*plain)):
+        if plain is None or (known_host.readers and known_host.concerns(*plain)):
             return None
         form = Parts(request.scheme, None, b"h", None, *plain)
-        decision = self._of_form(case, request.hosts[0], known, form, is_first=True)
-        return self._with_overrides(case, known, form, decision)
+        decision = self._of_form(case, request.hosts[0], known_host, form, is_first=True)
+        return self._with_overrides(case, known_host, form, decision)
 
     def _of_every_target(self, case: _Case) -> Iterator[Decision]:
         """The decisions for a request's target, and for what else its header fields name, within one budget."""
         request = case.request
-        faults = (own.fault for own in request.others if own.fault is not None)
+        faults = (other.fault for other in request.others if other.fault is not None)
         fault = request.fault or next((fault for fault in faults if self._stops(fault)), None)
         is_stopped = fault is not None and self._stops(fault)
         alone = replace(request, others=(), fault=fault if is_stopped else request.fault)
@@ -408,36 +418,36 @@ class Engine:
         is_stopped = any(map(self._stops, faults))
         for host in hosts[: 1 if is_stopped else MOST_HOSTS]:
             try:
-                known = known_hosts.known[host]
+                known_host = known_hosts.known[host]
             except UrlError as error:
                 yield self._unparsable(request, error.reason)
                 continue
-            own: list[Decision] = []
-            for decision in self._of_host(case, host, known, forms):
-                own.append(decision)
+            of_host: list[Decision] = []
+            for decision in self._of_host(case, host, known_host, forms):
+                of_host.append(decision)
                 yield decision if host != request.destination else _of_rules(decision)
                 if is_stopped:
                     break
-            if known.tunnelled is not None and not is_stopped:
-                beneath = known_hosts.known[known.tunnelled]
-                yield from map(_of_rules, self._of_host(case, known.tunnelled, beneath, forms))
-            if known.readers and not is_stopped:
-                yield from self._of_inner(case, known, forms, own)
+            if known_host.tunnelled is not None and not is_stopped:
+                beneath = known_hosts.known[known_host.tunnelled]
+                yield from map(_of_rules, self._of_host(case, known_host.tunnelled, beneath, forms))
+            if known_host.readers and not is_stopped:
+                yield from self._of_inner(case, known_host, forms, of_host)
         for fault in faults:
             yield self._unparsable(request, fault)
 
     def _of_inner(
-        self, case: _Case, known: KnownHost, forms: Sequence[Parts], own: Sequence[Decision]
+        self, case: _Case, known_host: KnownHost, forms: Sequence[Parts], decisions: Sequence[Decision]
     ) -> Iterator[Decision]:
-        """The decisions for the addresses inside requests to a host, by which ``own`` are the decisions.
+        """The decisions for the addresses inside requests to a host, of whose own address these are the ``decisions``.
 
         What an address allows opens nothing: these decisions are there where they stop, tag, or go by a grant.
         """
-        for reader in known.readers:
-            if not reader.has_inner or all(_is_spared(reader, decision) for decision in own):
+        for reader in known_host.readers:
+            if not reader.has_inner or all(_is_spared(reader, decision) for decision in decisions):
                 continue
             for inner in reader.inner(case.request, forms):
-                carriers = (*case.carriers, known.canonical)
+                carriers = (*case.carriers, known_host.canonical)
                 if len(carriers) > DEEPEST or not case.budget.takes_inner():
                     yield self._unparsable(case.request, _TOO_MANY_INNER)
                     return
@@ -450,7 +460,7 @@ class Engine:
                     elif decision.matches or decision.fault is not None:
                         yield decision._replace(inside=carriers)
 
-    def _from_inside(self, case: _Case, known: KnownHost, decision: Decision) -> Decision:
+    def _from_inside(self, case: _Case, known_host: KnownHost, decision: Decision) -> Decision:
         """The decision by the rules for an address inside another request: by those that say anything of it, which
         allow nothing."""
         if decision.fault is not None:
@@ -461,12 +471,12 @@ class Engine:
             for match in decision.matches
             if case.counts is None or case.counts(match.rule.terms)
         ]
-        found = decide(known.view.layers, matches, decision.group)
-        if found.action is Action.ALLOW:
+        by_rules = decide(known_host.view.layers, matches, decision.group)
+        if by_rules.action is Action.ALLOW:
             return Decision(Action.PASS, group=decision.group)
-        return found._replace(unconfirmed=decision.unconfirmed)
+        return by_rules._replace(unconfirmed=decision.unconfirmed)
 
-    def _of_host(self, case: _Case, host: bytes, known: KnownHost, forms: Sequence[Parts]) -> Iterator[Decision]:
+    def _of_host(self, case: _Case, host: bytes, known_host: KnownHost, forms: Sequence[Parts]) -> Iterator[Decision]:
         """The decisions for each form of the target on one host, with what administrators and grants say."""
         request = case.request
         if case.is_connection:
@@ -475,76 +485,76 @@ class Engine:
         is_only = len(request.hosts) == len(forms) == 1 and host is request.hosts[0] and not case.is_connection
         seen: list[Decision] = []
         for form in forms:
-            decision = self._of_form(case, host, known, form, is_first=form is forms[0])
+            decision = self._of_form(case, host, known_host, form, is_first=form is forms[0])
             if case.carriers:
-                decision = self._from_inside(case, known, decision)
-            if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
+                decision = self._from_inside(case, known_host, decision)
+            if self._overrides is None or not (decision.action in STOPPING or known_host.view.blocks):
                 if any(decision is other for other in seen):
                     continue  # the rules for the whole host decide, as for an earlier form
                 seen.append(decision)
-            yield self._with_overrides(case, known, form, decision, is_only=is_only)
+            yield self._with_overrides(case, known_host, form, decision, is_only=is_only)
 
     def _with_overrides(
-        self, case: _Case, known: KnownHost, form: Parts, decision: Decision, *, is_only: bool = True
+        self, case: _Case, known_host: KnownHost, form: Parts, decision: Decision, *, is_only: bool = True
     ) -> Decision:
         """The decision by the rules, as temporary exceptions and blocks have it."""
         if is_only:
             decision = decision.of(case.request)
         if not is_only or (self._overrides is not None and decision.action in STOPPING):
-            decision = decision._replace(canonical=form._replace(host=known.canonical).join())
+            decision = decision._replace(canonical=form._replace(host=known_host.canonical).join())
         if self._overrides is None:
             return decision
-        names = (*case.client.names, f"group:{known.view.group.name}")
+        names = (*case.client.names, f"group:{known_host.view.group.name}")
         moment = time() if case.now is None else case.now.timestamp()
-        return self._overrides.after(decision, known.view.blocks, known.canonical, names, moment)
+        return self._overrides.after(decision, known_host.view.blocks, known_host.canonical, names, moment)
 
-    def _of_form(self, case: _Case, host: bytes, known: KnownHost, form: Parts, *, is_first: bool) -> Decision:
+    def _of_form(self, case: _Case, host: bytes, known_host: KnownHost, form: Parts, *, is_first: bool) -> Decision:
         """The decision for one form of the target on one host, by all rules that fit."""
         request, index = case.request, self.index
         if case.is_connection:
             checks = () if case.carriers else self._checks
-            return self._by_matches(case, known, [*find_checks(checks, _asked(request, host))])
-        if known.decision is not None and not self._checks:
-            return known.decision
-        matches = index.find_paths(known.host, form.path, form.query)
-        if known.readers:
-            matches += self._by_names(case, known, form, matches)
+            return self._by_matches(case, known_host, [*find_checks(checks, _asked(request, host))])
+        if known_host.decision is not None and not self._checks:
+            return known_host.decision
+        matches = index.find_paths(known_host.host, form.path, form.query)
+        if known_host.readers:
+            matches += self._by_names(case, known_host, form, matches)
         if index.has_urls and is_first:
             # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
-            matches += index.find_urls(known.host, request.url_by(host))
+            matches += index.find_urls(known_host.host, request.url_by(host))
         if index.has_uris:
-            matches += self._find_uris(case, host if is_first else None, known, form, is_first=is_first)
-        if is_first and self._checks and not case.carriers and self._may_fail(request, host, known):
+            matches += self._find_uris(case, host if is_first else None, known_host, form, is_first=is_first)
+        if is_first and self._checks and not case.carriers and self._may_fail(request, host, known_host):
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
-            matches += self._by_redirect(self._redirect_memory, case, known, form, matches, is_first=is_first)
-        filters = self._filters(case) if known.has_filters else ()
+            matches += self._by_redirect(self._redirect_memory, case, known_host, form, matches, is_first=is_first)
+        filters = self._filters(case) if known_host.has_filters else ()
         if not filters:
-            return self._by_matches(case, known, matches)
-        is_stopped = known.is_stopped or len(filters) > 1 or (bool(matches) and stops(matches))
-        canonical, is_named = known.canonical, known.is_named
+            return self._by_matches(case, known_host, matches)
+        is_stopped = known_host.is_stopped or len(filters) > 1 or (bool(matches) and stops(matches))
+        canonical, is_named = known_host.canonical, known_host.is_named
         by_url: list[list[Match]] = [matches]
-        for own in filters:
-            found = own.matches(canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped)
-            if any(found):
-                by_url = [before + more for before in by_url for more in found]
+        for matcher in filters:
+            by_matcher = matcher.matches(canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped)
+            if any(by_matcher):
+                by_url = [before + more for before in by_url for more in by_matcher]
         # of the URLs that filters may be compared with, the strictest decision holds
-        decisions = [self._by_matches(case, known, found) for found in by_url]
-        for own in filters:
-            for name, layer in own.spent:
+        decisions = [self._by_matches(case, known_host, by_matcher) for by_matcher in by_url]
+        for matcher in filters:
+            for name, layer in matcher.spent:
                 # where the filters of a list take too long, and no layer above it decides, the request is blocked
-                if not all(known.view.is_decided_before(layer, decision) for decision in decisions):
+                if not all(known_host.view.is_decided_before(layer, decision) for decision in decisions):
                     fault = f"too many filters of {name} would have to be compared with it, for its length"
                     decisions.append(self._unparsable(request, Excess(fault)))
         return strictest(decisions)
 
-    def _by_names(self, case: _Case, known: KnownHost, form: Parts, own: Sequence[Match]) -> list[Match]:
+    def _by_names(self, case: _Case, known_host: KnownHost, form: Parts, matches: Sequence[Match]) -> list[Match]:
         """Further matches: of rules for paths by which others name what is asked for. They are as specific as rules for
         the request's host."""
-        rules, found = {match.rule for match in own}, list[Match]()
-        for reader in known.readers:
+        rules, others = {match.rule for match in matches}, list[Match]()
+        for reader in known_host.readers:
             by_names, fitting, queries = list[Match](), list[Match](), dict[bytes, list[bytes]]()
-            for name in reader.names(form._replace(host=known.canonical), case.request.target):
+            for name in reader.names(form._replace(host=known_host.canonical), case.request.target):
                 if name.path == b"/" and name.query and name.host is not None:  # there may be many of them
                     queries.setdefault(name.host, []).append(name.query)
                 else:
@@ -555,10 +565,10 @@ class Engine:
             for match in fitting:
                 if match.rule not in rules:
                     rules.add(match.rule)
-                    octets = max(len(known.canonical), match.specificity[0])
+                    octets = max(len(known_host.canonical), match.specificity[0])
                     by_names.append(match._replace(via=reader.via, specificity=(octets, match.specificity[1])))
-            found += reader.counted(by_names)
-        return found
+            others += reader.counted(by_names)
+        return others
 
     def _filters(self, case: _Case) -> Sequence[RequestMatcher]:
         """The request as each extension's filters see it."""
@@ -568,27 +578,27 @@ class Engine:
                 case.filters.append(filters.of_request(request, case.budget, may_guess=self._may_guess))
         return case.filters
 
-    def _by_matches(self, case: _Case, known: KnownHost, below: Sequence[Match]) -> Decision:
+    def _by_matches(self, case: _Case, known_host: KnownHost, below: Sequence[Match]) -> Decision:
         """The decision by the rules for a whole host, and by other matches."""
-        if not below and known.alone is not None:
-            return known.alone
-        found: Sequence[Match] = (*known.host.matches, *below)
-        if not any(map(may_change, found)):
-            return known.view.decide(found)
+        if not below and known_host.alone is not None:
+            return known_host.alone
+        matches: Sequence[Match] = (*known_host.host.matches, *below)
+        if not any(map(may_change, matches)):
+            return known_host.view.decide(matches)
         moment = (case.now or datetime.now(UTC)).astimezone(UTC)
-        found = [match for match in found if match.rule.terms.holds_at(moment)]
-        if any(match.rule.terms.confirmer for match in found):
-            return self._by_confirmed(case, known.view, found)
-        return known.view.decide(found)
+        matches = [match for match in matches if match.rule.terms.holds_at(moment)]
+        if any(match.rule.terms.confirmer for match in matches):
+            return self._by_confirmed(case, known_host.view, matches)
+        return known_host.view.decide(matches)
 
-    def _by_confirmed(self, case: _Case, view: EffectivePolicy, found: Iterable[Match]) -> Decision:
+    def _by_confirmed(self, case: _Case, view: EffectivePolicy, matches: Iterable[Match]) -> Decision:
         """The decision where some matches only suspect, by what is known of them.
 
         Where what is not known could change nothing, nobody has to be asked.
         """
         sure, assumed, doubtful, questions = list[Match](), list[Match](), list[Match](), []
         request = None if case.is_connection else case.request
-        for match in found:
+        for match in matches:
             confirmer = self.policy.confirmers.get(match.rule.terms.confirmer)
             if confirmer is None:
                 sure.append(match)
@@ -614,30 +624,30 @@ class Engine:
         """Whether a request is blocked that has this fault."""
         return self.policy.unparsable is Action.BLOCK or isinstance(fault, Excess)
 
-    def _is_harmless(self, request: Request, known: KnownHost) -> bool:
+    def _is_harmless(self, request: Request, known_host: KnownHost) -> bool:
         """Whether a request has only one form, and no check can find anything in it."""
-        return is_plain_target(request.target) and not self._may_fail(request, request.hosts[0], known)
+        return is_plain_target(request.target) and not self._may_fail(request, request.hosts[0], known_host)
 
-    def _may_fail(self, request: Request, host: bytes, known: KnownHost) -> bool:
+    def _may_fail(self, request: Request, host: bytes, known_host: KnownHost) -> bool:
         """Whether a check may find something in a request by a host."""
-        return self._has_foreign_checks or may_fail(request, host, known.canonical)
+        return self._has_foreign_checks or may_fail(request, host, known_host.canonical)
 
     def _find_uris(
-        self, case: _Case, host: bytes | None, known: KnownHost, form: Parts, *, is_first: bool
+        self, case: _Case, host: bytes | None, known_host: KnownHost, form: Parts, *, is_first: bool
     ) -> list[Match]:
         """The hashed URIs that fit one form of the target; as requested, too, by a host.
 
         They have their own canonical form. One that fits only another path interpretation must not allow the request.
         """
         request = case.request
-        if known.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
+        if known_host.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
             targets = _targets(request, host, form)
             sent = None if host is None else _sent_target(request)
-            found = self.index.find_web_uris(request.scheme, known.canonical, request.port, targets, sent)
+            matches = self.index.find_web_uris(request.scheme, known_host.canonical, request.port, targets, sent)
         else:
-            uris = () if host is None else _sent_uris(request, host, known.canonical)
-            found = self.index.find_uris(_uris(request, known.canonical, form, uris), case.memo, uris)
-        return _without_allows(known, found, is_first=is_first)
+            uris = () if host is None else _sent_uris(request, host, known_host.canonical)
+            matches = self.index.find_uris(_uris(request, known_host.canonical, form, uris), case.memo, uris)
+        return _without_allows(known_host, matches, is_first=is_first)
 
     def learn(self, request: Request, location: bytes) -> None:
         """Remember a permanent redirect if it changes only a trailing slash and the request has one name.
@@ -658,23 +668,25 @@ class Engine:
         self,
         memory: RedirectMemory,
         case: _Case,
-        known: KnownHost,
+        known_host: KnownHost,
         form: Parts,
-        own: Sequence[Match],
+        matches: Sequence[Match],
         *,
         is_first: bool,
     ) -> list[Match]:
         """Further matches of the path with or without its slash, if the origin has redirected between the two."""
         request = case.request
         twin = (
-            slash_twin(form.path) if memory.knows((request.scheme, known.canonical, request.port), form.path) else None
+            slash_twin(form.path)
+            if memory.knows((request.scheme, known_host.canonical, request.port), form.path)
+            else None
         )
         if twin is None:
             return []
-        rules = {match.rule for match in (*known.host.matches, *own)}
-        twins = [*self.index.find_paths(known.host, twin, form.query)]
+        rules = {match.rule for match in (*known_host.host.matches, *matches)}
+        twins = [*self.index.find_paths(known_host.host, twin, form.query)]
         if self.index.has_uris:
-            twins += self._find_uris(case, None, known, form._replace(path=twin), is_first=is_first)
+            twins += self._find_uris(case, None, known_host, form._replace(path=twin), is_first=is_first)
         return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
 
 
@@ -709,11 +721,11 @@ def _asked(request: Request, host: bytes) -> CheckedRequest:
 
 def _targets(request: Request, host: bytes | None, form: Parts) -> Sequence[Target]:
     """Path and query that a list's author may have hashed: canonical; as requested, by a host."""
-    own = form.path, form.query
-    if host is None or (own[0] == request.target and own[1] is None):
-        return (own,)
+    canonical = form.path, form.query
+    if host is None or (canonical[0] == request.target and canonical[1] is None):
+        return (canonical,)
     sent = _sent_target(request)
-    return (own,) if own == sent else (own, sent)
+    return (canonical,) if canonical == sent else (canonical, sent)
 
 
 def _sent_target(request: Request) -> Target:
@@ -724,8 +736,8 @@ def _sent_target(request: Request) -> Target:
 def _sent_uris(request: Request, host: bytes, canonical: bytes) -> Sequence[Parts]:
     """The URIs of a request as it was sent, by a host as it was sent and by its canonical name."""
     path, query = _sent_target(request)
-    own, port = split_web_authority(host)[1], _port(request)
-    names = (own,) if own == canonical else (own, canonical)
+    sent_name, port = split_web_authority(host)[1], _port(request)
+    names = (sent_name,) if sent_name == canonical else (sent_name, canonical)
     uris = [Parts(request.scheme, None, name, port, path, query, request.fragment) for name in names]
     return uris if request.userinfo is None else [*uris, *(uri._replace(userinfo=request.userinfo) for uri in uris)]
 
@@ -736,14 +748,16 @@ def _port(request: Request) -> bytes | None:
 
 def _uris(request: Request, canonical: bytes, form: Parts, sent: Sequence[Parts]) -> list[Parts]:
     """The URIs that a list's author may have hashed, with the request's port: canonical; as they were sent."""
-    own = Parts(form.scheme, None, canonical, _port(request), form.path, form.query, request.fragment)
-    uris = [own] if request.userinfo is None else [own, own._replace(userinfo=request.userinfo)]
+    as_canonical = Parts(form.scheme, None, canonical, _port(request), form.path, form.query, request.fragment)
+    uris = (
+        [as_canonical] if request.userinfo is None else [as_canonical, as_canonical._replace(userinfo=request.userinfo)]
+    )
     return [*uris, *(uri for uri in sent if uri not in uris)]
 
 
-def _without_allows(known: KnownHost, found: list[Match], *, is_first: bool) -> list[Match]:
+def _without_allows(known_host: KnownHost, matches: list[Match], *, is_first: bool) -> list[Match]:
     """Hashed URIs without those that allow, but fit only another path interpretation, or the URL as it was sent: what
     a canonical form blocks, no other spelling opens (reading 32)."""
-    if is_first and all(match.via is None for match in found):
-        return found
-    return [match for match in found if (is_first and match.via is None) or not known.view.allows(match)]
+    if is_first and all(match.via is None for match in matches):
+        return matches
+    return [match for match in matches if (is_first and match.via is None) or not known_host.view.allows(match)]

@@ -20,8 +20,13 @@ def _names_of(reference: str) -> Mapping[str, str]:
 
 def short_names(extensions: Iterable[Extension] | None = None) -> dict[str, str]:
     """The short names of categories, each with the `hrn:` name that it stands for."""
-    known = built_in() if extensions is None else extensions
-    return {name: own for each in known if each.category_names for name, own in _names_of(each.category_names).items()}
+    every = built_in() if extensions is None else extensions
+    return {
+        name: category
+        for each in every
+        if each.category_names
+        for name, category in _names_of(each.category_names).items()
+    }
 
 
 def category_named(text: str, extensions: Iterable[Extension] | None = None) -> str:
@@ -35,9 +40,9 @@ def category_named(text: str, extensions: Iterable[Extension] | None = None) -> 
     """
     if text[: len(_SCHEME)].lower() == _SCHEME or "://" in text:
         return str(parse_hrn(text))
-    known = short_names(extensions)
+    categories = short_names(extensions)
     first, slash, rest = text.partition("/")
-    if first not in known:
-        near = did_you_mean(first, known)
+    if first not in categories:
+        near = did_you_mean(first, categories)
         raise UrlError(text, f"it is no hrn: name, and no category has this short name{near}")
-    return str(parse_hrn(known[first] + slash + rest))
+    return str(parse_hrn(categories[first] + slash + rest))

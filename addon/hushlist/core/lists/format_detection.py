@@ -93,10 +93,10 @@ def read_untold(octets: bytes, defaults: ListDefaults, report: ProblemReport) ->
 
 def _why_untold(octets: bytes) -> str:
     installed = usable_extensions()
-    told = format_of(octets[:HEAD], installed, is_whole=len(octets) < HEAD)
-    if reader := next((each.name for each in installed if told.form in each.list_formats), None):
-        return f"the installed extension {reader} reads its format, {told.form}: add it to 'extensions'"
-    return told.doubt
+    detected = format_of(octets[:HEAD], installed, is_whole=len(octets) < HEAD)
+    if reader := next((each.name for each in installed if detected.form in each.list_formats), None):
+        return f"the installed extension {reader} reads its format, {detected.form}: add it to 'extensions'"
+    return detected.doubt
 
 
 def _text_of(octets: bytes) -> str:
@@ -122,15 +122,15 @@ def format_of(octets: bytes, foreign: Iterable[Extension] = (), *, is_whole: boo
     counts = {name: count for name, form in formats.items() if (count := _count(sample, form)).is_likely}
     if not counts:
         return Detected("domains") if is_whole and not sample.number else untold
-    told = {name: _dialect(sample.text, name) for name in counts}
+    dialects = {name: _dialect(sample.text, name) for name in counts}
     # who reads a list says best what is lost of it
-    losses = {name: _lost(cut, format_named(told[name].form or name)) if len(counts) > 1 else 0 for name in counts}
+    losses = {name: _lost(cut, format_named(dialects[name].form or name)) if len(counts) > 1 else 0 for name in counts}
     least = min(losses.values())
     best = [name for name in counts if losses[name] == least]
     best = [name for name in best if not set(formats[name].also) & set(best)]
     most = max(counts[name].own for name in best)
     best = [name for name in best if counts[name].own == most]
-    return told[best[0]] if len(best) == 1 else Detected(None, _EQUAL.format(" and ".join(best)))
+    return dialects[best[0]] if len(best) == 1 else Detected(None, _EQUAL.format(" and ".join(best)))
 
 
 def _count(sample: Sample, form: ListFormat) -> Count:
@@ -144,10 +144,10 @@ def count_entries(sample: Sample, form: ListFormat) -> Count:
         return Count(max(sample.number, 1), 0, 0)
     if not form.entry:
         return Count(0, 0, sample.number)
-    own = [entry for entry in sample.entries if not _compiled(form.entry).fullmatch(entry)]
+    foreign = [entry for entry in sample.entries if not _compiled(form.entry).fullmatch(entry)]
     also = [_compiled(format_named(name).entry) for name in form.also]
-    lost = sum(1 for entry in own if not any(other.fullmatch(entry) for other in also))
-    return Count(sample.number - len(own), len(own) - lost, lost)
+    lost = sum(1 for entry in foreign if not any(other.fullmatch(entry) for other in also))
+    return Count(sample.number - len(foreign), len(foreign) - lost, lost)
 
 
 @lru_cache(maxsize=256)

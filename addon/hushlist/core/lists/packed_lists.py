@@ -76,12 +76,12 @@ def unpacked(file: io.BufferedReader, path: Path) -> bytes | None:
 
 
 def _read(stream: io.BufferedIOBase | io.RawIOBase, most: int, path: Path) -> bytes:
-    found = bytearray()
+    unpacked = bytearray()
     while octets := stream.read(_STEP):
-        found += octets
-        if len(found) > most:
+        unpacked += octets
+        if len(unpacked) > most:
             raise OSError(EFBIG, f"it is packed, and longer than {most:,} octets, the most here", str(path))
-    return bytes(found)
+    return bytes(unpacked)
 
 
 def _of_archive(file: io.BufferedReader, most: int, path: Path) -> bytes:
@@ -90,7 +90,7 @@ def _of_archive(file: io.BufferedReader, most: int, path: Path) -> bytes:
 
     try:
         with zipfile.ZipFile(file) as archive:
-            members = [one for one in archive.infolist() if not one.is_dir()]
+            members = [member_info for member_info in archive.infolist() if not member_info.is_dir()]
             if len(members) != 1:
                 raise OSError(EINVAL, f"a list is the one file of an archive, and this has {len(members)}", str(path))
             with archive.open(members[0]) as member:

@@ -207,8 +207,8 @@ def _names(request: http.Request, headers: http.Headers) -> tuple[str, ...]:
 
 
 def _media_type(headers: http.Headers) -> str:
-    told: str = headers.get("content-type", "")
-    return told.partition(";")[0].partition(",")[0].strip().lower()
+    header: str = headers.get("content-type", "")
+    return header.partition(";")[0].partition(",")[0].strip().lower()
 
 
 def _length(headers: http.Headers) -> int | None:

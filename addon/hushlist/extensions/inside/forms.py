@@ -69,8 +69,8 @@ class Form:
         self.start = path[: min(path.find(mark) % (len(path) + 1) for mark in "{*")].removesuffix("/").lower().encode()
         #: the last two labels of its domains, and fixed labels before any ending, by which its hosts are found
         self.domains, self.labels = set[bytes](), set[bytes]()
-        for one in self._host_texts:
-            self._index(one)
+        for host_text in self._host_texts:
+            self._index(host_text)
 
     def check(self, name: str | None) -> None:
         """Raise ``FormError`` where its placeholders cannot be read, or do not go with the name of what it asks for."""
@@ -78,7 +78,7 @@ class Form:
             names = _NAME.findall(f"{host}{self._path_text}?{self._value_text}")
             if len(set(names)) < len(names):
                 raise FormError("a placeholder stands in it twice")
-            if sum(own in ADDRESSES for own in names) > 1:
+            if sum(placeholder in ADDRESSES for placeholder in names) > 1:
                 raise FormError("it has two addresses")
         for text, stop in ((self._path_text, "/?"), (self._value_text, "&:/")):
             _pattern(text, stop=stop)
@@ -91,9 +91,9 @@ class Form:
         host, slash, _ = name.partition("/")
         if not slash or "." not in host or ":" in host or "*" in name:
             raise FormError(f"expected a host and a path for 'same', such as video.example/{{id}}, not {name}")
-        for own in _NAME.findall(name):
-            if own not in self.names:
-                raise FormError(f"it has no {{{own}}}, which stands in 'same'")
+        for placeholder in _NAME.findall(name):
+            if placeholder not in self.names:
+                raise FormError(f"it has no {{{placeholder}}}, which stands in 'same'")
 
     # compiled when a host has the form: a run with few of them starts faster
 
@@ -126,12 +126,12 @@ class Form:
 
     def fits_host(self, host: bytes) -> bool:
         """Whether a canonical host is one of the service's."""
-        return any(own.fullmatch(host) for own in self._hosts)
+        return any(pattern.fullmatch(host) for pattern in self._hosts)
 
     def values(self, host: bytes, targets: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
         """The address in each target that has one: its placeholder, and it as it stands there."""
-        for found in self.groups(host, targets):
-            for name, value in found.items():
+        for groups in self.groups(host, targets):
+            for name, value in groups.items():
                 if name in ADDRESSES:
                     yield name, value
 
@@ -143,8 +143,8 @@ class Form:
     def host_groups(self, host: bytes) -> Iterator[dict[str, bytes]]:
         """What stands for the placeholders of its hosts, for the first that fits."""
         for pattern in self._hosts:
-            if (found := pattern.fullmatch(host)) is not None:
-                yield found.groupdict()
+            if (match := pattern.fullmatch(host)) is not None:
+                yield match.groupdict()
                 return
 
     def _groups(self, of_host: dict[str, bytes], targets: Iterable[bytes]) -> Iterator[dict[str, bytes]]:
@@ -160,17 +160,17 @@ class Form:
                 for value in key.findall(query):
                     readings = (value,) if self._is_whole_value else self._as_read(value)
                     if (by_value := next(filter(None, map(self._value.fullmatch, readings)), None)) is not None:
-                        own = by_value.groupdict()
-                        if "url" in own and not self._is_whole_value:  # what follows a space is no address
-                            own["url"] = own["url"].strip().partition(b" ")[0]
-                        yield {**groups, **own}
+                        value_groups = by_value.groupdict()
+                        if "url" in value_groups and not self._is_whole_value:  # what follows a space is no address
+                            value_groups["url"] = value_groups["url"].strip().partition(b" ")[0]
+                        yield {**groups, **value_groups}
 
     def _as_read(self, value: bytes) -> Iterator[bytes]:
         """A value with its fixed text as services read it: unescaped, without white space in front."""
         if "url" in self.names:
             value = value.replace(b"+", b" ")
-        for own in dict.fromkeys((unescape_once(value), percent_decode_repeatedly(value), value)):
-            yield own.lstrip(_IN_FRONT)
+        for reading in dict.fromkeys((unescape_once(value), percent_decode_repeatedly(value), value)):
+            yield reading.lstrip(_IN_FRONT)
 
 
 #: spaces and controls

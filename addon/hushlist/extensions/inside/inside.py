@@ -52,8 +52,8 @@ def shipped_rows() -> tuple[Row, ...]:
     rows, source = list[Row](), ""
     for line in _TABLE_FILE.read_text(encoding="utf-8").splitlines():  # importing importlib.resources takes longer
         if line and not line.startswith("#"):
-            kind, form, names, told = line.split("\t")
-            source = source if told == '"' else told
+            kind, form, names, cell = line.split("\t")
+            source = source if cell == '"' else cell
             rows.append(Row(Form(form), kind, tuple(names.split()), source))
     return tuple(rows)
 
@@ -111,11 +111,11 @@ class _Modes:
 
     def __init__(self, policy: Policy) -> None:
         self._everywhere: str = policy.of("inside")
-        self._layers = {own.name: mode for own in policy.layers if (mode := own.values.get("inside")) is not None}
+        self._layers = {layer.name: mode for layer in policy.layers if (mode := layer.values.get("inside")) is not None}
         self._lists = {
-            (own.name, file.source): mode
-            for own in policy.layers
-            for file in own.lists
+            (layer.name, file.source): mode
+            for layer in policy.layers
+            for file in layer.lists
             if (mode := file.values.get("inside")) is not None
         }
         self.all: set[str] = {self._everywhere, *self._layers.values(), *self._lists.values()}
@@ -205,26 +205,28 @@ class _Reader:
     def inner(self, request: Request, forms: Sequence[Parts]) -> Iterator[Inner]:
         """The addresses inside a request, each once."""
         seen: set[tuple[tuple[bytes, ...], int, bytes]] = set()
-        for mode, own in self._addresses(request, forms):
-            key = (own.hosts, own.port, own.target)
+        for mode, address in self._addresses(request, forms):
+            key = (address.hosts, address.port, address.target)
             if key not in seen:
                 seen.add(key)
-                own.method, own.fields, own.told = request.method, request.fields, request.told
-                yield Inner(own, self._counts[mode])
+                address.method, address.fields, address.told = request.method, request.fields, request.told
+                yield Inner(address, self._counts[mode])
 
     def _addresses(self, request: Request, forms: Sequence[Parts]) -> Iterator[tuple[str, Request]]:
         targets, seen = _targets(request, forms), set[tuple[str, bytes]]()
         for form in self._carriers:
             if form.is_by_host:
-                yield from ((TABLE, own) for own in _by_label(form, self._host, request.target if forms else None))
+                yield from (
+                    (TABLE, address) for address in _by_label(form, self._host, request.target if forms else None)
+                )
                 continue
-            for found in form.values(self._host, targets) if forms else ():
-                if found not in seen:
-                    seen.add(found)
-                    yield from ((TABLE, own) for own in _decoded_as(*found))
+            for place in form.values(self._host, targets) if forms else ():
+                if place not in seen:
+                    seen.add(place)
+                    yield from ((TABLE, address) for address in _decoded_as(*place))
         if self._has_any:
             for name, text in dict.fromkeys(_whole(targets)):
-                yield from ((ANY, own) for own in _decoded_as(name, text))
+                yield from ((ANY, address) for address in _decoded_as(name, text))
 
     def names(self, form: Parts, target: bytes = b"") -> Iterator[Parts]:
         """Other canonical URLs of what one form of the target asks for."""
@@ -336,8 +338,8 @@ def _bare(text: bytes) -> bytes:
 
 
 def _start_of(text: bytes, edge: re.Pattern[bytes] | None = None) -> bytes:
-    found = (edge or _EDGE).match(text)
-    return found[0] if found else b""
+    match = (edge or _EDGE).match(text)
+    return match[0] if match else b""
 
 
 def _end_of(text: bytes) -> bytes:
@@ -380,7 +382,7 @@ def _request(url: bytes) -> Request | None:
     authority = _AUTHORITY.match(url)
     if authority is not None and b"%" in authority[0] and b"@" not in authority[0]:
         url = (
-            _ESCAPED_DELIMITER.sub(lambda found: bytes.fromhex(found[1].decode()), authority[0], 1)
+            _ESCAPED_DELIMITER.sub(lambda match: bytes.fromhex(match[1].decode()), authority[0], 1)
             + url[authority.end() :]
         )
     try:
@@ -426,7 +428,7 @@ _DECODED: dict[str, Callable[[bytes], Request | None]] = {
 
 def _decoded_as(name: str, value: bytes) -> Iterator[Request]:
     texts = _both_ways(value) if name == "url" else (value,)
-    return (own for text in texts if (own := _DECODED[name](text)) is not None)
+    return (address for text in texts if (address := _DECODED[name](text)) is not None)
 
 
 def _by_label(form: Form, host: bytes, target: bytes | None) -> Iterator[Request]:
@@ -458,6 +460,6 @@ def _whole(targets: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
             if b":" in value or b"%" in value:
                 plain = percent_decode_repeatedly(value)
                 for text in {plain: None, plain.translate(None, b"\t\r\n"): None}:
-                    yield from (("url", found) for found in _WHOLE_URL.findall(text))
+                    yield from (("url", match) for match in _WHOLE_URL.findall(text))
             if encoded := _BASE64_URL.search(value):
                 yield "base64", encoded[1]

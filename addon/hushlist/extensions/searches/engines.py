@@ -79,9 +79,9 @@ def engine_of(hosts: str, paths: str, keys: str) -> Engine:
     >>> list(engine.typed(b"/tag/x", [])), list(engine.typed(b"/find/", [(b"q", b"y"), (b"lang", b"de")]))
     ([b'x'], [b'y'])
     """
-    own = frozenset(key.strip().lower().encode() for key in keys.split(",") if key.strip())
+    key_names = frozenset(key.strip().lower().encode() for key in keys.split(",") if key.strip())
     places = (
-        Place(path.removesuffix(TYPED), frozenset() if path.endswith(TYPED) else own) for path in paths.split(",")
+        Place(path.removesuffix(TYPED), frozenset() if path.endswith(TYPED) else key_names) for path in paths.split(",")
     )
     return Engine(hosts.split(","), tuple(places))
 
@@ -123,7 +123,7 @@ def _row(node: YamlNode, report: ProblemReport) -> Engine | None:
 
 def _read_forms(node: YamlNode, reading: Reading) -> tuple[Engine, ...]:
     fields = MappingReader(YamlNode(node.line, {"search-forms": node}), ("search-forms",), reading.report)
-    return tuple(own for item in fields.items("search-forms") if (own := _row(item, reading.report)) is not None)
+    return tuple(engine for item in fields.items("search-forms") if (engine := _row(item, reading.report)) is not None)
 
 
 SEARCH_FORMS = of_node(_read_forms, lambda: list_of(schema_of_rows(_ROW_KEYS, name="search-form")), _ROW_KEYS)

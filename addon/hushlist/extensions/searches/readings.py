@@ -34,7 +34,7 @@ class SearchReadings:
     def of_host(self, host: bytes) -> HostReader | None:
         """What reads the requests to a canonical host."""
         labels = host.split(b".")
-        engines = [own for own in self._engines if not own.labels.isdisjoint(labels) and own.has(host)]
+        engines = [engine for engine in self._engines if not engine.labels.isdisjoint(labels) and engine.has(host)]
         return WordReader(engines, has_words=self._has_words) if engines or self._has_words else None
 
 
@@ -72,12 +72,14 @@ class WordReader:
 
     def counted(self, matches: Sequence[Match]) -> Sequence[Match]:
         """All but those whose words an exception of the same layer has, too. The exception allows nothing else."""
-        excepted = [(own.rule.terms.layer, _words(own)) for own in matches if own.rule.terms.action is Action.ALLOW]
+        excepted = [
+            (match.rule.terms.layer, _words(match)) for match in matches if match.rule.terms.action is Action.ALLOW
+        ]
         return [
-            own
-            for own in matches
-            if own.rule.terms.action is not Action.ALLOW
-            and not any(layer == own.rule.terms.layer and _words(own) <= words for layer, words in excepted)
+            match
+            for match in matches
+            if match.rule.terms.action is not Action.ALLOW
+            and not any(layer == match.rule.terms.layer and _words(match) <= words for layer, words in excepted)
         ]
 
     def form_keys(self, path: bytes) -> frozenset[bytes]:

@@ -90,10 +90,10 @@ def shipped_services() -> tuple[dict[str, Group], dict[str, Service]]:
     report = ProblemReport(str(path))
     octets = read_octets(path, report, LONGEST_DOCUMENT)
     document = None if octets is None else read_document(octets, report)
-    groups, found = ({}, {}) if document is None else _read_own(_fields(document, report), report)
+    groups, listed = ({}, {}) if document is None else _read_own(_fields(document, report), report)
     if report.errors:
         raise SourceError(report.errors)
-    return groups, found
+    return groups, listed
 
 
 @cache
@@ -110,7 +110,9 @@ def services() -> Mapping[str, Service]:
 
 def category_names() -> Mapping[str, str]:
     """The short names of groups and services, each with its category."""
-    return {name: f"{ROOT}/{name}" for name in groups()} | {name: own.category for name, own in services().items()}
+    return {name: f"{ROOT}/{name}" for name in groups()} | {
+        name: service.category for name, service in services().items()
+    }
 
 
 def read_services(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -127,14 +129,14 @@ def read_services(octets: bytes, defaults: ListDefaults, report: ProblemReport) 
     if document is None:
         return
     if isinstance(document.value, dict) and "blocked_services" in document.value:
-        found = _read_adguard(document, report)
+        listed = _read_adguard(document, report)
     else:
         fields = _fields(document, report)
         fields.require("services", "services", "the list has none")
         defaults = read_defaults(fields).behind(defaults)
-        found = iter(_read_own(fields, report)[1].values())
+        listed = iter(_read_own(fields, report)[1].values())
     defaults = replace(defaults, action=defaults.action or Action.PASS)
-    for service in found:
+    for service in listed:
         reason = None if defaults.reason else service.title
         terms = defaults.terms(report.source, category=service.category, reason=reason)
         yield from (Rule(expression, terms, line) for expression, line in service.rules)
@@ -152,28 +154,36 @@ def _fields(document: YamlNode, report: ProblemReport) -> MappingReader:
 
 def _read_own(fields: MappingReader, report: ProblemReport) -> tuple[dict[str, Group], dict[str, Service]]:
     """The groups and the services of a list in YAML, as ``rules/services.yaml`` explains it."""
-    known = {id_: _group(id_, node, report) for id_, node in fields.entries("groups")}
-    found = dict[str, Service]()
+    known_groups = {id_: _group(id_, node, report) for id_, node in fields.entries("groups")}
+    listed = dict[str, Service]()
     for id_, node in fields.entries("services"):
-        own = MappingReader(node, names_of(_SERVICE_KEYS), report)
-        title, group, source = own.text("title"), own.text("group"), own.text("source") or ""
+        entry = MappingReader(node, names_of(_SERVICE_KEYS), report)
+        title, group, source = entry.text("title"), entry.text("group"), entry.text("source") or ""
         for key in ("title", "group", "rules"):
-            own.require(key, id_)
-        if not _NAME.fullmatch(id_) or id_ in known:
-            why = "that is a group" if id_ in known else "a name has small letters, digits, and hyphens between them"
+            entry.require(key, id_)
+        if not _NAME.fullmatch(id_) or id_ in known_groups:
+            why = (
+                "that is a group"
+                if id_ in known_groups
+                else "a name has small letters, digits, and hyphens between them"
+            )
             report.error(node.line, id_, why)
-        elif group is not None and group not in known:
-            own.error("group", f"there is no such group{did_you_mean(group, known)} (known: {', '.join(known)})", group)
+        elif group is not None and group not in known_groups:
+            entry.error(
+                "group",
+                f"there is no such group{did_you_mean(group, known_groups)} (known: {', '.join(known_groups)})",
+                group,
+            )
         elif title is not None and group is not None:
-            rules = tuple(rule for item in own.items("rules") if (rule := _expression(item, report)))
-            found[id_] = Service(id_, title, group, source, rules)
-    return known, found
+            rules = tuple(rule for item in entry.items("rules") if (rule := _expression(item, report)))
+            listed[id_] = Service(id_, title, group, source, rules)
+    return known_groups, listed
 
 
 def _group(id_: str, node: YamlNode, report: ProblemReport) -> Group:
     said = node.value if isinstance(node.value, dict) else {"en": node}
     titles = {
-        language: own.value for language, own in said.items() if language != "also" and isinstance(own.value, str)
+        language: title.value for language, title in said.items() if language != "also" and isinstance(title.value, str)
     }
     if "en" not in titles or not _NAME.fullmatch(id_):
         report.error(
@@ -200,18 +210,18 @@ def _read_adguard(document: YamlNode, report: ProblemReport) -> Iterator[Service
 
     What the list has wrong, or what is more than a whole host, is left out with a warning.
     """
-    by_name = {name: own.id for own in groups().values() for name in (own.id, *own.also)}
-    given = document.value["blocked_services"] if isinstance(document.value, dict) else document
-    if not isinstance(given.value, list):
-        report.error(given.line, "blocked_services", f"expected a list, not {given.kind}")
-    for node in given.items if isinstance(given.value, list) else ():
-        said = {key: own.value for key, own in node.value.items()} if isinstance(node.value, dict) else {}
+    by_name = {name: group.id for group in groups().values() for name in (group.id, *group.also)}
+    listed = document.value["blocked_services"] if isinstance(document.value, dict) else document
+    if not isinstance(listed.value, list):
+        report.error(listed.line, "blocked_services", f"expected a list, not {listed.kind}")
+    for node in listed.items if isinstance(listed.value, list) else ():
+        said = {key: value.value for key, value in node.value.items()} if isinstance(node.value, dict) else {}
         id_, rules = str(said.get("id") or "").lower().replace("_", "-"), said.get("rules")
         if not _NAME.fullmatch(id_) or not isinstance(rules, list):
             report.leave_out(node.line, id_ or "service", "a service has a name and rules")
             continue
-        known = services().get(id_)
-        group = known.group if known else by_name.get(str(said.get("group")), _OTHER)
+        shipped = services().get(id_)
+        group = shipped.group if shipped else by_name.get(str(said.get("group")), _OTHER)
         hosts = tuple(rule for item in rules if (rule := _host(item, report)))
         yield Service(id_, str(said.get("name") or id_), group, "", hosts)
 

@@ -24,25 +24,23 @@ def add_to(commands: Commands) -> None:
 
 def run_services(arguments: argparse.Namespace) -> int:
     """Show them in the order of the list, by group."""
-    known, wanted = services(), arguments.names
-    if unknown := [name for name in wanted if name not in known and name not in groups()]:
+    every, wanted = services(), arguments.names
+    if unknown := [name for name in wanted if name not in every and name not in groups()]:
         for name in unknown:
-            complain(f"{name}: no service and no group is called so{did_you_mean(name, [*known, *groups()])}")
+            complain(f"{name}: no service and no group is called so{did_you_mean(name, [*every, *groups()])}")
         return FOUND
-    shown = [own for own in known.values() if not wanted or own.id in wanted or own.group in wanted]
-    width = max((len(own.id) for own in shown), default=0)
-    for own in shown:
+    shown = [service for service in every.values() if not wanted or service.id in wanted or service.group in wanted]
+    width = max((len(service.id) for service in shown), default=0)
+    for service in shown:
         addresses = [
             str(expression).removesuffix("/") if str(expression).count("/") == 1 else str(expression)
-            for expression, _ in own.rules
+            for expression, _ in service.rules
         ]
         if arguments.json:
-            print_json({
-                "id": own.id, "title": own.title, "group": own.group, "category": own.category, "addresses": addresses,
-                "source": own.source,
-            })  # fmt: skip
+            named = {name: getattr(service, name) for name in ("id", "title", "group", "category")}
+            print_json({**named, "addresses": addresses, "source": service.source})
         else:
             few = addresses if wanted else addresses[:_SHOWN]
             more = f" and {len(addresses) - len(few)} more" if len(few) < len(addresses) else ""
-            print_line(f"{own.group:9}  {own.id:{width}}  {own.title}: {', '.join(few)}{more}")
+            print_line(f"{service.group:9}  {service.id:{width}}  {service.title}: {', '.join(few)}{more}")
     return GOOD
