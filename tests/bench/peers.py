@@ -45,6 +45,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "shipped": decisions.shipped,
     "longest": decisions.longest,
     "helper": squidguard.helper,
+    "groups": decisions.groups,
     "growth": decisions.growth,
     "open": decisions.opening,
     "memory": decisions.memory,

@@ -5,7 +5,7 @@ client, moment -> its group's effective policy and hosts;  host -> its rules, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from hushlist.core.match.checks import Check
 from hushlist.core.match.index import Host, Index
 from hushlist.core.match.index_file import FILTERED
 from hushlist.core.match.rule_match import Match
-from hushlist.core.policy.groups import NOBODY, Client, Group, group_of
+from hushlist.core.policy.groups import NOBODY, Client, Group
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_plain_name, tunnelled_ipv4
@@ -28,7 +28,6 @@ from hushlist.core.url.request import canonical_host
 
 #: hosts in the cache of each group of clients
 MOST_KNOWN = 1 << 14
-_MOST_CLIENTS = 1 << 12
 
 
 @dataclass(slots=True)  # not frozen: that is slow to make, and every new host makes one
@@ -80,7 +79,8 @@ class KnownHosts:
         self, policy: Policy, index: Index, overrides: Verdict | None, readings: tuple[Readings, ...] = ()
     ) -> None:
         self._policy, self._index, self._overrides, self._readings = policy, index, overrides, readings
-        self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
+        #: the group of a client
+        self.group = _group_finder(policy.all_groups)
         #: by the group's name
         self._known: dict[str, GroupHosts] = {}
         #: the one cache, if the policy is the same for everybody at every moment
@@ -105,16 +105,13 @@ class KnownHosts:
             return f"always-decrypt has {host}"
         return None
 
-    def group(self, client: Client) -> Group:
-        return self.only.view.group if self.only else self._groups[client]
-
     def of_group(self, client: Client, now: datetime | None, group: Group | None = None) -> GroupHosts:
         """The hosts of a client's group at a moment; ``group`` is the client's, if it is known."""
         overrides = self._overrides
         blocks = NO_BLOCKS if overrides is None else overrides.blocks_at(time() if now is None else now.timestamp())
         if self.only is not None and (blocks is NO_BLOCKS or not blocks):  # the first is faster
             return self.only
-        group = group or self._groups[client]
+        group = group or self.group(client)
         hosts = self._known.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
             view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
@@ -131,6 +128,15 @@ class KnownHosts:
         for rule in (rule for layer in self._policy.layers for rule in layer.checks):
             if rule.terms.layer in view.layers and isinstance(rule.pattern, Check) and rule.pattern.needs_request:
                 yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
+
+
+def _group_finder(groups: Sequence[Group]) -> Callable[[Client], Group]:
+    """What finds the group of a client."""
+    if len(groups) == 1:
+        return lambda _: groups[0]
+    from hushlist.core.policy.group_table import GroupTable  # without groups, nobody waits for what it imports
+
+    return GroupTable(groups).group
 
 
 def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], host: bytes) -> KnownHost:

@@ -242,11 +242,6 @@ def network_text(client: str) -> str:
     return str(IPv6Network((address, 64), strict=False)) if ":" in address else address
 
 
-def group_of(groups: Sequence[Group], client: Client) -> Group:
-    """The first group that a client is in; the last fits everybody."""
-    return next(group for group in groups if group.fits(client))
-
-
 def read_settings(fields: MappingReader, reading: Reading) -> GroupSettings:
     """The settings in a mapping, for a group or for everybody."""
     values = read_values(reading.table.rows("group"), fields, reading)

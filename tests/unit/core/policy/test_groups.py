@@ -14,7 +14,6 @@ from hushlist.core.policy.groups import (
     Group,
     GroupSettings,
     LayerUse,
-    group_of,
     read_group,
     read_settings,
 )
@@ -78,12 +77,6 @@ def group(*networks: str, users: set[str] | None = None, ports: set[int] | None 
 )
 def test_conditions_of_different_kinds_must_all_fit_of_one_kind_any(one: Group, client: Client, fits: bool) -> None:
     assert one.fits(client) is fits
-
-
-def test_the_first_group_that_fits_is_used() -> None:
-    some = (group("10.0.0.7/32"), group("10.0.0.0/24"), group())
-    for address, place in (("10.0.0.7", 0), ("10.0.0.8", 1), ("nonsense", 2)):
-        assert group_of(some, Client(address)) is some[place]
 
 
 @each_row(
