@@ -116,3 +116,69 @@ def test_what_does_not_tell_itself_is_seen(tmp_path: Path) -> None:
             for octets in answer.iter_raw():
                 received += len(octets)
         assert received <= 1 << 20
+
+
+def form(*contents: bytes) -> bytes:
+    parts = (b'--q7\r\nContent-Disposition: form-data; name="f"\r\n\r\n%b\r\n' % content for content in contents)
+    return b"".join(parts) + b"--q7--\r\n"
+
+
+@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize("stated", [False, True])
+def test_nothing_of_a_blocked_upload_reaches_the_origin(
+    tmp_path: Path, origin: Origin, http2: bool, stated: bool
+) -> None:
+    """A bare body by its beginning, a form by each part, and a form whose parts are not read for certain."""
+    policy = write_policy(tmp_path, "files: [{content: program, reason: No programs}]\nuploads: {hold: 1m}\n")
+    fine, bad = form(b"a" * 200_000, b"b"), form(b"a" * 200_000, _PROGRAM)
+    typed = {"Content-Type": "multipart/form-data; boundary=q7"}
+    sent = {
+        "/bare": (_PROGRAM, {}),
+        "/bad": (bad, typed),
+        "/unsure": (b"hidden" + fine, typed),
+        "/long": (form(b"a" * (1 << 21)), typed),
+        "/fine": (fine, typed),
+        "/text": (b"a" * 3_000_000, {}),
+    }
+    with (
+        mitmdump(tmp_path, origin, policy=policy) as proxy,
+        origin.watch() as arrivals,
+        proxy.client(http2=http2, timeout=PATIENCE) as client,
+    ):
+        statuses = {}
+        for page, (body, headers) in sent.items():
+            pieces = iter([body[at : at + 50_000] for at in range(0, len(body), 50_000)])
+            content = body if stated else pieces
+            url = f"{'https' if http2 else 'http'}://good.test{page}"
+            answer = client.post(url, content=content, headers={"Accept": "text/html", **headers})
+            statuses[page] = 403 if "No programs" in answer.text else answer.status_code
+    assert statuses == {"/bare": 403, "/bad": 403, "/unsure": 403, "/long": 403, "/fine": 200, "/text": 200}
+    assert [request.body for request in arrivals.requests] == [len(fine), 3_000_000]
+
+
+def test_an_origin_never_gets_the_end_of_what_is_blocked_on_its_way(tmp_path: Path) -> None:
+    """Nor anything of the part that is blocked."""
+    received = bytearray()
+
+    def keep(connection: socket.socket) -> None:
+        while octets := connection.recv(1 << 16):
+            received.extend(octets)
+
+    policy = write_policy(
+        tmp_path, "files: [{content: program, reason: No programs}]\nuploads: {hold: 10k, unseen: pass}\n"
+    )
+    body = form(b"a" * 200_000, _PROGRAM)
+    with (
+        PlainOrigin(keep) as origin,
+        mitmdump(tmp_path, origin, policy=policy) as proxy,
+        proxy.client(timeout=PATIENCE) as client,
+    ):
+        answer = client.post(
+            "http://good.test/",
+            content=(body[at : at + 10_000] for at in range(0, len(body), 10_000)),
+            headers={"Accept": "text/html", "Content-Type": "multipart/form-data; boundary=q7"},
+        )
+    assert "No programs" in answer.text
+    assert b"a" * 10_000 in received
+    assert b"MZ" not in received
+    assert b"q7--" not in received

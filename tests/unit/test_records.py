@@ -52,7 +52,8 @@ MODULES = """
     hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
-    hushlist.extensions.files.file_rules hushlist.extensions.tenants.tenants
+    hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
+    hushlist.extensions.files.upload_look hushlist.extensions.tenants.tenants
     hushlist.core.policy.keys hushlist.core.policy.key_types hushlist.extensions.unblock.unblock_keys
 """
 #: what is something though nobody says it: mostly as the reference promises it
@@ -67,7 +68,8 @@ SAID = """
     FileRule.way Key.place Reading.extensions Reading.zone
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
-    Target.block _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
+    Target.block UploadSettings.hold UploadSettings.unseen
+    _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
 """
 
 

@@ -12,6 +12,8 @@ EXTENSION = Extension(
     policy_keys=(
         Key("files", f"{__name__}.file_rules:FILES", place="group", default=()).says("""which files may be downloaded
             and uploaded, a list of rules: see [Files](files.md#files)"""),
+        Key("uploads", f"{__name__}.held_upload:UPLOADS", place="group").says("""how much of an upload
+            waits until it is seen, and what becomes of what cannot be seen: see [Uploads](files.md#uploads)"""),
     ),
     part=f"{__name__}.file_inspector:FileInspector",
 )

@@ -8,6 +8,7 @@ too large, ends where it does.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -19,11 +20,13 @@ from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.extensions.files.content_coding import beginning_of
-from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, can_tell, kinds_of
+from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
-from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file
+from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file, kinds_wanted
+from hushlist.extensions.files.held_upload import TOO_LONG, HeldUpload, UploadSettings
+from hushlist.extensions.files.upload_look import UploadLook, is_form, media_type_of
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.bounds.flowing_bodies import look_at_answer
+from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.parts import Part
@@ -41,6 +44,8 @@ class FileInspector(Part):
         self._runtime = runtime
         #: the judgement of each request that was let through, for whose group there are rules for files
         self._let_through: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
+        #: uploads that are looked at
+        self._uploads: WeakKeyDictionary[http.HTTPFlow, HeldUpload] = WeakKeyDictionary()
 
     def passed(
         self,
@@ -51,25 +56,79 @@ class FileInspector(Part):
         goes_on: bool = False,
     ) -> None:
         """Remember a request whose files are looked at."""
-        if isinstance(used, http.HTTPFlow) and judgement.settings.of("files"):
-            self._let_through[used] = judgement
+        if not isinstance(used, http.HTTPFlow) or not judgement.settings.of("files"):
+            return
+        self._let_through[used] = judgement
+        is_first = used not in self._uploads and used.request.raw_content is None
+        if is_first and used.request.stream and (held := self._held_upload(used, judgement)) is not None:
+            self._uploads[used] = held
+            look_at_upload(used, held)
+
+    def _held_upload(self, flow: http.HTTPFlow, judgement: Judgement) -> HeldUpload | None:
+        """What looks at an upload, if rules are about more than its head says."""
+        now = datetime.now(UTC)
+        rules = [rule for rule in _rules(judgement) if rule.applies(is_upload=True, now=now)]
+        headers = flow.request.headers
+        facts = self._facts_of_upload(flow.request)
+        look = UploadLook(
+            rules,
+            lambda facts: judge_file(rules, facts, now).match,
+            facts,
+            _codings(headers),
+            headers.get_all("content-type"),
+        )
+        settings = _upload_settings(judgement)
+        if look.is_form:
+            needs_look = any(rule.needs_content or rule.endings or rule.types for rule in rules)
+        else:
+            needs_look = judge_file(rules, facts, now).needs_content
+        if not needs_look:
+            return None
+        if look.is_form and settings.blocks_unseen and (facts.octets or 0) > settings.hold and not look.why_unseen:
+            look.give_up(TOO_LONG)
+        return HeldUpload(
+            look,
+            settings,
+            partial(self._refuse_rest, flow, judgement),
+            flow.client_conn.peername[0],
+            waits=judgement.settings.mode != "tag",
+        )
+
+    def _facts_of_upload(self, request: http.Request) -> FileFacts:
+        headers = request.headers
+        kinds = frozenset[str]() if is_form(headers.get_all("content-type")) else None
+        return FileFacts(True, _media_type(headers), _names(request, headers), _length(headers), kinds)
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Refuse an upload that a rule blocks."""
         judgement = self._let_through.get(flow)
         if judgement is None or not _has_body(flow.request):
             return None
-        headers = flow.request.headers
-        facts = FileFacts(
-            is_upload=True,
-            media_type=_media_type(headers),
-            names=_names(flow.request, headers),
-            octets=_length(headers),
-        )
+        facts = self._facts_of_upload(flow.request)
         match = judge_file(_rules(judgement), facts, datetime.now(UTC)).match
+        if match is None or match.rule.terms.action is not Action.BLOCK:
+            held = self._uploads.get(flow)
+            if held is None and (held := self._held_upload(flow, judgement)) is not None:
+                held.take(flow.request.raw_content or b"", True)
+            match = match if held is None else self._said_of(held, judgement) or match
         if match is not None and (recorded := self._record(flow, judgement, match)) is not None:
             refuse(flow, lambda request: stopped_response(self._runtime, request, recorded, None))
         return None
+
+    def _refuse_rest(self, flow: http.HTTPFlow, judgement: Judgement) -> http.Response | None:
+        """The page for an upload of which something has gone on, if a rule blocks the rest."""
+        held = self._uploads.get(flow)
+        return None if held is None else self._page(flow, judgement, self._said_of(held, judgement))
+
+    def _said_of(self, held: HeldUpload, judgement: Judgement) -> Match | None:
+        """The rule that decides about what was seen of an upload."""
+        blocking = [match for match in held.matches if match.rule.terms.action is Action.BLOCK]
+        if blocking or not held.why_unseen:
+            return next(iter([*blocking, *held.matches]), None)
+        settings = _upload_settings(judgement)
+        rule = next(rule for rule in _rules(judgement) if rule.applies(is_upload=True, now=datetime.now(UTC)))
+        action = Action.BLOCK if settings.blocks_unseen else Action.TAG
+        return replace(rule, action=action).match(f"not seen: {held.why_unseen}")
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Have the answer to a request that was let through looked at, if a rule asks for it."""
@@ -157,6 +216,11 @@ def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
     return rules
 
 
+def _upload_settings(judgement: Judgement) -> UploadSettings:
+    settings: UploadSettings | None = judgement.settings.of("uploads")
+    return UploadSettings() if settings is None else settings
+
+
 def _bound(judgement: Judgement) -> int | None:
     """The least size that a rule for downloads is about."""
     return min((rule.larger_than for rule in _rules(judgement) if rule.larger_than is not None), default=None)
@@ -181,8 +245,7 @@ class _Beginning:
 
 def _enough(judgement: Judgement, codings: str) -> Callable[[bytes], bool]:
     """Whether the first octets of a body tell whether it is of a kind that a rule is about."""
-    rules = [rule for rule in _rules(judgement) if rule.needs_content]
-    kinds = KINDS.keys() if any(rule.disguised for rule in rules) else {kind for rule in rules for kind in rule.content}
+    kinds = kinds_wanted(_rules(judgement))
     return lambda octets: can_tell(octets, kinds) if not codings else len(octets) >= LONGEST_LOOK
 
 
@@ -207,8 +270,7 @@ def _names(request: http.Request, headers: http.Headers) -> tuple[str, ...]:
 
 
 def _media_type(headers: http.Headers) -> str:
-    header: str = headers.get("content-type", "")
-    return header.partition(";")[0].partition(",")[0].strip().lower()
+    return media_type_of(headers.get("content-type", ""))
 
 
 def _length(headers: http.Headers) -> int | None:

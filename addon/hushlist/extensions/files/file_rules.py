@@ -116,8 +116,8 @@ class FileRule:
         return bool(self.content) or self.disguised
 
     def applies(self, *, is_upload: bool, now: datetime) -> bool:
-        """Whether it is about files that go this way, now; nothing of an upload's content is seen."""
-        if self.way == ("download" if is_upload else "upload") or (is_upload and self.needs_content):
+        """Whether it is about files that go this way, now."""
+        if self.way == ("download" if is_upload else "upload"):
             return False
         return self.during is None or self.during.is_on(now)
 
@@ -159,6 +159,12 @@ class FileRule:
         words += ["disguised"] if self.disguised else []
         terms = Terms(self.action, "policy", self.source, self.category, self.reason, layer="files")
         return Match(Rule(FilePattern(f"file: {', '.join(words)}"), terms, self.line), evidence.encode(), _SPECIFICITY)
+
+
+def kinds_wanted(rules: Iterable[FileRule]) -> frozenset[str]:
+    """The kinds that rules ask for."""
+    rules = [rule for rule in rules if rule.needs_content]
+    return frozenset(KINDS if any(rule.disguised for rule in rules) else (kind for r in rules for kind in r.content))
 
 
 class FileVerdict(NamedTuple):
@@ -203,7 +209,8 @@ def _kinds(fields: MappingReader, key: str, reading: Reading) -> frozenset[str]:
     return kinds & KINDS.keys()
 
 
-def _size(text: str) -> int | None:
+def read_size(text: str) -> int | None:
+    """The octets of a size such as ``100m``; ``None`` if it is none."""
     octets = parse_size(text) if text[:1].isdigit() else None
     return octets if octets is not None and octets >= 0 else None
 
@@ -242,9 +249,9 @@ _CONDITIONS = (
         "endings", _checked("an ending such as exe or tar.gz", _ENDING)
     ).says("""what a name ends with, such as `exe`: of the address, and of each name in
         `Content-Disposition`"""),
-    Key("content", Type(_kinds, _KINDS_SCHEMA)).says("""what it is by its first bytes, for downloads only: see
+    Key("content", Type(_kinds, _KINDS_SCHEMA)).says("""what it is by its first bytes: see
         [Files](files.md#content)"""),
-    Key("larger-than", converted(_size, "expected a size such as 100m")).says("""bytes, such as `100m`; an upload
+    Key("larger-than", converted(read_size, "expected a size such as 100m")).says("""bytes, such as `100m`; an upload
         that does not state its length counts as larger"""),
     Key(
         "disguised", Type(_disguised, flag.schema)
@@ -271,8 +278,6 @@ def _read(node: YamlNode, reading: Reading) -> tuple[FileRule, ...]:
         values["during"] = read_during(fields, reading.schedules)
         if not any(key.name in fields for key in _CONDITIONS):
             reading.report.error(entry.line, "files", f"a rule needs one of {', '.join(names_of(_CONDITIONS))}")
-        if values.get("way") == "upload" and ("content" in fields or "disguised" in fields):
-            fields.error("for", "the content of an upload is not seen: leave out 'content' and 'disguised'")
         rules.append(FileRule(reading.report.source, entry.line, values.pop("action", Action.BLOCK), **values))
     return tuple(rules)
 

@@ -311,9 +311,11 @@ class FlowingH2(BufferedH2Connection):
             if self._read >= SHARE:
                 self.increment_flow_control_window(self._read)
                 self._read = 0
+            if number not in self.streams:
+                return
             if octets >= SHARE:
                 self.increment_flow_control_window(octets, number)
-            elif number in self.streams:
+            else:
                 self._read_of[number] = octets
                 if len(self._read_of) > MOST_NOTED:
                     self._read_of = {own: read for own, read in self._read_of.items() if own in self.streams}

@@ -17,7 +17,7 @@ from functools import cached_property
 from http import HTTPStatus
 from math import inf
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import flow, http, version
@@ -77,6 +77,31 @@ class AnswerLook(NamedTuple):
 
 
 _looks: WeakKeyDictionary[http.HTTPFlow, AnswerLook] = WeakKeyDictionary()
+
+
+class UploadLook(Protocol):
+    """A look at the body of a request while it comes, of which it says how much may go on."""
+
+    def take(self, octets: bytes, has_ended: bool) -> bytes | http.Response | None:
+        """What goes on once these octets have come, or were the last; ``None``: not even the head, yet.
+
+        Once something has gone on, an answer ends the request, of which the origin never gets the end.
+        """
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has seen enough, and holds nothing."""
+
+
+_upload_looks: WeakKeyDictionary[http.HTTPFlow, UploadLook] = WeakKeyDictionary()
+
+
+def look_at_upload(asked: http.HTTPFlow, look: UploadLook) -> None:
+    """Have a request whose body is streamed wait, in ``requestheaders``, for what a look at it says.
+
+    ``request`` is asked when the first of it may go on.
+    """
+    _upload_looks[asked] = look
 
 
 def await_form(answered: http.HTTPFlow) -> None:
@@ -189,8 +214,36 @@ class FlowingStream(HttpStream):
             self.client_state = self.state_consume_request_body
         elif is_kept_whole(self.flow.request):
             yield from super().start_request_stream()
+        elif self.flow in _upload_looks:
+            self.client_state = self.state_look_at_upload
         else:
             yield from self._ask_and_go_on()
+
+    def state_look_at_upload(self, event: Any) -> _Steps:
+        """Wait until something of a body may go on; if that is at its end, the body is whole."""
+        if isinstance(event, RequestTrailers):
+            return
+        look, has_ended = _upload_looks[self.flow], isinstance(event, RequestEndOfMessage)
+        octets = look.take(b"" if has_ended else event.data, has_ended)
+        if self._came > self._most:
+            yield from self._refuse_early("the body exceeds body_size_limit", _TOO_LARGE)
+        elif self._is_of_wrong_length(has_ended=has_ended):
+            yield from self._refuse_early("the body is not as long as its head says", _BAD_REQUEST)
+        elif has_ended:
+            _upload_looks.pop(self.flow)
+            self.flow.request.stream = False
+            self.request_body_buf += octets if isinstance(octets, bytes) else b""
+            yield from self.state_consume_request_body(event)
+        elif isinstance(octets, bytes):
+            yield from self._ask_and_go_on()
+            if octets and self.client_state == self.state_stream_request_body:
+                yield from super().state_stream_request_body(RequestData(self.stream_id, octets))
+
+    def _refuse_early(self, why: str, code: Any) -> _Steps:
+        """End a request of which nothing has gone on."""
+        self.flow.error = flow.Error(why)
+        yield HttpErrorHook(self.flow)
+        yield from self._answer_error(why, code)
 
     def _ask_and_go_on(self) -> _Steps:
         if (yield from self.check_killed(True)):
@@ -205,6 +258,10 @@ class FlowingStream(HttpStream):
             yield from self._send_another_body()
         else:
             yield from _without_log(super().start_request_stream())
+            self._let_request_flow()
+
+    def _let_request_flow(self) -> None:
+        if self.flow not in _upload_looks:
             self._request_flows = self._flow_of(self.flow.request, self._stated_length)
 
     def _answer_before_end(self) -> _Steps:
@@ -243,10 +300,32 @@ class FlowingStream(HttpStream):
             yield from self._end("the body exceeds body_size_limit", _TOO_LARGE)
         elif self._is_of_wrong_length(has_ended=isinstance(event, RequestEndOfMessage)):
             yield from self._end("the body is not as long as its head says", _BAD_REQUEST)
+        elif self.flow in _upload_looks:
+            yield from self._look_at_upload(event)
         else:
-            for command in super().state_stream_request_body(event):
-                if not isinstance(command, HttpRequestHook):  # they were asked before it began
-                    yield command
+            yield from self._send_on(event)
+
+    def _send_on(self, event: Any) -> _Steps:
+        for command in super().state_stream_request_body(event):
+            if not isinstance(command, HttpRequestHook):  # they were asked before it began
+                yield command
+
+    def _look_at_upload(self, event: RequestData | RequestEndOfMessage) -> _Steps:
+        """Send what may go on; an answer in its place ends the request, and its origin never gets the end."""
+        look, has_ended = _upload_looks[self.flow], isinstance(event, RequestEndOfMessage)
+        octets = look.take(event.data if isinstance(event, RequestData) else b"", has_ended)
+        if isinstance(octets, http.Response):
+            _upload_looks.pop(self.flow)
+            self.page = octets
+            yield from self._end("the upload is refused", _BAD_REQUEST)
+            return
+        if octets:
+            yield from self._send_on(RequestData(self.stream_id, octets))
+        if has_ended:
+            yield from self._send_on(event)
+        if has_ended or look.is_over:
+            _upload_looks.pop(self.flow)
+            self._let_request_flow()
 
     def _is_of_wrong_length(self, *, has_ended: bool) -> bool:
         length = self._stated_length if self.flow.request.stream is True else None

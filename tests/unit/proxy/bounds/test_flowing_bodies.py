@@ -29,7 +29,8 @@ from mitmproxy.test import tflow
 
 from hushlist.proxy.bounds import flowing_bodies
 from hushlist.proxy.bounds.bounded_input import bound_input
-from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, SHORT_BODY, FlowingStream, await_form
+from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, SHORT_BODY, FlowingStream, await_form, look_at_upload
+from unit.rows import each_row
 
 Hook = Callable[[Any], object]
 _GONE: Any = () if not hasattr(http_events, "ErrorCode") else (http_events.ErrorCode.GENERIC_SERVER_ERROR,)
@@ -179,6 +180,57 @@ def test_mitmproxy_s_limit_holds_for_what_is_streamed() -> None:
     other.answer(transfer_encoding="chunked")
     other.run(ResponseData(1, b"abc"), ResponseData(1, b"d"))
     assert other.sent(to_client=True) == [200, b"abc", ResponseProtocolError]
+
+
+class ScriptedLook:
+    """Says what it is told to say."""
+
+    is_over = False
+
+    def __init__(self, *said: bytes | http.Response | None) -> None:
+        self.said = [*said]
+
+    def take(self, octets: bytes, has_ended: bool) -> bytes | http.Response | None:
+        return self.said.pop(0)
+
+
+_NO = http.Response.make(403, b"no")
+_REFUSED = [403, b"no", ResponseEndOfMessage]
+
+
+@each_row(
+    ("hooks", "options", "parts", "said", "to_origin", "to_client"),
+    [
+        ({}, {}, [b"ab"], [None], [], []),
+        ({}, {}, [b"ab", b"cd"], [None, b"abc"], [RequestHeaders, b"abc"], []),
+        ({}, {}, [b"ab", b"c"], [b"", b"abc"], [RequestHeaders, b"abc"], []),
+        ({}, {}, [b"a", b""], [b"", b"a"], [RequestHeaders, b"a", RequestEndOfMessage], []),
+        ({}, {}, [b"a", b""], [None, b"a"], [RequestHeaders, b"a", RequestEndOfMessage], []),
+        ({"request": refuse}, {}, [b"ab"], [b"ab"], [], _REFUSED),
+        ({"request": refuse}, {}, [b"ab", b""], [None, b"ab"], [], _REFUSED),
+        ({}, {}, [b"ab", b"x"], [b"ab", _NO], [RequestHeaders, b"ab", RequestProtocolError], _REFUSED),
+        ({}, {}, [b"ab", b""], [b"a", _NO], [RequestHeaders, b"a", RequestProtocolError], _REFUSED),
+        ({}, {"body_size_limit": "1"}, [b"ab"], [None], [], [413]),
+    ],
+)
+def test_an_upload_goes_on_as_somebody_who_looks_at_it_says(
+    hooks: Mapping[str, Hook],
+    options: dict[str, str],
+    parts: list[bytes],
+    said: list[bytes | http.Response | None],
+    to_origin: list[object],
+    to_client: list[object],
+) -> None:
+    def hold(flow: http.HTTPFlow) -> None:
+        stream_request(flow)
+        look_at_upload(flow, ScriptedLook(*said))
+
+    own = Exchange({"requestheaders": hold, **hooks}, **options)
+    own.begin(transfer_encoding="chunked")
+    own.run(*(RequestData(1, part) if part else RequestEndOfMessage(1) for part in parts))
+    assert own.sent(to_client=False) == to_origin
+    assert own.sent(to_client=True)[: 1 if to_client == [413] else None] == to_client
+    assert own.asked.count("request") == (to_origin != [] or "request" in hooks)
 
 
 # -- answers before the end --------------------------------------------------------------------------------------------

@@ -1,0 +1,190 @@
+"""What the rules say of an upload as it comes: of a bare body by its beginning, of a form by each of its parts."""
+
+from __future__ import annotations
+
+import binascii
+import quopri
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hushlist.core.match.rule import Action
+from hushlist.core.match.rule_match import Match
+from hushlist.extensions.files.content_coding import CodingError, Decoder
+from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
+from hushlist.extensions.files.file_names import file_name, names_of_disposition
+from hushlist.extensions.files.file_rules import FileFacts, FileRule, kinds_wanted
+from hushlist.extensions.files.multipart import (
+    MultipartError,
+    MultipartReader,
+    PartHead,
+    PartTaker,
+    boundary_of,
+)
+
+_MULTIPART = "multipart"
+#: forms within forms
+_DEEPEST = 3
+#: codings of a part that leave it as it is, and those that some servers undo
+_AS_IT_IS = frozenset(("", "7bit", "8bit", "binary"))
+_DECODERS: dict[str, Callable[[bytes], bytes]] = {
+    # what has come may end within a group of four
+    "base64": lambda octets: binascii.a2b_base64(octets.translate(None, b"\r\n")[: 4 * LONGEST_LOOK // 3 // 4 * 4]),
+    "quoted-printable": quopri.decodestring,
+}
+#: octets of a part with such a coding that are kept to be looked at
+_LONGEST_CODED = 2 * LONGEST_LOOK
+
+#: facts of a file -> the rule that fits
+Judge = Callable[[FileFacts], Match | None]
+
+
+@dataclass(slots=True)
+class _File:
+    """A file in an upload, judged again whenever more of it may matter."""
+
+    facts: FileFacts
+    judge: Judge
+    note: Callable[[Match | None], None]
+    wanted: frozenset[str]
+    #: sizes at which a rule begins to fit; none where the head has told the size
+    bounds: Sequence[int] = ()
+    decode: Callable[[bytes], bytes] | None = None
+    beginning: bytes = b""
+    came: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known what it is."""
+        return self.facts.kinds is not None
+
+    def take(self, octets: bytes) -> None:
+        before, self.came = self.came, self.came + len(octets)
+        has_news = any(before <= bound < self.came for bound in self.bounds)
+        if self.facts.kinds is None:
+            longest = LONGEST_LOOK if self.decode is None else _LONGEST_CODED
+            self.beginning += octets[: longest - len(self.beginning)]
+            if len(self.beginning) >= longest or (self.decode is None and can_tell(self.beginning, self.wanted)):
+                has_news = True
+                self._see()
+        if has_news:
+            self._judge()
+
+    def end(self) -> None:
+        if self.facts.kinds is None:
+            self._see()
+        self._judge()
+
+    def _see(self) -> None:
+        kinds = kinds_of(self.beginning)
+        if self.decode is not None:
+            try:
+                kinds |= kinds_of(self.decode(self.beginning))
+            except ValueError:
+                kinds |= {"unknown"}
+        self.facts = self.facts._replace(kinds=kinds)
+
+    def _judge(self) -> None:
+        self.note(self.judge(self.facts._replace(octets=self.came) if self.bounds else self.facts))
+
+
+class UploadLook:
+    """Looks at one upload."""
+
+    def __init__(
+        self, rules: Sequence[FileRule], judge: Judge, facts: FileFacts, codings: str, content_types: Sequence[str]
+    ) -> None:
+        """``facts`` of the whole, as its head says; ``rules`` that hold now for uploads, by which ``judge`` goes."""
+        self._judge, self._wanted = judge, kinds_wanted(rules)
+        self._bounds = [rule.larger_than for rule in rules if rule.larger_than is not None]
+        #: the rules that fit the upload or a part of it, each once; those that allow are left out
+        self.matches: list[Match] = []
+        #: why not all of it can be looked at: a coding that is not read, or a form that servers read in different ways
+        self.why_unseen = ""
+        #: whether nothing that comes can change anything
+        self.is_decided = False
+        self._taker: PartTaker | None = None
+        #: whether it has parts
+        self.is_form = is_form(content_types)
+        try:
+            self._decoder = Decoder(codings)
+            if self.is_form:
+                self._taker = self._reader_of(content_types, 1)
+            else:
+                self._taker = _File(facts, judge, self._note, self._wanted)
+        except (CodingError, MultipartError) as error:
+            self.give_up(str(error))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what has come may go on, as far as that can be said."""
+        return self.is_decided or (self._taker is not None and self._taker.is_settled)
+
+    def take(self, octets: bytes) -> None:
+        """Look at the next octets."""
+        if self.is_decided or self._taker is None:
+            return
+        try:
+            for decoded in self._decoder.decode(octets):
+                self._taker.take(decoded)
+                if self.is_decided or (not self.is_form and self._taker.is_settled):
+                    self.is_decided = True
+                    break
+        except (CodingError, MultipartError) as error:
+            self.give_up(str(error))
+
+    def end(self) -> None:
+        """There is no more of it."""
+        if self.is_decided or self._taker is None:
+            return
+        try:
+            self._taker.end()
+        except MultipartError as error:
+            self.give_up(str(error))
+        self.is_decided = True
+
+    def give_up(self, why: str) -> None:
+        """Look at no more of it."""
+        self.why_unseen, self.is_decided = why, True
+
+    def _note(self, match: Match | None) -> None:
+        if match is None or match.rule.terms.action is Action.ALLOW:
+            return
+        if all(match.rule.line != each.rule.line for each in self.matches):
+            self.matches.append(match)
+        self.is_decided = self.is_decided or match.rule.terms.action is Action.BLOCK
+
+    def _reader_of(self, content_types: Sequence[str], depth: int) -> MultipartReader:
+        if len(content_types) != 1:
+            raise MultipartError("it states several media types")
+        if depth > _DEEPEST:
+            raise MultipartError("it has forms within forms")
+        boundary, of_form = boundary_of(content_types[0]), media_type_of(content_types[0]) == "multipart/form-data"
+        return MultipartReader(boundary, lambda head: self._begin_part(head, depth, of_form=of_form))
+
+    def _begin_part(self, head: PartHead, depth: int, *, of_form: bool) -> PartTaker:
+        disposition, content_type = head.get("content-disposition", ""), head.get("content-type", "")
+        if of_form and disposition.partition(";")[0].strip().lower() != "form-data":
+            raise MultipartError("a part of it is none of a form")
+        coding = head.get("content-transfer-encoding", "").strip().lower()
+        if (coding not in _AS_IT_IS and coding not in _DECODERS) or "content-encoding" in head:
+            raise MultipartError("a part has a coding that is not read")
+        if is_form([content_type]):
+            if coding not in _AS_IT_IS:
+                raise MultipartError("a form within it has a coding")
+            return self._reader_of([content_type], depth + 1)
+        fields = (disposition, f";{content_type.partition(';')[2]}")
+        names = (*names_of_disposition(fields), file_name(head.get("content-location", "")))
+        facts = FileFacts(True, media_type_of(content_type), tuple(filter(None, names)), 0)
+        file = _File(facts, self._judge, self._note, self._wanted, self._bounds, _DECODERS.get(coding))
+        self._note(self._judge(facts))
+        return file
+
+
+def is_form(content_types: Sequence[str]) -> bool:
+    """Whether a server may read a body in parts."""
+    return any(_MULTIPART in each.lower() for each in content_types)
+
+
+def media_type_of(content_type: str) -> str:
+    """The media type of a field ``Content-Type``, without its parameters, in lower case; the first of several."""
+    return content_type.partition(";")[0].partition(",")[0].strip().lower()
