@@ -14,7 +14,8 @@ from itertools import product
 from pathlib import Path
 from shutil import copytree
 from statistics import median
-from time import process_time
+from tempfile import TemporaryDirectory
+from time import process_time, time
 
 import data
 import ours
@@ -128,6 +129,30 @@ def time_groups(groups: int, clients: int) -> float:
     every = [client(number * 7919) for number in range(clients)]
     assert all(table.group(client).name != "everybody" for client in every)
     return once(lambda: deque(map(table.group, every), maxlen=0), process_time) / clients
+
+
+def time_log(policy: Path) -> float:
+    """Seconds of processor time that a decision takes from the event loop into file and database, of real requests."""
+    decide = ours.load(policy)
+    from hushlist.core.decide.decision import LogRecord
+    from hushlist.extensions.journal.log_keys import LoggedRequests, LogSettings
+    from hushlist.extensions.journal.log_writer import LogWriter
+
+    decisions = [decide(url) for url in data.urls()]
+    with TemporaryDirectory(dir=policy.parent) as folder:
+        log = LogWriter(LogSettings(folder=Path(folder), what=LoggedRequests.ALL), state=Path(folder))
+
+        def write() -> None:
+            for number, decision in enumerate(decisions, 1):
+                moment = time()
+                client, recorded = f"10.0.0.{number % 50}", decision._replace(canonical=decision.url)
+                log.write(LogRecord(log.reference(moment), moment, recorded, client, None, "default", "GET"))
+                if number % 1000 == 0:
+                    log.flush()
+
+        taken = once(write, process_time)
+        assert log.close()
+    return taken / len(decisions)
 
 
 def memory_of_ours(policy: Path, decisions: int) -> int:
@@ -296,6 +321,12 @@ def groups(bench: Workbench) -> list[Row]:
     return [
         row("client to its group, 1,000 groups, 100,000 clients", "µs", times, scale=MICROSECONDS, target=at_most(3))
     ]
+
+
+def log(bench: Workbench) -> list[Row]:
+    """A row of the decision log, in the files of lines and in SQLite, by both threads."""
+    times = [in_child(time_log, clear_policy(bench, bench.sizes.rules)) for _ in range(bench.sizes.rounds)]
+    return [row("a row of the log, what: all", "µs", times, scale=MICROSECONDS, target=at_most(15))]
 
 
 def growth(bench: Workbench) -> list[Row]:

@@ -46,6 +46,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "longest": decisions.longest,
     "helper": squidguard.helper,
     "groups": decisions.groups,
+    "log": decisions.log,
     "growth": decisions.growth,
     "open": decisions.opening,
     "memory": decisions.memory,

@@ -83,7 +83,11 @@ def to_json(value: object) -> str:
     {"a": "\u001b\u007f\u202e"}
     """
     # json escapes every other control character; this one can only be inside a string
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    return _encode(value).replace("\x7f", "\\u007f")
+
+
+#: a value that is within itself would end in an error in any case
+_encode = json.JSONEncoder(check_circular=False).encode
 
 
 def number_of(number: int, one: str, many: str) -> str:

@@ -87,6 +87,11 @@ class Request:
         port = b"" if self.port == DEFAULT_PORTS.get(self.scheme) else b":%d" % self.port
         return self.scheme + b"://" + split_web_authority(host)[1] + port + self.target
 
+    def is_written(self, canonical: bytes) -> bool:
+        """Whether the client has written a canonical URL as it is; quick, and perhaps ``False`` although it has."""
+        is_usual = self.destination is None and self.port == DEFAULT_PORTS.get(self.scheme)
+        return is_usual and b"%b://%b%b" % (self.scheme, b"".join(self.hosts[:1]), self.target) == canonical
+
 
 _TOO_LONG = Excess(f"its target has more than {LONGEST_TARGET:,} octets")
 _PORT = re.compile(rb"0*([0-9]{1,5})")
@@ -295,4 +300,9 @@ def canonical_url(asked: Request | bytes) -> bytes:
         asked = request_of(asked)
     if not asked.hosts:
         raise UrlError(asked.url, "it names no host")
+    target = plain_target(asked.target) if asked.scheme in WEB else None
+    if target:
+        path, query = target
+        host = canonical_host(asked.hosts[0])
+        return b"%b://%b%b" % (asked.scheme, host, path if query is None else path + b"?" + query)
     return target_forms(asked.scheme, asked.target).forms[0]._replace(host=canonical_host(asked.hosts[0])).join()

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from math import inf, isfinite
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from hushlist.core.errors import logger_of
 from hushlist.core.system.files import open_regular
@@ -148,9 +148,11 @@ class Database:
 
 
 def row_of(fields: LogFields, line: bytes, columns: Sequence[str] = COLUMNS) -> list[str | None]:
-    """The columns of a record, of which one is its line."""
-    special = {"host": host_of_record, "record": lambda _: line.decode("ascii")}
-    return [_text(special[name](fields) if name in special else fields.get(name)) for name in columns]
+    """The columns of a record, of which one is its line; a line without an escape has texts that databases accept."""
+    record = line.decode("ascii")
+    of_columns: dict[str, Any] = {**fields, "host": host_of_record(fields), "record": record}
+    row = [*map(of_columns.get, columns)]
+    return row if line and "\\" not in record else [*map(_text, row)]
 
 
 def _text(value: object) -> str | None:

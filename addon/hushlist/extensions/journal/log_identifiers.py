@@ -33,16 +33,18 @@ LENGTH = 10
 _EPOCH = 1_735_689_600
 _RANDOM_BITS = 20
 _DAY = 86400
+#: two digits at a time take half as long
+_PAIRS = [first + second for first in DIGITS for second in DIGITS]
 _MOST = (1 << 5 * LENGTH) - 1
 
 
 def base32(number: int, length: int) -> str:
-    """The last ``length`` digits of a number in Crockford's base 32.
+    """The last ``length`` digits of a number in Crockford's base 32; ``length`` is even.
 
     >>> base32(1234, 4)
     '016J'
     """
-    return "".join(DIGITS[number >> 5 * place & 31] for place in reversed(range(length)))
+    return "".join([_PAIRS[number >> place & 1023] for place in range(5 * length - 10, -1, -10)])
 
 
 def parse_reference(text: str) -> str | None:

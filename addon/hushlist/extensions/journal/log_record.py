@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from hushlist.core.decide.decision import STOPPING, Decision, LogRecord, original_url
@@ -55,10 +56,9 @@ def is_wanted(record: LogRecord, what: LoggedRequests) -> bool:
 
 def fields_of(record: LogRecord, privacy: Privacy) -> LogFields:
     """What a line has of a record."""
-    decision = record.decision
-    winner = decision.winner
-    terms = None if winner is None else winner.rule.terms
-    tags = [{"list": tag.rule.terms.list, "category": tag.rule.terms.category} for tag in decision.tags]
+    decision, request, winner = record.decision, record.request, record.decision.winner
+    octets = _url_octets(decision)
+    is_as_sent = request is None or (decision.fault is None and request.is_written(octets))
     found: LogFields = {
         "reference": record.reference,
         "time": time_text(record.moment),
@@ -66,21 +66,27 @@ def fields_of(record: LogRecord, privacy: Privacy) -> LogFields:
         "user": who("user", record.user, privacy),
         "group": record.group,
         "method": record.method,
-        "url": url_of(decision, privacy),
-        "original": record.request and _original_of(decision, record.request, privacy),
-        "action": decision.action.value,
+        "url": without_query(_readable(octets), privacy),
+        "original": None if request is None or is_as_sent else _original_of(decision, request, privacy),
+        "action": decision.action._value_,  # without a call of Python
         "would_block": record.would_block or None,
-        **{name: getattr(terms, name, None) for name in ("layer", "category", "list", "title")},
-        "rule": winner and terms and f"{terms.source}:{winner.rule.line}",
-        "expression": winner and without_query(_readable(winner.expression), privacy),
-        "reason": terms and terms.reason,
-        "via": winner and winner.via,
-        "tags": tags or None,
-        "fault": decision.fault,
-        "grant": record.grant,
-        "duration": record.duration,
     }
-    return {name: _cut(value) for name, value in found.items() if value is not None}
+    if winner is not None:
+        _, terms, line = winner.rule
+        found["layer"], found["category"] = terms.layer, terms.category
+        found["list"], found["title"] = terms.list, terms.title
+        found["rule"] = f"{terms.source}:{line}"
+        found["expression"] = without_query(_readable(winner.expression), privacy)
+        found["reason"], found["via"] = terms.reason, winner.via
+    if decision.matches:
+        tags = (tag.rule.terms for tag in decision.tags)
+        found["tags"] = [{"list": terms.list, "category": terms.category} for terms in tags] or None
+    found["fault"], found["grant"], found["duration"] = decision.fault, record.grant, record.duration
+    return {
+        name: value[:MOST_SHOWN] + "..." if isinstance(value, str) and len(value) > MOST_SHOWN else value
+        for name, value in found.items()
+        if value is not None
+    }
 
 
 def lost_record(reference: str, moment: float, number: int) -> LogFields:
@@ -101,7 +107,12 @@ def time_text(moment: float) -> str:
     '2026-12-24T22:30:00.250Z'
     """
     seconds, milliseconds = divmod(int(moment * 1000), 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03}Z"
+    return f"{_second_text(seconds)}.{milliseconds:03}Z"
+
+
+@lru_cache(16)
+def _second_text(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def who(kind: str, name: str | None, privacy: Privacy) -> str | None:
@@ -145,7 +156,8 @@ def host_of_record(fields: LogFields) -> str | None:
     ('h.example', '[::1]')
     """
     found = _HOST.match(str(fields.get("url", "")))
-    return _PORT.sub("", found[1]) or None if found else None
+    host = found[1] if found else ""
+    return (_PORT.sub("", host) if ":" in host else host) or None
 
 
 # -- URLs --------------------------------------------------------------------------------------------------------------
@@ -164,6 +176,10 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
     >>> url_of(Decision(Action.BLOCK, fault="its port is no number", asked=b"http://me:se/cret@h:x/?a"))
     'http://h:x/?a'
     """
+    return without_query(_readable(_url_octets(decision)), privacy)
+
+
+def _url_octets(decision: Decision) -> bytes:
     octets = decision.canonical
     if octets is None or decision.fault is not None:
         asked = decision.asked if octets is None else octets
@@ -171,7 +187,7 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
             octets = canonical_url(asked)
         except UrlError:
             octets = _unreadable(asked.url if isinstance(asked, Request) else asked)
-    return without_query(_readable(octets), privacy)
+    return octets
 
 
 def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str | None:
@@ -188,7 +204,8 @@ def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str 
 
 
 def _readable(octets: bytes) -> str:
-    return _USER_WITHIN.sub(b"//", octets).decode("ascii", "backslashreplace")
+    octets = _USER_WITHIN.sub(b"//", octets) if b"@" in octets else octets
+    return octets.decode("ascii", "backslashreplace")
 
 
 def _unreadable(url: bytes) -> bytes:
@@ -203,9 +220,3 @@ def _unreadable(url: bytes) -> bytes:
 def without_query(text: str, privacy: Privacy) -> str:
     """A URL as far as it may be shown."""
     return _QUERY.sub("", text) if privacy.queries is LoggedQueries.DROP else text
-
-
-def _cut(value: object) -> object:
-    if isinstance(value, str) and len(value) > MOST_SHOWN:
-        return value[:MOST_SHOWN] + "..."
-    return value

@@ -183,7 +183,7 @@ class LogWriter:
         self._privacy: Privacy | None = None
         self._privacy_lock = threading.Lock()
         # Only one thread changes each of these, so no lock is needed.
-        self._queue: deque[LogRecord] = deque()
+        self._queue: deque[tuple[LogRecord, int]] = deque()
         self._in = self._octets_in = self._refused = 0
         self._out = self._octets_out = self._refusals_told = 0
         self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
@@ -212,8 +212,9 @@ class LogWriter:
         if len(self._queue) >= MOST_WAITING or self._octets_in - self._octets_out > MOST_OCTETS:
             self._refused += 1
         else:
-            self._octets_in += record.octets
-            self._queue.append(record)
+            octets = record.octets
+            self._octets_in += octets
+            self._queue.append((record, octets))
             self._in += 1
         if not self._wake.is_set():
             self._wake.set()
@@ -289,8 +290,8 @@ class LogWriter:
     def _step(self, *, at_once: bool) -> None:
         records = [self._queue.popleft() for _ in range(len(self._queue))]
         refused = self._refused
-        entries = []
-        for record in records:
+        entries = list[LogEntry]()
+        for record, _ in records:
             try:
                 fields = fields_of(record, self.privacy())
                 entries.append((fields, to_line(fields)))
@@ -300,7 +301,7 @@ class LogWriter:
         for outlet in self._outlets:
             outlet.take(entries, missing)
         self._refusals_told = refused
-        self._octets_out += sum(record.octets for record in records)
+        self._octets_out += sum(octets for _, octets in records)
         for copy in self._copies:
             copy.wake()
         now, moment = time.monotonic(), self._clock()
