@@ -21,7 +21,7 @@ class InProcess:
     def __init__(self, own_ports: Iterable[int] = ()) -> None:
         """As ``BackgroundCompiler``."""
 
-    def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
+    def compile(self, path: Path, *, before: Index | None = None, is_start: bool = False) -> tuple[Policy, Index]:
         """As ``BackgroundCompiler``."""
         report = ProblemReport(str(path))
         policy = read_policy(path, report)

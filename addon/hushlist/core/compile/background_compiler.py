@@ -1,6 +1,6 @@
 """Compiling, and fetching lists, in a separate process of the lowest priority, while the proxy goes on deciding.
 
-    python -m hushlist.core.compile.background_compiler WORK POLICY [PORT...]
+    python -m hushlist.core.compile.background_compiler WORK POLICY [--index INDEX] [PORT...]
 
 is that process. It prints one JSON object. The work is one of
 
@@ -9,7 +9,8 @@ is that process. It prints one JSON object. The work is one of
     start       the same, and whatever has no copy is due
     update      fetch what is due: what became of each list, for people
 
-The ports are those of this machine on which the proxy listens. The modules that extensions name as ``lists`` fetch:
+The index is that which is in use: of a list of which few lines have changed, only these are read. The ports are those
+of this machine on which the proxy listens. The modules that extensions name as ``lists`` fetch:
 ``fetch_missing(policy, ports, is_start)`` says whether the policy has now all lists that it needs, and
 ``fetch_due(policy, ports)`` gives for each list whether it went well, and what became of it.
 """
@@ -47,6 +48,8 @@ from hushlist.core.system.package_code import (
     path_to_package,
 )
 
+#: what is before the index that is in use
+_INDEX = "--index"
 #: files may change between compiling and checking them; after so many tries, it is an error
 _TRIES = 5
 #: seconds that compiling may take; ten million rules take minutes
@@ -64,8 +67,8 @@ class BackgroundCompiler:
         #: whether its process was ended, or will not be begun
         self.is_stopped = False
 
-    def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
-        """A policy and its index. It waits for the process: call it in a thread.
+    def compile(self, path: Path, *, before: Index | None = None, is_start: bool = False) -> tuple[Policy, Index]:
+        """A policy and its index; ``before`` is the one in use. It waits for the process: call it in a thread.
 
         At the start, lists without a copy are fetched even if that failed a moment ago.
 
@@ -73,7 +76,7 @@ class BackgroundCompiler:
             PolicyError: with every problem of every file.
         """
         for _ in range(_TRIES):
-            answer = self._ask("start" if is_start else "compile", path)
+            answer = self._ask("start" if is_start else "compile", path, before)
             files = _fingerprints(answer["files"])
             if "problems" in answer:
                 problems = [Problem(*problem) for problem in answer["problems"]]
@@ -107,9 +110,11 @@ class BackgroundCompiler:
         if process is not None:
             process.kill()
 
-    def _ask(self, work: str, path: Path) -> dict[str, Any]:
+    def _ask(self, work: str, path: Path, before: Index | None = None) -> dict[str, Any]:
         # "-P": do not import code from the folder where the proxy was started.
-        command = [sys.executable or "", "-P", "-m", __name__, work, str(path), *map(str, self._ports)]
+        command = [sys.executable or "", "-P", "-m", __name__, work, str(path)]
+        command += [] if before is None else [_INDEX, before.source]
+        command += map(str, self._ports)
         environment = {**os.environ, **path_to_package(), VARIABLE: loaded_digest()}
         try:
             with subprocess.Popen(  # noqa: S603  our own module
@@ -151,7 +156,9 @@ def main() -> None:
     if is_other_code(os.environ):  # what it would say, the proxy might read in another way
         print(json.dumps({OTHER: OTHER_CODE}))
         return
-    work, path, ports = sys.argv[1], Path(sys.argv[2]), tuple(map(int, sys.argv[3:]))
+    work, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    before = Path(more[1]) if more[:1] == [_INDEX] else None
+    ports = tuple(map(int, more if before is None else more[2:]))
     answer: dict[str, object]
     known = read_policy(path, ProblemReport(str(path)))
     # most policies start faster without it
@@ -162,7 +169,8 @@ def main() -> None:
     has = [fetcher.fetch_missing(path, ports, is_start=work == "start") for fetcher in fetchers]
     try:
         # while the proxy works, a core stays free: otherwise requests wait for this process, however low its priority
-        compiled = compile_policy(path, jobs=None if work == "start" else max(1, default_jobs() - 1))
+        jobs = None if work == "start" else max(1, default_jobs() - 1)
+        compiled = compile_policy(path, jobs=jobs, before=before)
     except PolicyError as error:
         answer = {
             "problems": [astuple(problem) for problem in error.problems],

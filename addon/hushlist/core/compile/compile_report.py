@@ -36,8 +36,8 @@ class ListReport:
     duplicates: int = 0
     #: entries that could not become rules
     refused: int = 0
-    #: kept rules that a broader rule makes redundant
-    covered: int = 0
+    #: kept rules that a broader rule makes redundant; ``None``: not counted, as an update made the index
+    covered: int | None = 0
     #: one of these, and the rule that covers it
     example: str | None = None
     #: exceptions that were left out; and filters that are too broad without them, the first of each exception
@@ -86,7 +86,7 @@ class CompileReport:
         total = ListReport(number_of(len(self.lists), "file", "files"))
         for own in self.lists:
             for name in _COLUMNS:
-                setattr(total, name, getattr(total, name) + getattr(own, name))
+                setattr(total, name, getattr(total, name) + (getattr(own, name) or 0))
         return total
 
     def table(self) -> Iterator[str]:

@@ -260,9 +260,9 @@ def _only_read(chunk: LoadedChunk) -> None:
 
 
 def collect_rules(
-    chunk: LoadedChunk, rules: Iterable[Rule | RuleBlock], popular: tuple[bytes, ...], folder: Path
+    chunk: LoadedChunk, rules: Iterable[Rule | RuleBlock], popular: tuple[bytes, ...], folder: Path | None
 ) -> tuple[CollectedPart, list[tuple[Rule, str]]]:
-    """Collect a chunk's rules for an index, in files of a folder; also the overly broad rules, and why each is.
+    """Collect a chunk's rules for an index, in files of a folder if one is given; also the broad ones, and why each is.
 
     ``popular`` are domains that no rule may cover.
     """

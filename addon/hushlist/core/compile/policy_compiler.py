@@ -14,16 +14,19 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import metadata
-from itertools import islice
+from itertools import chain, islice
+from os import SEEK_END
 from pathlib import Path, PurePath
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
-from hushlist.core.compile.compile_report import SECTION, CompileReport, ListReport
+from hushlist.core.compile.compile_report import SECTION as REPORT
+from hushlist.core.compile.compile_report import CompileReport, ListReport
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.list_chunks import (
     ChunkedList,
@@ -34,6 +37,8 @@ from hushlist.core.compile.list_chunks import (
     read_lists,
     too_many_chunks,
 )
+from hushlist.core.compile.policy_update import SECTION as SOURCES
+from hushlist.core.compile.policy_update import Sources, Update, described, update_policy
 from hushlist.core.compile.worker_processes import Progress, WorkerError, Workers
 from hushlist.core.errors import Problem, number_of
 from hushlist.core.extension import extensions_named, foreign_code, load
@@ -45,6 +50,7 @@ from hushlist.core.match.expressions import host_suffixes, path_prefixes
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, IndexFileError, decode_terms, key_length, seal_of
 from hushlist.core.match.index_table import PLACE
+from hushlist.core.match.index_update import NotByUpdate
 from hushlist.core.match.index_writer import append, assemble, duplicates_of, merge_all
 from hushlist.core.match.overbroad import breadth_test
 from hushlist.core.match.rule import Action, ExpressionHash, Terms
@@ -80,12 +86,14 @@ def compile_policy(
     popular: Path | None = None,
     progress: Progress | None = None,
     may_do_without: bool = True,
+    before: Path | None = None,
 ) -> Compiled:
     """Compile a policy, from its file or in memory, in ``jobs`` processes; by default one for each core.
 
     ``popular`` is a list of popular domains: rules that cover one get a warning. The default ``cache`` is the user's.
     If that cannot be used, the index goes into a temporary folder, with a warning; without ``may_do_without``, that is
-    an error.
+    an error. ``before`` is the index that is in use: where few lines of lists have changed, only these are read, and
+    the report does not count covered rules. Without it, it does.
 
     Raises:
         PolicyError: with every problem of every file.
@@ -95,7 +103,7 @@ def compile_policy(
     if policy is None:
         path = Path(own.source)
         raise PolicyError(own.errors, {path: fingerprint(path)})
-    compile_into = partial(_compile, policy, own, jobs, popular or policy.popular, progress)
+    compile_into = partial(_compile, policy, own, jobs, popular or policy.popular, progress, before)
 
     def in_memory(other: Policy) -> Index:
         return compile_policy(other, cache=cache, jobs=jobs, popular=popular, progress=progress).let_go().index
@@ -151,6 +159,7 @@ def _compile(
     jobs: int | None,
     popular: Path | None,
     progress: Progress | None,
+    before: Path | None,
     gate: Any,
     cache: IndexCache,
 ) -> Compiled:
@@ -162,9 +171,11 @@ def _compile(
         lists = gate.hold_back(lists, popular_domains, cache)
     reports = [own, popular_report, *(chunked.report for chunked in lists)]
     looks = [extension.list_warnings for extension in extensions_named(policy.extensions) if extension.list_warnings]
-    key = _key(lists, popular_domains, popular_report, looks, policy.extensions)
+    domains = hashlib.sha256(b"\n".join(popular_domains)).hexdigest()
+    by = (_code(policy.extensions), domains, list(map(str, popular_report.warnings)), looks)
+    key = hashlib.sha256(json.dumps((by, described(lists))).encode()).hexdigest()
     if not any(report.errors for report in reports):
-        known = _cached(cache.path(key))
+        known = _cached(cache.path(key), is_counted=before is None)
         if known is not None:
             cache.touch(key)
             return Compiled(_in_force(policy, gate, lists), *known)
@@ -172,21 +183,34 @@ def _compile(
         own.error(0, "lists", f"they have {too_many}")
         raise PolicyError(own.errors, policy.files)
     cache.tidy()  # before it: what others left may have filled the disk
-    with cache.writing() as name, list_workers(lists, jobs, progress) as workers:
-        folder = Path(name)
-        collect = partial(_collect, popular=popular_domains, folder=folder)
-        collected = list(read_lists(lists, workers, collect, longest_first=True))
-        _doubt_formats(lists, {at for at, part in collected if part.rules}, policy.extensions)
-        _doubt_exceptions(lists, collected)
-        errors = [problem for report in reports for problem in report.errors]
-        changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]
-        errors += [Problem(str(file), 0, file.name, "it changed while it was read") for file in changed]
-        if errors:
-            raise PolicyError(errors, policy.files)
-        warnings = [problem for report in reports for problem in report.warnings]
-        report = _build(folder / "index", lists, collected, warnings, workers, looks)
-        (folder / "index").replace(cache.path(key))
+    with cache.writing() as name:
+        target, written = Path(name) / "index", None
+        target.touch(mode=0o600, exist_ok=False)
+        if before is not None and gate is not None and not any(report.errors for report in (own, popular_report)):
+            collect = partial(_collect, popular=popular_domains, folder=None)
+            with suppress(NotByUpdate):
+                written = update_policy(target, before, by, lists, gate.copy_of, collect)
+        if written is None:
+            with list_workers(lists, jobs, progress) as workers:
+                collect = partial(_collect, popular=popular_domains, folder=target.parent)
+                collected = list(read_lists(lists, workers, collect, longest_first=True))
+                _doubt_formats(lists, {at for at, part in collected if part.rules}, policy.extensions)
+                _doubt_exceptions(lists, collected)
+                _raise_errors(policy, reports)
+                written = _build(target, lists, collected, by, workers)
+        _raise_errors(policy, (own, popular_report))
+        report = _finish(target, written, [*own.warnings, *popular_report.warnings], looks)
+        target.replace(cache.path(key))
     return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
+
+
+def _raise_errors(policy: Policy, reports: Iterable[ProblemReport]) -> None:
+    """Raise the errors of reports, and of files that changed since they were looked at."""
+    errors = [problem for report in reports for problem in report.errors]
+    changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]
+    errors += [Problem(str(file), 0, file.name, "it changed while it was read") for file in changed]
+    if errors:
+        raise PolicyError(errors, policy.files)
 
 
 def _in_force(policy: Policy, gate: Any, lists: Sequence[ChunkedList]) -> Policy:
@@ -198,20 +222,6 @@ def _in_force(policy: Policy, gate: Any, lists: Sequence[ChunkedList]) -> Policy
 
 
 # -- looking at the lists ----------------------------------------------------------------------------------------------
-
-
-def _key(
-    chunked: Sequence[ChunkedList],
-    popular: Sequence[bytes],
-    popular_report: ProblemReport,
-    looks: Sequence[str],
-    extensions: tuple[str, ...],
-) -> str:
-    """The key of an index: a digest of everything it is made of."""
-    lists = [(own.file.source, own.file.format.reader, astuple(own.file.defaults), own.digest) for own in chunked]
-    warnings = list(map(str, popular_report.warnings))
-    made_of = (_code(extensions), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings, looks)
-    return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
 
 #: packages whose versions change canonical hosts, the reading of lists, or warnings
@@ -232,22 +242,23 @@ def _version(package: str) -> str:
         return ""
 
 
-def _cached(path: Path) -> tuple[Index, CompileReport] | None:
-    """An intact index from the cache and its report, or ``None``."""
+def _cached(path: Path, *, is_counted: bool) -> tuple[Index, CompileReport] | None:
+    """An intact index from the cache and its report, or ``None``; ``is_counted``: with the number of covered rules."""
     if not path.exists():
         return None
     try:
         index = Index.open(path)
         index.verify()
-        return index, CompileReport.of(index)
+        report = CompileReport.of(index)
     except IndexFileError:
         return None
+    return None if is_counted and any(own.covered is None for own in report.lists) else (index, report)
 
 
 # -- compiling them ----------------------------------------------------------------------------------------------------
 
 
-def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> CollectedPart:
+def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path | None) -> CollectedPart:
     """The rules of a chunk; broad ones get a warning."""
     part, broad = collect_rules(chunk, chunk.rule_blocks, popular, folder)
     for rule, why in broad:
@@ -307,45 +318,58 @@ def _build(
     target: Path,
     lists: Sequence[ChunkedList],
     collected: Sequence[tuple[int, CollectedPart]],
-    warnings: list[Problem],
+    by: object,
     workers: Workers,
-    looks: Sequence[str],
-) -> CompileReport:
-    """Write the index, with the report in it; ``collected`` has the number of each part's list."""
+) -> Update:
+    """Write the index; ``collected`` has the number of each part's list."""
     parts = [part for _, part in collected]
     merged = merge_all(parts, partial(workers.map, "sorted"), target.parent)
     duplicates = duplicates_of(merged)
     rows = [ListReport(own.file.source, refused=own.report.refused, detected=own.file.detected) for own in lists]
-    report = CompileReport(rows, warnings)
-    target.touch(mode=0o600, exist_ok=False)
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
-        warnings += _left_out(lists, collected)
-        file.flush()
-        known = Counter(terms for part in parts for terms in part.terms)
-        # The longest first, so that no process is left alone with one in the end.
-        order = sorted(range(len(parts)), key=lambda at: -parts[at].candidates_number)
-        compared = [(own.number, own.layer, own.candidates, _only_terms(own, duplicates, known)) for own in parts]
-        found = workers.map("compared", partial(_covered, path=target), [compared[at] for at in order])
-        by_part = dict(zip(order, found, strict=True))
-        for number, (at, part) in enumerate(collected):
-            covered, example = by_part[number]
-            line = report.lists[at]
-            line.covered += covered
-            line.example = line.example or example
-            line.duplicates += duplicates[part.number]
-            line.kept += part.rules - duplicates[part.number]
-            line.opaque += part.opaque
-            line.below_hosts += part.below_hosts
-        for line in report.lists:
-            line.read = line.kept + line.duplicates + line.refused
-        index = Index.open(target)
-        for look in looks:
-            warnings += load(look)(index, lists)
-        for own, line in zip(lists, report.lists, strict=True):
-            line.exceptions, some = own.report.exceptions
-            line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
-        append(file, directory, SECTION, report.to_json())
+    known = Counter(terms for part in parts for terms in part.terms)
+    # The longest first, so that no process is left alone with one in the end.
+    order = sorted(range(len(parts)), key=lambda at: -parts[at].candidates_number)
+    compared = [(own.number, own.layer, own.candidates, _only_terms(own, duplicates, known)) for own in parts]
+    found = workers.map("compared", partial(_covered, path=target), [compared[at] for at in order])
+    by_part = dict(zip(order, found, strict=True))
+    for number, (at, part) in enumerate(collected):
+        covered, example = by_part[number]
+        line = rows[at]
+        line.covered = (line.covered or 0) + covered
+        line.example = line.example or example
+        line.duplicates += duplicates[part.number]
+        line.kept += part.rules - duplicates[part.number]
+        line.opaque += part.opaque
+        line.below_hosts += part.below_hosts
+    for line in rows:
+        line.read = line.kept + line.duplicates + line.refused
+    left_out = list(_left_out(lists, collected))
+    sources = Sources(
+        by,
+        described(lists),
+        [at for at, _ in collected],
+        [own.report.to_plain() for own in lists],
+        [asdict(problem) for problem in left_out],
+    )
+    return Update(directory, list(lists), rows, left_out, sources)
+
+
+def _finish(target: Path, written: Update, warnings: Iterable[Problem], looks: Sequence[str]) -> CompileReport:
+    """Add the report to an index, and what it was made of."""
+    index = Index.open(target)
+    of_lists = chain.from_iterable(own.report.warnings for own in written.lists)
+    report = CompileReport(written.rows, [*warnings, *of_lists, *written.left_out])
+    for look in looks:
+        report.warnings += load(look)(index, written.lists)
+    for own, line in zip(written.lists, report.lists, strict=True):
+        line.exceptions, some = own.report.exceptions
+        line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
+    with target.open("r+b") as file:
+        file.seek(0, SEEK_END)
+        append(file, written.directory, REPORT, report.to_json())
+        append(file, written.directory, SOURCES, written.sources.to_json())
     return report
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from operator import attrgetter
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.core.errors import Problem, UrlError, without_user
 from hushlist.core.match.rule import Action, Terms
@@ -27,13 +28,15 @@ LONGEST_TITLE, LONGEST_REASON = 200, 500
 
 #: errors of a source that are kept, and warnings other than for entries left out; the rest are only counted
 MOST_KEPT = 1000
-#: warnings with the same reason that are shown one by one
-MOST_SHOWN = 20
+#: warnings with the same reason that are shown one by one, and that are kept: some of these may be gone after an update
+MOST_SHOWN, _MOST_OF_REASON = 20, 200
 # A reason may quote the entry, so there may be as many reasons as entries. More than this are counted together.
 _MOST_REASONS = 100
 _OTHER_REASONS = "other reasons"
 
 _line = attrgetter("line")
+#: from a line's number to its number after a change of the list
+LineNow = Callable[[int], int]
 
 
 @dataclass(slots=True)
@@ -57,6 +60,28 @@ class _ProblemCount:
         self.number += other.number
         self.last = max(self.last, other.last)
         self.first = sorted((*self.first, *other.first), key=_line)[: self.most]
+
+    def changed(self, gone: _ProblemCount, came: _ProblemCount, now: LineNow) -> _ProblemCount | None:
+        """The problems after a change of lines; ``None`` if that cannot be told, as others than the first are not kept.
+
+        ``gone`` has those of lines that are gone, ``came`` those of new ones; ``now``: the number of a line now.
+        """
+        is_whole, left = self.number == len(self.first), Counter(gone.first)
+        after = _ProblemCount(self.most, self.number - gone.number + came.number)
+        stay = list[Problem]()
+        for problem in self.first:
+            if left[problem]:
+                left[problem] -= 1
+            else:
+                stay.append(replace(problem, line=now(problem.line)))
+        is_last_gone = any(problem.line == self.last for problem in gone.first)
+        if not is_whole and (len(stay) < len(self.first) or is_last_gone):
+            return None
+        new = [problem for problem in came.first if is_whole or (stay and problem.line < stay[-1].line)]
+        after.first = sorted((*stay, *new), key=_line)[: self.most]
+        lasts = [problem.line for problem in stay] if is_whole else [now(self.last)]
+        after.last = max((*lasts, *(problem.line for problem in came.first)), default=0)
+        return after
 
     def all(self, source: str, what: str) -> list[Problem]:
         """The problems that are kept, and one that gives the number of the others."""
@@ -190,8 +215,7 @@ class ProblemReport:
         >>> len(report.warnings), str(report.warnings[-1])
         (21, 'f:21: 10 more: left out: there is white space in it (the last in line 30)')
         """
-        # one more than is shown, which gives the line of the rest
-        count = _by_reason(self._left_out, why, self._most(MOST_SHOWN + 1))
+        count = _by_reason(self._left_out, why, self._most(_MOST_OF_REASON))
         count.add(self.source, line, what, f"left out: {why}")
 
     def tally(self, line: int, what: str, kind: str) -> None:
@@ -202,7 +226,7 @@ class ProblemReport:
         >>> print(*report.warnings)
         f:3: ##.ad: left out: a cosmetic filter (the first of 3)
         """
-        _by_reason(self._kinds, kind, self._most(1)).add(self.source, line, what, kind)
+        _by_reason(self._kinds, kind, self._most(_MOST_OF_REASON)).add(self.source, line, what, kind)
 
     def tally_exception(self, line: int, what: str, kind: str) -> None:
         """The same for an exception: without it, filters stop what their author lets pass."""
@@ -223,6 +247,55 @@ class ProblemReport:
             for why, count in theirs.items():
                 _by_reason(ours, why, count.most).merge(count)
         self._skipped += other._skipped
+
+    def changed(self, gone: ProblemReport, came: ProblemReport, now: LineNow) -> ProblemReport | None:
+        """The report after a change of lines; ``None`` if that cannot be told, so that all lines have to be read.
+
+        ``gone`` and ``came`` keep all problems, of lines that are gone, and of new ones; ``now``: a line's number now.
+        """
+        after = replace(self, _left_out={}, _kinds={}, _skipped=self._skipped - gone._skipped + came._skipped)
+        for name in ("_errors", "_warnings", "_exceptions"):
+            count = getattr(self, name).changed(getattr(gone, name), getattr(came, name), now)
+            if count is None:
+                return None
+            setattr(after, name, count)
+        for name in ("_left_out", "_kinds"):
+            ours, theirs, new = (getattr(own, name) for own in (self, gone, came))
+            reasons = {**ours, **new}
+            if len(reasons) >= _MOST_REASONS:
+                return None
+            for why in reasons:
+                before, old, fresh = (own.get(why, _ProblemCount(_MOST_OF_REASON)) for own in (ours, theirs, new))
+                count = before.changed(old, fresh, now)
+                if count is None:
+                    return None
+                if count.number:
+                    getattr(after, name)[why] = count
+        return after
+
+    def renumbered(self, now: LineNow) -> ProblemReport:
+        """The report, which keeps all problems, with other numbers of lines."""
+        empty = ProblemReport(self.source)
+        after = self.changed(empty, empty, now)
+        assert after is not None, "a problem is not kept"
+        return after
+
+    def to_plain(self) -> dict[str, Any]:
+        """What JSON can have of it."""
+        return asdict(self)
+
+    @classmethod
+    def of_plain(cls, plain: dict[str, Any]) -> ProblemReport:
+        """The reverse of ``to_plain``."""
+        counts = {name: _count_of(plain[name]) for name in ("_errors", "_warnings", "_exceptions")}
+        by_reason = {
+            name: {why: _count_of(count) for why, count in plain[name].items()} for name in ("_left_out", "_kinds")
+        }
+        return cls(**{**plain, **counts, **by_reason})
+
+
+def _count_of(plain: dict[str, Any]) -> _ProblemCount:
+    return _ProblemCount(**{**plain, "first": [Problem(**problem) for problem in plain["first"]]})
 
 
 def reason_at(error: UrlError) -> str:

@@ -168,7 +168,8 @@ class Index(IndexFile):
         #: host and folder -> the matches of the folder and of those above it
         self._folders: dict[tuple[bytes, bytes], Sequence[Match]] = {}
         try:
-            tables = {name: self._table(name, shape) for name, shape in self.directory.tables.items()}
+            line_now = self._line_numbers()
+            tables = {name: self._table(name, shape, line_now) for name, shape in self.directory.tables.items()}
             #: tables of expressions that are not empty, the longest keys first
             names = (name for name, table in tables.items() if name.startswith(EXPRESSION_TABLE) and len(table))
             #: fingerprint of the key of sealed hashes -> those of its tables
@@ -218,11 +219,23 @@ class Index(IndexFile):
         self._has_standard_hosts = self._deepest_host == DEEPEST_HOST and not has_top_level
         self._has_hashes = self.directory.has_hashes or len(self._tables) > 1
 
-    def _table(self, name: str, shape: Shape) -> IndexTable:
+    def _line_numbers(self) -> Callable[[int, int], int] | None:
+        """From a part and the number of a line when it was read to its number now; ``None`` if none has changed."""
+        of_parts, runs = self.line_runs()
+        if not runs:
+            return None
+
+        def line_now(part: int, line: int) -> int:
+            # a guide is of no part
+            return runs[of_parts[part] - 1].now(line) if part < len(of_parts) and of_parts[part] else line
+
+        return line_now
+
+    def _table(self, name: str, shape: Shape, line_now: Callable[[int, int], int] | None) -> IndexTable:
         sections = [self.directory.sections[f"{name} {section}"] for section in ("fan", "tails", "rows")]
         if shape.key != key_length(name) or [section.length for section in sections] != list(shape.lengths):
             raise IndexFileError(self.source, f"table {name!r} is not as long as it says")
-        table = IndexTable(self._octets, self._read, shape, [section.offset for section in sections])
+        table = IndexTable(self._octets, self._read, shape, [section.offset for section in sections], line_now)
         if not table.is_consistent:
             raise IndexFileError(self.source, f"the fan-out of table {name!r} does not count its keys")
         return table
@@ -261,6 +274,11 @@ class Index(IndexFile):
             for row in table:
                 if row.terms != GUIDE:
                     yield self._terms_of(row)[1], row.line, row.key
+
+    def terms_of_part(self, part: int) -> Iterator[tuple[bool, Terms]]:
+        """All terms of a part's rules, and whether these are in the clear."""
+        first, behind = NUMBER.iter_unpack(self.section("parts")[part * NUMBER.size :][: 2 * NUMBER.size])
+        return (self._terms.read(TableRow(b"", part, 0, number)) for number in range(behind[0] - first[0]))
 
     def titles(self) -> dict[str, str]:
         """Source -> title, for lists that have one."""

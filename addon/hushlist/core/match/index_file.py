@@ -18,7 +18,9 @@ offset octets what
 ====== ====== ==========================================================================================
 
 Sections are the tables and their filter (``index_table``), and the terms: for every part of the sources
-the number of its first terms; for all terms an offset; and the terms as JSON, which are read when a rule fits.
+the number of its first terms; for all terms an offset; and the terms as JSON, which are read when a rule fits. What
+only updates need (``index_update``) is in others: the rows of each table that were left out as duplicates. An index
+that an update made has numbers of lines as they were when they were read, and ``lines``: what became of them.
 
 Opening checks the header, the directory and that all sections are within the file. Its cost does not depend on the
 number of rules. ``verify`` reads everything; it must be called before a proxy gets an index.
@@ -30,7 +32,7 @@ import json
 import os
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from errno import EPERM
@@ -43,11 +45,12 @@ from typing import Self
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, full_hash
 from hushlist.core.match.index_table import Shape
+from hushlist.core.match.line_numbers import LineRuns
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, FilterPattern, Terms, WholeUrl
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
-VERSION = 12
+VERSION = 13
 #: magic, version, byte order, length of the file, length and CRC-32 of the directory; the header's own CRC-32 follows
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")
@@ -216,6 +219,15 @@ def decode_terms(octets: bytes) -> tuple[bool, Terms]:
     return is_clear, Terms(Action(action), of_list, source, category, reason, day, title, layer, confirmer)
 
 
+#: the section that says for each part which of the sections ``lines 1``, ``lines 2``, ... has its lines' numbers
+LINES = "lines"
+
+
+def duplicates_section(table: str) -> str:
+    """The section with the rows of a table that were left out as duplicates."""
+    return f"{table} duplicates"
+
+
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 Read = Callable[[int, int], bytes]
@@ -307,6 +319,23 @@ class IndexFile:
     def section(self, name: str) -> bytes:
         place = self.directory.sections[name]
         return self._read(place.offset, place.length)
+
+    def mapped(self, name: str) -> memoryview:
+        """A section, read through the mapping; ``LookupError`` if there is none."""
+        place = self.directory.sections[name]
+        return memoryview(self._octets)[place.offset : place.offset + place.length]
+
+    def line_runs(self) -> tuple[Sequence[int], list[LineRuns]]:
+        """For each part 0 or the place, from 1, of what became of its lines; and these. Nothing if no line has moved.
+
+        Raises:
+            ValueError: these are no such sections.
+        """
+        if LINES not in self.directory.sections:
+            return (), []
+        of_parts = self.mapped(LINES).cast("I")
+        names = [f"{LINES} {number}" for number in range(1, max(of_parts, default=0) + 1)]
+        return of_parts, [LineRuns.of_numbers(self.mapped(name).cast("I")) for name in names]
 
 
 PIECE = 1 << 20

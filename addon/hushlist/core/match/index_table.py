@@ -115,13 +115,24 @@ MANY = 4096
 class IndexTable:
     """Looks up keys. The octets must not change while the table is in use."""
 
-    __slots__ = ("_end", "_fan", "_octets", "_read", "_rows_at", "_shape", "_shift", "_start", "_tail", "_tails_at")
+    __slots__ = (
+        *("_end", "_fan", "_line_now", "_octets", "_read", "_rows_at", "_shape", "_shift", "_start", "_tail"),
+        "_tails_at",
+    )
 
     def __init__(
-        self, octets: mmap | bytes, read: Callable[[int, int], bytes], shape: Shape, offsets: Sequence[int]
+        self,
+        octets: mmap | bytes,
+        read: Callable[[int, int], bytes],
+        shape: Shape,
+        offsets: Sequence[int],
+        line_now: Callable[[int, int], int] | None = None,
     ) -> None:
-        """``read``: octets of the file by offset and length; ``offsets``: of fan-out, tails and rows."""
-        self._octets, self._read, self._shape = octets, read, shape
+        """``read``: octets of the file by offset and length; ``offsets``: of fan-out, tails and rows.
+
+        ``line_now``: from a part and a line of a row to the line's number now, if some have changed.
+        """
+        self._octets, self._read, self._shape, self._line_now = octets, read, shape, line_now
         fan, self._tails_at, self._rows_at = offsets
         self._fan: Sequence[int] = memoryview(octets)[fan : fan + shape.lengths[0]].cast("I")
         self._shift = 32 - shape.bits
@@ -140,7 +151,8 @@ class IndexTable:
         """All rows, by their keys."""
         place = Struct(f">{self._shape.key}s{PLACE.format.removeprefix('>')}")
         for first in range(0, len(self), MANY):
-            yield from map(TableRow._make, place.iter_unpack(self._rows(first, min(first + MANY, len(self)))))
+            some = map(TableRow._make, place.iter_unpack(self._rows(first, min(first + MANY, len(self)))))
+            yield from some if self._line_now is None else map(self._renumbered, some)
 
     def find(self, digest: bytes) -> list[TableRow]:
         """The rows whose key is the beginning of the digest, in the order of their rules."""
@@ -153,7 +165,12 @@ class IndexTable:
         # A find may also overlap two tails; only the rows confirm a key.
         if self._octets.find(digest[self._start : self._end], at + first * tail, at + last * tail) < 0:
             return []
-        return self._confirm(digest[: self._shape.key], first, last)
+        rows = self._confirm(digest[: self._shape.key], first, last)
+        return rows if self._line_now is None else list(map(self._renumbered, rows))
+
+    def _renumbered(self, row: TableRow) -> TableRow:
+        assert self._line_now is not None
+        return row._replace(line=self._line_now(row.part, row.line))
 
     def mapped(self, key: bytes) -> Iterator[TableRow]:
         """The rows of a whole key, read through the mapping: faster, for who looks up very many."""
@@ -167,7 +184,8 @@ class IndexTable:
         while at >= 0 and (at - start) % width:  # it overlaps two rows
             at = octets.find(key, at + 1, end)
         while 0 <= at < end and octets[at : at + len(key)] == key:
-            yield TableRow(key, *PLACE.unpack_from(octets, at + len(key)))
+            row = TableRow(key, *PLACE.unpack_from(octets, at + len(key)))
+            yield row if self._line_now is None else self._renumbered(row)
             at += width
 
     def _confirm(self, key: bytes, first: int, last: int) -> list[TableRow]:

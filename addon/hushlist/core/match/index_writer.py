@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial, reduce
 from io import BytesIO
-from itertools import accumulate, chain, compress, count, groupby, islice
+from itertools import accumulate, compress, count, groupby, islice
 from operator import eq, or_
 from pathlib import Path
 from struct import Struct
@@ -42,6 +42,7 @@ from hushlist.core.match.index_file import (
     Directory,
     FileSection,
     decode_terms,
+    duplicates_section,
     key_length,
 )
 from hushlist.core.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
@@ -71,6 +72,8 @@ class TablePiece(NamedTuple):
     number: int
     #: part -> how many of its rules are left out
     duplicates: Counter[int]
+    #: the rows that are left out as duplicates
+    duplicate_rows: Stored
 
 
 class MergeTask(NamedTuple):
@@ -126,9 +129,15 @@ def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
     firsts = Struct(f">{len(rows)}I").unpack(column)
     duplicates: Counter[int] = Counter()
     kept = bytearray(b"\1") * len(rows)
-    for position in chain(_duplicates(rows, firsts, size, identities), _taken_back(rows, size, taken_back)):
+    duplicate_rows = list[bytes]()
+    for position in _taken_back(rows, size, taken_back):
+        duplicates[PLACE.unpack_from(rows[position], size)[0]] += kept[position]
+        kept[position] = 0
+    for position in _duplicates(rows, firsts, size, identities):
         part, _, terms = PLACE.unpack_from(rows[position], size)
-        duplicates[part] += kept[position] and terms != GUIDE
+        if kept[position] and terms != GUIDE:
+            duplicates[part] += 1
+            duplicate_rows.append(rows[position])
         kept[position] = 0
     octets = b"".join(compress(rows, kept))
     buckets = [0] * max(1, (last - first << 24) >> 32 - shape.bits)
@@ -144,6 +153,7 @@ def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
         store(bytes(marks), folder),
         len(octets) // shape.width,
         duplicates,
+        store(b"".join(duplicate_rows), folder),
     )
 
 
@@ -225,15 +235,18 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
     """Write an index file; the caller gives the finished file its name."""
     sections: dict[str, FileSection] = {}
     tables: dict[str, Shape] = {}
-    file.write(bytes(SECTIONS_AT))
+    write_start(file)
     for name, (shape, pieces) in merged.items():  # the hot sections are next to each other
         tables[name] = replace(shape, count=sum(piece.number for piece in pieces))
         counts = array("I", b"".join([load(piece.buckets) for piece in pieces]))
-        sections[f"{name} fan"] = _write_section(file, [array("I", accumulate(counts, initial=0)).tobytes()])
-        sections[f"{name} tails"] = _write_section(file, (load(piece.tails) for piece in pieces))
-    sections["filter"] = _write_section(file, [_union(merged)])
+        sections[f"{name} fan"] = write_section(file, [array("I", accumulate(counts, initial=0)).tobytes()])
+        sections[f"{name} tails"] = write_section(file, (load(piece.tails) for piece in pieces))
+    sections["filter"] = write_section(file, [_union(merged)])
     for name, (_, pieces) in merged.items():
-        sections[f"{name} rows"] = _write_section(file, (load(piece.rows) for piece in pieces))
+        sections[f"{name} rows"] = write_section(file, (load(piece.rows) for piece in pieces))
+    for name, (_, pieces) in merged.items():
+        if octets := b"".join([load(piece.duplicate_rows) for piece in pieces]):
+            sections[duplicates_section(name)] = write_section(file, [octets])
     terms = [stored for part in parts for stored in part.terms]
     firsts = accumulate((len(part.terms) for part in parts), initial=0)
     filter_lists: dict[str, tuple[tuple[str, str], ...]] = {}
@@ -241,10 +254,10 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         part.left_out = []
     for extension in sorted({extension for part in parts for extension in part.filters}):
         filter_sections, filter_lists[extension] = _filters_of(extension, parts)
-        sections |= {f"{extension} {name}": _write_section(file, [octets]) for name, octets in filter_sections.items()}
-    sections["parts"] = _write_section(file, map(NUMBER.pack, firsts))
-    sections["offsets"] = _write_section(file, map(OFFSET.pack, accumulate(map(len, terms), initial=0)))
-    sections["terms"] = _write_section(file, terms)
+        sections |= {f"{extension} {name}": write_section(file, [octets]) for name, octets in filter_sections.items()}
+    sections["parts"] = write_section(file, map(NUMBER.pack, firsts))
+    sections["offsets"] = write_section(file, map(OFFSET.pack, accumulate(map(len, terms), initial=0)))
+    sections["terms"] = write_section(file, terms)
     directory = Directory(
         tables=tables,
         sections=sections,
@@ -259,7 +272,7 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         has_general_filters=any(part.has_general_filters for part in parts),
         filter_lists=filter_lists,
     )
-    _write_directory(file, directory)
+    write_directory(file, directory)
     return directory
 
 
@@ -294,11 +307,17 @@ def _union(merged: Mapping[str, Merged]) -> bytes:
 
 def append(file: BinaryIO, directory: Directory, name: str, octets: bytes) -> None:
     """Add a section to a finished index file."""
-    directory.sections[name] = _write_section(file, [octets])
-    _write_directory(file, directory)
+    directory.sections[name] = write_section(file, [octets])
+    write_directory(file, directory)
 
 
-def _write_section(file: BinaryIO, pieces: Iterable[bytes]) -> FileSection:
+def write_start(file: BinaryIO) -> None:
+    """Leave room for the header of an index file, which comes with its directory."""
+    file.write(bytes(SECTIONS_AT))
+
+
+def write_section(file: BinaryIO, pieces: Iterable[bytes | memoryview]) -> FileSection:
+    """Add a section to an index file, behind the others."""
     file.write(bytes(-file.tell() % _ALIGNMENT))
     offset, crc = file.tell(), 0
     for piece in pieces:
@@ -307,7 +326,8 @@ def _write_section(file: BinaryIO, pieces: Iterable[bytes]) -> FileSection:
     return FileSection(offset, file.tell() - offset, crc)
 
 
-def _write_directory(file: BinaryIO, directory: Directory) -> None:
+def write_directory(file: BinaryIO, directory: Directory) -> None:
+    """Add the directory, and write the header: the file is whole."""
     text = directory.to_json()
     file.write(text)
     length = file.tell()

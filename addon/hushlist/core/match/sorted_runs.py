@@ -24,8 +24,8 @@ Stored = bytes | Path
 
 
 def store(octets: bytes, folder: Path | None) -> Stored:
-    """Put octets into a new file of a folder; without a folder, give them back."""
-    if folder is None:
+    """Put octets into a new file of a folder; without a folder, or if there are none, give them back."""
+    if folder is None or not octets:
         return octets
     with NamedTemporaryFile(dir=folder, delete=False) as file:
         file.write(octets)

@@ -47,7 +47,8 @@ class ListStatus:
     rules: int
     duplicates: int
     refused: int
-    covered: int
+    #: ``None``: an update of a few lines does not count them
+    covered: int | None
     #: the file when it was read: time in seconds since 1970, and octets
     modified: float | None
     size: int | None

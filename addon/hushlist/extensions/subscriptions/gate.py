@@ -31,7 +31,7 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.index import Index
 from hushlist.core.policy.key_table import KeyTable
 from hushlist.core.policy.policy_file import ListFile, Policy, PolicyError
-from hushlist.core.system.files import Fingerprint, fingerprint
+from hushlist.core.system.files import Fingerprint, fingerprint, open_regular
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.list_comparison import BroadKinds, ListChange, compare_lists, shorten
 from hushlist.extensions.subscriptions.list_store import ROLLED_BACK, ListStore, Version, forget_others, store_of_file
@@ -65,6 +65,8 @@ class Gate:
     held: dict[Path, str] = field(default_factory=dict)
     #: what changes when another copy comes into force, as it was when the copies were looked at
     pointers: dict[Path, Fingerprint] = field(default_factory=dict)
+    #: the good copies of lists that have changed, by what was read
+    _copies: dict[tuple[ListFile, Version], ChunkedList] = field(default_factory=dict)
 
     def hold_back(
         self, lists: Sequence[ChunkedList], popular: tuple[bytes, ...], drafts: IndexCache
@@ -91,6 +93,16 @@ class Gate:
                 if path not in files and not path.exists() and self._copy_of(path):
                     why = "it is gone, and its rules are in force; to do without them, put an empty file in its place"
                     yield Problem(str(path), 0, "list", why)
+
+    def copy_of(self, file: ListFile, digest: str) -> Path | None:
+        """A whole copy of a list as it was, by the digest of its content."""
+        store = self._store_of(file.path)
+        # what is fetched is a copy, and the others are beside it
+        path = file.path.with_name(store.path(digest).name) if file.url else store.path(digest)
+        with suppress(OSError), open_regular(path) as octets:
+            if hashlib.file_digest(octets, "sha256").hexdigest() == digest:
+                return path
+        return None
 
     def _store_of(self, path: Path) -> ListStore:
         return store_of_file(Path(self.policy.source), path, self.cache.folder)
@@ -165,6 +177,8 @@ class Gate:
 
     def _good(self, file: ListFile, current: Version) -> ChunkedList:
         """The good copy of a list, under the name of its file."""
+        if (file, current) in self._copies:
+            return self._copies[file, current]
         form = file.format
         if file.detected is not None or form is UNTOLD:
             with suppress(OSError):
@@ -175,6 +189,7 @@ class Gate:
         if copy.digest != current.digest:
             why = f"it has changed, and its last good copy is damaged: remove {current.path} to use it as it is"
             raise PolicyError([Problem(str(file.path), 0, "list", why)], {**self.policy.files, **self.pointers})
+        self._copies[file, current] = copy
         return copy
 
     def _key(self, own: ChunkedList, current: Version, popular: tuple[bytes, ...]) -> str:
@@ -238,7 +253,7 @@ def judge(
     """The reasons to hold a list back, and whether it can be read at all; ``good`` is its copy that is in force."""
     limits, is_known = own.file.gate, good.digest and good.file.defaults == own.file.defaults
     if is_known and good.file.format is own.file.format and own.file.format.is_by_line and own.length > _LONG:
-        short = shorten(good.file.read_from, own.file.read_from, folder)
+        short = shorten(good, own, folder)
         if short is not None:
             was, now = (chunk_list(replace(own.file, copy=path)) for path in short)
             strict = replace(limits, is_own=True)

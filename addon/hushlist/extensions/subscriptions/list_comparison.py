@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, SpillByPart, collect_rules, read_lists
 from hushlist.core.compile.worker_processes import Workers
+from hushlist.core.lists.line_changes import changed_lines, changes_between
 from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.index_file import decode_terms
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
@@ -202,7 +203,7 @@ def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds)
 
 #: of lines that differ, the most that are worth a look of their own; for each, how many of those that both have are
 #: looked at with them, and how many at least
-_MOST, _TIMES, _LEAST = 1 << 16, 4, 1 << 10
+_MOST, _TIMES, _LEAST = 1 << 16, 2, 1 << 10
 
 
 def count_changes(old: Path | None, new: Path) -> tuple[int, int]:
@@ -213,19 +214,22 @@ def count_changes(old: Path | None, new: Path) -> tuple[int, int]:
     return added, removed
 
 
-def shorten(old: Path, new: Path, folder: Path) -> tuple[Path, Path] | None:
+def shorten(old: ChunkedList, new: ChunkedList, folder: Path) -> tuple[Path, Path] | None:
     """Two short files in place of two long ones: the lines that only one has, and some that both have.
 
     What the short new one loses, it loses of fewer lines than the long one. ``None``: too many lines differ.
     """
+    before, after = old.file.read_from, new.file.read_from
+    changes = changes_between(before, old.digest, after, new.digest)
     gone, came = set[bytes](), set[bytes]()
-    for was, now in differing(old, new, COMPARED):
+    # where many differ, they may only be in another order
+    for was, now in differing(before, after, COMPARED) if changes is None else [changed_lines(changes)]:
         gone |= was
         came |= now
         if len(gone) + len(came) > _MOST:
             return None
     number = max(_TIMES * (len(gone) + len(came)), _LEAST)
-    with open_list(old) as file:
+    with open_list(before) as file:
         both = list(islice((line for line in map(bytes.strip, file) if line not in gone), number))
     return _written(folder / "before", [*both, *sorted(gone)]), _written(folder / "after", [*both, *sorted(came)])
 

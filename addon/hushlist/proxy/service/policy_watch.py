@@ -35,9 +35,9 @@ from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
 logger = logger_of(__name__)
 
 #: seconds between two checks of the files; a change has to be seen twice
-INTERVAL = 0.5
+INTERVAL = 0.2
 #: checks after which files that keep changing are read nevertheless
-PATIENCE = 10
+PATIENCE = 25
 #: seconds between two looks of the extensions
 DUE_INTERVAL = 5.0
 #: seconds between two reports of a problem, and between two tries to recover from a fault of the machine
@@ -255,7 +255,8 @@ class PolicyWatch:
     def _read(self, background: BackgroundCompiler, path: Path) -> PolicyUpdate:
         runtime, moment, start = self._runtime, time(), monotonic()
         try:
-            policy, index = background.compile(path, is_start=not self._is_running)
+            before = None if runtime.engine is None else runtime.engine.index
+            policy, index = background.compile(path, before=before, is_start=not self._is_running)
             template, warnings = _check(policy, index)
         except PolicyError as error:
             if background.is_stopped:  # another reading has begun, which says what is wrong

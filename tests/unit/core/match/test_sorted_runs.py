@@ -15,7 +15,7 @@ def test_the_rows_of_several_runs_are_sorted_in_each_range(in_files: bool, tmp_p
     lists = [b"\xffa", b"\x00b", b"\x7fa", b"\x00a"], [b"\x80a", b"\x00a", b"\xff\xff"], []
     runs = [sorted_run(list(rows), tmp_path if in_files else None) for rows in lists]
     assert [run.starts[-1] for run in runs] == [4, 3, 0]
-    assert len(list(tmp_path.iterdir())) == 3 * in_files
+    assert len(list(tmp_path.iterdir())) == 2 * in_files  # one has no rows
     assert rows_in_range(runs, 2, 0, 256) == sorted(row for rows in lists for row in rows)
     assert rows_in_range(runs, 2, 0, 128) == [b"\x00a", b"\x00a", b"\x00b", b"\x7fa"]
     assert rows_in_range(runs, 2, 128, 255) == [b"\x80a"]

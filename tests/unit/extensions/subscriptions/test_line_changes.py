@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.core.compile.list_chunks import ChunkedList, chunk_list
+from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.lists.list_source import ListDefaults
+from hushlist.core.policy.policy_file import ListFile
 from hushlist.extensions.subscriptions import list_comparison
 from hushlist.extensions.subscriptions.list_comparison import count_changes, shorten
 
@@ -11,6 +15,10 @@ from hushlist.extensions.subscriptions.list_comparison import count_changes, sho
 def written(path: Path, *numbers: int) -> Path:
     path.write_text("# a comment\n" + "".join(f"{at}.example\n" for at in numbers))
     return path
+
+
+def chunked(path: Path) -> ChunkedList:
+    return chunk_list(ListFile(path, FORMATS["domains"], ListDefaults()))
 
 
 @pytest.fixture(params=[None, 1000])
@@ -30,7 +38,7 @@ def test_lines_are_counted_but_comments(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_compared")
 def test_of_lines_that_stay_some_are_looked_at_with_those_that_do_not(tmp_path: Path) -> None:
     before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(100, 9050))
-    short = shorten(before, after, tmp_path)
+    short = shorten(*map(chunked, (before, after)), tmp_path)
     assert short is not None
     was, now = (path.read_bytes().splitlines() for path in short)
     assert (len(was), len(now)) == (1024 + 100, 1024 + 50)
@@ -40,6 +48,6 @@ def test_of_lines_that_stay_some_are_looked_at_with_those_that_do_not(tmp_path: 
 
 def test_where_many_lines_differ_more_are_looked_at_with_them(tmp_path: Path) -> None:
     before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(500, 9000))
-    short = shorten(before, after, tmp_path)
+    short = shorten(*map(chunked, (before, after)), tmp_path)
     assert short is not None
-    assert [len(path.read_bytes().splitlines()) for path in short] == [2000 + 500, 2000]
+    assert [len(path.read_bytes().splitlines()) for path in short] == [1024 + 500, 1024]

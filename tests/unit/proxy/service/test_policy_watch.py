@@ -354,10 +354,10 @@ def test_a_policy_that_was_read_while_the_package_was_replaced_is_read_again_as_
     compiler, is_away = policy_watch.BackgroundCompiler, [True]
 
     class Replaced(compiler):  # type: ignore[misc, valid-type]  # that of the tests
-        def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
+        def compile(self, path: Path, *, before: Index | None = None, is_start: bool = False) -> tuple[Policy, Index]:
             if not is_start and is_away:
                 raise PolicyError([Problem("policy.yaml", 0, "compile", OTHER_CODE)], {}, may_pass=True)
-            found: tuple[Policy, Index] = super().compile(path, is_start=is_start)
+            found: tuple[Policy, Index] = super().compile(path, before=before, is_start=is_start)
             return found
 
     monkeypatch.setattr(policy_watch, "BackgroundCompiler", Replaced)

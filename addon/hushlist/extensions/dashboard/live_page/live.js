@@ -319,7 +319,8 @@ function showLists() {
       " ", showing(one.title ?? one.file), ...(one.category ? [" ", ...oneClick({category: one.category}, one.category)] : [])),
     make("td", {}, one.layer),
     make("td", {}, one.format),
-    ...["rules", "duplicates", "refused", "covered"].map((key) => make("td", {class: "number"}, whole.format(one[key]))),
+    ...["rules", "duplicates", "refused", "covered"].map((key) =>
+      make("td", {class: "number"}, one[key] === null ? "–" : whole.format(one[key]))),
     make("td", {}, one.modified === null ? t("missing") : make("time", {datetime: new Date(one.modified * 1000).toISOString()}, moment(one.modified))),
     make("td", {class: "number"}, one.size === null ? "" : octets(one.size)),
   ));
