@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
+from hashlib import md5, sha256
 from pathlib import Path
 
 import httpx
@@ -182,3 +184,72 @@ def test_an_origin_never_gets_the_end_of_what_is_blocked_on_its_way(tmp_path: Pa
     assert b"a" * 10_000 in received
     assert b"MZ" not in received
     assert b"q7--" not in received
+
+
+_LISTED = b"\x7fELF" + bytes(range(256)) * 4000
+_SMALL = b"a listed text"
+
+
+def test_what_is_listed_is_never_whole_at_a_client(tmp_path: Path, origin: Origin) -> None:
+    """By hashes of three kinds, in the clear, sealed and by a prefix; also with a content coding, and by parts."""
+    origin.pages |= {"/listed.bin": ("application/x", _LISTED), "/small": ("text/plain", _SMALL)}
+    origin.pages |= {"/fine.bin": ("application/x", _LISTED[:-1] + b"x"), "/film": ("video/mp4", _LISTED)}
+    (tmp_path / "bad.hsb").write_text(f"{sha256(_LISTED).hexdigest()}:{len(_LISTED)}:Test.A\n")
+    (tmp_path / "bad.hdb").write_text(f"{md5(_SMALL).hexdigest()}:{len(_SMALL)}:Test.B\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "layers: [{name: bad, lists: [{file: bad.hsb, reason: Malware}, {file: bad.hdb, reason: Malware}]}]\n"
+        "files: [{listed: true, types: [application/*, text/*]}]\nlog: on\n"
+    )
+    with mitmdump(tmp_path, origin, policy=policy) as proxy, proxy.client(timeout=PATIENCE) as client:
+        assert client.get("http://good.test/fine.bin").content == _LISTED[:-1] + b"x"
+        assert client.get("http://good.test/film").content == _LISTED
+        assert "Malware" in client.get("http://good.test/small", headers={"Accept": "text/html"}).text
+        received = b""
+        with client.stream("GET", "http://good.test/listed.bin") as answer, pytest.raises(httpx.RemoteProtocolError):  # noqa: PT012
+            for octets in answer.iter_raw():
+                received += octets
+        assert len(_LISTED) - (1 << 15) < len(received) < len(_LISTED)
+        assert received == _LISTED[: len(received)]
+
+
+def serve_parts(connection: socket.socket) -> None:
+    """A file that can be asked for in parts, as servers do."""
+    head = read_head(connection)
+    asked = re.search(rb"(?i)\r\nrange: bytes=(\d+)-(\d*)", head)
+    whole = _PROGRAM if b"/program" in head else b"t" * len(_PROGRAM)
+    first, last = (0, len(whole) - 1) if asked is None else (int(asked[1]), int(asked[2] or len(whole) - 1))
+    octets = whole[first : last + 1]
+    answer = b"HTTP/1.1 200 OK\r\n" if asked is None else b"HTTP/1.1 206 Partial Content\r\n"
+    if asked is not None:
+        answer += b"Content-Range: bytes %d-%d/%d\r\n" % (first, last, len(whole))
+    answer += b'ETag: "1"\r\nContent-Length: %d\r\n\r\n%b' % (len(octets), octets)
+    connection.sendall(answer)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "page", "asked", "expected"),
+    [
+        ("whole", "program", ["0-1"], [403]),
+        ("whole", "program", ["5-"], [403]),
+        ("refuse", "program", ["5-"], [403]),
+        ("pass", "program", ["5-"], [206]),
+        ("pass", "program", ["0-"], [403]),
+        ("whole", "text", ["0-9999", "10000-"], [206, 206]),
+        ("whole", "text", ["10000-", "10000-"], [200, 206]),
+        ("whole", "text", ["0-99"], [200]),
+        ("refuse", "text", ["0-9999", "10000-"], [206, 206]),
+        ("refuse", "text", ["0-99"], [403]),
+    ],
+)
+def test_a_part_passes_if_the_rest_was_seen(
+    tmp_path: Path, ranges: str, page: str, asked: list[str], expected: list[int]
+) -> None:
+    policy = write_policy(tmp_path, f"files: [{{content: program}}]\nranges: {ranges}\n")
+    with (
+        PlainOrigin(serve_parts) as origin,
+        mitmdump(tmp_path, origin, policy=policy) as proxy,
+        proxy.client(timeout=PATIENCE) as client,
+    ):
+        url = f"http://good.test/{page}"
+        assert [client.get(url, headers={"Range": f"bytes={each}"}).status_code for each in asked] == expected

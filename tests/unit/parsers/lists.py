@@ -63,6 +63,7 @@ _LISTS: dict[str, tuple[str, ...]] = {
     "csv": ('# c\nid,url,x\n1,"http://h.example/a,b",2\n2,"h.example\n/x",3\n3,a.example\n', "a.example\nb.example\n"),
     "addresses": ("# c\n10.0.0.0/8\n192.0.2.1 ; x\n2001:db8::/32\n1.2.3.4-1.2.3.9\n0.0.0.0/0\n",),
     "sha256": ("00" * 32 + "\n" + "ab" * 16 + " # x\n", "# c\nseal: f87dde256ef1fd9a\n" + "ab" * 16 + "\n"),
+    "file-hashes": (f'# c\n{"ab" * 16}:68:Name\n"2026-01-01", "{"ab" * 32}", "{"ab" * 16}"\n{"cd" * 20}\n',),
     "safebrowsing-raw": ("\x04\x00\x00\x00abcdefgh" * 4,),
 }
 _LIST_UNITS = {

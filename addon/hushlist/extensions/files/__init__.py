@@ -4,16 +4,30 @@ In: the head of an answer or a request, and the first octets of its body. Out: i
 its place. Open first: ``file_rules``, then ``file_inspector``.
 """
 
-from hushlist.core.extension import Extension
+from hushlist.core.extension import Extension, ListFormat
 from hushlist.core.policy.keys import Key
+
+_HEX = "[0-9A-Fa-f]"
 
 EXTENSION = Extension(
     "files",
+    list_formats={
+        "file-hashes": ListFormat(
+            f"{__name__}.file_hashes:read_file_hashes",
+            is_by_line=True,
+            endings=(".hdb", ".hsb", ".hdu", ".hsu"),
+            entry=rf"(?:{_HEX}{{32}}|{_HEX}{{40}}|{_HEX}{{64}}):(?:[0-9]+|\*):.*|\"[0-9: -]+\", *\"{_HEX}{{64}}\",.*",
+        )
+    },
     policy_keys=(
         Key("files", f"{__name__}.file_rules:FILES", place="group", default=()).says("""which files may be downloaded
             and uploaded, a list of rules: see [Files](files.md#files)"""),
         Key("uploads", f"{__name__}.held_upload:UPLOADS", place="group").says("""how much of an upload
             waits until it is seen, and what becomes of what cannot be seen: see [Uploads](files.md#uploads)"""),
+        Key(
+            "ranges", f"{__name__}.whole_files:RANGES", place="group", default="whole"
+        ).says("""what becomes of a part of
+            a file whose rest was not seen: `whole` (the default), `refuse` or `pass`, see [Parts](files.md#parts)"""),
     ),
     part=f"{__name__}.file_inspector:FileInspector",
 )

@@ -78,7 +78,11 @@ def beginning_of(octets: bytes, codings: str, most: int) -> bytes | None:
 
 
 class CodingError(ValueError):
-    """A body has a coding that is not read, or is not as it says, or unpacks to too much."""
+    """A body has a coding that is not read, or is not as it says."""
+
+
+class ExcessError(CodingError):
+    """A body unpacks to too much."""
 
 
 class Decoder:
@@ -107,7 +111,7 @@ class Decoder:
             for decoded in self._decode(octets):
                 self._gave += len(decoded)
                 if self._gave > _MOST_OF_SHORT + _MOST_TIMES * self._came:
-                    raise CodingError("it unpacks to too much")
+                    raise ExcessError("it unpacks to too much")
                 if decoded:
                     yield decoded
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:

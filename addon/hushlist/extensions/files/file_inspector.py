@@ -7,34 +7,48 @@ too large, ends where it does.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
 
-from hushlist.core.decide.decision import Decision, Judgement
-from hushlist.core.match.rule import Action
+from hushlist.core.decide.decision import STOPPING, Decision, Judgement
+from hushlist.core.match.rule import Action, Expression, ExpressionHash
 from hushlist.core.match.rule_match import Match
+from hushlist.core.url.request import request_of
 from hushlist.extensions.files.content_coding import beginning_of
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
+from hushlist.extensions.files.file_hashes import FileHasher, address_of, host_of
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
-from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file, kinds_wanted
+from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted
 from hushlist.extensions.files.held_upload import TOO_LONG, HeldUpload, UploadSettings
-from hushlist.extensions.files.upload_look import UploadLook, is_form, media_type_of
-from hushlist.proxy import flow_outcome
+from hushlist.extensions.files.upload_look import Hashing, UploadLook, is_form, media_type_of
+from hushlist.extensions.files.whole_files import TAIL, HeldEnd, Part, SeenFiles, ask_for_whole, asks_part, part_of
+from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.flow_request import SelfConnections
-from hushlist.proxy.parts import Part
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
 
 
-class FileInspector(Part):
+class _Download(NamedTuple):
+    """A file on its way to a client."""
+
+    flow: http.HTTPFlow
+    judgement: Judgement
+    #: as far as its head, or more of it, has said
+    facts: FileFacts
+    codings: str
+    #: the part that it is of one, if it is
+    part: Part | None
+
+
+class FileInspector(parts.Part):
     """Blocks the files of a policy's rules."""
 
     key = "files"
@@ -44,6 +58,7 @@ class FileInspector(Part):
         self._runtime = runtime
         #: the judgement of each request that was let through, for whose group there are rules for files
         self._let_through: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
+        self._seen = SeenFiles()
         #: uploads that are looked at
         self._uploads: WeakKeyDictionary[http.HTTPFlow, HeldUpload] = WeakKeyDictionary()
 
@@ -70,21 +85,26 @@ class FileInspector(Part):
         rules = [rule for rule in _rules(judgement) if rule.applies(is_upload=True, now=now)]
         headers = flow.request.headers
         facts = self._facts_of_upload(flow.request)
+        verdict, hashing = judge_file(rules, facts, now), None
+        if any(rule.listed for rule in rules):
+            hashing = Hashing(self._algorithms(judgement), partial(self._listed, judgement))
         look = UploadLook(
             rules,
             lambda facts: judge_file(rules, facts, now).match,
             facts,
             _codings(headers),
             headers.get_all("content-type"),
+            hashing,
         )
         settings = _upload_settings(judgement)
         if look.is_form:
-            needs_look = any(rule.needs_content or rule.endings or rule.types for rule in rules)
+            needs_look = any(rule.needs_content or rule.endings or rule.types or rule.listed for rule in rules)
         else:
-            needs_look = judge_file(rules, facts, now).needs_content
+            needs_look = verdict.needs_content or verdict.needs_whole
         if not needs_look:
             return None
-        if look.is_form and settings.blocks_unseen and (facts.octets or 0) > settings.hold and not look.why_unseen:
+        is_long = (look.is_form or verdict.needs_whole) and (facts.octets or 0) > settings.hold
+        if is_long and settings.blocks_unseen and not look.why_unseen:
             look.give_up(TOO_LONG)
         return HeldUpload(
             look,
@@ -130,6 +150,24 @@ class FileInspector(Part):
         action = Action.BLOCK if settings.blocks_unseen else Action.TAG
         return replace(rule, action=action).match(f"not seen: {held.why_unseen}")
 
+    def change(self, flow: http.HTTPFlow, judgement: Judgement) -> bool:
+        """Ask for the whole file where a part would say nothing, and the rest was not seen."""
+        if (
+            not judgement.settings.of("files")
+            or judgement.settings.of("ranges") != "whole"
+            or judgement.settings.mode == "tag"
+            or not asks_part(flow.request, is_beginning_enough=False)
+        ):
+            return False
+        facts = self._seen.of_request(flow) or FileFacts(names=_names(flow.request, http.Headers()))
+        verdict = judge_file(_unless_told(_rules(judgement), facts), facts, datetime.now(UTC))
+        if not (verdict.needs_content or verdict.needs_whole) or not asks_part(
+            flow.request, is_beginning_enough=not verdict.needs_whole
+        ):
+            return False
+        ask_for_whole(flow.request)
+        return True
+
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Have the answer to a request that was let through looked at, if a rule asks for it."""
         judgement, answer = self._let_through.get(flow), flow.response
@@ -137,26 +175,42 @@ class FileInspector(Part):
             return
         headers = answer.headers
         facts = FileFacts(False, _media_type(headers), _names(flow.request, headers), _length(headers))
+        part = part_of(answer)
+        if part is not None and part.first and (seen := self._seen.of_part(flow, part)) is not None:
+            facts = facts._replace(kinds=seen.kinds)
         verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
-        if verdict.needs_content:
-            codings = _codings(headers)
-            facts = facts._replace(kinds=frozenset({"part"})) if _is_inner_part(answer) else facts
-            look = partial(self._look, flow, judgement, facts, codings)
-            if judgement.settings.mode == "tag":
-                answer.stream = _Beginning(look, answer.stream)
+        if part is not None and not part.is_whole and self._is_unseen(verdict, part):
+            if judgement.settings.of("ranges") == "pass":
+                facts = facts._replace(kinds=frozenset({"part"}), listed=())
+                verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
             else:
-                look_at_answer(flow, _enough(judgement, codings), look)
-        elif verdict.match is not None and self._stops(judgement, verdict.match):
+                verdict = FileVerdict(_unseen(judgement, "a part of a file, of which the rest was not seen"))
+        stops = verdict.match is not None and self._stops(judgement, verdict.match)
+        if stops:
             look_at_answer(flow, lambda _: True, lambda octets, is_whole: self._page(flow, judgement, verdict.match))
-        elif verdict.match is not None:
+            return
+        if verdict.match is not None and not verdict.needs_whole:
             self._record(flow, judgement, verdict.match)
-        elif facts.octets is None and (bound := _bound(judgement)) is not None:
-            answer.stream = partial(self._count, flow, judgement, facts, [0], bound)
+        download = _Download(flow, judgement, facts, _codings(headers), part)
+        if judgement.settings.mode == "tag" and (verdict.needs_content or verdict.needs_whole):
+            self._follow(download, needs_whole=verdict.needs_whole, needs_content=verdict.needs_content)
+        elif verdict.needs_content or verdict.needs_whole:
+            is_enough = _enough(judgement, download.codings) if verdict.needs_content else lambda _: True
+            needed = TAIL + 1 if verdict.needs_whole else 0
+            look_at_answer(
+                flow, lambda octets: len(octets) >= needed and is_enough(octets), partial(self._look, download)
+            )
+        elif verdict.match is None:
+            self._follow(download)
 
-    def _look(
-        self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts, codings: str, octets: bytes, is_whole: bool
-    ) -> http.Response | None:
+    @staticmethod
+    def _is_unseen(verdict: FileVerdict, part: Part) -> bool:
+        """Whether a rule would need more of a file than a part that came, or will come."""
+        return verdict.needs_whole or (verdict.needs_content and (part.first > 0 or part.end < LONGEST_LOOK))
+
+    def _look(self, download: _Download, octets: bytes, is_whole: bool) -> http.Response | None:
         """The page in place of a file of which the first octets are here, or ``None``."""
+        flow, judgement, facts, codings, part = download
         if facts.kinds is None:
             beginning = beginning_of(octets, codings, LONGEST_LOOK)
             # where hardly anything is in the first octets of what is coded, the file is behind them
@@ -166,12 +220,74 @@ class FileInspector(Part):
                 facts = facts._replace(kinds=kinds_of(beginning))
         if is_whole and facts.octets is None:
             facts = facts._replace(octets=len(octets))
-        match = judge_file(_rules(judgement), facts, datetime.now(UTC)).match
-        if match is not None:
-            return self._page(flow, judgement, match)
-        if facts.octets is None and (bound := _bound(judgement)) is not None and flow.response is not None:
-            flow.response.stream = partial(self._count, flow, judgement, facts, [0], bound)
+        now = datetime.now(UTC)
+        verdict = judge_file(_rules(judgement), facts, now)
+        is_dry = judgement.settings.mode == "tag"
+        if verdict.needs_whole and is_whole and not is_dry:
+            hasher = FileHasher(codings, self._algorithms(judgement))
+            hasher.take(octets)
+            if hasher.why_unseen and judgement.settings.of("ranges") != "pass":
+                verdict = FileVerdict(_unseen(judgement, hasher.why_unseen))
+            else:
+                facts = facts._replace(listed=self._listed(judgement, hasher))
+                verdict = judge_file(_rules(judgement), facts, now)
+        if verdict.match is not None and self._stops(judgement, verdict.match):
+            return self._page(flow, judgement, verdict.match)
+        if verdict.match is not None:
+            self._record(flow, judgement, verdict.match)
+        if part is None or not part.first:
+            self._seen.note(flow, facts, part)
+        if not is_whole and not is_dry:
+            self._follow(download._replace(facts=facts), needs_whole=verdict.needs_whole)
         return None
+
+    def _follow(self, download: _Download, *, needs_whole: bool = False, needs_content: bool = False) -> None:
+        """Look at a file as it flows: at its size, at all of it, and in a dry run at its beginning, too."""
+        flow, judgement, facts, codings, _ = download
+        assert flow.response is not None
+        steps: list[Callable[[bytes], bytes]] = []
+        if facts.octets is None and (bound := _bound(judgement)) is not None:
+            steps.append(partial(self._count, flow, judgement, facts, [0], bound))
+        if needs_whole:
+            hasher = FileHasher(codings, self._algorithms(judgement))
+            tail = 0 if judgement.settings.mode == "tag" else TAIL
+            steps.append(HeldEnd(hasher.take, partial(self._passes, download, hasher), tail))
+        if needs_content:
+            steps.append(_Beginning(partial(self._look, download)))
+        if steps:
+            flow.response.stream = partial(_through, steps)
+
+    def _passes(self, download: _Download, hasher: FileHasher) -> bool:
+        """Whether a file of which all has come may end."""
+        flow, judgement, facts, *_ = download
+        match: Match | None = None
+        if listed := self._listed(judgement, hasher):
+            match = judge_file(_rules(judgement), facts._replace(listed=listed), datetime.now(UTC)).match
+        elif hasher.why_unseen and judgement.settings.of("ranges") != "pass":
+            match = _unseen(judgement, hasher.why_unseen)
+        if match is None or self._record(flow, judgement, match) is None:
+            return True
+        if flow.killable:
+            flow.kill()
+        return False
+
+    def _algorithms(self, judgement: Judgement) -> tuple[str, ...]:
+        """SHA-256, and others that a list has."""
+        engine = self._runtime.engine
+        others = (name for name in ("sha1", "md5") if engine is not None)
+        has = (name for name in others if engine and engine.has_paths(host_of(name).encode(), judgement.client))
+        return ("sha256", *has)
+
+    def _listed(self, judgement: Judgement, hasher: FileHasher) -> tuple[Match, ...]:
+        """The match of a list that has one of a file's hashes, and would stop it."""
+        engine = self._runtime.engine
+        for name, digest in () if engine is None else hasher.digests():
+            assert engine is not None
+            said = engine.decide(request_of(address_of(name, digest).encode()), client=judgement.client)
+            is_hash = said.winner is not None and isinstance(said.winner.rule.pattern, Expression | ExpressionHash)
+            if said.action in STOPPING and said.winner is not None and is_hash:
+                return (said.winner,)
+        return ()
 
     def _count(
         self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts, counted: list[int], bound: int, octets: bytes
@@ -216,6 +332,13 @@ def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
     return rules
 
 
+def _unseen(judgement: Judgement, why: str) -> Match:
+    """The match of the first rule that needs to see more of a download than can be seen."""
+    rules = (rule for rule in _rules(judgement) if rule.needs_content or rule.listed)
+    rule = next(rule for rule in rules if rule.applies(is_upload=False, now=datetime.now(UTC)))
+    return rule.match(why)
+
+
 def _upload_settings(judgement: Judgement) -> UploadSettings:
     settings: UploadSettings | None = judgement.settings.of("uploads")
     return UploadSettings() if settings is None else settings
@@ -229,18 +352,18 @@ def _bound(judgement: Judgement) -> int | None:
 class _Beginning:
     """Looks at the beginning of a body that goes on meanwhile, for a dry run."""
 
-    def __init__(self, look: Callable[[bytes, bool], object], before: bool | Callable[[bytes], Any]) -> None:
+    def __init__(self, look: Callable[[bytes, bool], object]) -> None:
         self._look: Callable[[bytes, bool], object] | None = look
-        self._before, self._octets = before, b""
+        self._octets = b""
 
-    def __call__(self, octets: bytes) -> Any:
+    def __call__(self, octets: bytes) -> bytes:
         """The next octets of the body; none at its end."""
         if self._look is not None:
             self._octets += octets[:LONGEST_LOOK]
             if not octets or len(self._octets) >= LONGEST_LOOK:
                 look, self._look = self._look, None
                 look(self._octets, not octets)
-        return self._before(octets) if callable(self._before) else octets
+        return octets
 
 
 def _enough(judgement: Judgement, codings: str) -> Callable[[bytes], bool]:
@@ -278,12 +401,16 @@ def _length(headers: http.Headers) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 20 else None
 
 
-def _is_inner_part(answer: http.Response) -> bool:
-    """Whether an answer has a part of a file that is not its beginning, or several.
+def _through(steps: Sequence[Callable[[bytes], bytes]], octets: bytes) -> bytes:
+    """What several steps leave of the next octets of a body; none: it has ended."""
+    has_ended = not octets
+    for step in steps:
+        octets = step(octets)
+        if not octets and not has_ended:
+            break
+    return octets
 
-    Spec: RFC 9110, 14.4
-    """
-    if answer.status_code != 206:
-        return False
-    said = answer.headers.get("content-range", "").strip().lower()
-    return not said.removeprefix("bytes").strip().startswith("0-")
+
+def _unless_told(rules: Sequence[FileRule], facts: FileFacts) -> list[FileRule]:
+    """Rules that say nothing of types as long as none is told."""
+    return [rule if facts.media_type else replace(rule, types=frozenset()) for rule in rules]

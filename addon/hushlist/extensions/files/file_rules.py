@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, NamedTuple
 
@@ -71,6 +71,8 @@ class FileFacts(NamedTuple):
     octets: int | None = None
     #: by ``kinds_of``; ``None``: nothing of its content has come yet
     kinds: frozenset[str] | None = None
+    #: what lists say of its hashes, a match or none; ``None``: they are not known yet
+    listed: tuple[Match, ...] | None = None
 
     def is_disguised(self) -> bool:
         """Whether it is of another kind than its media type or a name says."""
@@ -107,6 +109,8 @@ class FileRule:
     #: octets
     larger_than: int | None = None
     disguised: bool = False
+    #: whether a list has its hash
+    listed: bool = False
     reason: str | None = None
     category: str | None = None
     during: Schedule | None = None
@@ -145,10 +149,18 @@ class FileRule:
             if not kinds or (self.disguised and not facts.is_disguised()):
                 return None
             words.append(" ".join(sorted(kinds)))
+        if self.listed and facts.listed is not None:
+            if not facts.listed:
+                return None
+            words.append("listed")
         return ", ".join(words)
 
-    def match(self, evidence: str) -> Match:
-        """The match, as decisions have them."""
+    def match(self, evidence: str, facts: FileFacts | None = None) -> Match:
+        """The match, as decisions have them: of what is listed, that of the list, with this rule's action."""
+        if self.listed and facts is not None and facts.listed:
+            (match,) = facts.listed
+            terms = replace(match.rule.terms, action=self.action, reason=self.reason or match.rule.terms.reason)
+            return match._replace(rule=match.rule._replace(terms=terms))
         conditions = (
             *(("types", each) for each in sorted(self.types)),
             *(("ending", each) for each in sorted(self.endings)),
@@ -157,6 +169,7 @@ class FileRule:
         words = [f"{name} {value}" for name, value in conditions]
         words += [f"larger than {self.larger_than:,} octets"] if self.larger_than is not None else []
         words += ["disguised"] if self.disguised else []
+        words += ["listed"] if self.listed else []
         terms = Terms(self.action, "policy", self.source, self.category, self.reason, layer="files")
         return Match(Rule(FilePattern(f"file: {', '.join(words)}"), terms, self.line), evidence.encode(), _SPECIFICITY)
 
@@ -172,19 +185,27 @@ class FileVerdict(NamedTuple):
 
     #: the rule that decides, with its evidence; ``None``: none does
     match: Match | None = None
-    #: whether a rule needs to see the content first
+    #: whether a rule needs to see the content first, and whether one needs the hash of the whole
     needs_content: bool = False
+    needs_whole: bool = False
 
 
 def judge_file(rules: Iterable[FileRule], facts: FileFacts, now: datetime) -> FileVerdict:
-    """The first rule that fits; one that needs the content asks for it, if the rest of it fits."""
-    for rule in rules:
-        if not rule.applies(is_upload=facts.is_upload, now=now) or (evidence := rule.evidence(facts)) is None:
+    """The first rule that fits; one that needs the content asks for it, if the rest of it fits.
+
+    A rule that needs the hash waits for that, while those behind it may decide.
+    """
+    fitting = ((rule, rule.evidence(facts)) for rule in rules if rule.applies(is_upload=facts.is_upload, now=now))
+    needs_whole, verdict = False, FileVerdict()
+    for rule, evidence in fitting:
+        if evidence is None:
             continue
-        if rule.needs_content and facts.kinds is None:
-            return FileVerdict(needs_content=True)
-        return FileVerdict(rule.match(evidence))
-    return FileVerdict()
+        if rule.listed and facts.listed is None:
+            needs_whole = needs_whole or verdict.match is None
+        elif verdict.match is None and not verdict.needs_content:
+            is_open = rule.needs_content and facts.kinds is None
+            verdict = FileVerdict(needs_content=True) if is_open else FileVerdict(rule.match(evidence, facts))
+    return verdict._replace(needs_whole=needs_whole)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -231,7 +252,7 @@ def _checked(what: str, form: re.Pattern[str]) -> Type:
     return Type(read, texts.schema)
 
 
-def _disguised(fields: MappingReader, key: str, reading: Reading) -> bool:
+def _only_true(fields: MappingReader, key: str, reading: Reading) -> bool:
     if flag.read(fields, key, reading) is False:
         fields.error(key, "expected true; without the key, it makes no difference")
     return True
@@ -254,13 +275,16 @@ _CONDITIONS = (
     Key("larger-than", converted(read_size, "expected a size such as 100m")).says("""bytes, such as `100m`; an upload
         that does not state its length counts as larger"""),
     Key(
-        "disguised", Type(_disguised, flag.schema)
+        "disguised", Type(_only_true, flag.schema)
     ).says("""`true`: it is of another kind than its media type or a name says, such as a program
         that is named as a picture"""),
+    Key("listed", Type(_only_true, flag.schema)).says("""`true`: a list of the layers has its hash: see
+        [Hashes](files.md#hashes)"""),
 )
 _KEYS = (
     *_CONDITIONS,
-    Key("for", choice(WAYS), into="way").says("`download`, `upload` or `both` (the default)"),
+    Key("for", choice(WAYS), into="way").says("""`download`, `upload` or `both` (the default, but
+        `download` with `listed`)"""),
     Key("action", choice(_ACTIONS)).says(
         "`block` (the default), `allow` or `tag`; the first rule that matches decides"
     ),
@@ -278,6 +302,10 @@ def _read(node: YamlNode, reading: Reading) -> tuple[FileRule, ...]:
         values["during"] = read_during(fields, reading.schedules)
         if not any(key.name in fields for key in _CONDITIONS):
             reading.report.error(entry.line, "files", f"a rule needs one of {', '.join(names_of(_CONDITIONS))}")
+        if "listed" in fields:
+            values.setdefault("way", "download")
+        if "listed" in fields and values.get("action") is Action.ALLOW:
+            fields.error("action", "a file is listed when all of it has passed: expected block or tag")
         rules.append(FileRule(reading.report.source, entry.line, values.pop("action", Action.BLOCK), **values))
     return tuple(rules)
 

@@ -6,11 +6,13 @@ import binascii
 import quopri
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.extensions.files.content_coding import CodingError, Decoder
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
+from hushlist.extensions.files.file_hashes import FileHasher
 from hushlist.extensions.files.file_names import file_name, names_of_disposition
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, kinds_wanted
 from hushlist.extensions.files.multipart import (
@@ -38,6 +40,14 @@ _LONGEST_CODED = 2 * LONGEST_LOOK
 Judge = Callable[[FileFacts], Match | None]
 
 
+class Hashing(NamedTuple):
+    """How files are looked up by their hashes."""
+
+    algorithms: tuple[str, ...]
+    #: the hashes of a whole file -> what lists say of it
+    look_up: Callable[[FileHasher], tuple[Match, ...]]
+
+
 @dataclass(slots=True)
 class _File:
     """A file in an upload, judged again whenever more of it may matter."""
@@ -49,16 +59,21 @@ class _File:
     #: sizes at which a rule begins to fit; none where the head has told the size
     bounds: Sequence[int] = ()
     decode: Callable[[bytes], bytes] | None = None
+    hashing: Hashing | None = None
+    hasher: FileHasher | None = None
     beginning: bytes = b""
     came: int = 0
 
     @property
     def is_settled(self) -> bool:
         """Whether it is known what it is."""
-        return self.facts.kinds is not None
+        return self.facts.kinds is not None and self.hashing is None
 
     def take(self, octets: bytes) -> None:
         before, self.came = self.came, self.came + len(octets)
+        if self.hashing is not None:
+            self.hasher = self.hasher or FileHasher("", self.hashing.algorithms)
+            self.hasher.take(octets)
         has_news = any(before <= bound < self.came for bound in self.bounds)
         if self.facts.kinds is None:
             longest = LONGEST_LOOK if self.decode is None else _LONGEST_CODED
@@ -72,6 +87,9 @@ class _File:
     def end(self) -> None:
         if self.facts.kinds is None:
             self._see()
+        if self.hashing is not None:
+            hasher = self.hasher or FileHasher("", self.hashing.algorithms)
+            self.facts = self.facts._replace(listed=self.hashing.look_up(hasher))
         self._judge()
 
     def _see(self) -> None:
@@ -91,10 +109,16 @@ class UploadLook:
     """Looks at one upload."""
 
     def __init__(
-        self, rules: Sequence[FileRule], judge: Judge, facts: FileFacts, codings: str, content_types: Sequence[str]
+        self,
+        rules: Sequence[FileRule],
+        judge: Judge,
+        facts: FileFacts,
+        codings: str,
+        content_types: Sequence[str],
+        hashing: Hashing | None = None,
     ) -> None:
         """``facts`` of the whole, as its head says; ``rules`` that hold now for uploads, by which ``judge`` goes."""
-        self._judge, self._wanted = judge, kinds_wanted(rules)
+        self._judge, self._wanted, self._hashing = judge, kinds_wanted(rules), hashing
         self._bounds = [rule.larger_than for rule in rules if rule.larger_than is not None]
         #: the rules that fit the upload or a part of it, each once; those that allow are left out
         self.matches: list[Match] = []
@@ -110,7 +134,7 @@ class UploadLook:
             if self.is_form:
                 self._taker = self._reader_of(content_types, 1)
             else:
-                self._taker = _File(facts, judge, self._note, self._wanted)
+                self._taker = _File(facts, judge, self._note, self._wanted, hashing=hashing)
         except (CodingError, MultipartError) as error:
             self.give_up(str(error))
 
@@ -166,7 +190,9 @@ class UploadLook:
         if of_form and disposition.partition(";")[0].strip().lower() != "form-data":
             raise MultipartError("a part of it is none of a form")
         coding = head.get("content-transfer-encoding", "").strip().lower()
-        if (coding not in _AS_IT_IS and coding not in _DECODERS) or "content-encoding" in head:
+        decode = _DECODERS.get(coding)
+        is_read = coding in _AS_IT_IS or (decode is not None and self._hashing is None)
+        if not is_read or "content-encoding" in head:
             raise MultipartError("a part has a coding that is not read")
         if is_form([content_type]):
             if coding not in _AS_IT_IS:
@@ -175,7 +201,7 @@ class UploadLook:
         fields = (disposition, f";{content_type.partition(';')[2]}")
         names = (*names_of_disposition(fields), file_name(head.get("content-location", "")))
         facts = FileFacts(True, media_type_of(content_type), tuple(filter(None, names)), 0)
-        file = _File(facts, self._judge, self._note, self._wanted, self._bounds, _DECODERS.get(coding))
+        file = _File(facts, self._judge, self._note, self._wanted, self._bounds, decode, self._hashing)
         self._note(self._judge(facts))
         return file
 

@@ -48,7 +48,7 @@ EXTENSION = Extension(
             is_by_line=False,
             endings=(".csv",),
             entry=r"\"[^\"]*\"(?:,.*)?|(?![A-Za-z][A-Za-z0-9+.-]*://)[^,/\s]*,.*",
-            also=("ranked-domains", "surge", "quantumult", "address-counts"),
+            also=("ranked-domains", "surge", "quantumult", "address-counts", "file-hashes"),
         ),
         "tsv": ListFormat(
             f"{_HERE}.csv_column:read_tsv",

@@ -104,6 +104,7 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
     "csv": ("# c\nid,url\n1,http://a.example/x\n2,http://a.example/x\n3,http://b.example\n4,..\n", (4, 2, 1, 1)),
     "addresses": ("192.0.2.0/31\n192.0.2.0-192.0.2.2\n1.2.3.4/8\nx\n", (5, 3, 1, 1)),
     "sha256": (f"{'00' * 32}\n{'00' * 32}\n00112233\nabc\n", (4, 2, 1, 1)),
+    "file-hashes": (f"{'00' * 32}\n{'00' * 32}\n{'AB' * 16}:9:a\nabc\n", (4, 2, 1, 1)),
     "safebrowsing-raw": (b"\0\0\0\1" * 2 + b"\0\0\0\2", (3, 2, 1, 0)),
 }
 TEXTS |= {

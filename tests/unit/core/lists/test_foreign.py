@@ -23,6 +23,7 @@ ENTRIES = {
     "csv": ("http://a.example/", "a.example/"),
     "addresses": ("192.0.2.1", "192.0.2.1/32"),
     "sha256": ("61626364", "sha256:61626364"),
+    "file-hashes": ("ab" * 16, f"md5.files.invalid/{'ab' * 16}"),
     "tsv": ("a.example\tx", "a.example/"),
     "unbound": ('local-zone: "a.example" static', "a.example/"),
     "bind-zones": ('zone "a.example" {type master;};', "a.example/"),

@@ -258,6 +258,16 @@ SAMPLES = {
         ["1:a.example/", "2:b.example/", "3:c.example/"],
         [],
     ),
+    "file-hashes": Sample(
+        (f'# MalwareBazaar\n"2026-01-01 10:00:00", "{"ab" * 32}", "{"cd" * 16}", "{"ef" * 20}", "a", "b.exe"\n')
+        + f"{'12' * 16}:68:Eicar-Test-Signature\n{'34' * 20}:*:Test.C:73\n",
+        [
+            f"2:sha256.files.invalid/{'ab' * 32}",
+            f"3:md5.files.invalid/{'12' * 16}",
+            f"4:sha1.files.invalid/{'34' * 20}",
+        ],
+        [],
+    ),
     "address-counts": Sample(
         ("# IP and lists\n192.0.2.1\t7\n198.51.100.2\t3\n2001:db8::1\t1\n"),
         ["2:192.0.2.1/32", "3:198.51.100.2/32", "4:2001:db8::1/128"],

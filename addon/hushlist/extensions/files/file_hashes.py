@@ -1,0 +1,105 @@
+"""Hashes of whole files: lists of them, and what lists say of one.
+
+A hash is looked up as an address that no file has (RFC 6761, 6.4), so that the same index, layers, categories and
+explanations hold for it, and a list of hashes can be sealed or published by prefixes as any other:
+
+>>> address_of("sha256", "ab" * 32)[:41]
+'https://sha256.files.invalid/abababababab'
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import md5, sha1, sha256
+from typing import Any
+
+from hushlist.core.lists.list_source import ListDefaults, ProblemReport, entries
+from hushlist.core.match.rule import Expression, Rule
+from hushlist.extensions.files.content_coding import CodingError, Decoder, ExcessError
+
+#: digits of a hash -> its algorithm; that of lists that have several comes first
+ALGORITHMS = {64: "sha256", 40: "sha1", 32: "md5"}
+_MADE: dict[str, Any] = {"sha256": sha256, "sha1": sha1, "md5": md5}
+_HOST = "files.invalid"
+#: a hash, as ClamAV has it with a size and a name behind it (``.hdb``, ``.hsb``)
+_ENTRY = re.compile(r"([0-9A-Fa-f]{32}|[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64})(?::(?:[0-9]+|\*):[^:]*(?::[0-9:]*)?)?")
+_HASH = re.compile(r"[0-9A-Fa-f]{32}|[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64}")
+
+
+def host_of(algorithm: str) -> str:
+    """The host below which the hashes of an algorithm are."""
+    return f"{algorithm}.{_HOST}"
+
+
+def address_of(algorithm: str, digest: str) -> str:
+    return f"https://{host_of(algorithm)}/{digest}"
+
+
+def expression_of(digest: str) -> Expression:
+    """The expression of a rule for the file with a hash in hexadecimal."""
+    return Expression(f"{host_of(ALGORITHMS[len(digest)])}/{digest.lower()}".encode())
+
+
+def read_file_hashes(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """Hashes of files, one a line, as ClamAV has them, or a table such as MalwareBazaar's: the longest of each record.
+
+    Spec: https://bazaar.abuse.ch/export/; https://docs.clamav.net/manual/Signatures/HashSignatures.html
+
+    >>> rules = read_file_hashes(b"44D88612FEA8A8F36DE82E1278ABB02F:68:Eicar", ListDefaults(), ProblemReport("f"))
+    >>> [str(rule.pattern) for rule in rules]
+    ['md5.files.invalid/44d88612fea8a8f36de82e1278abb02f']
+    """
+    terms = defaults.terms(report.source)
+    for line, entry in entries(octets, report, is_foreign=True):
+        found = _ENTRY.fullmatch(entry)
+        digest = found[1] if found else _longest(entry)
+        if digest is None:
+            report.leave_out(line, entry, "expected a hash of a file")
+        else:
+            yield Rule(expression_of(digest), terms, line)
+
+
+def _longest(record: str) -> str | None:
+    """The longest hash among the fields of a record, in the first of its columns; names of columns are none."""
+    try:
+        fields = next(csv.reader([record], skipinitialspace=True), [])
+    except csv.Error:
+        return None
+    return max(filter(_HASH.fullmatch, map(str.strip, fields)), key=len, default=None)
+
+
+class FileHasher:
+    """The hashes of a body as it comes, and of what it is before its content coding: clients keep either."""
+
+    def __init__(self, codings: str, algorithms: Iterable[str]) -> None:
+        algorithms = tuple(algorithms)
+        self._raw = [(name, _MADE[name](usedforsecurity=False)) for name in algorithms]
+        self._decoded: list[tuple[str, Any]] = []
+        self._decoder: Decoder | None = None
+        #: why what it is without its coding is not known
+        self.why_unseen = ""
+        try:
+            self._decoder = Decoder(codings) if codings else None
+            self._decoded = [(name, _MADE[name](usedforsecurity=False)) for name in algorithms if codings]
+        except CodingError as error:
+            self.why_unseen = str(error)
+
+    def take(self, octets: bytes) -> None:
+        for _, made in self._raw:
+            made.update(octets)
+        if self._decoder is None:
+            return
+        try:
+            for decoded in self._decoder.decode(octets):
+                for _, made in self._decoded:
+                    made.update(decoded)
+        except CodingError as error:
+            # behind an end, clients ignore what is no more of it: what was decoded is the file
+            self._decoder = None
+            self.why_unseen = str(error) if isinstance(error, ExcessError) else ""
+
+    def digests(self) -> Iterator[tuple[str, str]]:
+        """Algorithm and hash, in hexadecimal."""
+        return ((name, made.hexdigest()) for name, made in (*self._raw, *self._decoded))

@@ -1,0 +1,140 @@
+"""Whole files: the end of a download waits until all of it is known, and parts of a file are for the policy.
+
+Spec: RFC 9110, 14
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import NamedTuple
+
+from mitmproxy import http
+
+from hushlist.core.policy.key_types import choice
+from hushlist.core.url.http_head import as_read
+from hushlist.extensions.files.content_kinds import LONGEST_LOOK
+from hushlist.extensions.files.file_rules import FileFacts
+
+#: octets at the end of a download that wait; what is no longer waits as a whole
+TAIL = 1 << 14
+#: what becomes of a part of a file of which the rest was not seen
+RANGES = choice(("whole", "refuse", "pass"))
+#: fields that ask for a part
+_ASKS_PART = frozenset((b"range", b"if-range", b"request-range"))
+_CONTENT_RANGE = re.compile(r"\s*bytes\s+([0-9]{1,18})\s*-\s*([0-9]{1,18})\s*/\s*([0-9]{1,18}|\*)\s*", re.IGNORECASE)
+_BEGINNING = re.compile(rb"\s*bytes\s*=\s*0+\s*-\s*([0-9]{0,18})\s*", re.IGNORECASE)
+#: files that are remembered
+_MOST_SEEN = 4096
+
+
+class HeldEnd:
+    """A streamed body whose last octets wait until somebody says whether it passes."""
+
+    def __init__(self, take: Callable[[bytes], object], passes: Callable[[], bool], octets: int = TAIL) -> None:
+        self._take, self._passes, self._octets, self._tail = take, passes, octets, b""
+
+    def __call__(self, octets: bytes) -> bytes:
+        """What goes on of the body once these octets have come; none: it has ended."""
+        if not octets:
+            tail, self._tail = self._tail, b""
+            return tail if self._passes() else b""
+        self._take(octets)
+        waiting = self._tail + octets
+        end = max(0, len(waiting) - self._octets)
+        self._tail = waiting[end:]
+        return waiting[:end]
+
+
+class Part(NamedTuple):
+    """Which part of a file an answer has."""
+
+    #: the first octet's place, and that behind the last; and the length of the file, if it is told
+    first: int
+    end: int
+    whole: int | None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.first == 0 and self.end == self.whole
+
+
+def part_of(answer: http.Response) -> Part | None:
+    """The part that an answer says it has; ``None``: it says none. Several are one that
+    has no beginning."""
+    said = answer.headers.get_all("content-range")
+    if answer.status_code != HTTPStatus.PARTIAL_CONTENT and (not said or answer.status_code >= 300):
+        return None
+    found = _CONTENT_RANGE.fullmatch(said[0]) if len(said) == 1 else None
+    if found is None:
+        return _ODD
+    return Part(int(found[1]), int(found[2]) + 1, None if found[3] == "*" else int(found[3]))
+
+
+_ODD = Part(1, 1, None)
+
+
+def asks_part(request: http.Request, *, is_beginning_enough: bool) -> bool:
+    """Whether a request may be for a part of a file that says too little; a long beginning may say enough."""
+    asked = [value for name, value in request.headers.fields if as_read(name) in _ASKS_PART - {b"if-range"}]
+    found = _BEGINNING.fullmatch(asked[0]) if len(asked) == 1 else None
+    if not asked or (found is not None and not found[1]):
+        return False
+    return not (is_beginning_enough and found is not None and int(found[1]) >= LONGEST_LOOK)
+
+
+def ask_for_whole(request: http.Request) -> None:
+    """Take out what asks for a part."""
+    fields = request.headers.fields
+    request.headers.fields = tuple(field for field in fields if as_read(field[0]) not in _ASKS_PART)
+
+
+class SeenFile(NamedTuple):
+    """A file whose beginning was seen, and passed."""
+
+    facts: FileFacts
+    #: its length, and what tells its version
+    whole: int | None
+    version: tuple[str, ...]
+
+
+class SeenFiles:
+    """The files that were seen last: later parts of them are no news."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[tuple[str, bytes], SeenFile] = OrderedDict()
+
+    def note(self, flow: http.HTTPFlow, facts: FileFacts, part: Part | None) -> None:
+        """Remember a file whose beginning has passed, if its length is told."""
+        assert flow.response is not None
+        whole = facts.octets if part is None else part.whole
+        if whole is None:
+            return
+        self._seen[_key(flow)] = SeenFile(facts, whole, _version(flow.response))
+        self._seen.move_to_end(_key(flow))
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.popitem(last=False)
+
+    def of_request(self, flow: http.HTTPFlow) -> FileFacts | None:
+        """What was seen of the file that a request asks for a part of."""
+        seen = self._seen.get(_key(flow))
+        return None if seen is None else seen.facts
+
+    def of_part(self, flow: http.HTTPFlow, part: Part) -> FileFacts | None:
+        """What was seen of the file that an answer is a part of, if it is still that file."""
+        assert flow.response is not None
+        seen = self._seen.get(_key(flow))
+        if seen is None or not any(seen.version) or seen.whole != part.whole:
+            return None
+        return seen.facts if seen.version == _version(flow.response) else None
+
+
+def _key(flow: http.HTTPFlow) -> tuple[str, bytes]:
+    request = flow.request
+    return f"{request.scheme}://{request.host}:{request.port} {request.host_header}", request.data.path
+
+
+def _version(answer: http.Response) -> tuple[str, ...]:
+    return tuple(answer.headers.get(name, "") for name in ("etag", "last-modified"))
