@@ -32,7 +32,13 @@ DOORS_OF_PARTS = {
         *("parts", "runtime", "flow_request", "flow_outcome", "request_handler", "languages", "object_patches"),
         *("page.pages", "page.elements", "page.template", "page.block_response"),
         *("bounds.bounded_input", "bounds.flowing_bodies"),
-        *("connections.client_connections", "service.health", "service.siblings", "statistics"),
+        *(
+            "connections.client_connections",
+            "connections.name_lookups",
+            "service.health",
+            "service.siblings",
+            "statistics",
+        ),
     )
 }
 #: where files may import each other's room, by the first part of their names

@@ -21,7 +21,7 @@ from hushlist.cli.common import (
 from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
-from hushlist.core.errors import Problem, SourceError
+from hushlist.core.errors import Problem, SourceError, UrlError
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_seal_key
 from hushlist.core.match.context import KINDS, host_of_page
@@ -33,8 +33,9 @@ from hushlist.core.policy.policy_file import ListFile, Policy, list_files
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.url.hashed_uri import VARIANTS
+from hushlist.core.url.host import parse_ipv6
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import Told
+from hushlist.core.url.request import Told, canonical_host
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 
 
@@ -88,6 +89,14 @@ def add_context(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE",
         help=f"what it asks for (default: as the path ends): {', '.join(KINDS)}",
     )
+    parser.add_argument(
+        "--leads-to",
+        type=checked(_lead, "is neither a name nor an address"),
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="an alias or an address that the name leads to by DNS; may be given again and again (default: unknown)",
+    )
 
 
 def _page(text: str) -> bytes:
@@ -97,10 +106,18 @@ def _page(text: str) -> bytes:
     return host
 
 
+def _lead(text: str) -> bytes:
+    host = to_bytes(text)
+    try:
+        return canonical_host(b"[" + host + b"]" if parse_ipv6(host) is not None else host)
+    except UrlError:
+        raise ValueError(text) from None
+
+
 def told_of(arguments: argparse.Namespace) -> Told | None:
     """Who asks, and what for, in the arguments."""
-    is_told = arguments.page or arguments.type
-    return Told(arguments.page, arguments.type or "") if is_told else None
+    is_told = arguments.page or arguments.type or arguments.leads_to
+    return Told(arguments.page, arguments.type or "", leads=tuple(arguments.leads_to)) if is_told else None
 
 
 def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetime, Client]:

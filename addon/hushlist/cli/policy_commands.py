@@ -266,6 +266,9 @@ def run_explain(arguments: argparse.Namespace) -> int:
         print_lines(_layers_asked(found))
         decision = found.decision
         needs = _needs_inside(engine, decision, moment, client)
+        print_lines(f"Leads to     {readable(lead)}" for lead in arguments.leads_to)
+        if engine.asks_leads and not arguments.leads_to:
+            print_line("Unresolved   where the name leads may decide, and is not looked up here: say it by --leads-to")
         print_lines(f"Unconfirmed  {told}" for told in engine.unconfirmed(decision))
         print_lines(f"Undecrypted  {told}" for told in _undecrypted(decision, settings, needs))
         print_lines(f"Decrypted    {why}" for why in filter(None, [needs]))

@@ -51,6 +51,7 @@ BUILT_IN = tuple(
             "safe_search",
             "inside",
             "lookalikes",
+            "resolution",
             "searches",
             "files",
             "tenants",
@@ -201,6 +202,10 @@ class CheckRow(NamedTuple):
     says: str
     #: whether it looks at more than the names, the address and the port of a connection
     needs_request: bool = False
+    #: whether it looks at where the names lead
+    needs_leads: bool = False
+    #: what a policy may say of it besides the action; ``find`` gets the values, by the fields of these keys
+    keys: tuple[Key, ...] = ()
 
 
 # -- extensions --------------------------------------------------------------------------------------------------------
@@ -223,6 +228,8 @@ class Extension:
     why_decrypt: str = ""
     #: a reference to a function from a policy to what it reads in requests besides (``core/decide/readings.py``)
     readings: str = ""
+    #: the key by which a policy says whether it counts where names lead: ``on``, ``off``, or ``auto``, as checks need
+    asks_leads: str = ""
     #: rows of the table of keys: what a policy may say of it
     policy_keys: tuple[Key, ...] = ()
     #: checks of requests, by their codes

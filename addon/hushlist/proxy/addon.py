@@ -502,12 +502,16 @@ class Hushlist:
             connected(data)
         self._files.connected(data.client, data.server)  # last: what refuses must not depend on it
 
-    def server_connect(self, data: ServerConnectionHookData) -> None:
+    def server_connect(self, data: ServerConnectionHookData) -> Awaitable[None] | None:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""
         self._names.note(data.client)
         self._tunnels.server_connect(data)
+        return begin(self._connect(data)) if self.parts.server_connect else None
+
+    async def _connect(self, data: ServerConnectionHookData) -> None:
         for connect in self.parts.server_connect:
-            connect(data)
+            if (waits := connect(data)) is not None:
+                await waits
 
     def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: a tunnel is asked of an upstream proxy."""

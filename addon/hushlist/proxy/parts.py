@@ -20,7 +20,9 @@ from hushlist.core.decide.decision import Judgement, LogRecord
 from hushlist.core.decide.verdict import Confirmations, Verdict, together
 from hushlist.core.errors import Problem
 from hushlist.core.extension import ALL_BUILT_IN, Extension, Notice, extensions_named, load
+from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.url.request import Request
 from hushlist.proxy.page.pages import Offer
 
 if TYPE_CHECKING:
@@ -194,8 +196,13 @@ class Part:
         """A request is let through: change it, and say whether it was changed."""
         raise NotImplementedError
 
-    def server_connect(self, data: ServerConnectionHookData) -> None:
+    async def look_up(self, request: Request, client: Client) -> Request:
+        """The request with where its names lead: it is decided by that, too. Only where the engine ``asks_leads``."""
+        raise NotImplementedError
+
+    def server_connect(self, data: ServerConnectionHookData) -> Awaitable[None] | None:
         """mitmproxy's hook, once the proxy itself has let the connection be."""
+        raise NotImplementedError
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook, before anything is sent."""
@@ -286,8 +293,10 @@ class Parts:
         self._told = {of: _calls(parts, of) for of in ("states", "faults", "warnings")}
         self.metrics: tuple[Callable[[], Iterable[Metric]], ...] = _calls(parts, "metrics")
         self.why_unready: tuple[Callable[[], str], ...] = _calls(parts, "why_unready")
+        self.look_up: tuple[Callable[[Request, Client], Awaitable[Request]], ...] = _calls(parts, "look_up")
         connections = ("server_connect", "server_connected")
-        self.server_connect, self.server_connected = (_calls(parts, of) for of in connections)
+        self.server_connect, connected = (_calls(parts, of) for of in connections)
+        self.server_connected = connected[::-1]  # each takes back what it did before the connection
         self.http_connect_upstream: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "http_connect_upstream")
         parts = [part for part in parts if not part.is_idle(policy)]
         self.hosts = frozenset(host for part in parts for host in part.hosts)

@@ -123,13 +123,15 @@ class RequestHandler:
             judgement = self._runtime.judge(request, client_of_flow(flow))
             # as mitmproxy itself does with 407: the request goes nowhere, and nobody knows yet who asks
             is_answered = flow.live and not is_open(flow)
-            if judgement is not None and judgement.decision.unconfirmed and not is_answered:
+            may_wait = judgement is not None and (judgement.decision.unconfirmed or self._runtime.asks_leads)
+            if may_wait and not is_answered:
                 judgement = await self._runtime.confirmed(judgement)
                 if (seen_of_flow(flow), self._runtime.asks_media) != (seen, with_media):
                     # meanwhile another addon has changed it, or another policy asks for more of it
                     seen, with_media, is_same = seen_of_flow(flow), self._runtime.asks_media, False
                     request = self.request_of(flow)
-                    judgement = self._runtime.judge(request, client_of_flow(flow), is_settled=True)
+                    judged = self._runtime.judge(request, client_of_flow(flow), is_settled=True)
+                    judgement = await self._runtime.confirmed(judged)
             if judgement is None:
                 self._leave(flow, is_form=is_form)
                 return

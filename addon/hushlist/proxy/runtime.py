@@ -86,6 +86,8 @@ class Runtime:
         self._missing = FailureCause.START
         #: whether the media types that a request names can change a decision
         self.asks_media = False
+        #: whether it counts where names lead
+        self.asks_leads = False
         #: whether fields that servers believe go on to a host; ``None`` if they do to none
         self.keeps: Keeps = None
         #: what the policy's extensions do in this proxy
@@ -149,12 +151,28 @@ class Runtime:
         return judgement
 
     async def confirmed(
-        self, judgement: Judgement | None, *, is_connection: bool = False, is_lookup: bool = False
+        self,
+        judgement: Judgement | None,
+        *,
+        is_connection: bool = False,
+        is_lookup: bool = False,
+        goes_on: bool = False,
     ) -> Judgement | None:
         """The judgement, made anew if somebody has to be asked first; it waits for that, and only for so long.
 
+        First, where its names lead is looked up, unless the client itself does (``is_lookup``), or it is known from
+        when it was let through (``goes_on``).
+
         If the server gives no answer, it is as the policy says for that; what is beyond the client's share is blocked.
         """
+        if judgement is None:
+            return None
+        if self.asks_leads and not (is_lookup or goes_on or judgement.stops):
+            request = judgement.request
+            for look_up in self.parts.look_up:
+                request = await look_up(request, judgement.client)
+            if request is not judgement.request:
+                judgement = self.judge(request, judgement.client, is_connection=is_connection)
         if judgement is None or not judgement.decision.unconfirmed:
             return judgement
         if self.engine is not None and (confirmations := self.engine.confirmations) is not None:
@@ -208,14 +226,14 @@ class Runtime:
         """
         self.parts.follow(engine.policy)
         self.engine, self.template, self.problem = engine, template, None
-        self.asks_media, self.keeps = engine.asks_media, engine.keeps
+        self.asks_media, self.asks_leads, self.keeps = engine.asks_media, engine.asks_leads, engine.keeps
         self.policies += 1
         self.failure_policy.on_failure = engine.policy.on_failure
 
     def give_up(self, problem: str) -> None:
         """Stop using an index that was written to: a rule that is lost there would let requests pass."""
         self.engine, self._missing, self.problem = None, FailureCause.INDEX, problem
-        self.asks_media, self.keeps = False, None
+        self.asks_media, self.asks_leads, self.keeps = False, False, None
         self.policies += 1
 
     def was_read(self, reading: LoadedPolicy) -> None:

@@ -55,7 +55,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
 
 def engine_of(log: str | None = None, on_failure: str = "") -> Engine:
     policy = Policy("policy.yaml", (), values={"log": log and Settings(log)}, on_failure=cast(OnFailure, on_failure))
-    return cast(Engine, SimpleNamespace(policy=policy, asks_media=False, keeps=None))
+    return cast(Engine, SimpleNamespace(policy=policy, asks_media=False, asks_leads=False, keeps=None))
 
 
 def test_a_log_is_opened_anew_where_a_policy_says_something_else_of_it(runtime: Runtime) -> None:

@@ -27,6 +27,7 @@ from hushlist.core.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, 
 from hushlist.core.decide.readings import DEEPEST, HostReader, readings_of
 from hushlist.core.decide.verdict import Confirmations, Verdict
 from hushlist.core.errors import Excess, UrlError
+from hushlist.core.extension import extensions_named
 from hushlist.core.match.checks import Check, CheckedRequest, may_fail
 from hushlist.core.match.context import is_third_party
 from hushlist.core.match.index import Index, find_checks
@@ -107,10 +108,17 @@ class Engine:
         self._redirect_memory, self._overrides = redirect_memory, overrides
         self.confirmations, self._waits = confirmations, waits
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
+        checks = [rule.pattern for rule in self._checks if isinstance(rule.pattern, Check)]
         #: whether a check looks at a request's ``media``
-        self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
+        self.asks_media = any(check.asks_media for check in checks)
         #: whether a check is an extension's, which no quick look leaves out
-        self._has_foreign_checks = any(isinstance(rule.pattern, Check) and rule.pattern.row for rule in self._checks)
+        self._has_foreign_checks = any(check.row is not None for check in checks)
+        #: whether a check looks at where the names of a request lead; whether rules do, too
+        self.checks_leads = any(check.row is not None and check.row.needs_leads for check in checks)
+        self.asks_leads = any(
+            mode == "on" or (mode == "auto" and self.checks_leads)
+            for mode in (policy.of(each.asks_leads) for each in extensions_named(policy.extensions) if each.asks_leads)
+        )
         self._readings = readings_of(policy)
         self._hosts = KnownHosts(policy, index, overrides, self._readings)
         #: the group of a client
@@ -143,7 +151,7 @@ class Engine:
         blocked. ``group`` is the client's, if it is known. ``is_settled``: all was asked that it needs (``Confirmer``).
         """
         hosts = self._hosts.of_group(client, now, group)
-        decision = None if request.others else self._at_once(request, hosts)
+        decision = None if request.others or request.leads else self._at_once(request, hosts)
         return decision or self._strictest(_Case(request, hosts, client, now, False, is_settled, FormBudget()))
 
     def decide_host(
@@ -169,7 +177,8 @@ class Engine:
 
         The policy's ``unparsable`` decides a URL that no browser can request. ``told``: who asks, and what for.
         """
-        plain = PLAIN_URL.match(url) if self._may_know_hosts and len(url) <= LONGEST_TARGET else None
+        is_quick = self._may_know_hosts and len(url) <= LONGEST_TARGET and not (told and told.leads)
+        plain = PLAIN_URL.match(url) if is_quick else None
         if plain is not None:
             try:
                 known_host = self._hosts.of_group(client, now).known[plain[2]]
@@ -362,7 +371,7 @@ class Engine:
     def _of_plain(self, case: _Case) -> Decision | None:
         """The decision for a plain target by one host without a fault, as most have; ``None`` for any other."""
         request = case.request
-        if len(request.hosts) != 1 or request.fault is not None or request.destination is not None:
+        if len(request.hosts) != 1 or request.fault is not None or request.destination is not None or request.leads:
             return None
         known_host = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
         if known_host.tunnelled is not None or request.scheme not in WEB:
@@ -416,6 +425,7 @@ class Engine:
         elif len(hosts) > MOST_HOSTS:
             faults.insert(0, Excess(f"the request goes by more than {MOST_HOSTS} hosts"))
         is_stopped = any(map(self._stops, faults))
+        of_names: list[Decision] = []
         for host in hosts[: 1 if is_stopped else MOST_HOSTS]:
             try:
                 known_host = known_hosts.known[host]
@@ -433,8 +443,38 @@ class Engine:
                 yield from map(_of_rules, self._of_host(case, known_host.tunnelled, beneath, forms))
             if known_host.readers and not is_stopped:
                 yield from self._of_inner(case, known_host, forms, of_host)
+            of_names += of_host if host != request.destination or len(hosts) == 1 else ()
+        if request.leads and not is_stopped and not all(decision.action is Action.ALLOW for decision in of_names):
+            yield from self._of_leads(case, hosts[0])
         for fault in faults:
             yield self._unparsable(request, fault)
+
+    def _of_leads(self, case: _Case, host: bytes) -> Iterator[Decision]:
+        """The decisions for the names and addresses that the hosts of a request lead to, by the rules for whole hosts.
+
+        What is allowed there opens nothing, and the default action says nothing of them. A grant for the request's host
+        covers them.
+        """
+        request, known_hosts, case = case.request, case.hosts.known, replace(case, is_connection=True)
+        with suppress(UrlError):  # it is decided, too
+            own, (form, *_) = known_hosts[host], canonical_forms(replace(request, target=b"/"), host)
+            for lead in dict.fromkeys(request.leads):
+                try:
+                    led = known_hosts[lead]
+                    every = [led] if led.tunnelled is None else [led, known_hosts[led.tunnelled]]
+                except UrlError as error:
+                    yield self._unparsable(request, error.reason)
+                    continue
+                via = f"{own.canonical.decode('ascii', 'replace')} leads to {led.canonical.decode('ascii', 'replace')}"
+                for led in every:
+                    decision = self._with_overrides(case, led, form, _of_rules(self._by_matches(case, led, ())))
+                    matches = tuple(
+                        match._replace(via=", ".join(filter(None, (match.via, via)))) for match in decision.matches
+                    )
+                    by_rules = decide(led.view.layers, matches, decision.group)
+                    if matches and by_rules.action is not Action.ALLOW and decision.grant is None:
+                        found = by_rules._replace(unconfirmed=decision.unconfirmed)
+                        yield self._with_overrides(case, own, form, found)
 
     def _of_inner(
         self, case: _Case, known_host: KnownHost, forms: Sequence[Parts], decisions: Sequence[Decision]
@@ -716,7 +756,9 @@ def _asked(request: Request, host: bytes) -> CheckedRequest:
     names = request.hosts
     if request.destination is not None:
         names = tuple(name for name in names if name != request.destination)
-    return CheckedRequest(request.scheme, host, request.port, request.target, request.userinfo, request.media, names)
+    return CheckedRequest(
+        request.scheme, host, request.port, request.target, request.userinfo, request.media, names, request.leads
+    )
 
 
 def _targets(request: Request, host: bytes | None, form: Parts) -> Sequence[Target]:

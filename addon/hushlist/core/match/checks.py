@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.core.errors import UrlError
 from hushlist.core.extension import CheckRow, load
@@ -36,6 +36,8 @@ class CheckedRequest(NamedTuple):
     media: tuple[bytes, ...] = ()
     #: all hosts that the client names
     names: tuple[bytes, ...] = ()
+    #: names and addresses that the hosts lead to, where they were looked up
+    leads: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,9 @@ class Check:
     code: str
     #: ports that ``well-known-port`` accepts, besides the scheme's default
     ports: frozenset[int] = frozenset()
-    #: of an extension's check: its row
+    #: of an extension's check: its row, and the values of its keys, by their fields
     row: CheckRow | None = None
+    values: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
         return f"check:{self.code}"
@@ -71,7 +74,7 @@ class Check:
     def find(self, request: CheckedRequest) -> bytes | None:
         """Evidence that the request fails the check, or ``None``; it never has user information."""
         if self.row is not None:
-            evidence: bytes | None = load(self.row.find)(request)
+            evidence: bytes | None = load(self.row.find)(request, **dict(self.values))
             return evidence
         return CHECKS[self.code].find(self, request)
 

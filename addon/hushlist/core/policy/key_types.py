@@ -191,7 +191,8 @@ def of_node(
 
 def schema_of_words(words: Iterable[str]) -> Schema:
     allowed = {"enum": list(map(str, words))}
-    return {"anyOf": [allowed, OFF]} if "off" in allowed["enum"] else allowed
+    switches = [_SWITCHES] if "on" in allowed["enum"] else [OFF] if "off" in allowed["enum"] else []
+    return {"anyOf": [allowed, *switches]} if switches else allowed
 
 
 def choice(words: Iterable[str] | Callable[[], Iterable[str]]) -> Type:

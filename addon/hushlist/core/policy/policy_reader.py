@@ -112,7 +112,7 @@ CHECK_KEYS = (
 def check_rows(table: KeyTable) -> tuple[Key, ...]:
     """The checks that a layer may have made: core's, and those of extensions."""
     checks = (pair for extension in table.extensions for pair in extension.request_checks.items())
-    return (*CHECK_KEYS, *(_check_key(code).says(row.says) for code, row in checks))
+    return (*CHECK_KEYS, *(_check_key(code, *row.keys).says(row.says) for code, row in checks))
 
 
 def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | None:
@@ -126,7 +126,10 @@ def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | No
     fields.require("action", code)
     values = read_rows(row.kind.rows, fields, reading)
     foreign = next((own.request_checks[code] for own in reading.table.extensions if code in own.request_checks), None)
-    action, check = values.get("action"), Check(code, values.get("ports", frozenset()), foreign)
+    of_keys = (
+        () if foreign is None else tuple((key.field, values[key.field]) for key in foreign.keys if key.field in values)
+    )
+    action, check = values.get("action"), Check(code, values.get("ports", frozenset()), foreign, of_keys)
     if action is None or action is Action.PASS:
         return None
     terms = Terms(action, "checks", report.source, reason=check.sentence, layer=layer)

@@ -38,6 +38,8 @@ class Told(NamedTuple):
     #: the resource type, as Adblock's options name it; empty if it is not known
     kind: str = ""
     method: bytes = b""
+    #: the names and addresses that its host leads to
+    leads: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True, unsafe_hash=True)  # not frozen: that is slow to make, and every request makes one
@@ -70,6 +72,8 @@ class Request:
     fields: Sequence[Sequence[bytes]] = field(default=(), compare=False)
     #: what is known of it besides
     told: Told | None = None
+    #: the names and addresses that its hosts lead to by DNS, where they were looked up
+    leads: tuple[bytes, ...] = field(default=(), compare=False)
     #: what else of the server its header fields name, such as the copy's place in WebDAV: the strictest decision holds
     others: tuple[Request, ...] = ()
 
@@ -107,10 +111,11 @@ def request_of(url: bytes | str, told: Told | None = None) -> Request:
     plain = _PLAIN_REQUEST.fullmatch(octets)
     if plain is not None:  # as nearly every URL
         scheme, host, target = plain.groups()
-        return Request(scheme, (host,), DEFAULT_PORTS[scheme], target, told=told)
+        leads = () if told is None else told.leads
+        return Request(scheme, (host,), DEFAULT_PORTS[scheme], target, told=told, leads=leads)
     octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(octets))
     request = request_as_written(*safebrowsing.split_fragment(octets))
-    request.told = told
+    request.told, request.leads = told, () if told is None else told.leads
     return request
 
 

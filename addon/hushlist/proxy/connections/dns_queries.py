@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator
+from dataclasses import replace
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 from struct import error as StructError  # noqa: N812
@@ -112,8 +113,22 @@ class DnsQueries:
                 if judgement is not None:
                     self._act(flow, judgement)
                     return
+            await self._check_leads(flow, response, client)
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=self._is_answered(flow))
+
+    async def _check_leads(self, flow: dns.DNSFlow, response: dns.Message, client: Client) -> None:
+        """Have the checks look at where an answer leads, with the name that was asked for."""
+        engine = self._runtime.engine
+        if engine is None or not engine.checks_leads:
+            return
+        asked, leads = request_of_question(flow.request), [host for hosts in _leads_to(response) for host in hosts]
+        for start in range(0, len(leads), _IN_A_ROW):
+            judgement = await self._judge(replace(asked, leads=tuple(leads[start : start + _IN_A_ROW])), client)
+            if judgement is not None and judgement.stops:
+                self._act(flow, judgement)
+                return
+            await asyncio.sleep(0)
 
     def _is_answered(self, flow: dns.DNSFlow) -> bool:
         """Whether a question has an answer that was made here."""

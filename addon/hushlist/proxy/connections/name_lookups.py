@@ -26,6 +26,18 @@ MOST_LOOKUPS, MOST_OF_CLIENT = 128, 16
 
 #: the address of the client for whom a task connects to a server
 _asking: ContextVar[str] = ContextVar("_asking", default="")
+#: the name that a task connects to, and the addresses of it that were decided
+_decided: ContextVar[tuple[str, tuple[str, ...]]] = ContextVar("_decided", default=("", ()))
+
+
+def look_up_for(client: str) -> None:
+    """Have the present task look names up for a client's address."""
+    _asking.set(client)
+
+
+def connect_only_to(name: str, addresses: tuple[str, ...]) -> None:
+    """Have the present task connect to a name at these addresses, in their order, without another look-up."""
+    _decided.set((name, addresses))
 
 
 class NameLookups:
@@ -53,6 +65,13 @@ class NameLookups:
 
     async def look_up(self, host: Any, port: Any, **more: int) -> list[Any]:
         """As the method of the event loop. A turn is over when its thread is, though nobody may wait any longer."""
+        name, addresses = _decided.get()
+        if addresses and host == name:
+            return [
+                own
+                for address in addresses
+                for own in socket.getaddrinfo(address, port, **{**more, "flags": socket.AI_NUMERICHOST})
+            ]
         loop, client = asyncio.get_running_loop(), _asking.get()
         turn = self._turns.setdefault(client, asyncio.Semaphore(MOST_OF_CLIENT))
         await turn.acquire()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -71,6 +72,7 @@ class RelayedConnections:
         Without a judgement, the filter is off for the client, and may not be so for as long as the connection lasts.
         """
         has_grant = judgement is not None and judgement.decision.grant is not None
+        request = replace(request, leads=() if judgement is None else judgement.request.leads)
         self._relayed.setdefault(client, _Relayed(request, why_end, has_grant))
         if judgement is not None:
             for passed in self._parts.passed:
@@ -136,7 +138,7 @@ class RelayedConnections:
             if settings.relayed != END or settings.mode != "block":
                 return
             judgement = self._runtime.judge(request, who, is_connection=is_connection, goes_on=not is_connection)
-            judgement = await self._runtime.confirmed(judgement, is_connection=is_connection)
+            judgement = await self._runtime.confirmed(judgement, is_connection=is_connection, goes_on=True)
             stops = judgement is not None and judgement.stops
             if not stops and why_end is not None:
                 why = why_end(client, settings)

@@ -1,0 +1,77 @@
+"""Finds public names that lead into a private network: DNS rebinding.
+
+Spec: RFC 6890, the special-purpose address registries; RFC 6303
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address
+
+from hushlist.core.errors import UrlError
+from hushlist.core.lists.yaml_nodes import MappingReader
+from hushlist.core.match.checks import CheckedRequest
+from hushlist.core.policy.key_types import TEXT, list_of
+from hushlist.core.policy.keys import Type
+from hushlist.core.url.host import (
+    is_address,
+    is_plain_name,
+    names_above,
+    parse_ipv4,
+    parse_ipv6,
+    to_ascii,
+    tunnelled_ipv4,
+)
+from hushlist.core.url.parts import to_bytes
+from hushlist.core.url.request import canonical_host
+
+#: top-level names that are nobody's in public (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and ICANN's ``internal``)
+_PRIVATE = frozenset((b"localhost", b"local", b"internal", b"alt", b"test", b"lan", b"home", b"corp", b"home.arpa"))
+
+
+def read_names(fields: MappingReader, key: str, _: object = None) -> frozenset[bytes]:
+    """The names of a list, in ASCII; errors are in the report."""
+    names = set[bytes]()
+    for item in fields.items(key):
+        name = to_ascii(to_bytes(str(item.value).lower().strip(".")))
+        if is_plain_name(name):
+            names.add(name)
+        else:
+            fields.report.error(item.line, f"{key}: {item}", "expected the name of a host")
+    return frozenset(names)
+
+
+NAMES = Type(read_names, list_of(TEXT))
+
+
+def find_private_answer(asked: CheckedRequest, names: frozenset[bytes] = frozenset()) -> bytes | None:
+    """The name and the address, where a public name leads to an address that is none in public."""
+    if not asked.leads:
+        return None
+    try:
+        host = canonical_host(asked.host)
+    except UrlError:
+        return None  # the engine decides a host that cannot be read
+    if is_address(host) or b"." not in host or any(name in names or name in _PRIVATE for name in names_above(host, 32)):
+        return None
+    private = next(filter(is_special, asked.leads), None)
+    return None if private is None else host + b" leads to " + private
+
+
+def is_special(lead: bytes) -> bool:
+    """Whether a host is an address that is no server's in public.
+
+    >>> hosts = b"10.0.0.1", b"[::ffff:127.0.0.1]", b"[64:ff9b::a00:1]", b"127.1", b"8.8.8.8", b"a.example"
+    >>> [is_special(host) for host in hosts]
+    [True, True, True, True, False, False]
+    """
+    try:
+        lead = canonical_host(lead)
+    except UrlError:
+        return False  # the engine decides it
+    address: IPv4Address | IPv6Address | None
+    address = parse_ipv6(lead[1:-1]) if lead.startswith(b"[") else parse_ipv4(lead) if lead[-1:].isdigit() else None
+    if (inner := tunnelled_ipv4(lead)) is not None:
+        address = IPv4Address(inner.decode())
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address is not None and (not address.is_global or address.is_multicast)
