@@ -84,7 +84,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Where processes share the work, tests of programs go among the others: while they wait, those need a core.
     """
     kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    is_windows = os.name != "posix" or config.pluginmanager.hasplugin("support.as_windows")
     for item in items:
+        if is_windows and item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip("owners, permissions and signals as POSIX has them"))
         kinds[starts_programs := not _SLOW.isdisjoint(item.path.parts)].append(item)
         if starts_programs or item.get_closest_marker("thorough") or GROUP.mark in item.iter_markers():
             item.add_marker("slow")

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from documentation import PAGES, ROOT, blocks
+from hushlist.core.system.platform import is_root
 
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
 NFT, ANALYZE = (shutil.which(tool, path=_PATH) for tool in ("nft", "systemd-analyze"))
 ROUTER = ROOT / "examples" / "router"
 
 
-@pytest.mark.skipif(NFT is None or os.geteuid() != 0, reason="nft is not here, or asks the kernel for more rights")
+@pytest.mark.skipif(NFT is None or not is_root(), reason="nft is not here, or asks the kernel for more rights")
 def test_nft_takes_the_rules() -> None:
     assert NFT is not None
     rules = (ROUTER / "hushlist.nft").read_text(encoding="utf-8")

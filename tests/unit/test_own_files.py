@@ -23,7 +23,7 @@ from hushlist.extensions.journal.log_sender import Spool
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.unblock.overrides import Overrides
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
+pytestmark = pytest.mark.posix
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)

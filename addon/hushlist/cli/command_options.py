@@ -175,10 +175,10 @@ def add_popular(parser: argparse.ArgumentParser, why: str) -> None:
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    from hushlist.core.compile.worker_processes import default_jobs
+    from hushlist.core.system.platform import number_of_cores
 
     parser.add_argument(
-        "--jobs", type=parse_number, default=default_jobs(), metavar="N", help="processes (default: one a core)"
+        "--jobs", type=parse_number, default=number_of_cores(), metavar="N", help="processes (default: one a core)"
     )
 
 

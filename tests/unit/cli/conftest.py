@@ -21,7 +21,8 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _one_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands start no processes unless they are told to: these take longer to start than what tests have for them."""
-    monkeypatch.setattr("hushlist.core.compile.worker_processes.default_jobs", lambda: 1)
+    monkeypatch.setattr("hushlist.core.compile.worker_processes.number_of_cores", lambda: 1)
+    monkeypatch.setattr("hushlist.core.system.platform.number_of_cores", lambda: 1)
 
 
 @pytest.fixture

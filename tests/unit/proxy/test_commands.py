@@ -1,6 +1,5 @@
 """mitmproxy's commands, in its own test context."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_IMODE
@@ -80,7 +79,7 @@ def test_a_rule_is_written_as_a_person_would_and_everything_else_stays(
     assert own.read_bytes() == after
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+@pytest.mark.posix
 def test_the_file_keeps_its_mode_and_a_link_stays_one(context: taddons.context, own: Path, tmp_path: Path) -> None:
     real = tmp_path / "elsewhere"
     real.mkdir()

@@ -30,7 +30,6 @@ from shutil import rmtree
 from typing import Any
 
 from hushlist.core.compile.policy_compiler import compile_policy
-from hushlist.core.compile.worker_processes import default_jobs
 from hushlist.core.errors import INCOMPLETE, Problem
 from hushlist.core.extension import extensions_named, load
 from hushlist.core.lists.list_source import ProblemReport
@@ -47,6 +46,7 @@ from hushlist.core.system.package_code import (
     loaded_digest,
     path_to_package,
 )
+from hushlist.core.system.platform import number_of_cores
 
 #: what is before the index that is in use
 _INDEX = "--index"
@@ -169,7 +169,7 @@ def main() -> None:
     has = [fetcher.fetch_missing(path, ports, is_start=work == "start") for fetcher in fetchers]
     try:
         # while the proxy works, a core stays free: otherwise requests wait for this process, however low its priority
-        jobs = None if work == "start" else max(1, default_jobs() - 1)
+        jobs = None if work == "start" else max(1, number_of_cores() - 1)
         compiled = compile_policy(path, jobs=jobs, before=before)
     except PolicyError as error:
         answer = {

@@ -26,6 +26,7 @@ from hushlist.core.system.files import (
     lock_file,
     make_private,
 )
+from hushlist.core.system.platform import is_of_user, open_folder
 
 _ENDING = ".index"
 _WRITING = "compiling-"
@@ -150,10 +151,10 @@ class IndexCache:
     @contextmanager
     def _opened(self) -> Iterator[tuple[Path, int | None]]:
         """A path to the folder, and the open folder that it is relative to, if the platform supports that."""
-        if os.unlink not in os.supports_dir_fd:
+        handle = open_folder(self.folder)
+        if handle is None:
             yield self.folder, None
             return
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             check_status(os.fstat(handle), self.folder)
             yield Path(), handle
@@ -177,5 +178,5 @@ def _ours(folder: Path | int) -> Iterator[tuple[float, str, bool, int]]:
             with suppress(OSError):  # another process was quicker
                 status = entry.stat(follow_symlinks=False)
                 is_of_kind = S_ISREG(status.st_mode) if is_file else S_ISDIR(status.st_mode)
-                if is_of_kind and (os.name != "posix" or status.st_uid == os.geteuid()):
+                if is_of_kind and is_of_user(status):
                     yield max(status.st_atime, status.st_mtime), entry.name, is_file, status.st_size

@@ -21,14 +21,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkContext, SpawnContext
+from multiprocessing.context import SpawnContext
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Self, TypeVar
 
 from hushlist.core.errors import HushlistError
 from hushlist.core.system.package_code import OTHER_CODE, loaded_digest
+from hushlist.core.system.platform import number_of_cores
+
+if sys.platform == "win32":
+    from multiprocessing.connection import PipeConnection as Connection
+
+    ProcessContext = SpawnContext
+else:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkContext
+
+    ProcessContext = ForkContext | SpawnContext
 
 #: called with the name of the work, how much of it is done, and how much there is
 Progress = Callable[[str, int, int], object]
@@ -59,7 +69,7 @@ class Workers:
 
     def __init__(self, jobs: int | None = None, progress: Progress | None = None) -> None:
         """``jobs``: how many processes; by default one for each core."""
-        self.jobs = jobs or default_jobs()
+        self.jobs = jobs or number_of_cores()
         self._progress = progress
         self._processes: list[tuple[BaseProcess, Connection]] = []
         self._idle: SimpleQueue[Connection] = SimpleQueue()
@@ -198,16 +208,12 @@ def _no_steps(_: object) -> None:
     """For functions that tell no steps."""
 
 
-def process_context() -> ForkContext | SpawnContext:
+def process_context() -> ProcessContext:
     """How to start other processes: by forking, which is fastest, if that is safe."""
     # A process with threads must not fork: in the copy, a lock that a thread holds stays locked for ever.
-    can_fork = sys.platform == "linux" and threading.active_count() == 1
-    return multiprocessing.get_context("fork") if can_fork else multiprocessing.get_context("spawn")
-
-
-def default_jobs() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if sys.platform == "linux" and threading.active_count() == 1:
+        return multiprocessing.get_context("fork")
+    return multiprocessing.get_context("spawn")
 
 
 # -- in a worker -------------------------------------------------------------------------------------------------------

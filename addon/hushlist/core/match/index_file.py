@@ -47,6 +47,7 @@ from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LEN
 from hushlist.core.match.index_table import Shape
 from hushlist.core.match.line_numbers import LineRuns
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, FilterPattern, Terms, WholeUrl
+from hushlist.core.system.platform import is_trusted, read_at
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
@@ -244,7 +245,7 @@ class _OpenFile:
     def read(self, offset: int, length: int) -> bytes:
         """Exactly ``length`` octets, or an ``IndexFileError``; with fewer, rules would silently not be found."""
         try:
-            octets = os.pread(self._descriptor, length, offset)
+            octets = read_at(self._descriptor, length, offset)
         except OSError as error:
             raise IndexFileError(self._source, f"it cannot be read: {error.strerror or error}") from error
         if len(octets) < length:
@@ -278,10 +279,10 @@ class IndexFile:
             with open(path, "rb", opener=_at_once) as file:
                 _check_owner(os.fstat(file.fileno()))
                 octets = mmap(file.fileno(), 0, access=ACCESS_READ)
-                opened = _OpenFile(os.dup(file.fileno()), str(path)) if hasattr(os, "pread") else None
+                opened = _OpenFile(os.dup(file.fileno()), str(path))
         except (OSError, ValueError) as error:  # ValueError: the file is empty
             raise IndexFileError(str(path), getattr(error, "strerror", None) or str(error)) from error
-        index = cls(octets, opened.read if opened else None, str(path))
+        index = cls(octets, opened.read, str(path))
         index._file = opened
         return index
 
@@ -348,7 +349,7 @@ def _at_once(path: str, flags: int) -> int:
 
 def _check_owner(status: os.stat_result) -> None:
     """Check that this user or root owns the opened file, since its path may be a link; compare ``IndexCache.check``."""
-    if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
+    if not is_trusted(status):
         raise PermissionError(EPERM, "it is another user's")
 
 

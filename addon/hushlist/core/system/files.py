@@ -19,6 +19,7 @@ from stat import S_IMODE, S_IRWXO, S_ISDIR, S_ISLNK, S_ISREG, S_IWGRP, S_IWOTH
 from typing import Protocol
 
 from hushlist.core.errors import HushlistError, Problem, SourceError
+from hushlist.core.system.platform import is_trusted, keep_owner, others_can_write, replaces_open_files, try_lock
 
 #: octets of a list that is read line by line, in chunks; ten million names take 300 million
 LONGEST_LIST = 1 << 30
@@ -118,15 +119,15 @@ def check_status(status: os.stat_result, folder: Path) -> None:
     """Check that no other user can write to a folder, by what ``stat`` tells of it; ``OSError`` if they can."""
     if S_ISLNK(status.st_mode):
         raise OSError(ELOOP, "it is a link, which is not followed", str(folder))
-    if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
+    if not is_trusted(status):
         raise PermissionError(EPERM, "it is another user's", str(folder))
-    if os.name == "posix" and status.st_mode & (S_IWGRP | S_IWOTH):
+    if others_can_write(status):
         raise PermissionError(EPERM, "other users can write there", str(folder))
 
 
 def check_closed(folder: Path) -> None:
     """Check that not every user can write to a folder, where a group may; ``PermissionError`` if they can."""
-    if os.name == "posix" and folder.stat().st_mode & S_IWOTH:
+    if others_can_write(folder.stat(), S_IWOTH):
         raise PermissionError(
             EPERM, "every user of this machine can write there: take that away (chmod o-w)", str(folder)
         )
@@ -171,8 +172,7 @@ def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None
     try:
         _write_new(new, octets, PRIVATE_FILE if before is not None or is_private else 0o666)
         if before is not None:
-            if sys.platform != "win32":
-                os.chown(new, before.st_uid, before.st_gid)
+            keep_owner(new, before)
             new.chmod(S_IMODE(before.st_mode))
         new.replace(path)
     except OSError:
@@ -190,11 +190,11 @@ def edit_file(path: Path, longest: int, edit: Callable[[bytes], bytes]) -> bool:
     while True:
         with open_regular(path, longest) as file:
             status, is_free = os.fstat(file.fileno()), True
-            if sys.platform == "win32":
-                file.close()  # an open file cannot be replaced there
+            if not replaces_open_files():
+                file.close()
             else:
                 with suppress(OSError):  # some network file systems have no locks
-                    is_free = _try_lock(file.fileno())
+                    is_free = try_lock(file.fileno())
             if is_free:
                 before = read_regular(path, longest)
                 edited = edit(before)
@@ -228,7 +228,7 @@ def lock_file(path: Path, flags: int = os.O_CREAT) -> int | None:
     """
     descriptor = os.open(path, os.O_RDWR | flags | SAFELY, PRIVATE_FILE)
     try:
-        if _try_lock(descriptor) and os.path.samestat(os.fstat(descriptor), path.stat()):
+        if try_lock(descriptor) and os.path.samestat(os.fstat(descriptor), path.stat()):
             return descriptor
     except FileNotFoundError:
         pass
@@ -256,21 +256,6 @@ def locked(path: Path, patience: float) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # on Windows, the latter
-        return False
-    return True
 
 
 class _Readable(Protocol):
@@ -327,7 +312,7 @@ def read_regular(path: Path, longest: int) -> bytes:
 def read_private(path: Path, longest: int) -> bytes:
     """A whole secret; ``OSError`` also if others than its owner, and a group that may read it, can use it."""
     with open_regular(path, longest) as file:
-        if os.name == "posix" and os.fstat(file.fileno()).st_mode & (S_IRWXO | S_IWGRP):
+        if others_can_write(os.fstat(file.fileno()), S_IRWXO | S_IWGRP):
             raise OSError(EINVAL, "it is secret, and others can use it: take that away (chmod o=,g-w)", str(path))
         return read_whole(file, longest, path)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import TypeVar
+
+from hushlist.core.system.platform import peak_octets
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -49,16 +51,11 @@ STATM = Path("/proc/self/statm")
 def resident_octets() -> int | None:
     """Octets of this process that are in memory now, or at the peak if only that is known; else ``None``.
 
-    Spec: proc_pid_statm(5): "size resident shared text lib data dt", in pages; getrusage(2)
+    Spec: proc_pid_statm(5): "size resident shared text lib data dt", in pages
     """
     with suppress(OSError, ValueError, LookupError, AttributeError):
-        return int(STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    if sys.platform == "win32":
-        return None
-    import resource  # not on Windows
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+        return int(STATM.read_bytes().split()[1]) * PAGESIZE
+    return peak_octets()
 
 
 def give_back() -> None:

@@ -15,7 +15,6 @@ b 2
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 from collections import Counter
@@ -23,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hushlist.core.system.files import locked
 from hushlist.proxy.statistics import NotedDecision
 
 #: metrics that are the sum of those of all; of the others, the greatest is told, or the least
@@ -34,6 +34,8 @@ _NUMBER = "count"
 _STEPS, _PLACES = 10**5, 32
 #: of a worker that has ended
 _ENDED = "ended.json"
+#: seconds that a worker which ends waits for others that do
+_PATIENCE = 10.0
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
@@ -153,8 +155,7 @@ def ended_in(folder: Path) -> tuple[str, dict[str, Any] | None]:
 
 def note_end(folder: Path, metrics: str, data: Mapping[str, Any]) -> None:
     """Add what a worker had counted that ends now."""
-    with (folder / "ended.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / "ended.lock", _PATIENCE):
         before_metrics, before_data = ended_in(folder)
         new = folder / f"{_ENDED}.new"
         counted = added_data([_without_names(data)], before_data)

@@ -15,9 +15,11 @@ import os
 import re
 import select
 import socket
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from errno import EMSGSIZE
+from typing import Any
 
 from hushlist.core.decide.decision import STOPPING
 from hushlist.extensions.journal.log_keys import LogCopy
@@ -111,15 +113,15 @@ def _write_all(octets: bytes) -> None:
 def _connected(copy: LogCopy) -> socket.socket:
     if copy.kind == "tcp":
         return socket.create_connection((copy.place, copy.port), timeout=PATIENCE)
-    if copy.kind == "unix":
+    if sys.platform != "win32" and copy.kind == "unix":
         own = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        address: object = copy.place
+        address: Any = copy.place
     else:
         family, kind, _, _, address = socket.getaddrinfo(copy.place, copy.port, type=socket.SOCK_DGRAM)[0]
         own = socket.socket(family, kind)
     try:
         own.settimeout(PATIENCE)
-        own.connect(address)  # type: ignore[arg-type]  # a path, or what getaddrinfo gave
+        own.connect(address)
     except OSError:
         own.close()
         raise

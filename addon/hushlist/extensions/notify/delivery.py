@@ -5,8 +5,6 @@ What a fault says contains no address of a webhook, no topic, token, password or
 
 from __future__ import annotations
 
-import os
-import signal
 import smtplib
 import ssl
 import subprocess
@@ -23,6 +21,7 @@ from urllib.parse import urlsplit
 from hushlist import __version__
 from hushlist.core.errors import HushlistError, to_json
 from hushlist.core.system.files import read_private, reason_of
+from hushlist.core.system.platform import end_with_children
 from hushlist.extensions.notify.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
 
 if TYPE_CHECKING:
@@ -131,11 +130,7 @@ def _run(channel: CommandChannel, plain: Mapping[str, object]) -> None:
         raise DeliveryError(f"it was not done after {PATIENCE:g} seconds") from None
     finally:
         if process.poll() is None:
-            with suppress(ProcessLookupError):
-                if os.name == "posix":
-                    os.killpg(process.pid, signal.SIGKILL)  # with what it has started
-                else:
-                    process.kill()
+            end_with_children(process)
             process.wait()
     if process.returncode:
         raise DeliveryError(f"it ended with {process.returncode}")

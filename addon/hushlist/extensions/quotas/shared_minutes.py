@@ -18,6 +18,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from hushlist.core.system.files import SAFELY
+from hushlist.core.system.platform import read_at
+
 #: minutes after the turn of an hour in which somebody may still tell of the one before
 _LATE = 2
 #: octets that are read at once
@@ -55,13 +58,13 @@ class SharedMinutes:
 
     def _read(self, hour: int) -> list[bytes]:
         file, place = self._open(hour)
-        *lines, _ = os.pread(file, _AT_ONCE, place).split(b"\n")
+        *lines, _ = read_at(file, _AT_ONCE, place).split(b"\n")
         self._files[hour] = file, place + sum(len(line) + 1 for line in lines)
         return lines
 
     def _open(self, hour: int) -> tuple[int, int]:
         if hour not in self._files:
-            flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+            flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | SAFELY
             self._files[hour] = os.open(self._path(hour), flags, 0o600), 0
             for old in [each for each in self._files if each < hour - 1]:
                 os.close(self._files.pop(old)[0])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import socket
+import sys
 import tempfile
 from pathlib import Path
 
 from hushlist.cli.common import BAD, GOOD, Commands, add_command, checked, complain, parse_number
+from hushlist.core.system.platform import number_of_cores
 
 #: workers: each has two sockets for a port, and a message has 250 at most
 MOST_WORKERS = 64
@@ -23,13 +23,12 @@ def add_to(commands: Commands) -> None:
         "start."
     )
     parser = add_command(commands, "proxy", run_proxy, text, more)
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     number = checked(_number_of_workers)
     parser.add_argument(
         "--workers",
         type=number,
         metavar="N",
-        default=count,
+        default=number_of_cores(),
         help="how many (default: one a core)",
     )
     parser.add_argument("arguments", nargs="*", metavar="OPTION", help="mitmdump's options, after --")
@@ -44,13 +43,14 @@ def _number_of_workers(text: str) -> int:
 
 def run_proxy(arguments: argparse.Namespace) -> int:
     """Run the workers until a signal ends them."""
-    from hushlist.extensions.workers.supervisor import Supervisor  # it imports mitmproxy
+    if sys.platform == "linux":
+        from hushlist.extensions.workers.supervisor import Supervisor  # it imports mitmproxy
 
-    if not hasattr(socket, "SO_REUSEPORT") or not hasattr(socket, "SOCK_SEQPACKET"):
+        with tempfile.TemporaryDirectory(prefix="hushlist-") as folder:
+
+            async def run() -> bool:
+                return await Supervisor(arguments.workers, arguments.arguments, Path(folder), complain).run()
+
+            return GOOD if asyncio.run(run()) else BAD
+    else:
         return complain("several workers need Linux: start mitmdump for one")
-    with tempfile.TemporaryDirectory(prefix="hushlist-") as folder:
-
-        async def run() -> bool:
-            return await Supervisor(arguments.workers, arguments.arguments, Path(folder), complain).run()
-
-        return GOOD if asyncio.run(run()) else BAD

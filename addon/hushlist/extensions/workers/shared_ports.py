@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import sys
 from contextlib import suppress
 
 
@@ -77,7 +78,7 @@ def _listener(family: int, address: tuple[object, ...], *, is_shared: bool = Tru
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if is_shared:
+        if is_shared and sys.platform == "linux":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             with suppress(AttributeError, OSError):

@@ -25,6 +25,8 @@ from hushlist.core.system.package_code import PACKAGE, path_to_package
 from hushlist.extensions.workers.shared_ports import SharedPorts
 from hushlist.proxy.service.siblings import BEGIN, LONGEST_MESSAGE, SERVES, VARIABLE
 
+assert sys.platform == "linux", "several workers need Linux"
+
 #: what a worker loads
 SCRIPT = PACKAGE / "proxy" / "script.py"
 #: runs mitmdump; mitmproxy 12 listens before it loads scripts, and by then has to listen by the sockets of the parent.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import sys
 from asyncio import StreamWriter
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Generator, Iterator
@@ -58,8 +59,6 @@ SHARE = 1 << 17
 #: streams of which that is noted before those are forgotten that are over
 MOST_NOTED = 1 << 9
 
-#: that a peer has ended its side of a connection, where the system says so
-_ENDED: int | None = getattr(select, "POLLRDHUP", None)
 
 _Steps = Generator[Any, Any, Any]
 
@@ -524,14 +523,13 @@ class _Leaving:
 
 def _has_ended(io: Any) -> bool:
     """Whether the peer of a connection has ended its side, though not all is read that it has sent."""
-    if io is None or not isinstance(io.writer, StreamWriter) or _ENDED is None:
-        return False
-    own = io.writer.get_extra_info("socket")
-    if own is None or own.fileno() < 0:
-        return False
-    looking = select.poll()
-    looking.register(own.fileno(), _ENDED)
-    return bool(looking.poll(0))
+    if sys.platform == "linux" and io is not None and isinstance(io.writer, StreamWriter):
+        own = io.writer.get_extra_info("socket")
+        if own is not None and own.fileno() >= 0:
+            looking = select.poll()
+            looking.register(own.fileno(), select.POLLRDHUP)
+            return bool(looking.poll(0))
+    return False
 
 
 async def _until_read(handler: ConnectionHandler, source: Connection, course: Course | None) -> None:

@@ -18,6 +18,7 @@ from mitmproxy import connection
 
 from hushlist.core.errors import logger_of
 from hushlist.core.policy.groups import network_text
+from hushlist.core.system.platform import most_open_files
 from hushlist.proxy.connections.client_connections import all_connections, end_connection, file_of, transport_of
 
 logger = logger_of(__name__)
@@ -85,12 +86,7 @@ def _files_of(handler: Any) -> int:
 
 def most_files() -> int:
     """How many files may be open; 0: that is not known."""
-    try:
-        from resource import RLIMIT_NOFILE, getrlimit
-    except ImportError:  # on Windows, sockets are no files
-        return 0
-    allowed = getrlimit(RLIMIT_NOFILE)[0]
-    return min(allowed, _MOST) if allowed > 0 else _MOST
+    return min(most_open_files(), _MOST)
 
 
 def _next_file(number: int) -> int:

@@ -29,6 +29,7 @@ from mitmproxy import connection, ctx, http
 from mitmproxy.proxy.mode_specs import ProxyMode
 
 from hushlist.core.errors import logger_of, number_of
+from hushlist.core.system.platform import stop_signals
 from hushlist.proxy.connections.client_connections import (
     all_connections,
     announce_end,
@@ -72,7 +73,7 @@ class GracefulStop:
         self._notice = NOTICE if is_balanced else 0.0
         # on Windows, or in another thread
         with suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
-            for number in (signal.SIGTERM, signal.SIGHUP):
+            for number in stop_signals():
                 if signal.getsignal(number) is not signal.SIG_IGN:  # as "nohup" has it
                     asyncio.get_running_loop().add_signal_handler(number, self.stop)
                     self._signals.append(number)

@@ -22,9 +22,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hushlist.core.errors import logger_of
+from hushlist.core.system.platform import open_local, receive_sockets, serve_local
+
+if TYPE_CHECKING:
+    from hushlist.core.system.platform import Serve
 
 logger = logger_of(__name__)
 
@@ -43,8 +47,6 @@ _EXHAUSTED, _REST = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), 1
 #: octets of a question and an answer
 _LONGEST_QUESTION, _LONGEST_ANSWER = 1 << 12, 1 << 25
 
-#: what serves a connection
-_Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 #: what a proxy says when another one asks
 Answer = Callable[[Any], Awaitable[bytes]]
 
@@ -59,7 +61,7 @@ class SharedPort(NamedTuple):
 class SharedServer:
     """Serves a port that all serve, as ``asyncio.Server`` does; what it has accepted is not lost when it is closed."""
 
-    def __init__(self, port: SharedPort, serve: _Serve, limit: int) -> None:
+    def __init__(self, port: SharedPort, serve: Serve, limit: int) -> None:
         self._port, self._serve, self._limit = port, serve, limit
         #: connections of which the server is not told yet
         self._beginning: set[asyncio.Task[None]] = set()
@@ -172,18 +174,18 @@ class Siblings:
             OSError: it cannot be bound, or the parent is gone.
         """
         self._parent.send(json.dumps(["listen", host, port]).encode())
-        said, descriptors, _, _ = socket.recv_fds(self._parent, LONGEST_MESSAGE, MOST_SOCKETS)
+        said, sockets = receive_sockets(self._parent, LONGEST_MESSAGE, MOST_SOCKETS)
         number, fault = json.loads(said) if said else (0, "the program that started this proxy is gone")
         if fault:
             raise OSError(number, fault)
-        found, bound = [socket.socket(fileno=descriptor) for descriptor in descriptors], []
-        for place in range(0, len(found), number):
-            others = found[place : place + number]
+        bound = []
+        for place in range(0, len(sockets), number):
+            others = sockets[place : place + number]
             bound.append(SharedPort(others.pop(self.number - 1), others))
             self.ports.add(bound[-1].ours.getsockname()[1])
         return bound
 
-    def serve(self, port: SharedPort, serve: _Serve, limit: int = 1 << 16, *, to_the_end: bool = False) -> SharedServer:
+    def serve(self, port: SharedPort, serve: Serve, limit: int = 1 << 16, *, to_the_end: bool = False) -> SharedServer:
         """Serve a port, from when the parent says so until the server is closed, or ``stop`` unless ``to_the_end``."""
         server = SharedServer(port, serve, limit)
         self._servers[server] = to_the_end
@@ -225,7 +227,7 @@ class Siblings:
         """What one says; nothing if it has ended, or does not answer in time."""
         try:
             async with asyncio.timeout(_ANSWER):
-                reader, writer = await asyncio.open_unix_connection(path)
+                reader, writer = await open_local(path)
                 try:
                     writer.write(asked)
                     answer = await reader.read(_LONGEST_ANSWER)
@@ -242,7 +244,7 @@ class Siblings:
         return b""
 
     async def _be_asked(self) -> None:
-        server = await asyncio.start_unix_server(self._answer, self._path, limit=_LONGEST_QUESTION)
+        server = await serve_local(self._answer, self._path, _LONGEST_QUESTION)
         async with server:
             await server.serve_forever()
 

@@ -22,6 +22,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.system.authority_file import NAME, fault_of_authority
 from hushlist.core.system.files import cache_folder, check_private, read_private, reason_of, state_folder
+from hushlist.core.system.platform import is_root, others_can_write
 from hushlist.extensions.subscriptions.subscription import NO_COPY
 
 _LONGEST = 1 << 16
@@ -83,7 +84,7 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
     if os.name != "posix":
         yield Diagnosis(About.FILES, UNKNOWN, "permissions are looked at on POSIX systems only")
         return
-    if os.geteuid() == 0:
+    if is_root():
         advice = "ask as the user who runs the filter: sudo -u hushlist hushlist doctor"
         yield Diagnosis(About.FILES, WARNING, "root asks: caches and stores are root's, not the filter's", advice)
     open_ones, late = [], []
@@ -149,7 +150,7 @@ def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
         yield Diagnosis(About.AUTHORITY, WARNING, f"{path}: it ends on {end:%Y-%m-%d}, in {days} days", renew)
     else:
         yield Diagnosis(About.AUTHORITY, GOOD, f"{path}: valid until {end:%Y-%m-%d}")
-    if os.name == "posix" and path.stat().st_mode & S_IWGRP:
+    if others_can_write(path.stat(), S_IWGRP):
         yield Diagnosis(About.AUTHORITY, WRONG, f"{path}: its group can change it", f"chmod 600 {path}")
 
 

@@ -243,6 +243,7 @@ def test_requests_are_decided_by_both_states_of_a_sealed_list(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("sealed")
+@pytest.mark.posix
 def test_a_seal_is_not_for_whole_uris_and_no_key_is_written_over(run: Run) -> None:
     done = run("hide", "ads.hosts", "--seal", "own.seal", "--kind", "hashed-uri")
     assert done == (2, "", "hushlist: --seal makes hashes of expressions: leave out --kind hashed-uri\n")

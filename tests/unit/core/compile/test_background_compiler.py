@@ -1,6 +1,5 @@
 """Compiling in another process."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -92,7 +91,7 @@ def test_problems_come_back_as_they_are(policy: Path) -> None:
         ("print('[1]')", 0),
     ],
 )
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.posix
 def test_a_process_without_an_answer_is_an_error(
     policy: Path, asking: Callable[[str], None], code: str, end: int
 ) -> None:
@@ -226,7 +225,7 @@ def stopped(policy: Path, until: Callable[[BackgroundCompiler], bool]) -> str:
     return str(errors[0])
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.posix
 def test_stop_ends_a_compile_that_waits(policy: Path, asking: Callable[[str], None]) -> None:
     asking("import time; time.sleep(60)")
     message = stopped(policy, lambda background: background._process is not None)

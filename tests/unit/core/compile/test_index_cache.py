@@ -15,6 +15,7 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.system.files import lock_file
+from hushlist.core.system.platform import is_root
 
 HOUR = 60 * 60
 
@@ -102,7 +103,7 @@ def spoil_by_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (spoil_by_missing_home, "Could not determine home directory."),
         (spoil_by_file, "is no folder"),
         (spoil_by_full_disk, "No space left on device"),
-        (spoil_by_mode, "other users can write there"),
+        pytest.param(spoil_by_mode, "other users can write there", marks=pytest.mark.posix),
     ],
 )
 def test_a_cache_that_cannot_be_used_is_done_without_and_that_is_a_warning(
@@ -127,7 +128,7 @@ def test_a_cache_that_cannot_be_used_is_done_without_and_that_is_a_warning(
     compiled.index.verify()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="users as POSIX has them")
+@pytest.mark.posix
 def test_another_user_s_folder_is_not_believed(cache: IndexCache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.make()
     cache.check()
@@ -139,7 +140,7 @@ def test_another_user_s_folder_is_not_believed(cache: IndexCache, monkeypatch: p
         cache.check()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
+@pytest.mark.posix
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_folder_and_files_are_the_user_s_own(policy: Path, cache: IndexCache, mask: int) -> None:
     before = os.umask(mask)
@@ -381,7 +382,7 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*"))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
+@pytest.mark.posix
 def test_a_link_that_comes_into_the_cache_s_place_while_it_is_tidied_is_not_followed(
     cache: IndexCache, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,7 +402,8 @@ def test_a_link_that_comes_into_the_cache_s_place_while_it_is_tidied_is_not_foll
     assert [path.name for path in files_in(moved)] == [path.name for path in own[:4]]
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.posix
+@pytest.mark.skipif(not is_root(), reason="only root gives files away")
 def test_another_user_s_files_are_neither_removed_nor_believed(
     policy: Path, cache: IndexCache, builds: list[Path]
 ) -> None:

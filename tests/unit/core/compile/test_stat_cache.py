@@ -18,7 +18,7 @@ from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
 from hushlist.extensions.subscriptions.list_store import store_of_file
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no time of the last change of status")
+pytestmark = pytest.mark.posix
 
 
 @pytest.fixture(autouse=True)

@@ -88,6 +88,7 @@ def test_every_chunk_of_a_long_list_is_sealed(
 @pytest.mark.parametrize(
     ("mode", "is_good"), [(0o600, True), (0o440, True), (0o604, False), (0o620, False), (0o644, False)]
 )
+@pytest.mark.posix
 def test_a_key_that_others_can_use_is_refused(tmp_path: Path, mode: int, is_good: bool) -> None:
     path = tmp_path / "key"
     path.write_text(KEY.text)

@@ -118,6 +118,7 @@ def test_what_an_editor_saves_during_an_edit_is_kept(tmp_path: Path) -> None:
     assert not edit_file(path, 99, lambda octets: octets)
 
 
+@pytest.mark.posix
 def test_who_edits_a_file_waits_for_others_who_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As two proxies do; the other one has read it, and replaces it meanwhile."""
     path = tmp_path / "list"
@@ -134,6 +135,7 @@ def test_who_edits_a_file_waits_for_others_who_do(tmp_path: Path, monkeypatch: p
     assert path.read_bytes() == b"a\ntheirs\nours\n"
 
 
+@pytest.mark.posix
 def test_nobody_waits_for_ever_to_edit_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, moments = tmp_path / "list", iter(range(99))
     path.write_bytes(b"a\n")

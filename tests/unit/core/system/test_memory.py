@@ -21,6 +21,7 @@ def test_it_grows_with_what_is_kept() -> None:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the library of GNU gives it back")
+@pytest.mark.posix
 def test_what_is_free_between_what_is_kept_goes_back_to_the_system() -> None:
     each, every = 60_000, 50
     blocks = [bytes(each) for _ in range(2000)]  # too small for memory of their own, which goes back at once

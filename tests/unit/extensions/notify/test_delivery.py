@@ -137,7 +137,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_long(monkeypatch: pytest.M
         (None, 0o600, "No such file"),
         (b"\n", 0o600, "it is empty"),
         (b"\xff", 0o600, "it is not ASCII"),
-        (b"token", 0o644, "it is secret, and others can use it"),
+        pytest.param(b"token", 0o644, "it is secret, and others can use it", marks=pytest.mark.posix),
         (b"x" * 9999, 0o600, "it is longer than"),
     ],
 )
@@ -242,7 +242,7 @@ def test_a_command_that_reads_nothing_is_none_that_failed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="there are process groups")
+@pytest.mark.posix
 def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "PATIENCE", 3.0)
     script = "import os, sys, time; os.fork() or os.write(int(sys.argv[1]), b'x'); time.sleep(600)"

@@ -1,6 +1,5 @@
 """Lists of Safe Browsing in a policy: what is read, what is refused with its line, and that keys stay secret."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -121,7 +120,7 @@ def test_an_error_names_its_line_and_no_key(tmp_path: Path, entry: str, error: s
     assert policy.confirmers == {}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.posix
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     _, errors = read(tmp_path, f"version: 5, lists: [mw-4b], {SERVER}, api-key-file: own.key", mode=0o644)
     assert errors == ["4: own.key: it is secret, and others can use it: take that away (chmod o=,g-w)"]

@@ -1,7 +1,6 @@
 """The copies of lists: what is in force, also after a kill, on a full disk, and where two processes are at it."""
 
 import os
-import resource
 import shutil
 import sys
 import time
@@ -103,6 +102,7 @@ def test_a_broken_state_is_as_new_and_decides_nothing(store: ListStore, octets: 
     assert in_force(store) == NEW
 
 
+@pytest.mark.posix
 def test_copies_that_others_could_write_are_not_used(store: ListStore, cache: Path) -> None:
     use(store, OLD)
     cache.chmod(0o777)
@@ -174,7 +174,10 @@ def test_a_kill_at_any_step_leaves_a_whole_version_in_force(
         assert not list(own.folder.glob("draft*"))
 
 
+@pytest.mark.posix
 def test_a_full_disk_changes_nothing(store: ListStore) -> None:
+    import resource
+
     use(store, OLD)
     if (child := os.fork()) == 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

@@ -221,6 +221,7 @@ async def _awaited(own: Ends) -> None:
 
 
 @pytest.mark.parametrize("leaves", [True, False])
+@pytest.mark.posix
 def test_a_client_that_leaves_a_stalled_upload_takes_its_connections_along(
     leaves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

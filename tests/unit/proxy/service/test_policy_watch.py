@@ -94,7 +94,7 @@ class Watch:
         asyncio.run(both())
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no time of the last change of a file's status")
+@pytest.mark.posix
 def test_a_change_in_place_of_the_same_length_and_time_is_used(policy: Path) -> None:
     """As ``cp -p`` makes it of two files from one archive."""
     watch, file = Watch(policy), policy.with_name("ads.yaml")

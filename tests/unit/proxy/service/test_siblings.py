@@ -20,6 +20,8 @@ from hushlist.proxy.service.shared_listening import fault_of_mode
 from hushlist.proxy.service.siblings import BEGIN, LONGEST_MESSAGE, SERVES, VARIABLE, SharedServer, Siblings
 from unit.rows import each_row
 
+pytestmark = pytest.mark.posix
+
 LOOPBACK = "127.0.0.1"
 
 

@@ -40,7 +40,6 @@ from hushlist.tools.doctor.installation import (
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 URL, DAY = "https://lists.example/ads.hosts", 86400
-needs_posix = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 
 
 def wrong(found: Iterable[Diagnosis]) -> list[tuple[str, Condition, str]]:
@@ -180,7 +179,7 @@ class TestLists:
         assert "it is a web page" in what
 
 
-@needs_posix
+@pytest.mark.posix
 class TestFiles:
     @pytest.fixture(autouse=True)
     def _as_a_user(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -310,7 +309,7 @@ class TestAuthority:
     def test_none_yet_is_a_warning(self, tmp_path: Path) -> None:
         assert [condition for _, condition, _ in wrong(examine_authority(tmp_path, NOW))] == [Condition.WARNING]
 
-    @needs_posix
+    @pytest.mark.posix
     @pytest.mark.parametrize("mode", [0o644, 0o660, 0o666])
     def test_one_that_others_can_use_is_wrong(self, tmp_path: Path, mode: int) -> None:
         write_authority(tmp_path, NOW, NOW + timedelta(days=3650)).chmod(mode)
