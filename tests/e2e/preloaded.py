@@ -235,7 +235,7 @@ class _Compiler(Forked):
     def __exit__(self, *_: object) -> None:
         self.stdout.close()
 
-    def communicate(self, timeout: float) -> tuple[str, None]:
+    def communicate(self, _told: bytes, timeout: float) -> tuple[str, None]:
         printed = self.stdout.read()
         self.wait(timeout)
         return printed, None

@@ -28,6 +28,7 @@ MODULES = """
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
     hushlist.proxy.bounds.bounded_websocket hushlist.proxy.object_patches
     hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
+    hushlist.extensions.dashboard.api_description hushlist.extensions.policy_edits.policy_change
     hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.json_shape hushlist.extensions.formats.rpz
     hushlist.extensions.journal.log_database
     hushlist.extensions.journal.log_keys hushlist.extensions.journal.log_record
@@ -69,7 +70,7 @@ SAID = """
     FileRule.way Key.place Reading.extensions Reading.zone
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
-    Target.block UploadSettings.hold UploadSettings.unseen
+    Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
 """
 

@@ -59,7 +59,7 @@ BUILT_IN = tuple(
             "notify",
             "fleet",
         ),
-        *("first_start", "dashboard", "workers"),
+        *("first_start", "dashboard", "policy_edits", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions

@@ -23,7 +23,7 @@ from enum import StrEnum
 from functools import cache, cached_property
 from http import HTTPStatus
 from types import NoneType
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hushlist.core.errors import HushlistError, UrlError
 from hushlist.core.policy.groups import Group, address_text
@@ -74,6 +74,8 @@ class ActionError(HushlistError):
     """Something cannot be done; says why."""
 
     status = HTTPStatus.BAD_REQUEST
+    #: what a program can use of that, in plain types
+    detail: Mapping[str, object] | None = None
 
 
 class MissingError(ActionError):
@@ -112,6 +114,10 @@ class Text:
     least: int = 0
     pattern: str | None = None
     choices: tuple[str, ...] = ()
+    #: the header that has it, instead of the path, the query or the body
+    header: str = ""
+    #: whether the record says it
+    is_recorded: bool = True
 
     def fits(self, value: object) -> bool:
         if not isinstance(value, str) or "\0" in value or not self.least <= len(value) <= self.most:
@@ -139,6 +145,8 @@ class Whole:
     about: str
     most: int
     least: int = 1
+    header: ClassVar[str] = ""
+    is_recorded: ClassVar[bool] = True
 
     def fits(self, value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and self.least <= value <= self.most
@@ -150,6 +158,35 @@ class Whole:
         return {"type": "integer", "minimum": self.least, "maximum": self.most, "description": self.about}
 
 
+@dataclass(frozen=True, slots=True)
+class AnyPlain:
+    """A value of JSON in a request, without ``true`` and ``false``; numbers are taken as text."""
+
+    about: str
+    header: ClassVar[str] = ""
+    is_recorded: ClassVar[bool] = False
+
+    def fits(self, value: object) -> bool:
+        return self._is_plain(value, _DEEPEST)
+
+    def _is_plain(self, value: object, deepest: int) -> bool:
+        if isinstance(value, list | dict) and deepest:
+            keys = value if isinstance(value, dict) else ()
+            items = value.values() if isinstance(value, dict) else value
+            return all("\0" not in key for key in keys) and all(self._is_plain(own, deepest - 1) for own in items)
+        if isinstance(value, str):
+            return "\0" not in value
+        return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+    def __str__(self) -> str:
+        return f"text, numbers, null, lists and mappings of these, of {_DEEPEST} levels at most: {self.about}"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["string", "number", "null", "array", "object"], "description": self.about}
+
+
+#: levels of ``AnyPlain``
+_DEEPEST = 16
 Number = Annotated[int, Whole("its number", (1 << 53) - 1)]
 Minutes = Annotated[int, Whole("for how many minutes", 366 * 24 * 60)]
 LastingMinutes = Annotated[
@@ -187,7 +224,7 @@ class Parameter(NamedTuple):
     """What an action takes of a request; without a default, a request has to say it."""
 
     name: str
-    kind: Text | Whole
+    kind: Text | Whole | AnyPlain
     default: str | int | None
 
 
@@ -228,6 +265,8 @@ def whole_numbers(takes: Iterable[Parameter], given: Mapping[str, str]) -> dict[
 
 # -- what it gives -----------------------------------------------------------------------------------------------------
 
+#: the methods whose requests have a body
+WITH_BODY = ("POST", "PUT")
 #: the metadata of a field whose keys stand beside the others of its dataclass
 BESIDE: Mapping[str, bool] = {"beside": True}
 
@@ -285,6 +324,7 @@ class Action:
     """A path of the interface."""
 
     method: str
+    #: a path without values stands behind one with values that it fits, too
     path: str
     #: who may; ``None``: whoever may see the page
     role: Role | None

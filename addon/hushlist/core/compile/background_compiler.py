@@ -9,8 +9,9 @@ is that process. It prints one JSON object. The work is one of
     start       the same, and whatever has no copy is due
     update      fetch what is due: what became of each list, for people
 
-The index is that which is in use: of a list of which few lines have changed, only these are read. The ports are those
-of this machine on which the proxy listens. The modules that extensions name as ``lists`` fetch:
+The index is that which is in use: of a list of which few lines have changed, only these are read. Other programs that
+look at a policy in such a process have ``serve`` answer for them. The ports are those of this machine on which the
+proxy listens. The modules that extensions name as ``lists`` fetch:
 ``fetch_missing(policy, ports, is_start)`` says whether the policy has now all lists that it needs, and
 ``fetch_due(policy, ports)`` gives for each list whether it went well, and what became of it.
 """
@@ -22,7 +23,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -61,8 +62,8 @@ OTHER = "other code"
 class BackgroundCompiler:
     """Compiles one policy after the other, each in a new process."""
 
-    def __init__(self, own_ports: Iterable[int] = ()) -> None:
-        self._ports = tuple(own_ports)
+    def __init__(self, own_ports: Iterable[int] = (), program: str = __name__) -> None:
+        self._ports, self._program = tuple(own_ports), program
         self._process: subprocess.Popen[bytes] | None = None
         #: whether its process was ended, or will not be begun
         self.is_stopped = False
@@ -76,7 +77,7 @@ class BackgroundCompiler:
             PolicyError: with every problem of every file.
         """
         for _ in range(_TRIES):
-            answer = self._ask("start" if is_start else "compile", path, before)
+            answer = self.ask("start" if is_start else "compile", path, before=before)
             files = _fingerprints(answer["files"])
             if "problems" in answer:
                 problems = [Problem(*problem) for problem in answer["problems"]]
@@ -101,7 +102,7 @@ class BackgroundCompiler:
         Raises:
             PolicyError: the process failed.
         """
-        return [(bool(is_good), str(told)) for is_good, told in self._ask("update", path)["updates"]]
+        return [(bool(is_good), str(told)) for is_good, told in self.ask("update", path)["updates"]]
 
     def stop(self) -> None:
         """End the process for good. Calls of ``compile``, present or later, fail at once."""
@@ -110,24 +111,27 @@ class BackgroundCompiler:
         if process is not None:
             process.kill()
 
-    def _ask(self, work: str, path: Path, before: Index | None = None) -> dict[str, Any]:
+    def ask(
+        self, work: str, path: Path, told: bytes = b"", *, before: Index | None = None, patience: float = _LONGEST
+    ) -> dict[str, Any]:
+        """What the program answers, which reads ``told``; ``PolicyError`` if it fails, or takes too many seconds."""
         # "-P": do not import code from the folder where the proxy was started.
-        command = [sys.executable or "", "-P", "-m", __name__, work, str(path)]
+        command = [sys.executable or "", "-P", "-m", self._program, work, str(path)]
         command += [] if before is None else [_INDEX, before.source]
         command += map(str, self._ports)
         environment = {**os.environ, **path_to_package(), VARIABLE: loaded_digest()}
         try:
             with subprocess.Popen(  # noqa: S603  our own module
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
             ) as process:
                 self._process = process
                 if self.is_stopped:  # while the process started
                     process.kill()
                 try:
-                    answer, _ = process.communicate(timeout=_LONGEST)
+                    answer, _ = process.communicate(told, timeout=patience)
                 except subprocess.TimeoutExpired as error:
                     process.kill()
-                    why = f"the process that compiles was not done after {_LONGEST:g} seconds, and was ended"
+                    why = f"the process that compiles was not done after {patience:g} seconds, and was ended"
                     raise _of_machine(path, why) from error
         except (OSError, ValueError) as error:  # ValueError: no file can have that name
             why = f"no other process can be started: {getattr(error, 'strerror', None) or error}"
@@ -149,46 +153,51 @@ def _of_machine(path: Path, why: str) -> PolicyError:
     return PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}, may_pass=True)
 
 
-def main() -> None:
-    if hasattr(os, "nice"):
-        os.nice(19)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
-    if is_other_code(os.environ):  # what it would say, the proxy might read in another way
-        print(json.dumps({OTHER: OTHER_CODE}))
-        return
-    work, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
-    before = Path(more[1]) if more[:1] == [_INDEX] else None
-    ports = tuple(map(int, more if before is None else more[2:]))
-    answer: dict[str, object]
+def serve(answer: Callable[[str, Path, Path | None, tuple[int, ...]], Mapping[str, object]]) -> None:
+    """Print the answer of a program of ``BackgroundCompiler``, of its work, the policy, the index and the ports."""
+    with suppress(BrokenPipeError):  # the proxy was ended meanwhile
+        if hasattr(os, "nice"):
+            os.nice(19)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
+        work, path, *more = sys.argv[1:]
+        before = Path(more[1]) if more[:1] == [_INDEX] else None
+        ports = tuple(map(int, more if before is None else more[2:]))
+        try:  # what other code would say, the proxy might read in another way
+            is_other = is_other_code(os.environ)
+            print(json.dumps({OTHER: OTHER_CODE} if is_other else answer(work, Path(path), before, ports)))
+        except ImportError as error:  # of what is loaded when it is needed
+            print(json.dumps({OTHER: INCOMPLETE.format(error) if is_as_loaded() else OTHER_CODE}))
+        sys.stdout.flush()
+
+
+def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) -> Mapping[str, object]:
     known = read_policy(path, ProblemReport(str(path)))
     # most policies start faster without it
-    fetchers = [] if known is None or not known.subscribed else _fetchers(known)
+    fetchers = [] if known is None or not known.subscribed else fetchers_of(known)
     if work == "update":
-        print(json.dumps({"updates": [update for fetcher in fetchers for update in fetcher.fetch_due(path, ports)]}))
-        return
+        return {"updates": [update for fetcher in fetchers for update in fetcher.fetch_due(path, ports)]}
     has = [fetcher.fetch_missing(path, ports, is_start=work == "start") for fetcher in fetchers]
     try:
         # while the proxy works, a core stays free: otherwise requests wait for this process, however low its priority
         jobs = None if work == "start" else max(1, number_of_cores() - 1)
         compiled = compile_policy(path, jobs=jobs, before=before)
     except PolicyError as error:
-        answer = {
+        return {
             "problems": [astuple(problem) for problem in error.problems],
             "files": _files(error.files),
             "may_pass": error.may_pass or not all(has),
         }
-    else:
-        answer = {
-            "index": compiled.index.source,
-            "files": _files(compiled.policy.files),
-            "pointers": _files(compiled.policy.pointers),
-            "held": [(str(path), why) for path, why in compiled.policy.held.items()],
-            "temporary": None if compiled.temporary is None else str(compiled.temporary),
-        }
-    print(json.dumps(answer))
+    return {
+        "index": compiled.index.source,
+        "files": _files(compiled.policy.files),
+        "pointers": _files(compiled.policy.pointers),
+        "held": [(str(path), why) for path, why in compiled.policy.held.items()],
+        "temporary": None if compiled.temporary is None else str(compiled.temporary),
+    }
 
 
-def _fetchers(policy: Policy) -> list[Any]:
+def fetchers_of(policy: Policy) -> list[Any]:
+    """What brings a policy's lists to this machine."""
     return [load(extension.lists) for extension in extensions_named(policy.extensions) if extension.lists]
 
 
@@ -201,10 +210,9 @@ def _fingerprints(plain: Iterable[tuple[str, Any]]) -> dict[Path, Fingerprint]:
     return {Path(name): None if seen is None else tuple(seen) for name, seen in plain}
 
 
+def main() -> None:
+    serve(_answer)
+
+
 if __name__ == "__main__":
-    with suppress(BrokenPipeError):  # the proxy was ended meanwhile
-        try:
-            main()
-        except ImportError as error:  # of what is loaded when it is needed
-            print(json.dumps({OTHER: INCOMPLETE.format(error) if is_as_loaded() else OTHER_CODE}))
-        sys.stdout.flush()
+    main()

@@ -35,7 +35,7 @@ _LONGEST_WORD = 40
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9][\w./-]*(?: [\w./-]+)*", re.ASCII)
-_NULL = ("", "~", "null", "Null", "NULL")
+NULL = ("", "~", "null", "Null", "NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class _NodeBuilder:
         match event:
             case yaml.ScalarEvent():
                 is_plain = event.implicit[0]
-                self._place(YamlNode(line, None if is_plain and event.value in _NULL else event.value))
+                self._place(YamlNode(line, None if is_plain and event.value in NULL else event.value))
             case yaml.CollectionStartEvent():
                 node = YamlNode(line, {} if isinstance(event, yaml.MappingStartEvent) else [])
                 self._place(node)

@@ -142,6 +142,30 @@ def schema_of_rows(rows: Iterable[Key], *, name: str = "", **more: Any) -> Schem
     }
 
 
+def whole_schema(rows: Iterable[Key]) -> Schema:
+    """The schema of a file with these keys, with a definition of whatever stands in several places."""
+    defined: dict[str, Any] = {}
+    schema: Schema = _defined(schema_of_rows(rows), defined)
+    return {**schema, **({"$defs": defined} if defined else {})}
+
+
+def _defined(schema: Any, defined: dict[str, Any]) -> Any:
+    """The schema, with what has a name in ``defined``, and references to it."""
+    if isinstance(schema, list):
+        return [_defined(part, defined) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rest = {key: _defined(part, defined) for key, part in schema.items() if key not in ("$name", "$of")}
+    if "$of" in schema:
+        return {**rest, **_defined(schema["$of"], defined)}
+    if "$name" not in schema:
+        return rest
+    name = schema["$name"]
+    if defined.setdefault(name, rest) != rest:
+        raise ValueError(f"two schemas have the name {name}")
+    return {"$ref": f"#/$defs/{name}"}
+
+
 TEXT: Schema = {
     "$name": "text",
     "$comment": "an editor reads 7 as a number and on, in YAML 1.1, as true; for Hushlist every value is text",

@@ -58,10 +58,13 @@ if TYPE_CHECKING:
     pass
 
 
-def read_policy(path: Path, report: ProblemReport) -> Policy | None:
-    """Read a policy, without its lists; problems are in the report; ``None`` if nothing can be read."""
+def read_policy(path: Path, report: ProblemReport, octets: bytes | None = None) -> Policy | None:
+    """Read a policy, without its lists; problems are in the report; ``None`` if nothing can be read.
+
+    ``octets``: what the file would have.
+    """
     files = {path: fingerprint(path)}
-    octets = read_octets(path, report, LONGEST_DOCUMENT)
+    octets = read_octets(path, report, LONGEST_DOCUMENT) if octets is None else octets
     document = None if octets is None else read_document(octets, report)
     if octets is None or document is None:
         return None

@@ -33,6 +33,7 @@ from hushlist.core.extension import ALL_BUILT_IN, extensions_named, load
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.routes import (
+    WITH_BODY,
     Account,
     Action,
     ActionError,
@@ -68,6 +69,7 @@ from hushlist.extensions.journal.masked_clients import masked, named_by
 from hushlist.extensions.unblock.credentials import verify_passphrase
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
+from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -75,7 +77,7 @@ logger = logger_of(__name__)
 _T = TypeVar("_T")
 
 #: most octets of a body
-LONGEST_BODY = 1 << 15
+LONGEST_BODY = LONGEST_FORM
 #: questions of pages to disk and databases at one time; a database that hangs holds each for 20 seconds
 _THREADS = 4
 #: the session's cookie over https, and on the machine itself
@@ -159,6 +161,9 @@ class AdminApi:
         except (ActionError, StoreError) as error:
             return _refusal(error)
         response = as_json(HTTPStatus.OK, result)
+        etag = result.get("etag") or (own.get("etag") if isinstance(own := result.get("result"), Mapping) else None)
+        if etag:
+            response.headers["ETag"] = f'"{etag}"'
         for line in cookies:
             response.headers.add("Set-Cookie", line)
         return response
@@ -193,9 +198,9 @@ class AdminApi:
         if iscoroutinefunction(action.does):
             return plain(await action.does(self, visit, **values)), visit.cookies
         assert account is not None
-        return await self.aside(self._do, action, account, values), []
+        return await self.aside(self._do, action, account, client, values), []
 
-    def _do(self, action: Action, account: Account, values: dict[str, Any]) -> Mapping[str, object]:
+    def _do(self, action: Action, account: Account, client: Client, values: dict[str, Any]) -> Mapping[str, object]:
         runtime, store = self._runtime, self._store()
         if runtime.engine is None:
             raise ActionError("the filter has no policy that it can use")
@@ -205,11 +210,13 @@ class AdminApi:
             askers = [(asker.address, asker.user) for asker, _ in runtime.statistics.clients.top()]
             values = values | {"client": named_by(values["client"], askers, privacy)}
         rows, shared = self._rows, (value for values in runtime.parts.values for value in values())
-        parts = Parts(account, privacy, store, rows.undoings, runtime, runtime.engine, runtime.engine.policy, *shared)
+        engine = runtime.engine
+        parts = Parts(account, client, privacy, store, rows.undoings, runtime, engine, engine.policy, *shared)
         if not action.did:
             found = plain(parts.call(action.does, **values))
             return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
-        begun = store.begin(account, action.name.replace("_", " "), values)
+        told = {one.name: values[one.name] for one in action.takes if one.kind.is_recorded}
+        begun = store.begin(account, action.name.replace("_", " "), told)
         try:
             done: Done[Any] | Instead = parts.call(action.does, **values)
             if isinstance(done, Instead):
@@ -405,7 +412,8 @@ def _second_token(cookie: str) -> str:
 def _values(action: Action, request: http.Request, query: str, named: Mapping[str, str]) -> dict[str, Any]:
     """What an action takes of path, query or body; ``InputError`` if a request says it wrongly."""
     in_path = [one for one in action.takes if one.name in named]
-    others = [one for one in action.takes if one.name not in named]
+    in_headers = [one for one in action.takes if one.kind.header]
+    others = [one for one in action.takes if one.name not in named and not one.kind.header]
     given: Mapping[str, object] = {}
     if action.method == "GET":
         try:
@@ -413,9 +421,11 @@ def _values(action: Action, request: http.Request, query: str, named: Mapping[st
         except ValueError as error:
             raise InputError(str(error)) from error
         given = whole_numbers(others, dict(pairs))
-    elif action.method == "POST":
+    elif action.method in WITH_BODY:
         given = _body(request)
-    return {**values_of(others, given), **values_of(in_path, whole_numbers(in_path, named))}
+    headers = {one.name: request.headers[one.kind.header] for one in in_headers if one.kind.header in request.headers}
+    in_head = values_of(in_headers, headers)
+    return {**values_of(others, given), **values_of(in_path, whole_numbers(in_path, named)), **in_head}
 
 
 def _body(request: http.Request) -> dict[str, object]:
@@ -439,7 +449,8 @@ def _refusal(fault: ActionError | StoreError) -> http.Response:
         logger.warning("hushlist: the live page: %s", fault)
         why = "its file cannot be used: see the messages of the proxy"
         return error(HTTPStatus.SERVICE_UNAVAILABLE, why)
-    return error(fault.status, str(fault), **(fault.headers if isinstance(fault, RefusedError) else {}))
+    headers = fault.headers if isinstance(fault, RefusedError) else {}
+    return error(fault.status, str(fault), fault.detail, **headers)
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------

@@ -41,5 +41,5 @@ def as_json(status: int, value: Mapping[str, object], **more: str) -> http.Respo
     return answer(json.dumps(value).encode(), "application/json", status, **more)
 
 
-def error(status: int, why: str, **more: str) -> http.Response:
-    return as_json(status, {"error": why}, **more)
+def error(status: int, why: str, detail: Mapping[str, object] | None = None, **more: str) -> http.Response:
+    return as_json(status, {"error": why} | ({} if detail is None else {"detail": detail}), **more)

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hushlist import __version__
-from hushlist.core.routes import BESIDE, Action
+from hushlist.core.routes import BESIDE, WITH_BODY, Action
 
 BASE = "/api/v1"
 Schema = dict[str, Any]
@@ -22,6 +22,8 @@ class Error:
     """Why something was not done."""
 
     error: str
+    #: what a program can use of that
+    detail: Mapping[str, object] | None = None
 
 
 _STATUSES = {
@@ -29,6 +31,7 @@ _STATUSES = {
     "401": "Nobody is signed in, or name, passphrase or token is wrong.",
     "403": "Whoever asks may not do that, or not in this way.",
     "404": "It is not there.",
+    "412": "It is another one by now than the header If-Match names: the detail has both.",
     "413": "It is too long.",
     "415": "The body has to be application/json.",
     "429": "There were too many wrong tries.",
@@ -56,7 +59,9 @@ def _operation(action: Action, actions: Iterable[Action], schemas: dict[str, Sch
     parameters, body, needed = [], {}, []
     for name, kind, default in action.takes:
         schema = kind.schema() | ({} if default is None else {"default": default})
-        if name in action.in_path:
+        if kind.header:
+            parameters.append({"name": kind.header, "in": "header", "required": default is None, "schema": schema})
+        elif name in action.in_path:
             parameters.append({"name": name, "in": "path", "required": True, "schema": schema})
         elif action.method == "GET":
             parameters.append({"name": name, "in": "query", "required": default is None, "schema": schema})
@@ -73,7 +78,7 @@ def _operation(action: Action, actions: Iterable[Action], schemas: dict[str, Sch
         "security": [{"token": []}] if action.role else [],
         "parameters": parameters,
         "responses": answers,
-        **({"requestBody": taken} if action.method == "POST" else {}),
+        **({"requestBody": taken} if action.method in WITH_BODY else {}),
     }
 
 
@@ -106,6 +111,8 @@ def schema_of(hint: Any, schemas: dict[str, Schema]) -> Schema:
     {'type': 'array', 'items': {'type': ['string', 'null']}}
     """
     kinds = get_args(hint)
+    if hint is Any:
+        return {}
     if hint in _TYPES:
         return {"type": _TYPES[hint]}
     if get_origin(hint) in (Union, UnionType):  # of the types of JSON or an object, and null

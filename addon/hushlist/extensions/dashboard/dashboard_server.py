@@ -31,7 +31,7 @@ from hushlist.core.errors import UrlError, logger_of
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.policy.recurrence import parse_moment
-from hushlist.core.routes import Page, Role, plain
+from hushlist.core.routes import WITH_BODY, Page, Role, plain
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
 from hushlist.core.url.parts import as_typed
@@ -213,7 +213,7 @@ class DashboardServer(Part):
             AddonHalt: always, by ``hide``.
         """
         flow.metadata[HIDDEN] = True
-        is_call = flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/")
+        is_call = flow.request.method in (*WITH_BODY, "DELETE") and _path(flow.request).startswith(f"{BASE}/")
         if _is_long(flow.request) and self._may_see(client_of_flow(flow)):
             response = words(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "its body is too long, or does not say how long it is"

@@ -19,6 +19,7 @@ import yaml
 
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
+from hushlist.core.lists.yaml_edits import end_of, item_text, line_end
 from hushlist.core.lists.yaml_nodes import LOADER
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.core.match.rule import Action, Rule
@@ -143,7 +144,7 @@ def without_rule(text: str, item: str) -> str:
     before = read_rules(text)
     body = text.removeprefix("\ufeff")
     nodes = _rules_of(yaml.compose(body, LOADER)).value
-    places = [place for place, node in enumerate(nodes) if _item(body, node) == item]
+    places = [place for place, node in enumerate(nodes) if item_text(body, node) == item]
     if not places:
         raise ActionError("the rule is not there any more, or was changed since")
     place = places[-1]
@@ -160,18 +161,18 @@ def without_rule(text: str, item: str) -> str:
 
 def _remove(text: str, nodes: list[Any], place: int) -> str:
     start = nodes[place].start_mark.index
-    end = start + len(_item(text, nodes[place]))
+    end = start + len(item_text(text, nodes[place]))
     line_start = text.rfind("\n", 0, start) + 1
     rest = re.match(r"[ \t]*(?:#[^\r\n]*)?(?:\r?\n|$)", text[end:])
     if text[line_start:start].strip() == "-" and rest is not None:
         if len(nodes) == 1:  # an empty list has brackets
             before = text[:line_start].rstrip()
             return (
-                f"{before if before.endswith(':') else text[:line_start]} []{_line_end(text)}{text[end + rest.end() :]}"
+                f"{before if before.endswith(':') else text[:line_start]} []{line_end(text)}{text[end + rest.end() :]}"
             )
         return text[:line_start] + text[end + rest.end() :]
     if place:
-        return text[: _end(nodes[place - 1])] + text[end:]
+        return text[: end_of(nodes[place - 1])] + text[end:]
     return text[:start] + (text[nodes[1].start_mark.index :] if len(nodes) > 1 else text[end:])
 
 
@@ -179,38 +180,21 @@ def _insert(text: str, item: str, comment: str) -> str:
     """The text with one more item in its list of rules; the text is a list that can be read."""
     document: Any = yaml.compose(text, LOADER)
     rules = _rules_of(document)
-    start, end, indent = rules.start_mark.index, _end(rules), rules.start_mark.column
+    start, end, indent = rules.start_mark.index, end_of(rules), rules.start_mark.column
     if rules.flow_style and (rules.value or document.flow_style or "#" in text[start:end]):
-        place = _end(rules.value[-1]) if rules.value else start + 1
+        place = end_of(rules.value[-1]) if rules.value else start + 1
         return f"{text[:place]}{', ' if rules.value else ''}{item}{text[place:]}"
     if rules.flow_style:  # an empty list: the brackets go, and the rules begin on a line of their own
         head = text[:start].rstrip()
         text, end, indent = head + text[end:], len(head), document.start_mark.column + 2
     place = len(text[:end].rstrip())
     place += len(text[place:].partition("\n")[0].rstrip("\r"))  # behind a comment
-    line_end = _line_end(text)
-    own = f"{item}  # {comment}" if comment else item
-    return f"{text[:place]}{line_end}{' ' * indent}- {own}{text[place:] or line_end}"
+    ends, own = line_end(text), f"{item}  # {comment}" if comment else item
+    return f"{text[:place]}{ends}{' ' * indent}- {own}{text[place:] or ends}"
 
 
 def _rules_of(document: Any) -> Any:
     return next(value for key, value in document.value if key.value == "rules")
-
-
-def _line_end(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
-def _item(text: str, node: Any) -> str:
-    return text[node.start_mark.index : _end(node)].rstrip()  # a block scalar ends behind its line
-
-
-def _end(node: Any) -> int:
-    """The index behind a node; the parser's own mark of a block collection is behind the comments that follow it."""
-    if isinstance(node, yaml.ScalarNode) or node.flow_style:
-        return int(node.end_mark.index)
-    last = node.value[-1]
-    return _end(last[1] if isinstance(last, tuple) else last)
 
 
 def written_rules(text: str) -> list[WrittenRule]:
@@ -235,7 +219,7 @@ def _written(rule: Rule, text: str, node: Any) -> WrittenRule:
         keys = {"uri" if node.value.lower().startswith("hashed:") else "expression": node.value}
     else:
         keys = {key.value: value.value for key, value in node.value}
-    item = _item(text, node)
+    item = item_text(text, node)
     comment = re.match(r"[ \t]*,?[ \t]+#([^\r\n]*)", text[node.start_mark.index + len(item) :])
     return WrittenRule(rule, item, keys, "" if comment is None else comment[1].strip())
 

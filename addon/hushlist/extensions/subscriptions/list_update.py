@@ -20,7 +20,7 @@ from functools import partial
 from io import BufferedWriter, BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.list_chunks import ChunkedList, chunk_list, load_chunk
@@ -99,12 +99,13 @@ def fetch_due(policy: Path, own_ports: Iterable[int]) -> Iterator[tuple[bool, st
         yield update.is_good, str(update)
 
 
-def fetch_missing(policy: Path, own_ports: Iterable[int], *, is_start: bool) -> bool:
+def fetch_missing(policy: Path, own_ports: Iterable[int], *, is_start: bool, planned: Policy | None = None) -> bool:
     """Fetch the lists that a policy cannot do without, and of which there is no copy; says so on standard error.
 
-    ``is_start``: even if that failed a moment ago. Returns whether it has them all now.
+    ``is_start``: even if that failed a moment ago. ``planned``: what is to be in the policy's file. Returns whether it
+    has them all now.
     """
-    lists = subscribed_lists(policy)
+    lists = subscribed_lists(policy) if planned is None else planned.subscribed
     servers = {own.subscription.server.account: own.subscription.server for own in lists if own.subscription.server}
     for server in servers.values() if is_start else ():
         server.wait_at_start(lists)
@@ -119,9 +120,8 @@ def fetch_missing(policy: Path, own_ports: Iterable[int], *, is_start: bool) -> 
             of = f" of {total:,}" if total else ""
             print(printable(f"hushlist: fetching {url}: {done:,}{of} octets"), file=sys.stderr, flush=True)
 
-    for update in (
-        update_lists(policy, missing, only_due=not is_start, own_ports=own_ports, progress=show) if missing else ()
-    ):
+    how: dict[str, Any] = {"only_due": not is_start, "progress": show, "forgets": planned is None}
+    for update in update_lists(policy, missing, own_ports=own_ports, **how) if missing else ():
         print(printable(f"hushlist: {update}"), file=sys.stderr, flush=True)
     return all(own.store.current() is not None for own in missing)
 
@@ -133,8 +133,12 @@ def update_lists(
     only_due: bool = False,
     own_ports: Iterable[int] = (),
     progress: Progress | None = None,
+    forgets: bool = True,
 ) -> Iterator[ListUpdate]:
-    """Update lists, some at once, and say of each what became of it; with ``only_due``, of those that are due."""
+    """Update lists, some at once, and say of each what became of it; with ``only_due``, of those that are due.
+
+    ``forgets``: remove the copies of lists that the policy no longer names.
+    """
     ports = tuple(own_ports)
     chosen = [own for own in lists if not only_due or own.store.state().is_due(time.time())]
     known = _known(policy) if chosen else _Known(None, ())
@@ -147,7 +151,8 @@ def update_lists(
     with ThreadPoolExecutor(_AT_ONCE, "hushlist: fetch") as threads:
         updates = threads.map(update, _together(chosen))
         yield from (update for own in updates for update in own)
-    _forget_others(policy)
+    if forgets:
+        _forget_others(policy)
 
 
 def _together(lists: Iterable[SubscribedList]) -> list[list[SubscribedList]]:

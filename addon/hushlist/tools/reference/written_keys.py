@@ -13,11 +13,10 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from hushlist.core.lists.list_keys import LIST_KEYS
 from hushlist.core.policy.key_table import KeyTable, table_of
-from hushlist.core.policy.key_types import schema_of_rows
+from hushlist.core.policy.key_types import whole_schema
 from hushlist.core.policy.keys import Key, Schema
 from hushlist.core.policy.policy_reader import policy_rows
 from hushlist.extensions.services.service_lists import SERVICES_KEYS
@@ -42,33 +41,13 @@ def keys_of_file(name: str, table: KeyTable) -> tuple[Key, ...]:
 
 def schema_of_file(name: str, table: KeyTable) -> Schema:
     """The schema of a kind of file."""
-    defined: dict[str, Any] = {}
-    schema = _defined(schema_of_rows(keys_of_file(name, table)), defined)
     says = "written from the table of keys; README.md beside this file is the reference, and has the same words"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": FILES[name],
         "description": says,
-        **schema,
-        **({"$defs": defined} if defined else {}),
+        **whole_schema(keys_of_file(name, table)),
     }
-
-
-def _defined(schema: Any, defined: dict[str, Any]) -> Any:
-    """The schema, with what has a name in ``defined``, and references to it."""
-    if isinstance(schema, list):
-        return [_defined(part, defined) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    rest = {key: _defined(part, defined) for key, part in schema.items() if key not in ("$name", "$of")}
-    if "$of" in schema:
-        return {**rest, **_defined(schema["$of"], defined)}
-    if "$name" not in schema:
-        return rest
-    name = schema["$name"]
-    if defined.setdefault(name, rest) != rest:
-        raise ValueError(f"two schemas have the name {name}")
-    return {"$ref": f"#/$defs/{name}"}
 
 
 def schema_text(name: str, table: KeyTable) -> str:

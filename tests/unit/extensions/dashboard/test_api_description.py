@@ -16,7 +16,7 @@ from unit.rows import each_row
 
 #: the document, with a path or a schema a line, and with no answer but the good one
 PUBLISHED = Path(__file__).with_name("openapi.json")
-ERRORS = {"400", "401", "403", "404", "413", "415", "429", "503"}
+ERRORS = {"400", "401", "403", "404", "412", "413", "415", "429", "503"}
 ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
 
 

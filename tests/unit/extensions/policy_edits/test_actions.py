@@ -1,0 +1,227 @@
+"""The policy by the interface of the live page: seen, changed, tried, refused, and back again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hushlist.core.extension import built_in
+from hushlist.proxy.addon import Hushlist
+from support.administrators import Browser, browser, manager, use
+from unit.extensions.subscriptions.test_logged_visits import record, write_log
+
+__all__ = ["browser", "manager", "use"]
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+NAMES = [extension.name for extension in built_in()]
+SCHEDULES = """# of the house
+schedules:
+  # bedtime
+  night: {times: "20:00-07:00"}   # quotes stay
+
+# the end of them
+"""
+
+
+@pytest.fixture
+def policy(browser: Browser, use: Callable[..., Path]) -> Path:
+    path = use(SCHEDULES).with_name("policy.yaml")
+    assert browser.sign_in("max") == 200
+    return path
+
+
+def etag_of(browser: Browser, section: str) -> str:
+    return str(browser.call("GET", f"/policy/{section}")[1]["etag"])
+
+
+def put(browser: Browser, section: str, etag: str = "*", **body: object) -> tuple[int, dict[str, object]]:
+    return browser.call("PUT", f"/policy/{section}", body, If_Match=etag)
+
+
+def test_a_section_is_seen_and_changed_and_all_else_stays(browser: Browser, policy: Path) -> None:
+    before = policy.read_text()
+    status, seen = browser.call("GET", "/policy/schedules")
+    assert (status, seen["value"]) == (200, {"night": {"times": "20:00-07:00"}})
+    assert seen["text"] == SCHEDULES.split("\n", 1)[1].split("\n\n")[0] + "\n"
+    assert before.splitlines()[seen["line"] - 1] == "schedules:"
+    value = {"night": {"times": "21:00-07:00"}, "lessons": {"times": "08:00-13:00", "days": ["mon-fri"]}}
+    status, done = put(browser, "schedules", f'"{seen["etag"]}"', value=value)
+    assert status == 200, done
+    changed = "night: {times: 21:00-07:00}   # quotes stay\n  lessons: {times: 08:00-13:00, days: [mon-fri]}\n"
+    assert policy.read_text() == re.sub(r"night: .*\n", changed, before)
+    assert browser.call("GET", "/policy/schedules")[1]["value"] == value
+    assert browser.call("GET", "/record")[1]["record"][0]["what"] == "changed the policy"
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert policy.read_text() == before
+
+
+def test_the_policy_lists_its_sections_and_what_each_may_have(browser: Browser, policy: Path) -> None:
+    status, seen = browser.call("GET", "/policy")
+    assert (status, seen["file"], seen["is_in_force"], seen["read_only"]) == (200, str(policy), True, None)
+    there = {one["name"]: one["line"] for one in seen["sections"] if one["line"]}
+    lines = policy.read_text().splitlines()
+    assert {name: lines[line - 1].partition(":")[0] for name, line in there.items()} == {name: name for name in there}
+    assert {*there} == {"live", "admin", "schedules", "layers"}
+    assert "notify" in {one["name"] for one in seen["sections"]}
+    schema = browser.call("GET", "/policy/schema")[1]["schema"]
+    assert {one["name"] for one in seen["sections"]} == {*schema["properties"]}
+    assert browser.call("GET", "/policy/colour")[0] == 404
+    assert put(browser, "colour", value="red")[0] == 404
+
+
+def test_only_managers_see_and_change_what_the_policy_says(browser: Browser, policy: Path) -> None:
+    before = policy.read_text()
+    for name in ("vera", "anna"):
+        assert browser.sign_in(name) == 200
+        assert {browser.call("GET", path)[0] for path in ("/policy", "/policy/schema")} == {200}
+        assert browser.call("GET", "/policy/schedules")[0] == browser.call("GET", "/policy/versions")[0] == 403
+        assert put(browser, "log", value="on")[0] == 403
+        assert browser.call("POST", "/policy/log/preview", {"value": "on"})[0] == 403
+        assert browser.call("POST", "/policy/undo", {})[0] == 403
+    assert policy.read_text() == before
+
+
+def test_what_cannot_be_used_is_refused_with_its_line_and_nothing_changes(browser: Browser, policy: Path) -> None:
+    before = policy.read_text()
+    for section, body, what in (
+        ("schedules", {"value": {"night": {"times": "25:00-07:00"}}}, "25:00"),
+        ("groups", {"value": [{"name": "kids", "users": ["mia"], "layers": ["none"]}]}, "no such layer"),
+        ("layers", {"value": [{"name": "x", "lists": ["gone.domains"]}]}, "no such file"),
+        ("layers", {"value": None}, "the policy has none"),
+        ("layers", {"text": "layers:\n- name: own\n  lists: [own.yaml]\n  colour: red\n"}, "colour"),
+        ("block-page", {"value": "ads.yaml"}, "ads.yaml"),
+    ):
+        status, said = put(browser, section, **body)
+        assert (status, what in said["error"]) == (400, True), said
+        (problem, *_) = said["detail"]["problems"]
+        assert problem["file"].startswith(str(policy.parent))
+        assert problem["line"] or section == "block-page"
+        assert policy.read_text() == before
+    for body in ({"value": True}, {}, {"value": "on", "text": "log: on"}, {"value": {"a": [["x\0"]]}}):
+        assert put(browser, "log", **body)[0] == 400
+    for text in ("groups: []\n", "log: on\nmode: tag\n", "- log", "log: &a on", "log: [", "# nothing"):
+        assert put(browser, "log", text=text)[0] == 400
+    assert browser.call("PUT", "/policy/log", {"value": "on"})[0] == 400  # it does not say what was seen
+    assert policy.read_text() == before
+    assert [what for what in browser.recorded() if "policy" in what] == []
+
+
+def test_what_was_changed_meanwhile_is_shown_and_not_overwritten(browser: Browser, policy: Path) -> None:
+    seen = etag_of(browser, "schedules")
+    assert put(browser, "mode", value="tag")[0] == 200  # another section
+    policy.write_text(policy.read_text().replace("20:00", "19:00"))
+    by_hand = policy.read_text()
+    status, said = put(browser, "schedules", seen, value={"night": {"times": "21:00-07:00"}})
+    assert status == 412
+    assert "19:00-07:00" in said["detail"]["now"]["text"]
+    assert said["detail"]["value"] == {"night": {"times": "21:00-07:00"}}
+    assert policy.read_text() == by_hand
+    assert put(browser, "schedules", said["detail"]["now"]["etag"], value={"night": {"times": "21:00-07:00"}})[0] == 200
+    response = browser.send("GET", "/api/v1/policy/schedules")
+    assert response.headers["etag"] == f'"{etag_of(browser, "schedules")}"'
+
+
+def test_whoever_changes_the_policy_can_change_it_back(
+    browser: Browser, hushlist: Hushlist, policy: Path, use: Callable[..., Path]
+) -> None:
+    before = policy.read_text()
+    people = browser.call("GET", "/policy/admin")[1]["value"]
+    others = [one for one in people if one["name"] != "max"]
+    for section, value, why in (
+        ("admin", None, "nobody could sign in"),
+        ("admin", others, "nobody could sign in"),
+        ("admin", [*others, {**people[-1], "name": "eve"}], "has to name max"),
+        ("live", "off", "'live' has to allow 127.0.0.1"),
+        ("extensions", [one for one in NAMES if one != "policy_edits"], "this page would be gone"),
+    ):
+        status, said = put(browser, section, value=value)
+        assert (status, why in said["error"]) == (400, True), said
+    far = Browser(hushlist, "192.168.1.7", "https")
+    assert far.sign_in("max") == 200
+    assert put(far, "live", value={"clients": ["10.0.0.0/8"]})[0] == 400
+    assert put(far, "live", value="on")[0] == 400
+    assert policy.read_text() == before
+    assert put(far, "live", value={"clients": ["192.168.1.0/24"]})[0] == 200
+
+
+def test_changes_go_back_one_by_one_and_each_by_its_number(browser: Browser, policy: Path) -> None:
+    texts = [policy.read_text()]
+    for section, value in (("mode", "tag"), ("log", "on"), ("mode", "block")):
+        assert put(browser, section, value=value)[0] == 200
+        texts.append(policy.read_text())
+    listed = browser.call("GET", "/policy/versions")[1]["versions"]
+    assert [(one["section"], one["who"]) for one in listed] == [("mode", "max"), ("log", "max"), ("mode", "max")]
+    # one of a section that was not changed since, with what came after it
+    status, done = browser.call("POST", "/policy/undo", {"number": listed[1]["id"]})
+    assert (status, done["result"]["section"]) == (200, "log")
+    assert policy.read_text() == texts[3].replace("log: on\n", "")
+    assert browser.call("POST", "/policy/undo", {"number": listed[2]["id"]})[0] == 412
+    assert browser.call("POST", "/policy/undo", {"number": 99})[0] == 400
+    policy.write_text(texts[3])
+    for text in reversed(texts[:3]):
+        assert browser.call("POST", "/policy/undo", {})[0] == 200
+        assert policy.read_text() == text
+    assert browser.call("POST", "/policy/undo", {})[0] == 400
+    assert browser.recorded()[:1] == ["went back to the policy before"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("&a", "anchors are not supported"),
+        ("{layers: [{name: own, lists: [own.yaml]}]}\n", "stands in brackets"),
+        ("  layers:\n  - name: own\n    lists: [own.yaml]\n", "does not begin its line"),
+        ("layers: []\n---\nlayers: []\n", "more than one document"),
+        ("layers: []\nlayers: []\n", "given twice"),
+        ("layers: [\n", "line 2"),
+    ],
+)
+def test_what_cannot_be_edited_with_care_is_read_only_with_the_reason(
+    browser: Browser, policy: Path, text: str, why: str
+) -> None:
+    before = policy.read_text().replace("{times", "&a {times") if text == "&a" else text
+    policy.write_text(before)
+    for path in ("/policy", "/policy/log"):
+        status, seen = browser.call("GET", path)
+        assert (status, why in str(seen["read_only"])) == (200, True), seen
+    assert put(browser, "log", value="on")[0] == 400
+    assert policy.read_text() == before
+
+
+def test_a_file_that_is_a_link_is_changed_where_it_is(browser: Browser, policy: Path, tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere" / "policy.yaml"
+    place.parent.mkdir()
+    policy.rename(place)
+    policy.symlink_to(place)
+    before = place.read_text()
+    assert f"it is a link to {place}" in browser.call("GET", "/policy")[1]["read_only"]
+    assert put(browser, "log", value="on")[0] == 400
+    assert place.read_text() == before
+
+
+def test_a_preview_tells_what_the_last_week_would_have_been(
+    browser: Browser, use: Callable[..., Path], tmp_path: Path
+) -> None:
+    hosts = ["games.example"] * 3 + ["other.example", "blocked.example"]
+    write_log(tmp_path / "log", [record(host, group=group) for host in hosts for group in ("default", "gone")])
+    policy = use(f"log: {{folder: {tmp_path / 'log'}}}").with_name("policy.yaml")
+    (tmp_path / "games.domains").write_text("games.example\n")
+    assert browser.sign_in("max") == 200
+    before = policy.read_text()
+    layers = browser.call("GET", "/policy/layers")[1]["value"]
+    more = [{**layers[0], "lists": [*layers[0]["lists"], "games.domains"]}, layers[1]]
+    status, seen = browser.call("POST", "/policy/layers/preview", {"value": more})
+    assert status == 200, seen
+    figures = ("requests", "unknown", "is_all", "stopped", "let_through", "other")
+    assert [seen[name] for name in figures] == [5, 5, True, 3, 0, 0]
+    assert seen["addresses"] == [{"url": "http://games.example/", "was": "pass", "will": "block", "count": 3}]
+    assert (seen["groups"], "games.domains" in seen["text"]) == ({"default": 3}, True)
+    status, seen = browser.call("POST", "/policy/mode/preview", {"value": "tag"})
+    assert [seen[name] for name in figures] == [5, 5, True, 0, 1, 0]
+    assert browser.call("POST", "/policy/mode/preview", {"value": "red"})[0] == 400
+    assert browser.call("POST", "/policy/log/preview", {"value": None})[1]["unknown_because"] is None
+    assert policy.read_text() == before
