@@ -204,6 +204,8 @@ class CheckRow(NamedTuple):
     needs_request: bool = False
     #: whether it looks at where the names lead
     needs_leads: bool = False
+    #: whether its action may be ``warn``: people may go on then
+    may_warn: bool = False
     #: what a policy may say of it besides the action; ``find`` gets the values, by the fields of these keys
     keys: tuple[Key, ...] = ()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.core.errors import SourceError
-from hushlist.core.extension import ExtensionError, extensions_named
+from hushlist.core.extension import CheckRow, ExtensionError, extensions_named
 from hushlist.core.lists.list_source import ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.checks import Check
@@ -43,6 +43,7 @@ from hushlist.core.policy.key_types import (
     of_node,
     read_rows,
     read_values,
+    schema_of,
     schema_of_rows,
     switch,
 )
@@ -86,14 +87,18 @@ _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
 _CHECK_ACTION: Schema = {"$name": "check-action", "enum": list(_CHECK_ACTIONS)}
 _ACTION = Key("action", Type(choice(_CHECK_ACTIONS).read, _CHECK_ACTION), is_required=True).says("""what is done where
     the check fails: `block`, `tag` or `pass` (the default: it is not made)""")
+_ACTIONS_WITH_WARNING = (*_CHECK_ACTIONS, Action.WARN)
+_ACTION_OR_WARNING = Key(
+    "action",
+    Type(choice(_ACTIONS_WITH_WARNING).read, {"$name": "check-action-or-warning", "enum": list(_ACTIONS_WITH_WARNING)}),
+    is_required=True,
+).says("what is done where the check fails: `block`, `warn`, `tag` or `pass` (the default: it is not made)")
 _PORTS = Key("ports", numbers(0, 65535, frozenset)).says("ports that are not minded")
 
 
-def _check_key(code: str, *rows: Key) -> Key:
-    return Key(
-        code,
-        Type(any_text.read, lambda: {"anyOf": [_CHECK_ACTION, schema_of_rows((_ACTION, *rows))]}, (_ACTION, *rows)),
-    )
+def _check_key(code: str, *rows: Key, action: Key = _ACTION) -> Key:
+    rows = (action, *rows)
+    return Key(code, Type(any_text.read, lambda: {"anyOf": [schema_of(action.kind), schema_of_rows(rows)]}, rows))
 
 
 CHECK_KEYS = (
@@ -112,10 +117,15 @@ CHECK_KEYS = (
 )
 
 
+def _foreign_key(code: str, row: CheckRow) -> Key:
+    action = _ACTION_OR_WARNING if row.may_warn else _ACTION
+    return _check_key(code, *row.keys, action=action).says(row.says)
+
+
 def check_rows(table: KeyTable) -> tuple[Key, ...]:
     """The checks that a layer may have made: core's, and those of extensions."""
     checks = (pair for extension in table.extensions for pair in extension.request_checks.items())
-    return (*CHECK_KEYS, *(_check_key(code, *row.keys).says(row.says) for code, row in checks))
+    return (*CHECK_KEYS, *(_foreign_key(code, row) for code, row in checks))
 
 
 def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | None:
@@ -126,7 +136,8 @@ def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | No
         report.error(node.line, code, f"unknown check (known: {', '.join(names_of(rows))})")
         return None
     fields = MappingReader(node.short_for("action"), names_of(row.kind.rows), report)
-    fields.require("action", code)
+    for key in (key.name for key in row.kind.rows if key.is_required):
+        fields.require(key, code)
     values = read_rows(row.kind.rows, fields, reading)
     foreign = next((own.request_checks[code] for own in reading.table.extensions if code in own.request_checks), None)
     of_keys = (

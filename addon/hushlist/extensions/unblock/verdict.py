@@ -34,8 +34,9 @@ class UnblockVerdict:
         warnings. A covered warning allows: rules behind it no longer count. Any grant also overrides the policy's
         default action. Before that, an administrator's block stops; only a grant that was made later covers it.
 
-        No grant covers a check or a request that cannot be read. These are about how a request is made, not where it
-        goes: a person who unblocks a site does not mean to open all its ports, or to let smuggled requests through.
+        No grant covers a check, unless that only warns, or a request that cannot be read. These are about how a request
+        is made, not where it goes: a person who unblocks a site does not mean to open all its ports, or to let smuggled
+        requests through.
         """
         if isinstance(blocks, BlockTable) and blocks:
             url = decision.url if blocks.has_pages(host) else b""  # what is not needed takes time
@@ -55,7 +56,7 @@ class UnblockVerdict:
             categories = () if terms.category is None else (terms.category,)
             since = pattern.made if isinstance(pattern, Ordered) else -inf
             grant = None
-            if not isinstance(pattern, Check):
+            if is_warning or not isinstance(pattern, Check):
                 grant = self.covering(
                     client_names, host, decision.url, categories, now, is_warning=is_warning, since=since
                 )
