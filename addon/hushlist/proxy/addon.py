@@ -21,13 +21,14 @@ from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.system.authority_file import fault_of_authority
 from hushlist.core.system.package_code import OTHER_MITMPROXY, loaded_digest
 from hushlist.core.system.socket_address import parse_socket_address
+from hushlist.core.url.comparison import PERMANENT
 from hushlist.core.url.http_head import HEAD_LIMIT, HeadLimit
 from hushlist.proxy.bodies_flow import STREAM, BodiesFlow
 from hushlist.proxy.bounds.bounded_input import bound_input, not_taken
 from hushlist.proxy.bounds.bounded_streams import close_ports
 from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit, keep_last
 from hushlist.proxy.commands import Commands
-from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
+from hushlist.proxy.connections.alternative_services import CHALLENGE, hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
 from hushlist.proxy.connections.client_connections import end_all, end_tunnelled, refuse_forged, until_read
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
@@ -94,7 +95,7 @@ class LastLook:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook, called behind that of all others."""
-        return begin(self._requests.filter(flow, again=False)) if is_open(flow) else None
+        return self._requests.filter_again(flow) if is_open(flow) else None
 
 
 class Hushlist:
@@ -423,7 +424,8 @@ class Hushlist:
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
-        turn = until_read(flow.client_conn) or self._turns.of(flow.client_conn.id)
+        client = flow.client_conn
+        turn = until_read(client) or (self._turns.wait(client.id) if self._turns.is_over(client.id) else None)
         return self._requestheaders(flow) if turn is None else self._in_turn(flow, turn)
 
     async def _in_turn(self, flow: http.HTTPFlow, turn: Awaitable[None]) -> None:
@@ -458,8 +460,9 @@ class Hushlist:
         for take in self.parts.take:
             if (taking := take(flow)) is not None:
                 return taking
-        hide(flow)
-        deciding = begin(self._requests.filter(flow, again=False))
+        if flow.metadata:
+            hide(flow)
+        deciding = self._requests.filter_again(flow)
         return self._request(flow) if deciding is None else self._decided(flow, deciding)
 
     async def _decided(self, flow: http.HTTPFlow, deciding: Awaitable[None]) -> None:
@@ -476,22 +479,29 @@ class Hushlist:
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""
-        assert flow.response is not None
-        keep_here(flow, flow.response.headers, self.runtime)
-        hide_challenge(flow, self.runtime)
+        response = flow.response
+        assert response is not None
+        keep_here(flow, response.headers, self.runtime)
+        if response.data.status_code == CHALLENGE:
+            hide_challenge(flow, self.runtime)
         self._handshakes.answered(flow)
-        self._stop.answered(flow)
+        if self.runtime.is_stopping:
+            self._stop.answered(flow)
         for look_at in self.parts.responseheaders:
             look_at(flow)
         self._bodies_flow.stream_answer(flow)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""
-        assert flow.response is not None
-        self._stop.answered(flow, is_sent=bool(flow.response.stream))
-        hide(flow)
-        keep_here(flow, flow.response.trailers, self.runtime)
-        if self._learns:
+        response = flow.response
+        assert response is not None
+        if self.runtime.is_stopping:
+            self._stop.answered(flow, is_sent=bool(response.stream))
+        if flow.metadata:
+            hide(flow)
+        if response.data.trailers is not None:
+            keep_here(flow, response.data.trailers, self.runtime)
+        if self._learns and response.data.status_code in PERMANENT:
             self._requests.learn(flow)
 
     def server_connected(self, data: ServerConnectionHookData) -> None:

@@ -185,16 +185,11 @@ def client_of_flow(flow: Flow) -> Client:
 
 
 def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
-    peer = client.peername
-    return Client(peer[0] if peer else "", user_of(known[0]) if known else None, _port_of(client))
-
-
-def _port_of(client: connection.Client) -> int | None:
-    """The proxy's port; where a firewall or a tunnel has led a client, mitmproxy has the port that the client chose."""
-    own, mode = client.sockname, client.proxy_mode
-    if isinstance(mode, _WITH_OWN_PORT):
-        return own[1] if own else None
-    return port_of_mode(mode)
+    """A client. Its port is the proxy's; where a firewall or a tunnel has led it here, mitmproxy has the port that the
+    client chose."""
+    peer, own, mode = client.peername, client.sockname, client.proxy_mode
+    port = (own and own[1]) if isinstance(mode, _WITH_OWN_PORT) else port_of_mode(mode)
+    return Client(peer[0] if peer else "", user_of(known[0]) if known else None, port)
 
 
 def port_of_mode(mode: ProxyMode) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import repeat
@@ -16,7 +17,6 @@ from mitmproxy.net.http.url import hostport
 from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
-from hushlist.core.url.comparison import PERMANENT
 from hushlist.core.url.http_head import names_to_take_out, sends_form
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
@@ -32,6 +32,7 @@ from hushlist.proxy.flow_request import (
     request_of_flow,
     seen_of_flow,
 )
+from hushlist.proxy.hook_calls import begin
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.page.pages import Offer, Verdict
@@ -87,6 +88,26 @@ class RequestHandler:
         self._granted: WeakSet[http.HTTPFlow] = WeakSet()
         self._undecided: WeakSet[http.HTTPFlow] = WeakSet()
 
+    def filter_again(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Decide a request once more, unless it is as it was when it was decided, a moment ago and by this policy."""
+        try:
+            decided, data, runtime = self._decided.get(flow), flow.request.data, self._runtime
+            if (
+                decided is not None
+                and decided.policy == runtime.policies
+                and monotonic() - decided.moment <= _LATE
+                and runtime.mode != "off"
+                and not data.content
+                and data.trailers is None
+                and decided.with_media == runtime.asks_media
+                and decided.seen == seen_of_flow(flow)
+                and not self._own.is_loop(flow.client_conn, flow.server_conn)
+            ):
+                return None
+        except Exception:  # noqa: S110  of what an addon has made of it: ``filter`` refuses it
+            pass
+        return begin(self.filter(flow, again=False))
+
     async def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         """Decide a request, and act. It waits only where somebody has to be asked: then nothing goes on until then.
 
@@ -110,7 +131,8 @@ class RequestHandler:
     async def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         is_blocked = False
         try:
-            is_form = is_blocked = self._is_claimed(flow.request)
+            data = flow.request.data
+            is_form = is_blocked = data.method != b"GET" and self._is_claimed(flow.request)
             before = None if again else self._decided.get(flow)
             seen, with_media = seen_of_flow(flow), self._runtime.asks_media
             if before is None or before.seen != seen or before.with_media != with_media:
@@ -122,10 +144,12 @@ class RequestHandler:
                 return
             judgement = self._runtime.judge(request, client_of_flow(flow))
             # as mitmproxy itself does with 407: the request goes nowhere, and nobody knows yet who asks
-            is_answered = flow.live and not is_open(flow)
+            can_answer = is_open(flow)
+            is_answered = flow.live and not can_answer
             may_wait = judgement is not None and (judgement.decision.unconfirmed or self._runtime.asks_leads)
             if may_wait and not is_answered:
                 judgement = await self._runtime.confirmed(judgement)
+                can_answer = is_open(flow)
                 if (seen_of_flow(flow), self._runtime.asks_media) != (seen, with_media):
                     # meanwhile another addon has changed it, or another policy asks for more of it
                     seen, with_media, is_same = seen_of_flow(flow), self._runtime.asks_media, False
@@ -136,11 +160,11 @@ class RequestHandler:
                 self._leave(flow, is_form=is_form)
                 return
             is_blocked = is_blocked or judgement.stops
-            data = flow.request.data
             if data.method != b"GET" and not is_blocked and sends_form(data) and (keys := self._form_keys(judgement)):
                 decide_form(flow.request, keys)
             self._decided[flow] = _DecidedRequest(seen, with_media, judgement, self._runtime.policies, monotonic())
-            self.note_grant(flow, judgement)
+            if judgement.decision.grant is not None:
+                self.note_grant(flow, judgement)
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
             recorded = judgement
@@ -152,7 +176,7 @@ class RequestHandler:
             if is_blocked:
                 if refuse(flow, lambda answered: self._respond(answered, recorded)):
                     self._refused(flow, recorded)
-            elif is_open(flow):
+            elif can_answer:
                 if request.destination is not None:
                     self._ask_the_name(flow, request)
                 self._name_the_host(flow)
@@ -218,10 +242,9 @@ class RequestHandler:
 
     def learn(self, flow: http.HTTPFlow) -> None:
         """Learn from a permanent redirect that the origin sent."""
-        response, engine = flow.response, self._runtime.engine
-        if response is None or response.status_code not in PERMANENT or not flow.live:
+        response, engine, decided = flow.response, self._runtime.engine, self._decided.get(flow)
+        if response is None or not flow.live:
             return
-        decided = self._decided.get(flow)
         if decided is not None and engine is not None and flow.server_conn.timestamp_start is not None:
             engine.learn(decided.judgement.request, to_bytes(response.headers.get("location", "")))
 
@@ -238,7 +261,8 @@ class RequestHandler:
         Spec: RFC 9112, 3.2.2: who forwards a request "MUST generate a new Host field-value"
         """
         asked = flow.request
-        if "host" not in asked.headers and not (asked.authority and (asked.is_http2 or asked.is_http3)):
+        has_host = b"host" in [name.lower() for name, _ in asked.data.headers.fields]
+        if not has_host and not (asked.authority and (asked.is_http2 or asked.is_http3)):
             with suppress(UrlError):
                 host = canonical_host(to_bytes(asked.host)).decode("ascii")
                 asked.headers.insert(0, "Host", hostport(asked.scheme, host, asked.port))

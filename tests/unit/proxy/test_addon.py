@@ -370,6 +370,7 @@ def test_where_a_body_cannot_be_seen_to_the_policy_decides_and_what_is_blocked_s
     flow = flow_of("http://other.example/")
     hushlist.requestheaders(flow)
     flow.request.host = host  # another addon's change: it is decided again, whatever fails before
+    flow.request.content = b"x"
     hushlist.request(flow)
     assert (flow.response is not None) is is_refused
     assert "the filter failed on a request" in caplog.text

@@ -72,11 +72,12 @@ def request_of_head(
     on (``names_to_take_out``), they say nothing.
     """
     scheme, fields = head.scheme.lower(), head.headers.fields
+    telling = _telling(fields)
     if naming is Naming.CLIENT and scheme == b"http":
         server_name = None  # the request itself has no TLS, so this is the name of the proxy
     names = partial(_names_of, head, server_name, naming)
-    hosts, destination, fault_of_hosts = names(listed := _hosts_said(fields))
-    authority, fault, others = head.authority, _fault(head), list[bytes]()
+    hosts, destination, fault_of_hosts = names(listed := [value for _, known, value in telling if known == _HOST])
+    authority, fault, others = head.authority, _fault(head, telling), list[bytes]()
     if naming is Naming.ADMINISTRATOR or (keeps is not None and any(keeps(_canonical(host)) for host in hosts)):
         more, targets, prefixes, others = _believed(fields)
         if more:
@@ -239,17 +240,20 @@ def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
     Spec: RFC 9112, 6: "The presence of a message body in a request is signaled by a Content-Length or Transfer-Encoding
     header field"
     """
-    return any(True for _ in _telling_body(fields))
+    return any(_is_of_body(known, value) for _, known, value in _telling(fields))
 
 
-def _telling_body(fields: Iterable[Sequence[bytes]]) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """The fields that announce a body: the name as sent, the name as read, and the value."""
-    for name, value in fields:
-        if len(name) not in _SIZES:  # that rules out nearly all fields
-            continue
-        known = name.translate(_AS_READ)
-        if known == _ENCODING or (known == _LENGTH and value.strip(b"0 \t")):
-            yield name, known, value
+#: a field that says whose, or how long, a request is: its name as sent, its name as servers may read it, its value
+_Telling = tuple[bytes, bytes, bytes]
+
+
+def _telling(fields: Iterable[Sequence[bytes]]) -> list[_Telling]:
+    """The fields that may say whose, or how long, a request is; the length of its name rules out nearly each other."""
+    return [(name, name.translate(_AS_READ), value) for name, value in fields if len(name) in _SIZES]
+
+
+def _is_of_body(known: bytes, value: bytes) -> bool:
+    return known == _ENCODING or (known == _LENGTH and bool(value.strip(b"0 \t")))
 
 
 #: octets of a body where the method usually has none, which is kept until it has ended
@@ -346,17 +350,20 @@ def with_form(request: Request, form: bytes, keys: Collection[bytes]) -> Request
 
 def fault_of_body(head: HttpHead) -> str | None:
     """A fault in a body that was waited for; ``None`` where there is none."""
-    return _fault_of_body(head) if head.content and head.method.upper() in _WITHOUT_BODY else None
+    is_faulty = head.content and head.method.upper() in _WITHOUT_BODY
+    return _fault_of_body(head, _telling(head.headers.fields)) if is_faulty else None
 
 
-def _fault_of_body(head: HttpHead) -> str | None:
+def _fault_of_body(head: HttpHead, telling: Iterable[_Telling]) -> str | None:
     """A fault by a body where the method has none: an origin may take it for the next request.
 
     Some programs ask by GET, and a body, for what a body of POST would be better for (Elasticsearch). That passes where
     nothing in it can be taken for a request. Whether there is a body that is told in chunks is not known at its head.
     """
     is_get = head.method == b"GET"
-    for name, known, value in _telling_body(head.headers.fields):
+    for name, known, value in telling:
+        if known in (_HOST, _CONNECTION) or not _is_of_body(known, value):
+            continue
         if head.method == b"CONNECT" or name.lower() != known or (known == _LENGTH and not is_get):
             return _HAS_BODY
         if known == _LENGTH and not (value.strip().isdigit() and len(value) < 20 and int(value) <= LONGEST_WHOLE_BODY):
@@ -445,11 +452,6 @@ def is_believed(name: bytes) -> bool:
 _is_known = lru_cache(1024)(is_believed)
 
 
-def _hosts_said(fields: Sequence[Sequence[bytes]]) -> list[bytes]:
-    """The values of all Host fields, as any server may read their names."""
-    return [value for name, value in fields if len(name) == len(_HOST) and name.translate(_AS_READ) == _HOST]
-
-
 def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
     """What header fields besides Host say that a server may take for its host, for the target, for a prefix of it that
     does not count, and for another one besides.
@@ -477,7 +479,8 @@ def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[byte
 
 
 _LENGTH, _ENCODING = b"content-length", b"transfer-encoding"
-_SIZES = (len(_LENGTH), len(_ENCODING))
+_CONNECTION = b"connection"
+_SIZES = frozenset(map(len, (_HOST, _LENGTH, _ENCODING, _CONNECTION)))
 #: octets of a request's host names, in all, up to which the cache keeps them: with longer ones, a flood would fill it
 _LONGEST_REMEMBERED = 512
 #: octets of a request's host names, in all; longer ones cannot be read
@@ -510,7 +513,7 @@ _NOT_IN_TARGET = bytes((*range(0x21), 0x7F))
 _NUL, _LF, _CR = b"\0\n\r"  # an octet is found faster as a number
 
 
-def _fault(head: HttpHead) -> str | None:
+def _fault(head: HttpHead, telling: Iterable[_Telling]) -> str | None:
     """A fault that would make it another request, or several, when it is sent on as HTTP/1.1.
 
     HTTP/2 can carry any octet anywhere, and servers differ in how they read a folded line or a bare CR. An origin that
@@ -521,7 +524,7 @@ def _fault(head: HttpHead) -> str | None:
         return "its method is none"
     if len(path) > LONGEST_TARGET:
         return None  # ``Request`` reports it
-    if method.upper() in _WITHOUT_BODY and (fault := _fault_of_body(head)) is not None:
+    if method.upper() in _WITHOUT_BODY and (fault := _fault_of_body(head, telling)) is not None:
         return fault
     if not path.startswith(b"/") and path != b"*" and method != b"CONNECT":
         return "its target is no path"
@@ -533,23 +536,22 @@ def _fault(head: HttpHead) -> str | None:
         return Excess(f"its headers have more than {HEAD_LIMIT.octets:,} octets")
     if _LF in fields or _CR in fields or _NUL in fields:
         return "there is a line end or a NUL in its headers"
-    for name, value in head.headers.fields:
-        if len(name) == len(_CONNECTION) and _nominates(name, value):
+    for name, _, value in telling:
+        if name.lower() == _CONNECTION and _nominates(value):
             return "its Connection names a header that is no server's to remove"
     return None
 
 
-_CONNECTION, _FOR_ALL = b"connection", frozenset((_HOST, _LENGTH, _ENCODING))
+_FOR_ALL = frozenset((_HOST, _LENGTH, _ENCODING))
 
 
-def _nominates(name: bytes, value: bytes) -> bool:
-    """Whether a field has servers remove the one that says whose, or how long, the request is; what is behind them
-    would answer for whichever of its hosts is the first, or take the body for the next request (CVE-2022-45059).
+def _nominates(value: bytes) -> bool:
+    """Whether a Connection field has servers remove the one that says whose, or how long, the request is; what is
+    behind them would answer for whichever of its hosts is the first, or take the body for the next request
+    (CVE-2022-45059).
 
     Spec: RFC 9110, 7.6.1: it "MUST NOT" name "a field intended for all recipients of the content"
     """
-    if name.lower() != _CONNECTION:
-        return False
     return not _FOR_ALL.isdisjoint(one.strip() for one in value.translate(_AS_READ).split(b","))
 
 

@@ -29,7 +29,7 @@ from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.credentials import Tokens
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.page_form import AccessOffer
-from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
+from hushlist.proxy.flow_outcome import HIDDEN, refuse
 from hushlist.proxy.flow_request import client_of_flow
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
 from hushlist.proxy.page.pages import HEADERS
@@ -39,7 +39,8 @@ from hushlist.proxy.runtime import Runtime
 logger = logger_of(__name__)
 
 ANSWER_PATH = "/.well-known/hushlist/answer"
-_ANSWER_PATH = f"{ANSWER_PATH}?".encode()
+#: how the target of a page begins that asks what became of its request
+ANSWER_TARGET = f"{ANSWER_PATH}?".encode()
 #: most octets of the path, which contains an escaped URL
 _LONGEST_ADDRESS = 4 * LONGEST_TARGET
 #: the field that tells this form from that of a passphrase or code; also what its tokens are for
@@ -112,12 +113,6 @@ def file_access_request(
     if filed.times == 1:
         language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.of("language")
         runtime.notify(notice_of(filed, privacy_in(runtime), language))
-
-
-def is_of_waiting_page(flow: http.HTTPFlow) -> bool:
-    """Whether a flow looks like that of a page that asks what became of its request."""
-    data = flow.request.data
-    return data.path.startswith(_ANSWER_PATH) and data.method == b"GET" and is_open(flow)
 
 
 async def answer_waiting_page(

@@ -34,11 +34,11 @@ from hushlist.extensions.journal.masked_clients import shown_by
 from hushlist.extensions.unblock import STORE_FAILS, default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
 from hushlist.extensions.unblock.ask_handler import (
+    ANSWER_TARGET,
     ASK,
     access_offer,
     answer_waiting_page,
     file_access_request,
-    is_of_waiting_page,
 )
 from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.extensions.unblock.grants import WARNING, is_target
@@ -47,7 +47,7 @@ from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.bounds.flowing_bodies import await_form
-from hushlist.proxy.flow_outcome import hide, refuse
+from hushlist.proxy.flow_outcome import hide, is_open, refuse
 from hushlist.proxy.parts import Part
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
@@ -276,7 +276,9 @@ class UnblockHandler(Part):
 
     def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Answer a page that asks what became of a request for access."""
-        return self._answer_waiting(flow) if is_of_waiting_page(flow) else None
+        data = flow.request.data
+        is_waiting = data.path.startswith(ANSWER_TARGET) and data.method == b"GET" and is_open(flow)
+        return self._answer_waiting(flow) if is_waiting else None
 
     async def _answer_waiting(self, flow: http.HTTPFlow) -> None:
         if await answer_waiting_page(self._runtime, self.overrides, self.tokens, flow):

@@ -159,17 +159,18 @@ def keep_here(flow: http.HTTPFlow, headers: http.Headers | None, runtime: Runtim
             flow.response.data.reason = reason.translate(_AS_SPACES)
 
 
-_CHALLENGE = HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+#: the status by which a proxy asks for a password
+CHALLENGE = HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
 
 
 def hide_challenge(flow: http.HTTPFlow, runtime: Runtime) -> None:
-    """Make an origin's 407 a 502: by it, a browser would ask for a password in the name of the proxy, which has none,
-    and the origin would get it.
+    """Make an origin's ``CHALLENGE`` a 502: a browser would ask for a password in the name of the proxy, which has
+    none, and the origin would get it.
 
     Spec: RFC 9110, 15.5.8 and 11.7.1: only a proxy asks so
     """
     response = flow.response
-    if response is None or response.status_code != _CHALLENGE or not flow.live or runtime.mode == "off":
+    if response is None or not flow.live or runtime.mode == "off":
         return
     own = ctx.master.addons.get("proxyauth")
     has_passwords = (own is not None and own.validator is not None) or flow.server_conn.via is not None

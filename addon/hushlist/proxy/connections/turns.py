@@ -7,7 +7,7 @@ would all be decided, refused and answered before anybody else is read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Hashable
+from collections.abc import Hashable
 from time import perf_counter
 
 #: seconds for which the requests of one connection are handled in a row
@@ -21,15 +21,13 @@ class Turns:
         #: when the first request of each connection began in this round
         self._begun: dict[Hashable, float] = {}
 
-    def of(self, connection: Hashable) -> Awaitable[None] | None:
-        """What a connection's request has to wait for: mostly nothing."""
-        return self._wait(connection) if self._is_over(connection) else None
-
-    async def _wait(self, connection: Hashable) -> None:
-        while self._is_over(connection):
+    async def wait(self, connection: Hashable) -> None:
+        """Wait until a connection's request has its turn."""
+        while self.is_over(connection):
             await asyncio.sleep(0)
 
-    def _is_over(self, connection: Hashable) -> bool:
+    def is_over(self, connection: Hashable) -> bool:
+        """Whether a connection's request has to wait; mostly not."""
         if not self._begun:
             try:
                 asyncio.get_running_loop().call_soon(self._begun.clear)

@@ -13,9 +13,8 @@ def test_who_sends_much_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(turns, "perf_counter", lambda: moment[0])
 
     async def handle(own: Turns, connection: str) -> None:
-        turn = own.of(connection)
-        if turn is not None:
-            await turn
+        if own.is_over(connection):
+            await own.wait(connection)
         moment[0] += SLICE * 0.6
         done.append(connection)
 
