@@ -86,3 +86,10 @@ def test_the_settled_readings_keep_their_numbers() -> None:
     assert numbers == [*range(1, 43)]
     quoted = (ROOT / "tests" / "conformance" / "README.md").read_text(encoding="utf-8")
     assert all(1 <= int(number) <= 42 for number in re.findall(r"\breading (\d+)", quoted))
+
+
+def test_the_page_is_short() -> None:
+    page = PAGES[0].read_text(encoding="utf-8")
+    way = page.partition("## The way of a request")[2].partition("\n## ")[0]
+    assert len(page.split()) <= 3000
+    assert len(re.findall(r"^\d+\. ", way, re.MULTILINE)) <= 12
