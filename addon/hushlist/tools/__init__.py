@@ -9,6 +9,7 @@ TOOL_COMMANDS = (
     Command(("doctor",), f"{__name__}.doctor.doctor_command", "while the filter runs"),
     Command(("lint", "diff"), f"{__name__}.audit.list_commands", "test lists"),
     Command(("audit",), f"{__name__}.audit.audit_command", "test lists"),
+    Command(("visit",), f"{__name__}.visit.visit_command", "test lists"),
     Command(("leak",), f"{__name__}.audit.leak_command", "test lists"),
     Command(("hide",), f"{__name__}.publish.hide_command", "publish lists"),
     Command(("convert",), f"{__name__}.publish.convert_command", "publish lists"),
