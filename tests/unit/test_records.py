@@ -56,6 +56,8 @@ MODULES = """
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
     hushlist.extensions.files.upload_look hushlist.extensions.tenants.tenants
+    hushlist.tools.visit.page_actions hushlist.tools.visit.signals hushlist.tools.visit.visit_job
+    hushlist.tools.visit.visitor
     hushlist.core.policy.keys hushlist.core.policy.key_types hushlist.extensions.unblock.unblock_keys
 """
 #: what is something though nobody says it: mostly as the reference promises it
@@ -72,6 +74,8 @@ SAID = """
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
     Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
+    VisitJob.finds VisitJob.workers VisitOptions.browser VisitOptions.folder VisitOptions.patience PageResult.missing
+    PageResult.pictures
 """
 
 
