@@ -125,6 +125,12 @@ CALLS: dict[str, list[list[str]]] = {
         *([*POLICY, *own] for own in ([LIST], [ARGUMENT], ["--popular", LIST, LIST], ["--merge", LIST])),
         [*POLICY, "--key-file", "keys", LIST],
     ],
+    "visit": [
+        ["--list", ARGUMENT, URL],
+        ["--list", LIST, "--policy", "bad.yaml", URL],
+        ["--list", LIST, "--actions", "bad.yaml", URL],
+        ["--list", LIST, "--actions", ARGUMENT, URL],
+    ],
     "helper": [
         [*POLICY, "--acl"],
         [*POLICY, "--redirect", "http://page.example/?%u%r%l%t"],
