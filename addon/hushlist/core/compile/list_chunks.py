@@ -267,11 +267,11 @@ def collect_rules(
     ``popular`` are domains that no rule may cover.
     """
     is_of_filters = bool(chunk.file.format.conditions)
-    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "", is_of_filters=is_of_filters)
+    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "", folder, is_of_filters=is_of_filters)
     breadth = breadth_test(popular)
     collector.add(rules, breadth.suspects)
     broad = [(rule, why) for rule in collector.broad if (why := breadth.of_rule(rule))]
-    return collector.finish(folder), broad
+    return collector.finish(), broad
 
 
 def _read(read: Callable[[LoadedChunk], Result], task: tuple[int, ListFile, Chunk]) -> tuple[Result, ProblemReport]:

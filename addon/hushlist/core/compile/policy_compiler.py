@@ -54,9 +54,9 @@ from hushlist.core.match.index_update import NotByUpdate
 from hushlist.core.match.index_writer import append, assemble, duplicates_of, merge_all
 from hushlist.core.match.overbroad import breadth_test
 from hushlist.core.match.rule import Action, ExpressionHash, Terms
-from hushlist.core.match.rule_collector import CollectedPart
+from hushlist.core.match.rule_collector import CollectedPart, candidates_of
 from hushlist.core.match.shadowed import find_shadowed
-from hushlist.core.match.sorted_runs import Stored, rows_in_range, unspill
+from hushlist.core.match.sorted_runs import Stored, rows_in_range
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import fingerprint, reason_of
@@ -392,17 +392,16 @@ def _only_terms(part: CollectedPart, duplicates: Counter[int], known: Counter[by
     return decode_terms(part.terms[0])[1] if is_kept else None
 
 
-def _covered(look: tuple[int, str, Stored, Terms | None], path: Path) -> tuple[int, str | None]:
+def _covered(look: tuple[int, str, tuple[Stored, ...], Terms | None], path: Path) -> tuple[int, str | None]:
     """How many rules of a part are covered, and an example; duplicates do not count.
 
     The last of ``look`` are the terms of ``_only_terms``.
     """
     part, layer, stored, only = look
-    candidates, _ = unspill(stored)
     index = Index.open(path)
     number, example = 0, None
     counted: set[tuple[bytes, Action]] = set()
-    for (expression, line, action), cover in find_shadowed(index, layer, candidates):
+    for (expression, line, action), cover in find_shadowed(index, layer, candidates_of(stored)):
         if (expression, action) in counted:
             continue
         counted.add((expression, action))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network
@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
-from hushlist.core.match.index_file import ALLOWING, CATEGORIZED, EXPRESSIONS, FILTERED, GUIDE, encode_terms, table_key
+from hushlist.core.match.index_file import (
+    ALLOWING,
+    CATEGORIZED,
+    EXPRESSIONS,
+    FILTERED,
+    GUIDE,
+    encode_terms,
+    key_length,
+    table_key,
+)
 from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.rule import (
     Action,
@@ -26,7 +35,7 @@ from hushlist.core.match.rule import (
     Terms,
     WholeUrl,
 )
-from hushlist.core.match.sorted_runs import SortedRun, Stored, sorted_run, spill
+from hushlist.core.match.sorted_runs import SortedRun, Stored, joined_runs, sorted_run, spill, unspill
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.core.url.parts import split_web
 from hushlist.core.url.request import canonical_url
@@ -45,8 +54,8 @@ class Candidates(NamedTuple):
 
 #: expressions of whole hosts -> those that may be broad
 Suspects = Callable[[Sequence[bytes]], Container[bytes]]
-#: rules that are collected at once
-_AT_ONCE = 1 << 12
+#: rules that are collected at once; and of which the rows are in memory
+_AT_ONCE, _MOST_IN_MEMORY = 1 << 12, 1 << 17
 #: all octets but dots and line ends
 _NO_DOTS = bytes({*range(256)}.difference(b".\n"))
 
@@ -83,16 +92,30 @@ class CollectedPart:
     exceptions: int = 0
     #: line and text of the filters that its index has no room for, and why, when that is assembled
     left_out: list[tuple[int, str, str]] = field(default_factory=list)
-    #: the collector's candidates, and its rules for address ranges; and how many candidates
-    candidates: Stored = b""
+    #: the collector's candidates, in their order, and how many; and its rules for address ranges
+    candidates: tuple[Stored, ...] = ()
     candidates_number: int = 0
+    range_rules: Stored = b""
+
+
+def candidates_of(stored: Iterable[Stored]) -> Iterator[Candidates]:
+    """The candidates of a part."""
+    return chain.from_iterable(map(unspill, stored))
 
 
 class RunCollector:
     """Turns the rules of one part into rows; a part has one layer."""
 
-    def __init__(self, number: int, layer: str, *, is_of_filters: bool = False) -> None:
-        """``number``: the part's number in the order of the sources, below ``MOST_PARTS``."""
+    def __init__(self, number: int, layer: str, folder: Path | None = None, *, is_of_filters: bool = False) -> None:
+        """``number``: the part's number in the order of the sources, below ``MOST_PARTS``.
+
+        ``folder``: rows and candidates go into files there; so many rules at a time are in memory.
+        """
+        self._folder = folder
+        #: the runs of each table that are in files already, and the candidates
+        self._runs: dict[str, list[SortedRun]] = {}
+        self._stored = list[Stored]()
+        self._spilled = 0
         self._part = CollectedPart(number, layer, {}, [], 0, DEEPEST_HOST, DEEPEST_PATH, has_hashes=False)
         self._part.is_of_filters = is_of_filters
         self._rows: dict[str, list[bytes]] = {EXPRESSIONS: []}
@@ -112,6 +135,8 @@ class RunCollector:
             if isinstance(rule, Rule) and type(rule.pattern) is not Expression:
                 self._add_block(expressions, own_terms, lines, suspects)
                 expressions, lines, own_terms = [], [], None
+                if self._folder is not None and self._part.rules - self._spilled >= _MOST_IN_MEMORY:
+                    self._spill()
                 self._part.rules += 1
                 self._add_other(rule)
                 continue
@@ -133,6 +158,8 @@ class RunCollector:
         if terms is None:
             return
         part = self._part
+        if self._folder is not None and part.rules - self._spilled >= _MOST_IN_MEMORY:
+            self._spill()
         part.rules += len(expressions)
         places = map(PLACE.pack, repeat(part.number), lines, repeat(self._number_of(terms, is_clear=True)))
         self._rows[EXPRESSIONS] += [sha256(text).digest() + place for text, place in zip(expressions, places)]  # noqa: B905
@@ -235,15 +262,29 @@ class RunCollector:
             self._part.actions.add(terms.action)
         return number
 
-    def finish(self, folder: Path | None = None) -> CollectedPart:
-        """The part with its sorted runs and candidates, which go to files of the folder if one is given."""
+    def _spill(self) -> None:
+        """Put rows and candidates into files."""
+        for name, rows in self._rows.items():
+            self._runs.setdefault(name, []).append(sorted_run(rows, self._folder))
+            self._rows[name] = []
+        self._stored.append(spill(self.candidates, self._folder))
+        self._part.candidates_number += sum(len(candidates.lines) for candidates in self.candidates)
+        self.candidates = []
+        self._spilled = self._part.rules
+
+    def finish(self) -> CollectedPart:
+        """The part with its sorted runs and candidates."""
         guides = chain(self._guides.items(), self._filter_guides.items())
         self._rows[EXPRESSIONS] += (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in guides)
+        self._spill()
+        folder = self._folder
         self._part.filters = {extension: spill(rows, folder) for extension, rows in self._filters.items()}
-        self._part.runs = {name: sorted_run(rows, folder) for name, rows in self._rows.items()}
+        self._part.runs = {
+            name: joined_runs(runs, key_length(name) + PLACE.size, folder) for name, runs in self._runs.items()
+        }
         ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
-        self._part.candidates = spill((self.candidates, ranges), folder)
-        self._part.candidates_number = sum(len(candidates.lines) for candidates in self.candidates)
+        self._part.range_rules = spill(ranges, folder)
+        self._part.candidates = tuple(self._stored)
         return self._part
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from struct import Struct
@@ -67,6 +67,16 @@ def sorted_run(rows: list[bytes], folder: Path | None) -> SortedRun:
         bucket.sort()
     starts = array("I", accumulate(map(len, by_octet), initial=0))
     return SortedRun(store(b"".join(chain.from_iterable(by_octet)), folder), starts)
+
+
+def joined_runs(runs: Sequence[SortedRun], width: int, folder: Path | None) -> SortedRun:
+    """One run of several, which is stored as they are; the rows of an octet at a time are in memory."""
+    if len(runs) == 1 or folder is None:
+        return runs[0]
+    with NamedTemporaryFile(dir=folder, delete=False) as file:
+        for octet in range(OCTETS):
+            file.writelines(rows_in_range(runs, width, octet, octet + 1))
+    return SortedRun(Path(file.name), array("I", map(sum, zip(*(run.starts for run in runs), strict=True))))
 
 
 def key_ranges(count: int) -> list[tuple[int, int]]:

@@ -36,6 +36,8 @@ _KINDS: dict[str, Callable[[RuleMaker, str, int], Iterator[Rule]]] = {
 #: a "^" that is neither in brackets at their beginning nor escaped
 _BEGIN = re.compile(r"(?<![\\\[])\^")
 _ACCESS = re.compile(rb"^[ \t]*+http_access[ \t]++(deny|allow)[ \t]++([^\r\n#]*[^\s#])", re.MULTILINE)
+#: lists that are denied, the most whose lines are read many at once
+_MOST_NAMED = 16
 _MASK = re.compile(r"(?<![0-9.])([0-9.]++/)(255\.[0-9.]++)")
 
 
@@ -64,7 +66,8 @@ def read_squid_acl(octets: bytes, defaults: ListDefaults, report: ProblemReport)
             return _read(maker, words, entry, line, is_denied=not access or words[0] in denied)
         return iter(()) if directive == "http_access" else maker.kind(entry, line, f"a directive {directive[:40]!r}")
 
-    plain = plain_lines(rb"(?!)" if access else rb"acl \S++ dstdomain \.?")
+    named = b"|".join(re.escape(name).encode() for name in sorted(denied - lifted)[:_MOST_NAMED]) or rb"(?!)"
+    plain = plain_lines(rb"acl (?:%b) dstdomain \.?" % (named if access else rb"\S++"))
     return read_lines(plain, read)(octets, defaults, report)
 
 

@@ -29,7 +29,7 @@ from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms
 from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.index_writer import MergeTask, assemble, merge_all, merge_tasks, sorted_rows
 from hushlist.core.match.rule import FINAL, Action, ExpressionHash, Rule, Terms
-from hushlist.core.match.rule_collector import Candidates, CollectedPart
+from hushlist.core.match.rule_collector import Candidates, CollectedPart, candidates_of
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.seal import SealKey
 from hushlist.core.match.shadowed import find_shadowed
@@ -147,6 +147,7 @@ class _Lint:
                 self._names[file],
                 collected.layer,
                 collected.candidates,
+                collected.range_rules,
                 collected.filters.get("adblock", b""),
             )
             for collected, file in zip(self._parts, self._files, strict=True)
@@ -320,15 +321,18 @@ class ShadowTask(NamedTuple):
     part: int
     source: str
     layer: str
-    candidates: Stored
+    candidates: tuple[Stored, ...]
+    range_rules: Stored
     filters: Stored
 
 
 def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
     """The shadowed rules of one part; the file is an index with all rules."""
-    candidates, ranges = unspill(look.candidates)
     index = Index.open(file)
-    findings = [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
+    findings = [
+        *_expressions(index, look, candidates_of(look.candidates)),
+        *_ranges(index, look, unspill(look.range_rules)),
+    ]
     filters = (stored.text for stored in (unspill(look.filters) if look.filters else ()))
     for rule, cover in covered_filters(index, filters):
         if rule.terms.source == look.source:

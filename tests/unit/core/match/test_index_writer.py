@@ -32,9 +32,9 @@ def parts_of(
 ) -> list[CollectedPart]:
     parts = []
     for number, (rules, layer) in enumerate(zip(lists, layers, strict=False)):
-        collector = RunCollector(number, layer)
+        collector = RunCollector(number, layer, folder)
         collector.add(rules)
-        parts.append(collector.finish(folder))
+        parts.append(collector.finish())
     return parts
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from hushlist.core.match import rule_collector
 from hushlist.core.match.rule import Action
-from hushlist.core.match.rule_collector import RunCollector
+from hushlist.core.match.rule_collector import RunCollector, candidates_of
+from hushlist.core.match.sorted_runs import load
 from support.engines import rules_of
 
 
@@ -18,3 +24,28 @@ def test_rules_that_fit_whole_hosts_and_ranges_are_shown_and_those_that_may_be_c
     assert shown == ["example/", "h.example/", "www.h.example/"]
     assert [str(rule.pattern) for rule in collector.broad] == ["h.example/", "10.0.0.0/8"]
     assert collector.candidates == [(Action.BLOCK, [b"www.h.example/", b"h.example/x"], [1, 1])]
+
+
+def test_of_many_rules_the_rows_are_put_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = ", ".join(f"www.h{number}.example, h{number}.example/x, {{sha256: '{number:08x}'}}" for number in range(9))
+    parts, rules = [], rules_of(f"rules: [{hosts}, {{address: 10.0.0.0/8}}]")
+    for folder in (None, tmp_path):
+        collector = RunCollector(0, "lists", folder)
+        collector.add(rules)
+        parts.append(collector.finish())
+        monkeypatch.setattr(rule_collector, "_MOST_IN_MEMORY", 4)
+    whole, in_files = parts
+    assert len(in_files.candidates) > 2
+    assert {name: (load(run.rows), run.starts) for name, run in in_files.runs.items()} == {
+        name: (run.rows, run.starts) for name, run in whole.runs.items()
+    }
+    found = [
+        [
+            (own.action, expression, line)
+            for own in candidates_of(part.candidates)
+            for expression, line in zip(*own[1:], strict=True)
+        ]
+        for part in parts
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == whole.candidates_number == in_files.candidates_number == 18
