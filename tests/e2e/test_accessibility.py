@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import BROWSER, DRIVER, profile, wait_for_words, wait_until
+from e2e.household import household
 from e2e.origin import Origin
-from e2e.policies import stored, write_list, write_policy
-from e2e.proxy import Proxy, mitmdump
-from e2e.test_administration import PASSPHRASE, fill, forget, sign_in
+from e2e.proxy import Proxy
 from e2e.test_asking import Asker
+from e2e.test_page import SCREENS, forget, named, sign_in
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.proxy.languages import TEXTS
@@ -58,17 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def proxy(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
-    """A proxy of whose live page there is most to see: somebody is signed in, has acted, and is asked."""
-    write_list(folder / "own.yaml", "mine.test/")
-    write_list(folder / "ads.yaml", "ads.test/", title="Ads", reason="Ads")
-    person = {"name": "max", "passphrase": stored(PASSPHRASE), "role": "manage"}
-    ads = {"file": "ads.yaml", "category": "hrn://example.org/web/ads"}
-    more = {"unblock": {"ask": "on"}, "quotas": {"hrn://example.org/web/ads": 30}}
-    policy = write_policy(folder, ["own.yaml"], [ads], admin=[person], log={"folder": "log", "what": "all"}, **more)
-    policy.write_text(policy.read_text().replace("layer 1", "overrides"))
-    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
-        running.get("http://ads.test/one")
-        Asker(running).ask("http://ads.test/two", reason="Please")
+    with household(folder, tmp_path_factory.mktemp("mitmdump"), origin) as running:
         yield running
 
 
@@ -118,88 +106,45 @@ def findings_by_look(browser: Chrome, looks: Sequence[tuple[str, int]]) -> dict[
     found = {}
     for look in LOOKS:
         show_as(browser, *look)
-        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), look
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), (
+            look,
+            browser.current_url,
+        )
         if look in looks:
             is_read_by_day = look[0] == "dark" and LOOKS[0] in looks
             found[look] = findings(browser, _COLOURS if is_read_by_day else None)
     return {look: own for look, own in found.items() if own}
 
 
-@pytest.fixture
-def other(folder: Path, tmp_path: Path, origin: Origin) -> Iterator[Proxy]:
-    """A proxy of the same user with another policy, so that the page has something to say of it."""
-    write_list(tmp_path / "games.yaml", "games.test/")
-    with mitmdump(tmp_path, origin, policy=write_policy(tmp_path, ["games.yaml"])) as running:
-        yield running
+#: of each screen, the looks that axe-core sees it in: each look sees half of them
+_LOOKS = {screen: (LOOKS[place % 2 * 3], LOOKS[1 + place % 2]) for place, screen in enumerate(SCREENS)}
 
 
-@pytest.mark.usefixtures("other")
-def test_the_live_page_of_who_is_signed_in(browser: Chrome) -> None:
-    read_in(browser, "ar")
-    sign_in(browser, "max")
-    for what, scope, target in (
-        ("allow", "host", "ads.test"),
-        ("block", "url", "http://fine.test/a"),
-        ("code", "host", ""),
-    ):
-        fill(browser, what=what, scope=scope, target=target, client="" if what == "code" else "everybody")
-        browser.execute_script("document.getElementById('act').requestSubmit()")
-        wait_until(browser, lambda one: one.find_element(By.ID, "told").text)
-    browser.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
-    wait_until(browser, lambda one: "policy.yaml:" in one.find_element(By.ID, "holding").text)
-    fill(browser, what="block", scope="host", target="ads.test", client="everybody", minutes="0")
-    browser.find_element(By.ID, "preview-rule").click()
-    wait_until(browser, lambda one: one.find_element(By.ID, "preview").text)
-    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    wait_for_words(browser, "Please")
-    wait_for_words(browser, "another policy than the others")
-    assert findings_by_look(browser, [LOOKS[0], LOOKS[3]]) == {}
-    for language in ("en", "de"):
+def test_every_screen_of_who_is_signed_in(browser: Chrome, proxy: Proxy) -> None:
+    Asker(proxy).ask("http://www.games.test/two", reason="Please")
+    for language in ("ar", "en"):
         read_in(browser, language)
-        sign_in(browser, "max")
-        wait_for_words(browser, "another policy than the others")
-        assert findings_by_look(browser, []) == {}, language
+        browser.get(f"http://{HOST}/")
+        if browser.execute_script("return document.getElementById('sign-out').hidden"):
+            sign_in(browser)
+        for screen, looks in _LOOKS.items():
+            browser.execute_script("location.hash = `#/${arguments[0]}`", screen)
+            drawn = "return document.title !== '' && document.getElementById('screen').children.length > 0"
+            wait_until(browser, lambda one, drawn=drawn: one.execute_script(drawn))
+            browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+            assert findings_by_look(browser, looks if language == "ar" else looks[:1]) == {}, (screen, language)
+    named(browser, "Home").click()
+    named(browser, "Internet off: Mia").click()
+    assert findings_by_look(browser, [LOOKS[2], LOOKS[1]]) == {}
 
 
-_WIDTHS = "return [...document.querySelectorAll('#rows th')].map((one) => one.offsetWidth)"
-_HEADS = """
-    return [...document.querySelectorAll("#waiting tbody tr:first-child td")]
-        .map((one) => getComputedStyle(one, "::before").content);
-"""
-
-
-def test_each_part_of_what_is_shown_has_room_and_a_name(browser: Chrome) -> None:
-    read_in(browser, "en")
-    sign_in(browser, "max")
-    wait_for_words(browser, "Please")
-    show_as(browser, "light", 1280)
-    assert min(browser.execute_script(_WIDTHS)[2:7]) > 100
-    assert browser.execute_script(_WIDTHS)[4] >= 150  # a rule has the place of its list
-    show_as(browser, "light", 390)
-    assert [one.split(":")[0] for one in browser.execute_script(_HEADS)] == [
-        f'"{name}' for name in ("Request", "Asked", "Who", "Address", "Reason", "Answer")
-    ]
-    browser.get(f"http://{HOST}/history?of=day")
-    wait_for_words(browser, "ads.test")
-    shown = "return [...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth <= one.clientWidth)"
-    assert all(browser.execute_script(shown))
-
-
-def test_the_live_page_of_who_is_not(browser: Chrome) -> None:
+def test_the_page_of_who_is_not(browser: Chrome) -> None:
     forget(browser)
     read_in(browser, "en")
-    browser.get(f"http://{HOST}/")
+    browser.get(f"http://{HOST}/#/")
+    browser.refresh()
     wait_for_words(browser, "Passphrase")
     assert findings_by_look(browser, READERS["en"]) == {}
-
-
-def test_the_history(browser: Chrome) -> None:
-    sign_in(browser, "max")
-    for (language, looks), span in zip(READERS.items(), ("day", "month", "month"), strict=True):
-        read_in(browser, language)
-        browser.get(f"http://{HOST}/history?of={span}")
-        wait_for_words(browser, "ads.test")
-        assert findings_by_look(browser, looks) == {}, language
 
 
 @pytest.mark.parametrize("device", ["firefox", "other"])

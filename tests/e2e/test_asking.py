@@ -119,7 +119,7 @@ def test_who_looks_after_the_filter_is_told_by_a_command_and_the_live_page(
     until(told.exists)
     notice = json.loads(told.read_text())
     assert (notice["title"], notice["request"]["reason"]) == ("127.0.0.1 asks for games.test", "<b>maths")
-    data = proxy.get(f"http://{HOST}/data", headers={"X-Hushlist": "live"}).json()
+    data = proxy.get(f"http://{HOST}/api/v1/live", headers={"X-Hushlist": "live"}).json()
     assert data["requests"] == [notice["request"]]
 
 

@@ -12,10 +12,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import profile, wait_for_words
+from e2e.keyboard import Keyboard
 from e2e.origin import LOOPBACK, Origin
 from e2e.proxy import PATIENCE, Proxy, eventually, mitmdump, read_answer, request_head
 from e2e.test_accessibility import READERS, findings_by_look, pytestmark, read_in
-from e2e.test_keyboard import Keyboard
 from hushlist.proxy.languages import load_texts
 
 __all__ = ["pytestmark"]

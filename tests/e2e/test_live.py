@@ -1,19 +1,18 @@
-"""The live page, as an administrator sees it: in headless Chromium, while others browse through the same proxy."""
+"""The page and who may not see it: other sites, other machines, and files of flows."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic, time
+from time import time
 
 import httpx
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
-from e2e.browser import BROWSER, DRIVER, profile, wait_until
+from e2e.browser import BROWSER, DRIVER, profile, wait_for_words
 from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
@@ -49,119 +48,6 @@ def browser(chrome: Chrome, live: Proxy) -> Iterator[Chrome]:
         yield running
 
 
-def text_of(browser: Chrome, name: str) -> str:
-    """The text of an element, by its id."""
-    text: str = browser.execute_script("return document.getElementById(arguments[0]).innerText", name)
-    return text
-
-
-def wait_for(browser: Chrome, name: str, words: str) -> float:
-    """Wait until an element has some words; how many seconds that took."""
-    start = monotonic()
-    wait_until(browser, lambda _: words in text_of(browser, name), f"{words!r} is not in #{name}")
-    return monotonic() - start
-
-
-def see(browser: Chrome, scheme: str = "http") -> None:
-    """Open the page, and wait until it is live."""
-    browser.get(f"{scheme}://{HOST}/")
-    wait_for(browser, "status", "Live")
-
-
-@needs_browser
-def test_a_decision_is_shown_within_a_second_without_reloading(live: Proxy, browser: Chrome) -> None:
-    see(browser, "https")
-    browser.execute_script("window.before = true")
-
-    def seconds(number: int) -> float:
-        live.get(f"http://ads.test/{number}")
-        return wait_for(browser, "rows", f"http://ads.test/{number}")
-
-    assert any(seconds(number) < 1 for number in range(20))  # the fastest counts: others share the machine
-    assert browser.execute_script("return window.before") is True
-    assert "ads.yaml:" in text_of(browser, "rows")
-    assert "hrn://example.org/web/ads" in text_of(browser, "top-categories")
-    assert "ads.test" in text_of(browser, "top-hosts")
-    assert "ads.yaml" in text_of(browser, "lists")
-
-
-@needs_browser
-def test_whatever_others_write_stays_text(live: Proxy, browser: Chrome) -> None:
-    see(browser)
-    live.get(f"http://ads.test/{SCRIPT}?{SCRIPT}", headers={"User-Agent": SCRIPT})
-    wait_for(browser, "rows", "onerror")
-    # not the first row: what the browser itself asks for may come meanwhile
-    row = "[...document.querySelectorAll('#rows tbody tr')].find((one) => one.textContent.includes('onerror'))"
-    browser.execute_script(f"{row}.querySelector('.link').click()")
-    wait_for(browser, "explanation", "decides")
-    assert f"List {SCRIPT}" in text_of(browser, "rows")
-    assert f"List {SCRIPT}" in text_of(browser, "top-lists")
-    assert SCRIPT in text_of(browser, "explanation")
-    assert browser.title == "Hushlist live"
-    assert browser.execute_script("return document.querySelectorAll('main img, main script, main b').length") == 0
-
-
-@needs_browser
-def test_the_decisions_can_be_filtered_sorted_and_held(live: Proxy, browser: Chrome) -> None:
-    see(browser)
-    live.get("http://fine.ads.test/filter-me")
-    live.get("http://ads.test/filter-me-too")
-    wait_for(browser, "rows", "filter-me-too")
-    browser.find_element(By.ID, "filter").send_keys("filter-me")
-    rows = browser.find_elements(By.CSS_SELECTOR, "#rows tbody tr")
-    assert ["filter-me" in row.text for row in rows] == [True, True]
-    head = browser.find_element(By.CSS_SELECTOR, "#rows th[data-key=action]")
-    head.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
-    assert head.get_attribute("aria-sort") == "ascending"
-    rows = browser.find_elements(By.CSS_SELECTOR, "#rows tbody tr")
-    assert [row.find_element(By.CSS_SELECTOR, ".chip").text for row in rows] == ["allow", "block"]
-    browser.find_element(By.ID, "pause").click()
-    assert text_of(browser, "status") == "Paused"
-    live.get("http://ads.test/filter-me-later")
-    browser.find_element(By.ID, "pause").click()
-    wait_for(browser, "rows", "filter-me-later")
-
-
-@needs_browser
-def test_search_explains_with_every_step(browser: Chrome) -> None:
-    see(browser)
-    browser.find_element(By.ID, "explain-url").send_keys("<URL:http://me@WWW.Ads.test:80/a/../%62?q>", Keys.ENTER)
-    wait_for(browser, "explanation", "decides")
-    browser.find_element(By.CSS_SELECTOR, "#explanation summary").click()
-    text = text_of(browser, "explanation")
-    for words in (
-        "http://www.ads.test/b?q",
-        "layer 2 – decides",
-        "ads.yaml:",
-        "remove_userinfo",
-        "ads.test/",
-        "layer 1",
-    ):
-        assert words in text
-    field = browser.find_element(By.ID, "explain-url")
-    field.clear()
-    field.send_keys("mailto:me", Keys.ENTER)
-    wait_for(browser, "explanation", "it cannot be read")
-    field.clear()
-    field.send_keys('"http://www.ads.test/', Keys.ENTER)
-    wait_for(browser, "explanation", "stands on one side alone")
-
-
-@needs_browser
-def test_the_page_uses_nothing_from_outside_and_has_no_errors(live: Proxy, browser: Chrome) -> None:
-    see(browser)
-    used = browser.execute_script(
-        "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)"
-    )
-    assert set(used) == {HOST}
-    assert [
-        entry for entry in browser.get_log("browser") if HOST in entry["message"] and "live." in entry["message"]
-    ] == []
-    for width in (1400, 390):
-        browser.set_window_size(width, 800)
-        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
-
-
 @needs_browser
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_another_site_s_page_can_neither_read_nor_frame_it(
@@ -181,8 +67,9 @@ def test_another_site_s_page_can_neither_read_nor_frame_it(
             document.body.append(element);
         });
         Promise.all([
-            read("/data", {headers: {"X-Hushlist": "live"}}), read("/metrics"), read("/explain?url=a.test"),
-            load("img", "/icon.svg"), load("script", "/live.js"),
+            read("/api/v1/live", {headers: {"X-Hushlist": "live"}}), read("/metrics"),
+            read("/api/v1/explain?url=a.test"),
+            load("img", "/icon.svg"), load("script", "/app.js"),
         ]).then(done);
     """
     assert browser.execute_async_script(attack, f"{scheme}://{HOST}") == ["refused"] * 5
@@ -191,7 +78,7 @@ def test_another_site_s_page_can_neither_read_nor_frame_it(
         f"{scheme}://{HOST}/",
     )
     browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
-    assert browser.execute_script("return document.getElementById('rows')") is None
+    assert browser.execute_script("return document.getElementById('screen')") is None
     browser.switch_to.default_content()
 
 
@@ -203,7 +90,7 @@ def test_whoever_may_not_see_it_gets_what_is_blocked(
     policy = write_policy(tmp_path, ["ads.yaml"], live={"users": ["eve"]})
     proxy = start(policy=policy)
     with origin.watch() as arrived:
-        for path in ("/", "/data", "/metrics", "/live.js"):
+        for path in ("/", "/api/v1/live", "/metrics", "/app.js"):
             answer = proxy.get(f"{scheme}://{HOST}{path}", headers={"X-Hushlist": "live"})
             assert answer.status_code == 403
             assert "ads" not in answer.text
@@ -223,10 +110,10 @@ def test_it_shows_what_the_log_takes_and_which_files_were_damaged(
     database.close()
     (tmp_path / "log" / "decisions.sqlite.damaged-20261128T090000.000000Z").touch()
     with profile(chrome, start(policy=policy)) as browser:
-        see(browser)
-        wait_for(browser, "state", "records of the last day: 200")
-        wait_for(browser, "state", "set aside: decisions.sqlite.damaged-20261128T090000.000000Z.")
-        assert "limited first by: rows (5 days)" in text_of(browser, "state")
+        browser.get(f"http://{HOST}/#/system")
+        wait_for_words(browser, "records of the last day: 200")
+        wait_for_words(browser, "set aside: decisions.sqlite.damaged-20261128T090000.000000Z.")
+        wait_for_words(browser, "limited first by: rows (5 days)")
 
 
 def test_where_nothing_is_decided_it_is_still_there(start: Callable[..., Proxy]) -> None:
@@ -242,9 +129,9 @@ def test_its_flows_are_in_no_file_and_the_end_says_what_the_session_came_to(
     proxy.get("http://ads.test/one")
     assert "hushlist_decisions_total" in proxy.get(f"http://{HOST}/metrics").text
     with proxy.client() as client:
-        of = client.get(f"http://{HOST}/data", headers={"X-Hushlist": "live"}).json()["of"]
+        of = client.get(f"http://{HOST}/api/v1/live", headers={"X-Hushlist": "live"}).json()["of"]
         with pytest.raises(httpx.ReadTimeout):  # whoever waits may leave
-            client.get(f"http://{HOST}/data?since=1&of={of}", headers={"X-Hushlist": "live"}, timeout=1)
+            client.get(f"http://{HOST}/api/v1/live?since=1&of={of}", headers={"X-Hushlist": "live"}, timeout=1)
     proxy.stop()
     saved = (tmp_path / "saved.flow").read_bytes()
     assert b"ads.test" in saved

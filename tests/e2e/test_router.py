@@ -431,7 +431,7 @@ def test_no_name_leads_to_the_router_or_into_its_network(
             assert inner.requests == []
 
 
-@pytest.mark.parametrize("path", ["/", "/data", "/metrics", "/api/v1/policy"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/live", "/metrics", "/api/v1/policy"])
 def test_the_live_page_is_for_the_router_alone(network: Network, path: str) -> None:
     for site in SITES:
         _page(network.http(site, "hushlist.internal", path))

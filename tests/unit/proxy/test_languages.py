@@ -116,7 +116,7 @@ PROXY = Path(languages.__file__).parent
 
 def test_the_live_page_has_a_text_for_each_key_and_a_use_for_each_text() -> None:
     page = PROXY.parent / "extensions" / "dashboard" / "live_page"
-    scripts = (page / "live.js").read_text() + (page / "admin.js").read_text()
+    scripts = "".join(path.read_text(encoding="utf-8") for path in page.glob("*.js"))
     placed = set(re.findall(r"\$(\w+)", (page / "index.html").read_text())) - {"lang", "texts"}
     modules = [*PROXY.rglob("*.py"), *page.parents[1].rglob("*.py")]
     written = "".join(path.read_text(encoding="utf-8") for path in modules) + scripts
@@ -126,7 +126,7 @@ def test_the_live_page_has_a_text_for_each_key_and_a_use_for_each_text() -> None
     actions = {f"action_{action.value}" for action in Action}
     assert placed | set(re.findall(r'\bt\("(\w+)"', scripts)) | done | actions <= known
     assert {key for key in known if key.startswith("did_")} == done
-    by_kind = re.compile("did_|action_|role_|clients_|queries_|stopped_|last_")
+    by_kind = re.compile("did_|action_|role_|clients_|queries_|stopped_|figure_")
     used = placed | set(re.findall(r"[\"'](\w+)[\"']", written))
     assert {key for key in LIVE["en"] if not by_kind.match(key)} <= used
 

@@ -8,10 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-from hushlist.core.errors import one_line
+from hushlist.core.decide.engine import Engine
+from hushlist.core.decide.trace import trace
+from hushlist.core.errors import UrlError, one_line
 from hushlist.core.lists.patterns import canonical_target, parse_expression, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
+from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.routes import (
     BESIDE,
     Account,
@@ -31,8 +35,11 @@ from hushlist.core.routes import (
     usable,
 )
 from hushlist.core.system.files import LONGEST_DOCUMENT, read_regular
+from hushlist.core.url.host import is_address
 from hushlist.core.url.parts import as_typed
+from hushlist.core.url.request import canonical_host
 from hushlist.extensions.dashboard.admin_store import AdminStore, RecordedAction, Session
+from hushlist.extensions.dashboard.people import devices, home, people
 from hushlist.extensions.dashboard.rule_edits import (
     WrittenRule,
     change_list,
@@ -43,6 +50,8 @@ from hushlist.extensions.dashboard.rule_edits import (
     written_rules,
 )
 from hushlist.extensions.dashboard.what_holds import what_holds
+from hushlist.extensions.quotas.metered_use import uses_in
+from hushlist.proxy.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +200,51 @@ def _change(policy: Policy, path: Path, edit: Callable[[str], str]) -> None:
         raise ActionError("there is such a rule already")
 
 
+# -- what would be decided ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A trace, the mode of the proxy, and the quotas of whoever asks."""
+
+    option: str
+    quotas: list[Mapping[str, object]]
+    trace: Mapping[str, object] = field(metadata=BESIDE)
+
+
+def explain(
+    engine: Engine,
+    runtime: Runtime,
+    url: Annotated[str, Text("an address", 8192, 1)],
+    client: Annotated[str, Text("whose: an address")] = "",
+    user: Annotated[str, Text("its user in the proxy", 256)] = "",
+    at: Annotated[str, Text("when, as 2026-12-24T22:30, by the clock of the policy; nothing: now", 40)] = "",
+) -> Explained:
+    """Each step from an address to its decision."""
+    asker = Client(client.strip(), user.strip() or None)
+    if asker.address and not _is_address(asker.address):
+        raise ActionError("a client is an address such as 192.168.1.7")
+    try:
+        moment = parse_moment(at) if at else datetime.now(UTC)
+    except ValueError as error:
+        raise ActionError("a time is written as 2026-12-24T22:30") from error
+    try:
+        typed = as_typed(url.strip())
+        if not typed:
+            raise ActionError("there is no address in it")
+        found = trace(engine, typed, moment if moment.tzinfo else moment.replace(tzinfo=engine.policy.zone), asker)
+    except UrlError as error:
+        raise ActionError(f"it cannot be read: {error.reason}") from error
+    return Explained(runtime.mode, [use.as_dict() for use in uses_in(runtime, asker)], found.as_dict())
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return is_address(canonical_host(text.encode("utf-8", "replace")))
+    except UrlError:
+        return False
+
+
 # -- sessions and the record -------------------------------------------------------------------------------------------
 
 
@@ -252,6 +306,10 @@ ACTIONS = (
     Action("POST", "/rules", Role.MANAGE, add_rule, "added a rule"),
     Action("DELETE", "/rules/{identity}", Role.MANAGE, remove_rule, "removed a rule"),
     Action("GET", "/client", Role.VIEW, what_holds),
+    Action("GET", "/explain", Role.VIEW, explain),
+    Action("GET", "/home", Role.VIEW, home),
+    Action("GET", "/people", Role.VIEW, people),
+    Action("GET", "/devices", Role.VIEW, devices),
     Action("GET", "/sessions", Role.MANAGE, sessions),
     Action("DELETE", "/sessions/{number}", Role.MANAGE, end_session, "ended a session"),
     Action("GET", "/record", Role.VIEW, record),

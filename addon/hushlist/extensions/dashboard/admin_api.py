@@ -33,6 +33,7 @@ from hushlist.core.extension import ALL_BUILT_IN, extensions_named, load
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.routes import (
+    BESIDE,
     WITH_BODY,
     Account,
     Action,
@@ -45,6 +46,7 @@ from hushlist.core.routes import (
     RoleError,
     Text,
     Undoings,
+    Whole,
     plain,
     values_of,
     whole_numbers,
@@ -60,6 +62,7 @@ from hushlist.extensions.dashboard.admin_store import (
 )
 from hushlist.extensions.dashboard.answers import as_json, error
 from hushlist.extensions.dashboard.api_description import BASE, openapi
+from hushlist.extensions.dashboard.live_feed import LiveFeed
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
@@ -71,6 +74,7 @@ from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM
 from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.statistics import MOST_RECENT
 
 logger = logger_of(__name__)
 
@@ -107,6 +111,17 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
+class Live:
+    """What is newer than the last that somebody has, and the figures of the proxy beside it."""
+
+    #: what distinguishes the numbers of decisions from those of another session, and the last of them
+    of: str
+    last: int
+    decisions: list[Mapping[str, object]]
+    figures: Mapping[str, object] = field(metadata=BESIDE)
+
+
+@dataclass(frozen=True, slots=True)
 class SessionStatus:
     """Who is signed in, and whether anybody can be."""
 
@@ -129,6 +144,7 @@ class AdminApi:
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: sign in")
         self._threads = ThreadPoolExecutor(_THREADS, "hushlist: pages")
         self._turns = SignInTurns()
+        self.feed = LiveFeed(runtime, self.aside)
 
     def close(self) -> None:
         for threads in (self._one_by_one, self._threads):
@@ -171,7 +187,7 @@ class AdminApi:
     async def refusal(self, request: http.Request, client: Client, needed: Role | None) -> http.Response | None:
         """What is answered to somebody who may not see a page."""
         try:
-            if self._people and needed is not None:
+            if needed is not None:
                 await self._account(request, client, needed)
         except (ActionError, StoreError) as error:
             return _refusal(error)
@@ -196,12 +212,15 @@ class AdminApi:
         account = None if action.role is None else await self._account(request, client, action.role)
         visit, values = Visit(request, client), _values(action, request, query, named)
         if iscoroutinefunction(action.does):
-            return plain(await action.does(self, visit, **values)), visit.cookies
+            found = plain(await action.does(self, visit, **values))
+            if action.role is not None and action.method == "GET":
+                await self._account(request, client, action.role)  # a session may have ended meanwhile
+            return found, visit.cookies
         assert account is not None
         return await self.aside(self._do, action, account, client, values), []
 
     def _do(self, action: Action, account: Account, client: Client, values: dict[str, Any]) -> Mapping[str, object]:
-        runtime, store = self._runtime, self._store()
+        runtime, store = self._runtime, self._store() if action.did or self._people else None
         if runtime.engine is None:
             raise ActionError("the filter has no policy that it can use")
         privacy = self.privacy()
@@ -215,6 +234,7 @@ class AdminApi:
         if not action.did:
             found = plain(parts.call(action.does, **values))
             return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
+        assert store is not None
         told = {one.name: values[one.name] for one in action.takes if one.kind.is_recorded}
         begun = store.begin(account, action.name.replace("_", " "), told)
         try:
@@ -257,6 +277,8 @@ class AdminApi:
             raise RefusedError(HTTPStatus.FORBIDDEN, "sign in over https, or on the machine of the proxy itself")
 
     async def _account(self, request: http.Request, client: Client, needed: Role) -> Account:
+        if not self._people and request.method == "GET" and needed is Role.VIEW:
+            return Account("", Role.VIEW, client.address)  # whoever may see the page
         self._check_way(request, client)
         account = await self.aside(self._known, request, client)
         if account is None:
@@ -277,6 +299,20 @@ class AdminApi:
             return None
         is_secure = request.scheme == "https"
         return self._store().account(cookie, self._people, client.address, is_secure=is_secure)
+
+    async def live(
+        self,
+        visit: Visit,
+        of: Annotated[str, Text("what the last answer was of")] = "",
+        since: Annotated[int, Whole("the last decision that is known", (1 << 53) - 1, 0)] = 0,
+        most: Annotated[int, Whole("how many decisions at most", MOST_RECENT, 0)] = MOST_RECENT,
+    ) -> Live:
+        """What is decided, as it happens.
+
+        Waits some seconds for what is new.
+        """
+        found = await self.feed.data(of, since, most)
+        return Live(found.pop("of"), found.pop("last"), found.pop("decisions"), found)
 
     async def session(self, visit: Visit) -> SessionStatus:
         """Who is signed in."""
@@ -372,6 +408,7 @@ def rows_of(names: tuple[str, ...]) -> Rows:
         Action("GET", "/session", None, AdminApi.session),
         Action("POST", "/session", None, AdminApi.sign_in),
         Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out),
+        Action("GET", "/live", Role.VIEW, AdminApi.live),
         *(action for rows in modules for action in rows.ACTIONS),
     )
     return Rows(actions, Undoings({kind: does for rows in modules for kind, does in rows.UNDOINGS.items()}))

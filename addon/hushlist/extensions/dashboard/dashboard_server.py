@@ -11,57 +11,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from time import time
-from typing import Any
 from urllib.parse import parse_qs
 from weakref import WeakSet
 
 from markupsafe import escape
 from mitmproxy import ctx, http
 
-from hushlist.core.decide.trace import trace
 from hushlist.core.errors import UrlError, logger_of
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
-from hushlist.core.policy.recurrence import parse_moment
-from hushlist.core.routes import WITH_BODY, Page, Role, plain
+from hushlist.core.routes import WITH_BODY, Page, Role
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
-from hushlist.core.url.parts import as_typed
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.dashboard import admin_store
 from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
-from hushlist.extensions.dashboard.answers import answer, as_json, error, html, words
+from hushlist.extensions.dashboard.answers import answer, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
-from hushlist.extensions.dashboard.dashboard_data import live_data, name_of, with_decisions
-from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, metrics, summary
+from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, summary
 from hushlist.extensions.dashboard.rule_commands import RuleCommands
 from hushlist.extensions.dashboard.setup_page import STYLE, SetupPage, is_direct, is_setup_path
-from hushlist.extensions.dashboard.shared_figures import (
-    added_data,
-    added_metrics,
-    between,
-    ended_in,
-    note_end,
-    number_at,
-)
 from hushlist.extensions.databases.kept_files import DatabaseKind
-from hushlist.extensions.journal.history_page import (
-    WHY_NONE,
-    History,
-    history,
-    history_csv,
-    history_page,
-    missing_page,
-)
-from hushlist.extensions.quotas.metered_use import uses_in
+from hushlist.extensions.journal.history import WHY_NONE, History, history, history_csv
 from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
@@ -72,31 +49,17 @@ from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import HEALTH_PATHS, health_of
-from hushlist.proxy.service.siblings import Siblings
 
 logger = logger_of(__name__)
 
 HOST = "hushlist.internal"
 _PORTS = {b"http": 80, b"https": 443}
-#: seconds that a request waits for a decision, and seconds in which it then gathers more of them
-PATIENCE = 5.0
-GATHER = 0.2
-#: seconds that it waits for one of a worker's own, before it asks the others for theirs
-_SHARED_PATIENCE = 1.0
-#: requests that may wait at the same time; others are answered at once
-_MOST_WAITING = 16
-#: most octets of a URL to explain
-_LONGEST_URL = 1 << 13
 #: A page's script can send this header to its own origin alone; for any other, a browser asks first, and is refused.
 #: Over http, where browsers do not send Sec-Fetch-Site, it shows that a request is not from another site.
 _OWN_HEADER = "x-hushlist"
 
-_FILES = {
-    "/live.css": ("live.css", "text/css; charset=utf-8"),
-    "/admin.js": ("admin.js", "text/javascript; charset=utf-8"),
-    "/live.js": ("live.js", "text/javascript; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
+#: the kinds of the page's files that are served as they are, by the ends of their names
+_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
 def asked_name(flow: http.HTTPFlow) -> str:
@@ -146,16 +109,16 @@ class DashboardServer(Part):
         #: one question to the log at a time
         self._asks_log = asyncio.Lock()
         self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
-        self._siblings = runtime.siblings
         folder = files("hushlist.extensions.dashboard").joinpath("live_page")
-        self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
+        self._files = {
+            f"/{file.name}": (file.read_bytes(), kind)
+            for file in folder.iterdir()
+            if (kind := _KINDS.get(Path(file.name).suffix)) is not None
+        }
         self._page = Template(folder.joinpath("index.html").read_text(encoding="utf-8"))
         pages = (
             Page("/", None, self._live),
-            Page("/data", Role.VIEW, self._data),
-            Page("/explain", Role.VIEW, self._explain),
             Page("/metrics", None, self._metrics),
-            Page("/history", Role.VIEW, self._history),
             Page("/history.csv", Role.VIEW, self._history),
             *(Page(path, None, self._health) for path in HEALTH_PATHS),
         )
@@ -170,20 +133,14 @@ class DashboardServer(Part):
 
     def running(self) -> None:
         """Let the other workers ask for what this one has counted."""
-        if self._siblings is not None:
-            self._siblings.answers["metrics"] = self._own_metrics
-            self._siblings.answers["data"] = self._own_data_as_json
+        self._api.feed.running()
 
     def kept_files(self) -> Iterator[tuple[Path, DatabaseKind]]:
         """The file of the administrators' store."""
         yield admin_store.default_path(), admin_store.ADMINISTRATION
 
     def close(self) -> None:
-        if self._siblings is not None:
-            privacy = self._api.privacy()
-            data = plain(live_data(self._runtime, privacy)) | {"sample": []}
-            with suppress(OSError):  # the disk is full: what was counted is forgotten
-                note_end(self._siblings.folder, metrics(self._runtime), data)
+        self._api.feed.close()
         self._api.close()
 
     def configured(self) -> None:
@@ -261,7 +218,7 @@ class DashboardServer(Part):
         if path.startswith(f"{BASE}/"):
             return await self._call(flow)
         if path not in self._files and path not in self._pages:
-            return html(missing_page(_language(request)), _language(request), HTTPStatus.NOT_FOUND)
+            return _missing(_language(request))
         if request.method != "GET":
             return words(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", Allow="GET")
         if path in self._files:
@@ -303,106 +260,21 @@ class DashboardServer(Part):
         )
         return html(page.encode(), language)
 
-    async def _data(self, request: http.Request) -> http.Response:
-        """The decisions after one, as soon as there are any, and all numbers."""
-        if _OWN_HEADER not in request.headers:
-            return words(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
-        statistics, number = self._runtime.statistics, _number(_query(request, "since"))
-        if self._siblings is not None:
-            return as_json(HTTPStatus.OK, await self._shared_data(self._siblings, _query(request, "of"), number))
-        if _query(request, "of") != name_of(statistics):
-            number = 0  # the number is of another session
-        elif number >= statistics.total and statistics.waiting < _MOST_WAITING:
-            await statistics.wait(PATIENCE)
-            await asyncio.sleep(GATHER if statistics.total > number else 0)
-        privacy = await self._api.aside(self._api.privacy)
-        data = live_data(self._runtime, privacy)
-        noted = statistics.since(number)  # at once: the next answer begins after the last of these
-        whole = await self._api.aside(with_decisions, data, self._runtime, noted, privacy)
-        return as_json(HTTPStatus.OK, plain(whole))
-
-    async def _shared_data(self, siblings: Siblings, of: str, number: int) -> dict[str, Any]:
-        """What all workers have of that; their decisions are numbered by their time."""
-        if of != siblings.folder.name:
-            number = 0
-        elif self._runtime.statistics.waiting < _MOST_WAITING:
-            await self._runtime.statistics.wait(_SHARED_PATIENCE)
-            await asyncio.sleep(GATHER)
-        last = number_at(time() - GATHER / 2)
-        asked = siblings.ask("data", [number, last])
-        all_data = [await self._own_data([number, last]), *map(json.loads, await asked)]
-        _, ended = await self._api.aside(ended_in, siblings.folder)
-        return added_data(all_data, ended) | {"of": siblings.folder.name, "last": last}
-
-    async def _own_data(self, asked: Sequence[int]) -> dict[str, Any]:
-        """What this worker has of the decisions from a number to another, and a sample of its durations."""
-        privacy = await self._api.aside(self._api.privacy)
-        data, statistics = live_data(self._runtime, privacy), self._runtime.statistics
-        first, last = asked
-        noted = between(statistics.since(0), first, last, 0 if self._siblings is None else self._siblings.number)
-        whole = await self._api.aside(with_decisions, data, self._runtime, noted, privacy)
-        return {**plain(whole), "sample": statistics.sample()}
-
-    async def _own_data_as_json(self, asked: Sequence[int]) -> bytes:
-        return json.dumps(await self._own_data(asked)).encode()
-
-    async def _own_metrics(self, _: object = None) -> bytes:
-        return metrics(self._runtime).encode("utf-8", "replace")
-
-    def _explain(self, request: http.Request) -> http.Response:
-        """Explain each step from a URL to its decision."""
-        if _OWN_HEADER not in request.headers:
-            return words(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
-        engine = self._runtime.engine
-        if engine is None:
-            return error(HTTPStatus.BAD_REQUEST, "the filter has no policy that it can use")
-        try:
-            url = as_typed(_query(request, "url").strip())
-        except UrlError as fault:
-            return error(HTTPStatus.BAD_REQUEST, f"it cannot be read: {fault.reason}")
-        if not url or len(url) > _LONGEST_URL:
-            return error(HTTPStatus.BAD_REQUEST, f"a URL has 1 to {_LONGEST_URL:,} octets")
-        try:
-            at = _query(request, "at")
-            moment = parse_moment(at) if at else datetime.now(UTC)
-        except ValueError:
-            return error(HTTPStatus.BAD_REQUEST, "a time is written as 2026-12-24T22:30")
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=engine.policy.zone)
-        client = Client(_query(request, "client").strip(), _query(request, "user").strip() or None)
-        if client.address and not _is_address(client.address.encode("utf-8", "replace")):
-            return error(HTTPStatus.BAD_REQUEST, "a client is an address such as 192.168.1.7")
-        try:
-            found = trace(engine, url, moment, client).as_dict()
-            quotas = [use.as_dict() for use in uses_in(self._runtime, client)]
-            return as_json(HTTPStatus.OK, {**found, "option": self._runtime.mode, "quotas": quotas})
-        except UrlError as fault:
-            return error(HTTPStatus.BAD_REQUEST, f"it cannot be read: {fault.reason}")
-
     async def _metrics(self, request: http.Request) -> http.Response:
-        told = await self._own_metrics()
-        if self._siblings is not None:
-            others = await self._siblings.ask("metrics")
-            ended, _ = await self._api.aside(ended_in, self._siblings.folder)
-            told = added_metrics([told.decode(), *map(bytes.decode, others), ended]).encode()
-        return answer(told, CONTENT_TYPE)
+        return answer(await self._api.feed.metrics(), CONTENT_TYPE)
 
     async def _health(self, request: http.Request) -> http.Response:
         health = await health_of(self._runtime, _path(request))
         return answer(health.body, "application/json", health.status)
 
     async def _history(self, request: http.Request) -> http.Response:
-        """What the log has of a day, a week or a month, as a page or as CSV."""
+        """What the log has of a day, a week or a month, as CSV."""
         async with self._asks_log:
             found = await self._api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
-        if _path(request) == "/history.csv":
-            if not isinstance(found, History):
-                return words(HTTPStatus.NOT_FOUND, WHY_NONE[found])
-            saved = f"attachment; filename=hushlist-{found.span}.csv"
-            return answer(history_csv(found), "text/csv; charset=utf-8", Content_Disposition=saved)
-        language = _language(request)
-        status = HTTPStatus.OK if isinstance(found, History) else HTTPStatus.NOT_FOUND
-        return html(history_page(found, language), language, status)
+        if not isinstance(found, History):
+            return words(HTTPStatus.NOT_FOUND, WHY_NONE[found])
+        saved = f"attachment; filename=hushlist-{found.span}.csv"
+        return answer(history_csv(found), "text/csv; charset=utf-8", Content_Disposition=saved)
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
@@ -465,12 +337,17 @@ def _query(request: http.Request, key: str) -> str:
 
 def _not_for(client: Client, language: str) -> http.Response:
     """What is said to people whose address is not among ``live``: they may be those who run the filter."""
+    told = live_texts()[language]["not_for_you_said"].format(address=address_text(client.address))
+    return _told("not_for_you", told, language, HTTPStatus.FORBIDDEN)
+
+
+def _missing(language: str) -> http.Response:
+    return _told("no_such_page", live_texts()[language]["no_such_page_said"], language, HTTPStatus.NOT_FOUND)
+
+
+def _told(key: str, words: str, language: str, status: HTTPStatus) -> http.Response:
+    """A page of a heading and a sentence."""
     texts = live_texts()[language]
-    told = element("p", texts["not_for_you_said"].format(address=address_text(client.address)))
-    body = element("body", element("main", element("h1", texts["not_for_you"]), told))
-    page = document(f"Hushlist: {texts['not_for_you']}", body, language, texts["dir"], STYLE)
-    return html(page.encode("utf-8", "backslashreplace"), language, HTTPStatus.FORBIDDEN)
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(1 << 63)) else 0
+    body = element("body", element("main", element("h1", texts[key]), element("p", words)))
+    page = document(f"Hushlist: {texts[key]}", body, language, texts["dir"], STYLE)
+    return html(page.encode("utf-8", "backslashreplace"), language, status)

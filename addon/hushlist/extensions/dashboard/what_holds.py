@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from hushlist.core.decide.decision import Decision, decide_unread
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
-from hushlist.core.policy.groups import Client
+from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import ScheduledAction
 from hushlist.core.routes import Parts, Text
@@ -57,6 +57,28 @@ class Holds:
     decision: Mapping[str, object] | None
 
 
+class HoldsFor(NamedTuple):
+    """What holds for a group at a moment."""
+
+    mode: str
+    default: str | None
+    layers: list[LayerUse]
+    schedules: list[ScheduleStatus]
+    categories: list[CategoryAction]
+
+
+def holds_for(engine: Engine, group: Group, now: datetime) -> HoldsFor:
+    """What holds for a group."""
+    default = group.settings.default
+    return HoldsFor(
+        group.settings.mode,
+        None if default is None else _action_at(default, now),
+        [LayerUse(use.name, use.during is None or use.during.is_on(now)) for use in group.layers],
+        [_status_of(one, now, engine.policy.zone) for one in group.schedules.values()],
+        [CategoryAction(name, _action_at(timed, now)) for name, timed in sorted(group.settings.categories.items())],
+    )
+
+
 def what_holds(
     engine: Engine,
     runtime: Runtime,
@@ -68,14 +90,10 @@ def what_holds(
     """What holds for a client now."""
     asker, typed, now = Client(client.strip(), user.strip() or None), url.strip(), datetime.now(UTC)
     group, decision = engine.group(asker), _decided(engine, asker, typed, now) if typed else None
-    default, names = group.settings.default, {None, *asker.names, f"group:{group.name}"}
+    names, held = {None, *asker.names, f"group:{group.name}"}, holds_for(engine, group, now)
     return Holds(
         group.name,
-        group.settings.mode,
-        None if default is None else _action_at(default, now),
-        [LayerUse(use.name, use.during is None or use.during.is_on(now)) for use in group.layers],
-        [_status_of(one, now, engine.policy.zone) for one in group.schedules.values()],
-        [CategoryAction(name, _action_at(timed, now)) for name, timed in sorted(group.settings.categories.items())],
+        *held,
         [use.as_dict() for use in uses_in(runtime, asker)],
         [one for one in parts.call(grants) if one.client in names],
         [one for one in parts.call(blocks) if one.client in names],

@@ -16,6 +16,6 @@ EXTENSION = Extension(
     ),
     checks=f"{__name__}.log_checks:examine_log",
     part=f"{__name__}.journal:Journal",
-    actions=f"{__name__}.preview",
+    actions=f"{__name__}.actions",
     uses=("databases",),
 )

@@ -13,15 +13,15 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice, repeat, takewhile
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hushlist.core.errors import logger_of
+from hushlist.core.errors import logger_of, to_json
 from hushlist.core.system.files import open_regular
 from hushlist.core.url.hrn import Hrn
 from hushlist.extensions.databases.kept_files import BESIDE, DatabaseKind, is_of_damage, opened, remove_aside, rescue
@@ -32,7 +32,16 @@ from hushlist.extensions.databases.store import SqliteFile, identity_of, schema_
 from hushlist.extensions.journal.log_figures import LogFigures, figures_of
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.extensions.journal.log_keys import LogSettings
-from hushlist.extensions.journal.log_record import LogEntry, LogFields, Privacy, host_of_record, logged_name, time_text
+from hushlist.extensions.journal.log_record import (
+    LogEntry,
+    LogFields,
+    Privacy,
+    host_of_record,
+    logged_name,
+    time_text,
+    to_line,
+)
+from hushlist.extensions.journal.request_counts import INSERT, QUARTER, TOO_MANY, TOO_OLD, rows_of
 
 logger = logger_of(__name__)
 
@@ -93,6 +102,13 @@ class Database:
             self._written = 0
             self.tidy(moment)
 
+    def count(self, counts: Mapping[tuple[int, str, str, str, str], int]) -> None:
+        """Add to the numbers of requests."""
+        if self._settings.rows and counts:
+            with self._connected() as connection, connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany(INSERT, rows_of(counts))
+
     def tidy(self, moment: float) -> bool:
         """Remove rows that are too old or too many, or the file if the settings want none; and what was set aside then.
 
@@ -113,6 +129,8 @@ class Database:
                 connection.execute("BEGIN IMMEDIATE")
                 too_old = connection.execute(_TOO_OLD, (time_text(kept_since), MOST_REMOVED)).rowcount
                 connection.execute(_TOO_MANY, (self._settings.rows, MOST_REMOVED))
+                connection.execute(TOO_OLD, (int(kept_since) // QUARTER,))
+                connection.execute(TOO_MANY, (self._settings.rows,))
             connection.execute(f"PRAGMA incremental_vacuum({_MOST_PAGES})").fetchall()
             ((is_left,),) = connection.execute(_IS_LEFT, (self._settings.rows,)).fetchall()
             self.figures = figures_of(self._path.parent, self._settings, moment, connection)
@@ -176,6 +194,8 @@ _CONDITIONS = {
     "list_name": "list = ? OR title = ?",
     # not from the end, which PostgreSQL does not count from
     "host": "host = ? OR substr(host, length(host) - length(?)) = '.' || ?",
+    # within a text of a record, a quotation mark has a backslash before it
+    "group": "replace(record, ?, '') <> record",
     "since": "time >= ?",
     "until": "time < ?",
 }
@@ -198,6 +218,7 @@ class LogFilters:
     list_name: str | None = None
     #: this host and its subdomains; canonical
     host: str | None = None
+    group: str | None = None
     #: as ``time_text`` writes them; from the first on, and before the second
     since: str | None = None
     until: str | None = None
@@ -213,6 +234,7 @@ class LogFilters:
                     parts.append(part.replace("?", ", ".join("?" * len(value))))
                     values += map(_text, value)
             elif value is not None:
+                value = f'"group": {to_json(value)}' if name == "group" else value
                 parts.append(part)
                 values += [_text(value)] * part.count("?")
         return " AND ".join(f"({part})" for part in parts), values
@@ -226,7 +248,11 @@ class LogFilters:
             database.execute(schema_of(LOG.package)["decisions"])
             while batch := list(islice(rest, _BATCH)):
                 database.execute("DELETE FROM decisions")
-                rows = ((place, *row_of(fields, b"", columns)) for place, fields in enumerate(batch))
+                lines = map(to_line, batch) if "record" in columns else repeat(b"")
+                rows = (
+                    (place, *row_of(fields, line, columns))
+                    for place, (fields, line) in enumerate(zip(batch, lines, strict=False))
+                )
                 database.executemany(insert_into("number", columns), rows)
                 for place, found in database.execute(question, values).fetchall():
                     yield batch[place], found
@@ -342,6 +368,33 @@ def counts_over_time(folder: LogPlace, since: str) -> list[tuple[str, int]] | No
         "WHERE time >= ? AND action != 'lost' GROUP BY 1 ORDER BY 1"
     )
     return _ask(folder, question, [since])
+
+
+def counted_requests(
+    folder: LogPlace,
+    since: int,
+    *,
+    clients: Sequence[str] = (),
+    users: Sequence[str] = (),
+    group: str | None = None,
+) -> list[tuple[int, str, str, int]] | None:
+    """How many requests there were since a quarter of an hour, of all or of somebody: quarter, group, action, number.
+
+    ``None``: they are not counted.
+    """
+    wanted = {"client": clients, '"user"': users, "of_group": () if group is None else (group,)}
+    conditions = [f"{name} IN ({', '.join('?' * len(values))})" for name, values in wanted.items() if values]
+    question = (
+        "SELECT quarter || ' ' || action || ' ' || of_group, sum(number) FROM counts "  # noqa: S608
+        f"WHERE {' AND '.join(['quarter >= ?', *conditions])} GROUP BY quarter, action, of_group"
+    )
+    if isinstance(folder, PostgresAddress):
+        return None
+    rows = _ask(folder, question, [since, *(value for values in wanted.values() for value in values)])
+    if rows is None:
+        return None
+    parts = ((key.split(" ", 2), number) for key, number in rows)
+    return [(int(quarter), group, action, number) for (quarter, action, group), number in parts]
 
 
 def find_records(folder: LogPlace, reference: str) -> list[LogFields]:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from logging import INFO, WARNING
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from hushlist.core.decide.decision import LogRecord
 from hushlist.core.errors import logger_of, number_of
 from hushlist.core.system.files import state_folder
+from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_copies import CopySink
 from hushlist.extensions.journal.log_database import Database, LogPlace
 from hushlist.extensions.journal.log_figures import LogFigures
@@ -26,6 +28,7 @@ from hushlist.extensions.journal.log_identifiers import References, keep_key, ne
 from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.extensions.journal.log_record import LogEntry, Privacy, fields_of, is_wanted, lost_record, to_line
 from hushlist.extensions.journal.log_sender import DatabaseSender, Spool
+from hushlist.extensions.journal.request_counts import RequestCounts
 
 logger = logger_of(__name__)
 
@@ -189,6 +192,7 @@ class LogWriter:
         self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
         self._sender = None if settings.to is None else DatabaseSender(settings.to, folder, settings, clock)
         self._database = Database(folder, settings)
+        self._counts = RequestCounts()
         #: what ends the log first, of all that was told
         self._told = set[str]()
         sinks = (LineFiles(folder, settings), self._database) if self._sender is None else (self._sender.spool,)
@@ -206,8 +210,12 @@ class LogWriter:
         return self._references.make(self._clock() if moment is None else moment)
 
     def write(self, record: LogRecord) -> None:
-        """Take a record, if the settings want it; never waits, never raises."""
+        """Count a record, and take it if the settings want it; never waits, never raises."""
+        if self._sender is None:
+            self._counts.note(record)
         if not is_wanted(record, self._settings.what):
+            if not self._wake.is_set():
+                self._wake.set()
             return
         if len(self._queue) >= MOST_WAITING or self._octets_in - self._octets_out > MOST_OCTETS:
             self._refused += 1
@@ -269,7 +277,14 @@ class LogWriter:
     def _is_done(self) -> bool:
         is_told = self._refused == self._refusals_told
         is_sent = self._sender is None or self._sender.is_done
-        return self._in == self._out and is_told and is_sent and all(outlet.is_done for outlet in self._outlets)
+        is_counted = self._counts.is_done or self.fault is not None
+        return (
+            is_counted
+            and self._in == self._out
+            and is_told
+            and is_sent
+            and all(outlet.is_done for outlet in self._outlets)
+        )
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -307,11 +322,18 @@ class LogWriter:
         now, moment = time.monotonic(), self._clock()
         for outlet in self._own_outlets:
             outlet.push(now, moment, at_once=at_once)
+        self._write_counts()
         self._out += len(records)
         figures = self.figures
         if figures is not None and figures.ends not in {"", *self._told}:
             logger.log(WARNING if figures.ends_early else INFO, "hushlist: the log in %s: %s", self.folder, figures)
             self._told.add(figures.ends)
+
+    def _write_counts(self) -> None:
+        """Add to the numbers of requests; where that fails, they wait, and the outlet of the records says why."""
+        with suppress(OSError, StoreError):
+            self._database.count(self._counts.gather(self.privacy()))
+            self._counts.written()
 
     def _lost_entry(self, number: int) -> LogEntry:
         moment = self._clock()

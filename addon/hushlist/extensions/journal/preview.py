@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,10 +11,11 @@ from hushlist.core.decide.decision import STOPPING
 from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.patterns import canonical_target, parse_expression
 from hushlist.core.policy.groups import address_text
-from hushlist.core.routes import EVERYBODY, Action, ActionError, ForWhom, Order, Role, Scope, Target, usable
+from hushlist.core.routes import EVERYBODY, ActionError, ForWhom, Order, Scope, Target, usable
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.parts import as_typed
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
+from hushlist.extensions.journal.log_identifiers import is_pseudonym
 from hushlist.extensions.journal.log_record import Privacy, shown_record, time_text, who
 from hushlist.extensions.journal.log_writer import LogWriter
 
@@ -58,20 +59,13 @@ def preview(
     """
     if journal is None:
         raise ActionError("the policy keeps no log, so nothing tells what was asked for")
-    kind, _, name = client.partition(":")
     since = time_text((datetime.now(UTC) - _WEEK).timestamp())
     with usable():
-        filters, page = _filters(scope, target)
-    if kind == "user":
-        filters = replace(filters, users=_spellings("user", name, privacy))
-    elif client != EVERYBODY and kind != "group":
-        filters = replace(filters, clients=_spellings("client", address_text(client), privacy))
-    records = newest_records(journal.place, replace(filters, since=since), MOST_PREVIEWED)
-    fitting = [
-        one
-        for one in records
-        if (not page or _is_below(str(one.get("url", "")), page)) and (kind != "group" or one.get("group") == name)
-    ]
+        target_filters, page = _filters(scope, target)
+    whom = whose("" if client == EVERYBODY else client, privacy)
+    filters = replace(whom, category=target_filters.category, host=target_filters.host, since=since)
+    records = newest_records(journal.place, filters, MOST_PREVIEWED)
+    fitting = [one for one in records if not page or _is_below(str(one.get("url", "")), page)]
     shown = (shown_record(one, privacy) for one in fitting)
     addresses = Counter((str(one.get("url", "")), str(one.get("action", ""))) for one in shown)
     return Preview(
@@ -93,6 +87,18 @@ def _filters(scope: str, target: str) -> tuple[LogFilters, str]:
     return LogFilters(host=page.partition("/")[0] or canonical_target("host", target)), page
 
 
+def whose(whom: str, privacy: Privacy) -> LogFilters:
+    """Filters for the records of somebody; the log may have pseudonyms in the place of names. Nothing: everybody's."""
+    kind, _, name = whom.partition(":")
+    if kind == "group":
+        return LogFilters(group=name)
+    if kind == "user":
+        return LogFilters(users=_spellings("user", name, privacy))
+    if is_pseudonym(whom):
+        return LogFilters(users=(whom,)) if whom.startswith("user-") else LogFilters(clients=(whom,))
+    return LogFilters(clients=_spellings("client", address_text(whom), privacy)) if whom else LogFilters()
+
+
 def _spellings(key: str, name: str, privacy: Privacy) -> tuple[str, ...]:
     """A name, and what the log may have in its place."""
     return tuple(filter(None, (name, who(key, name, privacy))))
@@ -102,7 +108,3 @@ def _is_below(url: str, page: str) -> bool:
     """Whether a canonical URL is that of an expression, or below it."""
     rest = url.partition("://")[2]
     return rest == page or rest.startswith(page if page.endswith("/") else (f"{page}/", f"{page}?"))
-
-
-UNDOINGS: dict[str, Callable[..., None]] = {}
-ACTIONS = (Action("GET", "/preview", Role.VIEW, preview),)

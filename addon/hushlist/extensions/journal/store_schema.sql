@@ -4,3 +4,7 @@ CREATE TABLE IF NOT EXISTS decisions (
     title TEXT, rule TEXT, host TEXT, record TEXT);
 CREATE INDEX IF NOT EXISTS by_reference ON decisions (reference);
 CREATE INDEX IF NOT EXISTS by_time ON decisions (time);
+-- How many requests there were, see request_counts.py. What is not known is empty.
+CREATE TABLE IF NOT EXISTS counts (
+    quarter INTEGER, client TEXT, user TEXT, of_group TEXT, action TEXT, number INTEGER,
+    UNIQUE (quarter, client, user, of_group, action));

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from hushlist.core.errors import logger_of, printable
 from hushlist.core.extension import Notice
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.journal.history_page import WHY_NONE, History, history, label_text, named_in_text
+from hushlist.extensions.journal.history import WHY_NONE, History, history, label_text, named_in_text
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import document, element

@@ -20,7 +20,7 @@ from mitmproxy import connection, http
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import logger_of
 from hushlist.core.match.rule import TimeLimit
-from hushlist.core.policy.groups import Client
+from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.pass_through import KEEP
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import Request
@@ -220,10 +220,10 @@ def _minutes_path() -> Path | None:
     return None
 
 
-def uses_in(runtime: Runtime, client: Client) -> list[QuotaUse]:
-    """What a client has used of the quotas of its group, and what is left."""
+def uses_in(runtime: Runtime, client: Client, group: Group | None = None) -> list[QuotaUse]:
+    """What a client has used of the quotas of a group, by default its own, and what is left."""
     metered, engine = runtime.part(MeteredUse), runtime.engine
     if metered is None or metered.meter is None or engine is None:
         return []
-    group = engine.group(client)
+    group = group or engine.group(client)
     return metered.meter.uses(group.settings.of("quotas"), client, group.name)

@@ -17,7 +17,7 @@ from mitmproxy.test import tflow
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.routes import Account, Action, Role
-from hushlist.extensions.dashboard import admin_api, admin_store, dashboard_server
+from hushlist.extensions.dashboard import admin_api, admin_store, live_feed
 from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import HOST
@@ -58,7 +58,7 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 
 def test_without_admin_the_page_is_as_it_was(browser: Browser, use: Callable[..., Path]) -> None:
     use(people={})
-    assert browser.send("GET", "/data").status_code == 200
+    assert browser.send("GET", "/api/v1/live").status_code == 200
     assert browser.call("GET", "/session")[1] == {
         "needed": False,
         "possible": False,
@@ -67,7 +67,9 @@ def test_without_admin_the_page_is_as_it_was(browser: Browser, use: Callable[...
         "token": None,
     }
     assert browser.sign_in("max") == 403
-    assert browser.call("GET", "/grants")[0] == 403
+    assert [browser.call("GET", path)[0] for path in ("/grants", "/home", "/people")] == [200] * 3
+    assert [browser.call("GET", path)[0] for path in ("/codes", "/sessions")] == [403, 403]
+    assert browser.call("POST", "/grants", GRANT)[0] == 403
 
 
 @pytest.mark.parametrize(("scheme", "address"), [("http", "127.0.0.1"), ("https", "192.168.1.7"), ("https", "::1")])
@@ -77,16 +79,16 @@ def test_with_admin_people_see_the_page_when_they_are_signed_in(
     use()
     browser = Browser(hushlist, address, scheme)
     assert browser.send("GET", "/").status_code == 200
-    seen = ("/data", "/explain?url=a.example", "/history", "/history.csv?of=week")
+    seen = ("/api/v1/live", "/api/v1/explain?url=a.example", "/api/v1/home", "/history.csv?of=week")
     assert {browser.send("GET", path).status_code for path in seen} == {401}
     assert browser.sign_in("vera", "wrong") == 401
     assert browser.cookies == {}
     assert browser.sign_in("vera") == 200
     # there is no log
-    assert [browser.send("GET", path).status_code for path in seen] == [200, 200, 404, 404]
+    assert [browser.send("GET", path).status_code for path in seen] == [200, 200, 200, 404]
     assert browser.call("GET", "/session")[1]["name"] == "vera"
     assert browser.call("DELETE", "/session")[0] == 200
-    assert browser.send("GET", "/data").status_code == 401
+    assert browser.send("GET", "/api/v1/live").status_code == 401
 
 
 def test_nobody_signs_in_over_a_network_in_the_clear(hushlist: Hushlist, use: Callable[..., Path]) -> None:
@@ -97,10 +99,10 @@ def test_nobody_signs_in_over_a_network_in_the_clear(hushlist: Hushlist, use: Ca
     near = Browser(hushlist)
     assert near.sign_in("max") == 200
     browser.cookies = near.cookies  # somebody has read it
-    assert browser.send("GET", "/data").status_code == 403
+    assert browser.send("GET", "/api/v1/live").status_code == 403
     over = Browser(hushlist, "192.168.1.7", "https")
     over.cookies = {"__Host-hushlist": near.cookies["hushlist"]}
-    assert over.send("GET", "/data").status_code == 401
+    assert over.send("GET", "/api/v1/live").status_code == 401
 
 
 @pytest.mark.parametrize(("scheme", "name"), [("http", "hushlist"), ("https", "__Host-hushlist")])
@@ -129,10 +131,10 @@ def test_a_session_that_somebody_else_has_begun_is_none_of_whoever_signs_in(
     given = theirs.cookies["hushlist"] = mine.cookies["hushlist"]
     assert theirs.sign_in("max") == 200
     assert theirs.cookies["hushlist"] != given
-    assert mine.send("GET", "/data").status_code == 401
+    assert mine.send("GET", "/api/v1/live").status_code == 401
     theirs.cookies["hushlist"] = "chosen"
-    assert theirs.send("GET", "/data").status_code == 401
-    assert theirs.send("GET", "/data", Cookie="hushlist=a; hushlist=b").status_code == 401
+    assert theirs.send("GET", "/api/v1/live").status_code == 401
+    assert theirs.send("GET", "/api/v1/live", Cookie="hushlist=a; hushlist=b").status_code == 401
 
 
 def test_a_session_that_ended_is_not_taken_again(manager: Browser, hushlist: Hushlist) -> None:
@@ -308,11 +310,11 @@ def test_where_the_file_cannot_be_used_nobody_is_signed_in(
     for path in default_path().parent.glob("admin.sqlite*"):
         path.unlink()
     default_path().write_bytes(b"no database at all, but quite long enough to be taken for one" * 100)
-    assert browser.call("GET", "/grants")[0] == browser.send("GET", "/data").status_code == 503
+    assert browser.call("GET", "/grants")[0] == browser.send("GET", "/api/v1/live").status_code == 503
     assert browser.sign_in("max") == 503
     assert "admin.sqlite: file is not a database" in caplog.text
     default_path().unlink()
-    assert browser.send("GET", "/data").status_code == 401
+    assert browser.send("GET", "/api/v1/live").status_code == 401
     assert browser.sign_in("max") == 200
 
 
@@ -364,7 +366,11 @@ BODIES: dict[str, dict[str, object]] = {
     "accept_list": {"url": "https://lists.example/a", "digest": "0" * 64},
     "roll_back_list": {"url": "https://lists.example/a"},
 }
-QUERIES = {"preview": "?scope=host&target=a.example", "held_back": "?url=https://lists.example/a"}
+QUERIES = {
+    "preview": "?scope=host&target=a.example",
+    "explain": "?url=a.example",
+    "held_back": "?url=https://lists.example/a",
+}
 
 
 def path_of(call: Action) -> str:
@@ -409,7 +415,7 @@ def test_a_program_acts_with_a_token_until_that_is_revoked(hushlist: Hushlist, u
         with_token = {"Authorization": f"Bearer {token}", "X_Hushlist": ""}
         assert browser.call("POST", "/grants", GRANT, **with_token)[0] == 200
         assert browser.call("POST", "/pauses", BODIES["pause"], **with_token)[0] == 403
-        assert browser.send("GET", "/data", Authorization=f"Bearer {token}").status_code == 200
+        assert browser.send("GET", "/api/v1/live", Authorization=f"Bearer {token}").status_code == 200
         (grant,) = browser.call("GET", "/grants", **with_token)[1]["grants"]
         assert grant["by"] == "token:school"
         in_clear = Browser(hushlist, "192.168.1.7")
@@ -441,7 +447,7 @@ def test_a_body_that_is_no_object_is_refused(manager: Browser, body: bytes) -> N
         ("HTTP/2.0", {"Content-Length": "5"}, False),
     ],
 )
-@each_row("path", [f"{BASE}/lists/update", "/setup", "/data"])
+@each_row("path", [f"{BASE}/lists/update", "/setup", "/api/v1/live"])
 def test_a_body_that_is_long_or_of_untold_length_is_not_waited_for(
     hushlist: Hushlist, use: Callable[..., Path], path: str, version: str, headers: dict[str, str], is_long: bool
 ) -> None:
@@ -552,7 +558,7 @@ def test_who_signs_in_by_another_name_buys_no_tries_at_this_one(
 def test_what_a_session_waits_for_is_not_shown_once_it_has_ended(
     manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    last = json.loads(manager.send("GET", "/data").content or b"")
+    last = json.loads(manager.send("GET", "/api/v1/live").content or b"")
 
     async def end_meanwhile(_: float) -> None:
         with AdminStore(default_path(), time) as store:
@@ -560,7 +566,7 @@ def test_what_a_session_waits_for_is_not_shown_once_it_has_ended(
             assert store.end_session(session.id)
 
     monkeypatch.setattr(hushlist.runtime.statistics, "wait", end_meanwhile)
-    assert manager.send("GET", f"/data?since={last['last']}&of={last['of']}").status_code == 401
+    assert manager.send("GET", f"/api/v1/live?since={last['last']}&of={last['of']}").status_code == 401
 
 
 def test_what_another_version_has_done_is_not_undone(manager: Browser, hushlist: Hushlist) -> None:
@@ -701,11 +707,11 @@ def test_markup_that_others_wrote_stays_text(manager: Browser) -> None:
 def test_of_many_open_pages_few_wait_and_all_are_answered(
     manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dashboard_server, "PATIENCE", 60)
-    of = json.loads(manager.send("GET", "/data").content or b"")["of"]
+    monkeypatch.setattr(live_feed, "PATIENCE", 60)
+    of = json.loads(manager.send("GET", "/api/v1/live").content or b"")["of"]
 
     async def ask() -> None:
-        flow = tflow.tflow(req=http.Request.make("GET", f"http://{HOST}/data?since=9&of={of}"))
+        flow = tflow.tflow(req=http.Request.make("GET", f"http://{HOST}/api/v1/live?since=9&of={of}"))
         flow.request.headers.update({"X-Hushlist": "live", "Cookie": f"hushlist={manager.cookies['hushlist']}"})
         flow.client_conn.peername = ("127.0.0.1", 50000)
         awaited = hushlist.requestheaders(flow)

@@ -19,7 +19,7 @@ from mitmproxy.test import taddons
 
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.proxy_settings import FailureCause
-from hushlist.extensions.dashboard import dashboard_data, dashboard_server
+from hushlist.extensions.dashboard import dashboard_data, dashboard_server, live_feed
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import TEXTS, live_texts
 from support.flows import flow_of
@@ -32,8 +32,8 @@ DATA = {"X-Hushlist": "live"}
 @pytest.fixture
 def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(dashboard_server, "PATIENCE", 0.01)
-    monkeypatch.setattr(dashboard_server, "GATHER", 0)
+    monkeypatch.setattr(live_feed, "PATIENCE", 0.01)
+    monkeypatch.setattr(live_feed, "GATHER", 0)
     return Hushlist()
 
 
@@ -73,7 +73,7 @@ def get(hushlist: Hushlist, path: str = "/", **headers: str) -> http.Response:
 
 
 def data(hushlist: Hushlist, query: str = "") -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(get(hushlist, f"/data{query}", **DATA).content or b"")
+    plain: dict[str, Any] = json.loads(get(hushlist, f"/api/v1/live{query}", **DATA).content or b"")
     return plain
 
 
@@ -98,7 +98,7 @@ def test_it_is_there_for_whoever_is_on_the_machine_itself(
     hushlist: Hushlist, use: Callable[..., None], scheme: str, mode: str
 ) -> None:
     use(mode=mode)
-    for path in ("/", "/live.js", "/live.css", "/icon.svg", "/metrics"):
+    for path in ("/", "/app.js", "/page.css", "/icon.svg", "/metrics"):
         response = asked(hushlist, flow_of(f"{scheme}://{dashboard_server.HOST}{path}"))
         assert response.status_code == 200
         assert response.content
@@ -119,7 +119,7 @@ def test_the_page_is_in_the_reader_s_language_and_its_texts_are_text(
     (told,) = re.findall('<body data-texts="([^"]*)">', text)
     assert json.loads(unescape(told)) == live_texts()[language]
     assert f'<html lang="{language}" dir="{TEXTS[language]["dir"]}">' in text
-    assert f'<a href="/history">{escape(live_texts()[language]["history"], quote=False)}</a>' in text
+    assert f"<span>{escape(live_texts()[language]['activity'], quote=False)}</span>" in text
 
 
 @pytest.mark.usefixtures("context")
@@ -130,14 +130,14 @@ def test_it_is_there_where_there_is_no_policy(hushlist: Hushlist) -> None:
 
 ALL_PATHS = (
     "/",
-    "/live.js",
-    "/admin.js",
+    "/app.js",
+    "/kit.js",
     "/api/v1/session",
     "/api/v1/openapi.json",
-    "/live.css",
+    "/page.css",
     "/icon.svg",
-    "/data",
-    "/explain?url=a.example",
+    "/api/v1/live",
+    "/api/v1/explain?url=a.example",
     "/metrics",
     "/none",
 )
@@ -210,7 +210,7 @@ def test_a_user_of_the_proxy_may_be_asked_for(hushlist: Hushlist, use: Callable[
         {"Host": f"me@{dashboard_server.HOST}"},
     ],
 )
-@each_row("path", ["/", "/data", "/metrics", "/live.js"])
+@each_row("path", ["/", "/api/v1/live", "/metrics", "/app.js"])
 def test_no_other_site_s_page_gets_anything(
     hushlist: Hushlist, use: Callable[..., None], headers: dict[str, str], path: str
 ) -> None:
@@ -227,7 +227,7 @@ def test_a_link_to_the_page_can_be_followed_but_to_nothing_else_of_it(
     assert get(hushlist, "/metrics", **link).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["/data", "/explain?url=a.example"])
+@pytest.mark.parametrize("path", ["/api/v1/live", "/api/v1/explain?url=a.example"])
 def test_data_is_only_for_a_script_of_the_page_itself(hushlist: Hushlist, use: Callable[..., None], path: str) -> None:
     use()
     assert get(hushlist, path).status_code == 403
@@ -260,12 +260,12 @@ def test_it_can_only_be_read(hushlist: Hushlist, use: Callable[..., None], metho
     assert (response.status_code, response.headers["allow"]) == (405, "GET")
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/live.js/", "/metrics/x"])
+@pytest.mark.parametrize("path", ["/nothing", "/app.js/", "/metrics/x", "/history", "/data", "/index.html", "/texts"])
 def test_there_is_no_other_page(hushlist: Hushlist, use: Callable[..., None], path: str) -> None:
     use()
     answer = get(hushlist, path, Accept_Language="de")
     assert (answer.status_code, answer.headers["content-language"]) == (404, "de")
-    for part in ('<html lang="de" dir="ltr">', 'href="/live.css"', "Diese Seite gibt es nicht", 'href="/"'):
+    for part in ('<html lang="de" dir="ltr">', 'href="/setup.css"', "Diese Seite gibt es nicht"):
         assert part in (answer.text or "")
 
 
@@ -285,7 +285,7 @@ def test_where_it_fails_it_says_so_and_nothing_goes_on(
     hushlist: Hushlist, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     use()
-    monkeypatch.setattr(dashboard_server, "metrics", lambda *_: 1 / 0)
+    monkeypatch.setattr(live_feed, "metrics", lambda *_: 1 / 0)
     response = get(hushlist, "/metrics")
     assert response.status_code == 500
     assert "ZeroDivisionError" not in (response.get_text() or "")
@@ -316,7 +316,8 @@ def test_decisions_are_shown_once_each_from_the_last_one_seen(hushlist: Hushlist
     assert [one["number"] for one in data(hushlist, after)["decisions"]] == [3]
     # numbers of another session are none of this one's
     assert len(data(hushlist, "?since=3&of=1.000")["decisions"]) == 3
-    assert len(data(hushlist, "?since=%D9%A3&of=x")["decisions"]) == 3
+    assert get(hushlist, "/api/v1/live?since=%D9%A3", **DATA).status_code == 400
+    assert [one["number"] for one in data(hushlist, "?most=1")["decisions"]] == [3]
 
 
 def test_what_is_decided_while_an_answer_is_made_is_in_one_answer(
@@ -373,11 +374,11 @@ def test_a_change_that_is_not_used_is_told(hushlist: Hushlist, use: Callable[...
 
 def test_it_waits_for_a_decision(hushlist: Hushlist, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     use()
-    monkeypatch.setattr(dashboard_server, "PATIENCE", 60)
+    monkeypatch.setattr(live_feed, "PATIENCE", 60)
     of = data(hushlist)["of"]
 
     async def watch() -> http.HTTPFlow:
-        flow = flow_of(f"http://{dashboard_server.HOST}/data?since=0&of={of}", **DATA)
+        flow = flow_of(f"http://{dashboard_server.HOST}/api/v1/live?since=0&of={of}", **DATA)
         awaited = hushlist.requestheaders(flow)
         assert awaited is not None
         task = asyncio.ensure_future(awaited)
@@ -401,7 +402,7 @@ def test_pages_that_wait_for_a_database_keep_nothing_else_waiting(
     monkeypatch.setattr(dashboard_data, "waiting", lambda *_: is_over.wait(30) and [])
 
     async def watch() -> str:
-        flows = [flow_of(f"http://{dashboard_server.HOST}/data", **DATA) for _ in range(40)]
+        flows = [flow_of(f"http://{dashboard_server.HOST}/api/v1/live", **DATA) for _ in range(40)]
         pages = [asyncio.ensure_future(hushlist.requestheaders(flow)) for flow in flows]  # type: ignore[arg-type]
         await asyncio.sleep(0.1)
         try:
@@ -417,7 +418,7 @@ def test_pages_that_wait_for_a_database_keep_nothing_else_waiting(
 
 
 def explained(hushlist: Hushlist, query: str) -> tuple[int, dict[str, Any]]:
-    response = get(hushlist, f"/explain?{query}", **DATA)
+    response = get(hushlist, f"/api/v1/explain?{query}", **DATA)
     return response.status_code, json.loads(response.content or b"")
 
 
@@ -468,9 +469,9 @@ def test_what_delimits_a_typed_url_is_no_part_of_it(hushlist: Hushlist, use: Cal
     [
         ("url=%3Chttp://a.example", "< stands on one side alone"),
         ("url=%2568ttp://blocked.example/", "no scheme has an escape"),
-        ("url=%3C%3E", "a URL has"),
-        ("", "a URL has"),
-        ("url=" + "a" * 9000, "a URL has"),
+        ("url=%3C%3E", "there is no address"),
+        ("", "'url' is missing"),
+        ("url=" + "a" * 9000, "text of 1 to 8192 characters"),
         ("url=mailto:me", "it cannot be read"),
         ("url=a.example&at=yesterday", "a time is written as"),
         ("url=a.example&at=9999-12-31T23:59-14:00", "a time is written as"),

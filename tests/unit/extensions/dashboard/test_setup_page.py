@@ -87,7 +87,7 @@ def test_whoever_may_use_the_proxy_may_see_it_under_every_policy(hushlist: Hushl
 
 
 def test_the_other_pages_stay_hidden(hushlist: Hushlist) -> None:
-    for path in ("/", "/data", "/metrics", "/live.js", "/setup/", "/setup/x", "/setup%2e", "//setup", "/SETUP"):
+    for path in ("/", "/api/v1/live", "/metrics", "/app.js", "/setup/", "/setup/x", "/setup%2e", "//setup", "/SETUP"):
         assert get(hushlist, path).status_code == 403
     assert get(hushlist, "/setup", sec_fetch_site="cross-site").status_code == 200  # a link may lead here
 

@@ -14,7 +14,7 @@ from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.core.extension import Notice
-from hushlist.extensions.journal.history_page import History
+from hushlist.extensions.journal.history import History
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.notify.weekly_summary import send_weekly_summary, summary_of
 from hushlist.extensions.unblock.unblock_handler import UnblockHandler

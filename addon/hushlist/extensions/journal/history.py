@@ -1,4 +1,4 @@
-"""The history: what the log has of the last day, week or month, as a page with a chart, and as CSV.
+"""The history: what the log has of the last day, week or month, for the summary of a week and as CSV.
 
 It comes from the log's database alone, so it has what the log may keep, and nothing else.
 """
@@ -8,11 +8,9 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-
-from markupsafe import Markup
 
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import printable
@@ -20,8 +18,7 @@ from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, named, shown_values, top_values
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import time_text
-from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
-from hushlist.proxy.page.elements import document, element
+from hushlist.proxy.languages import Texts, moment_text
 from hushlist.proxy.runtime import Runtime
 
 #: span -> how many bars it has, and how the moment of each begins
@@ -115,104 +112,6 @@ def _cell(value: str) -> str:
     return printable(f"'{value}" if value.startswith(_FORMULA) else value)
 
 
-def history_page(found: History | str, language: str) -> bytes:
-    """The page, of a history or of why there is none."""
-    texts = live_texts()[language]
-    if isinstance(found, str):
-        return _page(texts["history"], "", element("p", texts[found], class_="soft"), texts, language)
-    said_of_it = element("p", texts["history_said"].format(zone=found.zone), class_="soft")
-    chart = element(
-        "section", element("h2", texts["over_time"]), said_of_it, _chart(found.times, texts), class_="panel"
-    )
-    tables = (
-        element("section", element("h2", texts[f"stopped_{by}"]), _table(by, values, texts), class_="panel counted")
-        for by, values in found.stopped.items()
-    )
-    title, content = texts[f"last_{found.span}"], chart + element("div", *tables, class_="grid")
-    return _page(title, found.span, content, texts, language)
-
-
-_STYLE = Markup('<link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/live.css">')
-
-
-def framed(title: str, content: Markup, language: str, *links: Markup) -> bytes:
-    """A page with links to the others."""
-    texts = live_texts()[language]
-    every = [*links, element("a", texts["live_page"], href="/")]
-    nav = element("nav", *(part for link in every for part in (link, Markup(" "))), aria_label=texts["history"])
-    header = element("header", element("div", element("h1", title), nav))
-    body = element("body", header, element("main", content))
-    return document(f"Hushlist: {title}", body, language, texts["dir"], _STYLE).encode("utf-8", "backslashreplace")
-
-
-def missing_page(language: str) -> bytes:
-    texts = live_texts()[language]
-    links = [element("a", texts["history"], href="/history")]
-    return framed(texts["no_such_page"], element("p", texts["no_such_page_said"], class_="soft"), language, *links)
-
-
-def _page(title: str, shown: str, content: Markup, texts: Texts, language: str) -> bytes:
-    """A page with links to the other spans, and to its CSV if it shows one."""
-    links = [
-        element("a", texts[f"last_{span}"], href=f"/history?of={span}", aria_current="page" if span == shown else False)
-        for span in _SPANS
-    ]
-    return framed(
-        title, content, language, *links, *([element("a", "CSV", href=f"/history.csv?of={shown}")] if shown else [])
-    )
-
-
-def _chart(times: Sequence[tuple[str, int, int]], texts: Texts) -> Markup:
-    """A table whose rows have bars: all records, and in front of them what was stopped."""
-    most = max((every for _, every, _ in times), default=0) or 1
-    rows = (
-        element(
-            "tr",
-            element("th", name, scope="row"),
-            element("td", number_text(every, texts), class_="number"),
-            element("td", number_text(stopped, texts), class_="number"),
-            element("td", _bar(every / most, stopped / most)),
-        )
-        for name, (_, every, stopped) in zip(_names([label for label, _, _ in times], texts), times, strict=True)
-    )
-    return _scroll([texts[key] for key in ("time", "requests", "stopped", "chart")], rows)
-
-
-def _names(labels: Sequence[str], texts: Texts) -> Iterator[str]:
-    """The bars' names for people: of hours, the day stands with its first one."""
-    before = ""
-    for label in labels:
-        day, _, hour = label.partition(" ")
-        yield hour if hour and day == before else label_text(label, texts)
-        before = day
-
-
 def label_text(label: str, texts: Texts) -> str:
     """The hour or the day of a bar."""
     return moment_text(datetime.fromisoformat(label), texts, "%H:%M" if " " in label else "")
-
-
-def _bar(every: float, stopped: float) -> Markup:
-    drawn = (
-        element("rect", class_=name, width=f"{100 * part:.1f}%", height="100%")
-        for name, part in (("all", every), ("stopped", stopped))
-    )
-    return element("svg", *drawn, class_="history-bar", aria_hidden="true")
-
-
-def _table(by: str, values: Sequence[tuple[str, int]], texts: Texts) -> Markup:
-    rows = (
-        element(
-            "tr",
-            element("td", name, *([] if file is None else [element("small", file, dir="ltr")]), dir="auto"),
-            element("td", number_text(count, texts), class_="number"),
-        )
-        for (name, file), count in ((named(by, value), count) for value, count in values)
-    )
-    return _scroll((texts["name"], texts["stopped"]), rows) if values else element("p", texts["nothing"], class_="soft")
-
-
-def _scroll(names: Sequence[str], rows: Iterator[Markup]) -> Markup:
-    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
-    table = element("table", head, element("tbody", *rows))
-    return element("div", table, class_="scroll", tabindex="0", role="group", aria_label=names[0])

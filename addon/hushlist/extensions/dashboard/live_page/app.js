@@ -1,0 +1,160 @@
+// The page: who is signed in, which screen an address names, and what stays above all screens.
+import {activity, explain, history} from "./activity.js";
+import {home, people, person} from "./home.js";
+import {ago, byId, call, dismiss, make, nameOf, pair, personAt, query, refill, session, t, tell, whole} from "./kit.js";
+import {devices, lists, more, record, rules, system} from "./manage.js";
+
+/** The screens, by the first part of their addresses; those that show now are drawn again from time to time, in ms. */
+const SCREENS = {
+  "": [home, 8000], people: [people, 15000], activity: [activity], history: [history], explain: [explain], rules: [rules],
+  lists: [lists, 30000], devices: [devices, 30000], system: [system, 10000], record: [record], more: [more],
+};
+/** Which part of the navigation a screen belongs to. */
+const UNDER = {history: "activity", explain: "activity", lists: "more", devices: "more", system: "more", record: "more"};
+
+let shown = null; // what the screen that is shown has to leave
+let turn = 0;
+
+function route() {
+  const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const [name, ...rest] = path.split("/");
+  return {name: name in SCREENS ? name : "", rest: decodeURIComponent(rest.join("/")), values: new URLSearchParams(search)};
+}
+
+/** Draw the screen that the address names; again where it is drawn already: then what has the focus keeps it. */
+async function show(isAgain = false) {
+  const mine = ++turn;
+  if (session.needed && !session.name) return;
+  const {name, rest, values} = route();
+  const [screen] = name === "people" && rest ? [() => person(rest, values)] : SCREENS[name];
+  let found;
+  try {
+    found = await screen(rest, values);
+  } catch (error) {
+    if (mine === turn) found = {title: t("went_wrong_here"), parts: [make("p", {class: "alert"}, error.said ?? error.message)]};
+  }
+  if (mine !== turn || !found) return found?.leave?.();
+  shown?.leave?.();
+  shown = found;
+  byId("title").textContent = found.title;
+  document.title = `${found.title} · Hushlist`;
+  const open = isAgain ? [...byId("screen").querySelectorAll("details")].map((one) => one.open) : [];
+  refill(byId("screen"), ...found.parts);
+  [...byId("screen").querySelectorAll("details")].forEach((one, place) => { one.open = open[place] ?? false; });
+  if (found.state) showState(found.state);
+  for (const one of document.querySelectorAll("#nav a")) {
+    const own = one.getAttribute("href").slice(2);
+    if (own === name || (own === UNDER[name] && one.dataset.small === "")) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+  }
+  if (!isAgain) {
+    scrollTo(0, 0);
+    byId("title").focus({preventScroll: true});
+  }
+}
+
+/** The state of the filter in words. */
+function showState(state) {
+  const key = {block: "filtering_on", tag: "filtering_dry", off: "filtering_off"}[state.mode];
+  const parts = [pair(t("rules"), whole.format(state.rules)), state.checked && t("lists_checked", {when: ago(state.checked)})];
+  const place = byId("state");
+  place.className = state.mode === "block" && !state.troubles.length ? "good" : "odd";
+  const said = [t(key), ...parts.filter(Boolean)].join(" · ");
+  if (place.textContent !== said) place.textContent = said;
+  byId("waits").textContent = state.requests.length ? whole.format(state.requests.length) : "";
+}
+
+/** Look for what was typed: the number of a block page, a person, or a site. */
+async function search(event) {
+  event.preventDefault();
+  const typed = event.target.elements.q.value.trim();
+  if (!typed) return;
+  const {people: all} = await call("GET", "/people").catch(() => ({people: []}));
+  const named = all.find((one) => nameOf(`group:${one.name}`).toLowerCase() === typed.toLowerCase());
+  const isAddress = /^([0-9]+\.){3}[0-9]+$/.test(typed) || /^[0-9a-f]*:[0-9a-f:]+$/i.test(typed);
+  if (named) location.hash = personAt(`group:${named.name}`);
+  else if (isAddress) location.hash = personAt(typed);
+  else if (/^[0-9A-Z]{10}$/i.test(typed)) location.hash = `#/activity?${query({reference: typed.toUpperCase()})}`;
+  else location.hash = `#/activity?${query({host: typed.replace(/^[a-z]+:\/\//i, "").split(/[/?#]/, 1)[0]})}`;
+  event.target.reset();
+}
+
+// -- who is signed in ---------------------------------------------------------------------------------------------------
+
+function showSession() {
+  const isLocked = session.needed && !session.name;
+  byId("sign-in").hidden = !isLocked;
+  byId("sign-in-form").hidden = !session.possible;
+  byId("not-here").hidden = session.possible;
+  for (const id of ["screen", "nav", "search"]) byId(id).hidden = isLocked;
+  byId("sign-out").hidden = !session.name;
+  byId("footer").textContent = [session.name ? `${session.name} (${t(`role_${session.role}`)})` : "", t(session.needed ? "is_recorded" : "only_shows")].filter(Boolean).join(" · ");
+  document.body.dataset.role = session.role ?? "";
+  if (isLocked) {
+    byId("title").textContent = t("sign_in");
+    byId("state").textContent = t("signed_out");
+    document.querySelector("dialog")?.close();
+    byId("screen").replaceChildren();
+  }
+}
+
+async function learn() {
+  try {
+    Object.assign(session, await call("GET", "/session"));
+  } catch (error) {
+    return tell(error.message, true);
+  }
+  showSession();
+  return show();
+}
+
+async function signIn(event) {
+  event.preventDefault();
+  const {name, passphrase} = event.target.elements;
+  const alert = byId("sign-in-alert");
+  alert.hidden = true;
+  try {
+    Object.assign(session, await call("POST", "/session", {name: name.value.trim(), passphrase: passphrase.value}));
+    event.target.reset();
+    showSession();
+    await show();
+  } catch (error) {
+    alert.textContent = error.message;
+    alert.hidden = false;
+    passphrase.value = "";
+    passphrase.focus();
+  }
+}
+
+byId("sign-in-form").addEventListener("submit", signIn);
+byId("sign-out").addEventListener("click", async () => {
+  try {
+    await call("DELETE", "/session");
+    location.reload(); // nothing that was shown stays
+  } catch (error) {
+    tell(error.message, true);
+  }
+});
+byId("search").addEventListener("submit", search);
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("title").focus();
+});
+byId("told").addEventListener("keydown", ({key}) => { if (key === "Escape") dismiss(); });
+addEventListener("hashchange", () => {
+  document.querySelector("dialog")?.close();
+  show();
+});
+document.addEventListener("locked", learn);
+document.addEventListener("done", () => { if (!shown?.leave) show(true); }); // a feed goes on by itself
+
+/** Whether somebody is in the middle of something, which drawing anew would take away. */
+const isBusy = () => document.hidden || document.querySelector("dialog") || byId("screen").querySelector("input:focus, select:focus, textarea:focus") || getSelection().type === "Range";
+let drawn = Date.now();
+setInterval(() => {
+  const [, every] = SCREENS[route().name];
+  if (!every || isBusy() || Date.now() - drawn < every) return;
+  drawn = Date.now();
+  show(true);
+}, 1000);
+learn();

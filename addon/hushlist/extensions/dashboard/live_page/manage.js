@@ -1,0 +1,167 @@
+// The screens of those who run the filter: rules, lists, devices, the system and the record.
+import {
+  act, ago, bdi, button, call, categoryName, chip, code, decimal, facts, get, isolate, link, listName, make, may, micro, minutes, moment, nameOf, octets, pair, panel, personAt, query, scopeName, select, field, session, sheet, soft, span, t, table, textOr, what, whole,
+} from "./kit.js";
+import {heldHeads, heldRow, orderForm} from "./orders.js";
+
+const small = (text, label, onclick) => button(text, onclick, {class: "small", "aria-label": `${text}: ${label}`});
+const or = (promise, other) => promise.catch(() => other);
+
+// -- rules --------------------------------------------------------------------------------------------------------------
+
+export async function rules() {
+  const [state, {people}, own, {grants}, {blocks}, {codes}] = await Promise.all([
+    get("/home"), get("/people"), get("/rules").catch((error) => ({file: error.said ?? error.message, rules: []})),
+    or(get("/grants"), {grants: []}), or(get("/blocks"), {blocks: []}), may("approve") ? or(get("/codes"), {codes: []}) : {codes: []},
+  ]);
+  const categories = [...new Set(people.flatMap((one) => one.categories.map((each) => each.category)))];
+  return {state, title: t("rules"), parts: [
+    may("approve") ? panel(t("allow_or_block"), orderForm({}, people)) : null,
+    panel(t("unblocked_now"), table(t("unblocked_now"), heldHeads(), grants.map((one) => heldRow("grants", one)))),
+    panel(t("blocked_besides"), table(t("blocked_besides"), heldHeads(), blocks.map((one) => heldRow("blocks", one)))),
+    may("approve") ? panel(t("codes"), table(t("codes"), [t("what"), t("whom"), t("duration"), t("until_when"), t("by"), ""], codes.map((one) => [
+      what(one), one.client ? nameOf(one.client) : t("whoever_first"), minutes(one.minutes), moment(one.until), one.by,
+      small(t("withdraw"), what(one), () => act(t("told_withdrawn"), () => call("DELETE", `/codes/${one.id}`), false))]))) : null,
+    panel(t("own_rules"), soft(isolate(own.file)), table(t("own_rules"), [t("action"), t("expression_of"), t("reason"), t("until_when"), t("comment"), ""], own.rules.map((one) => [
+      chip(one.action ?? "block"), one.expression, one.reason, one.expires ?? t("for_good"), one.comment,
+      may("manage") && one.id ? small(t("remove"), one.expression, () => act(t("told_removed"), () => call("DELETE", `/rules/${one.id}`))) : ""]))),
+    panel(t("the_plan"), soft(t("plan_says")), table(t("the_plan"), [t("category"), ...people.map((one) => nameOf(`group:${one.name}`))],
+      categories.sort((one, other) => categoryName(one).localeCompare(categoryName(other))).map((name) => [categoryName(name), ...people.map((one) => {
+        const found = one.categories.find((each) => each.category === name);
+        return found?.action ? chip(found.action) : "–";
+      })]))),
+    panel(t("schedules"), table(t("schedules"), [t("who"), t("name"), t("state"), t("until_when")], people.flatMap((one) => one.schedules.map((each) => [
+      nameOf(`group:${one.name}`), each.name, t(each.is_on ? "on" : "off"), each.until === null ? "–" : moment(each.until)])))),
+  ]};
+}
+
+// -- lists --------------------------------------------------------------------------------------------------------------
+
+export async function lists() {
+  const [state, {lists: fetched}, live] = await Promise.all([get("/home"), or(get("/lists"), {lists: []}), get("/live", {most: 0})]);
+  const stopped = new Map();
+  for (const one of live.counts.lists) if (["block", "warn"].includes(one.action)) stopped.set(one.file, (stopped.get(one.file) ?? 0) + one.count);
+  const post = (path, url, more = {}) => call("POST", `/lists/${path}`, {url, ...more});
+  const byUrl = new Map(fetched.map((one) => [one.url, one]));
+  const row = (one) => {
+    const own = byUrl.get(one.file);
+    const name = listName({title: one.title, layer: one.layer});
+    const state = own?.held ? t("held_back", {why: own.reasons.join("; ")}) : own?.fault ? t("fetch_failed", {why: own.fault}) : t("in_force");
+    const actions = [];
+    if (own?.held) actions.push(small(t("look"), name, () => look(own.url, name)));
+    if (own && may("manage")) {
+      actions.push(small(t("update"), name, () => act(t("told_update"), () => post("update", own.url), false)));
+      if (own.versions.length > 1) actions.push(small(t("roll_back"), name, () => act(t("told_rolled_back"), () => post("rollback", own.url))));
+    }
+    return [make("span", {}, bdi(name), make("small", {dir: "ltr"}, one.file)), make("span", {class: own?.held || own?.fault ? "bad" : ""}, state), whole.format(one.rules),
+      link(whole.format(stopped.get(one.file) ?? 0), `#/activity?${query({list_name: one.title ?? "", action: "stopped"})}`, {"aria-label": `${t("stopped")}: ${name}, ${whole.format(stopped.get(one.file) ?? 0)}`}),
+      own ? own.checked ? ago(own.checked) : t("never") : one.modified === null ? t("missing") : ago(one.modified), make("span", {class: "actions"}, ...actions)];
+  };
+  const {policy} = live;
+  const warnings = policy.lists.flatMap((one) => one.warnings);
+  return {state, title: t("lists"), parts: [
+    panel(t("lists_in_force"), soft(t("since_start")), table(t("lists_in_force"), [t("list"), t("state"), t("rules"), t("stopped"), t("checked"), ""], policy.lists.map(row))),
+    make("details", {class: "panel"}, make("summary", {}, t("in_detail")), table(t("in_detail"), ["list", "layer", "format", "duplicates", "left_out", "covered", "size", "category"].map((key) => t(key)), policy.lists.map((one) => [
+      listName(one), one.layer, one.format, whole.format(one.duplicates), whole.format(one.refused), one.covered === null ? "–" : whole.format(one.covered), one.size === null ? "" : octets(one.size), one.category ? categoryName(one.category) : ""]))),
+    warnings.length ? make("details", {class: "panel"}, make("summary", {}, t("warnings", {number: whole.format(warnings.length)})), make("ul", {lang: "en", dir: "ltr"}, warnings.map((one) => make("li", {}, one)))) : null,
+  ]};
+}
+
+async function look(url, name) {
+  const found = await get("/lists/held", {url}).catch((error) => error);
+  if (found instanceof Error) return sheet(name, soft(found.message));
+  const lines = (title, number, some) => [make("h3", {}, `${title}: ${whole.format(number)}`), make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": title}, some.join("\n") + (number > some.length ? "\n…" : ""))];
+  const dialog = sheet(t("held_back", {why: name}), make("p", {lang: "en", dir: "ltr"}, found.reasons.join("; ")), ...lines(t("lines_new"), found.added, found.added_lines), ...lines(t("lines_gone"), found.removed, found.removed_lines),
+    may("manage") ? make("div", {class: "actions"}, button(t("accept"), () => {
+      dialog.close();
+      act(t("told_accepted"), () => call("POST", "/lists/accept", {url, digest: found.digest}));
+    }, {"aria-label": `${t("accept")}: ${name}`})) : null);
+  return dialog;
+}
+
+// -- devices ------------------------------------------------------------------------------------------------------------
+
+export async function devices() {
+  const [state, {devices: found}, {people}] = await Promise.all([get("/home"), get("/devices"), get("/people")]);
+  const row = (one) => [one.user ?? one.client ? link(one.user ?? one.client, personAt(one.user ? `user:${one.user}` : one.client)) : t("somebody"), nameOf(`group:${one.group}`), whole.format(one.requests)];
+  const heads = [t("client"), t("group"), t("requests")];
+  const rest = found.filter((one) => one.group === "default");
+  return {state, title: t("devices"), parts: [
+    panel(t("set_up_device"), soft(t("set_up_says")), make("p", {}, link(t("set_up_page"), "/setup", {class: "button"}))),
+    people.length > 1 ? panel(t("in_no_group"), table(t("in_no_group"), heads, rest.map(row), {isNarrow: true})) : null,
+    panel(t("devices_seen"), soft(t("since_start")), table(t("devices_seen"), heads, found.map(row), {isNarrow: true, none: state.clients === "drop" ? t("no_clients") : t("nothing")})),
+  ]};
+}
+
+// -- system -------------------------------------------------------------------------------------------------------------
+
+export async function system() {
+  const [state, live, sessions] = await Promise.all([or(get("/home"), null), get("/live", {most: 0}), may("manage") ? or(get("/sessions"), {sessions: []}) : {sessions: []}]);
+  const {policy, log, counts, durations, fleet} = live;
+  const slowest = durations.slowest;
+  const [half, most, nearly] = ["0.5", "0.9", "0.99"].map((share) => micro(durations.quantiles[share]));
+  const figures = log.figures;
+  const logged = [log.is_on ? isolate(log.folder) : t("off"), log.waiting && t("records_wait", {number: whole.format(log.waiting)}), log.fault && t("log_fault", {why: log.fault}),
+    ...(figures ? [t("log_size", {size: octets(figures.octets)}), figures.a_day !== null && t("log_last_day", {number: whole.format(figures.a_day)}), figures.since !== null && t("log_since", {when: moment(figures.since)}), figures.ends && t("log_ends", {name: figures.ends, time: span(figures.keeps ?? figures.days, "day", "long")})] : [])];
+  const {reading, readings} = policy;
+  const counted = (title, rows, heads) => make("details", {}, make("summary", {}, title), table(title, heads, rows, {isNarrow: true}));
+  const of = (action) => whole.format(counts.actions[action] ?? 0);
+  return {state, title: t("system"), parts: [
+    policy.problem ? make("p", {class: "alert", role: "alert"}, `${t("not_used")}\n${policy.problem}`) : null,
+    ...policy.lists.filter((one) => one.held).map((one) => make("p", {class: "alert"}, `${listName(one)}: ${one.held}`)),
+    panel(t("state"), facts([
+      [t("policy"), policy.file ? isolate(policy.file) : t("no_policy")], [t("mode"), policy.mode], [t("rules"), whole.format(policy.rules)],
+      reading && [t("checked"), t("last_read", {when: moment(reading.moment), time: span(reading.duration, "second"), state: t(reading.problem ? "has_mistakes" : "in_force"), used: whole.format(readings.used), all: whole.format(readings.used + readings.refused)})],
+      [t("running_for"), ago(live.started)], [t("memory"), octets(live.memory)], [t("log"), logged.filter(Boolean).join("\n")],
+      [t("unblocking"), policy.store_fault ? t("not_possible", {why: policy.store_fault}) : t("possible")],
+      [t("index"), policy.index ? octets(policy.octets) : "–"], [t("unreadable"), whole.format(counts.faults)], [t("failures"), whole.format(live.failures)],
+      live.set_aside.length && [t("damaged_files"), t("damaged_aside", {names: live.set_aside.join(", ")})],
+      [t("prometheus"), link("/metrics", "/metrics")],
+    ]), soft(t(log.is_on ? "by_the_log" : "no_log"), " ", t(`clients_${log.clients}`), " ", t(`queries_${log.queries}`))),
+    panel(t("since_start"), facts([[t("decisions"), whole.format(counts.total)], [t("blocked"), of("block")], [t("warned_of"), of("warn")], counts.would_block && [t("dry_run"), whole.format(counts.would_block)], [t("allowed"), of("allow")], [t("tagged"), of("tag")], [t("no_rule"), of("pass")]]),
+      counted(t("by_list"), counts.lists.map((one) => [one.list, chip(one.action), whole.format(one.count)]), [t("list"), t("action"), t("times")]),
+      counted(t("by_category"), counts.categories.map((one) => [categoryName(one.category), chip(one.action), whole.format(one.count)]), [t("category"), t("action"), t("times")]),
+      counted(t("by_client"), counts.clients.map((one) => [one.client, one.user, whole.format(one.count)]), [t("client"), t("user"), t("times")]),
+      counted(t("stopped_sites"), counts.hosts.map((one) => [one.host, whole.format(one.count)]), [t("site"), t("times")]),
+      counted(t("rules_that_hit"), counts.rules.map((one) => [make("span", {}, bdi(one.pattern), make("small", {dir: "ltr"}, one.rule)), whole.format(one.count)]), [t("rule"), t("times")])),
+    panel(t("how_long"), slowest ? make("p", {}, t("quantiles", {half, most, nearly, slowest: micro(slowest.duration), url: slowest.url})) : soft(t("nothing")),
+      counted(t("share"), durations.histogram.flatMap((number, place) => (number ? [[place < durations.bounds.length ? `≤ ${micro(durations.bounds[place])}` : `> ${micro(durations.bounds.at(-1))}`, whole.format(number)]] : [])), [t("at_most"), t("decisions")])),
+    fleet.length > 1 || fleet.some((one) => one.troubles.length) ? panel(t("fleet"), table(t("fleet"), ["proxy", "version", "policy", "index", "running_for", "rate", "memory", "what_is_wrong"].map((key) => t(key)), fleet.map((one) => [
+      one.name, one.version, code(one.policy_digest.slice(0, 12)), code(one.index_digest.slice(0, 12)), ago(one.started), decimal(one.rate), octets(one.memory), one.troubles.join("\n") || "–"]))) : null,
+    may("manage") ? panel(t("who_is_signed_in"), table(t("who_is_signed_in"), [t("who"), t("from"), t("since"), t("until_when"), ""], sessions.sessions.map((one) => [
+      one.name, one.client, moment(one.made), moment(one.until), small(t("end"), `${one.name}, ${one.client}`, () => act(t("told_ended"), () => call("DELETE", `/sessions/${one.id}`), false))]))) : null,
+  ]};
+}
+
+// -- the record ---------------------------------------------------------------------------------------------------------
+
+/** What details of the record are called for people; others keep the interface's names, or are not for people. */
+const DETAILS = {
+  scope: "which", target: "address", client: "whom", until: "until_when", expires: "until_when", by: "by", reason: "reason", request: "request", host: "site",
+  url: "address", category: "category", minutes: "minutes_number", expression: "expression_of", action: "action", name: "who", what: "what", word: "answer", comment: "comment",
+};
+const UNTOLD = ["id", "how", "made", "minute", "undone", "digest"];
+const done = (word) => textOr(`did_${word.replaceAll(" ", "_")}`, word);
+
+function detail(name, text) {
+  const kinds = {until: moment, what: done, scope: scopeName, client: nameOf, category: categoryName, target: (value) => (value.startsWith("hrn:") ? categoryName(value) : value), action: (action) => t(`action_${action}`)};
+  return isolate(pair(DETAILS[name] ? t(DETAILS[name]) : name, kinds[name]?.(text) ?? text));
+}
+
+export async function record(_, values) {
+  const [state, {record: found}] = await Promise.all([or(get("/home"), null), get("/record")]);
+  const who = values.get("who") ?? "";
+  const names = [...new Set(found.map((one) => one.who))];
+  const form = make("div", {class: "chips"}, field(t("who"), select("who", [["", t("everybody")], ...names.map((one) => [one, one])], who)));
+  form.querySelector("select").addEventListener("change", ({target}) => { location.hash = `#/record?${query({who: target.value})}`; });
+  const told = (details) => Object.entries(details).filter(([name, text]) => text !== null && typeof text !== "object" && !UNTOLD.includes(name)).map(([name, text]) => detail(name, text)).join(", ");
+  return {state, title: t("record"), parts: [form, table(t("record"), [t("when"), t("who"), t("from"), t("what"), ""], found.filter((one) => !who || one.who === who).map((one) => [
+    moment(one.at), one.who, one.client, make("span", {}, done(one.what), make("small", {}, told(one.detail))),
+    one.undone ? t("undone_by", {who: one.undone_by}) : one.can_undo && may("approve") ? small(t("undo"), `${done(one.what)}, ${moment(one.at)}`, () => act(t("told_undone"), () => call("POST", `/record/${one.id}/undo`, {}), false)) : ""]))]};
+}
+
+export async function more() {
+  return {state: await or(get("/home"), null), title: t("act"), parts: [make("ul", {class: "plain-list menu"},
+    ["lists", "devices", "system", "record"].map((one) => make("li", {}, link(t(one), `#/${one}`)))), session.name ? null : soft(t("only_shows"))]};
+}
+

@@ -1,0 +1,194 @@
+// What people do from any screen: answer, allow, block, more time, the internet or the filter off.
+import {ring} from "./charts.js";
+import {
+  act, bdi, button, call, categoryName, chip, code, ends, field, get, hour, lasting, make, may, minutes, nameOf, near, select, sheet, soft, t, what, whoOf, whole, whomOf,
+} from "./kit.js";
+
+/** Minutes to a time by the clock of the policy, today or tomorrow. */
+export const minutesTo = (clock, time) => {
+  const of = (text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));
+  return (of(time) - of(clock.slice(11, 16)) + 1440 - 1) % 1440 + 1;
+};
+const MORNING = "07:00", MIDNIGHT = "00:00";
+
+/** What an order came to, in a sentence. */
+const said = (key) => (one) => t(key, {what: what(one), whom: nameOf(one.client ?? null), when: lasting(one.until ?? null)});
+export const allow = (order) => act(said("told_open"), () => call("POST", "/grants", order));
+export const block = (order) => act((one) => (one.scope ? said("told_shut")(one) : t("told_rule")), () => call("POST", "/blocks", order));
+export const end = (kind, one) => act(t("told_ended"), () => call("DELETE", `/${kind}/${one.id}`));
+
+/** Buttons in a row that end a sheet. */
+const choices = (values, does) => {
+  const row = make("div", {class: "actions"});
+  for (const [text, value] of values) row.append(button(text, () => { row.closest("dialog")?.close(); does(value); }));
+  return row;
+};
+
+/** Ask for how long the internet is off. */
+export function internetOff(whom, clock) {
+  const off = (number) => act((one) => t("told_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/blackouts", {client: whom, minutes: number}));
+  sheet(`${t("internet_off_short")}: ${nameOf(whom)}`, soft(t("internet_off_says")),
+    choices([[minutes(15), 15], [minutes(30), 30], [minutes(60), 60], [t("until_morning", {time: hour(`2000-01-01T${MORNING}`)}), minutesTo(clock, MORNING)]], off));
+}
+
+/** Ask whether the filter is to be off, which is no pause of the internet. */
+export function filterOff(whom) {
+  const off = (number) => act((one) => t("told_filter_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/pauses", {client: whom, minutes: number}));
+  sheet(`${t("filter_off")}: ${nameOf(whom)}`, make("p", {}, t("filter_off_says")), choices([[minutes(15), 15], [minutes(30), 30], [minutes(60), 60]], off));
+}
+
+/** Give more minutes: at once where there is one quota, else of the one that is chosen. */
+export function moreTime(quotas, whom) {
+  const give = ({whom: of, use}, number = 15) => act(() => t("told_more", {what: categoryName(use.category), whom: nameOf(of), number: minutes(number)}),
+    () => call("POST", "/extensions", {category: use.category, minutes: number, client: of}));
+  if (quotas.length === 1) return give(quotas[0]);
+  return sheet(`${t("more_time")}: ${nameOf(whom)}`, ...quotas.flatMap((one) => [make("h3", {}, `${categoryName(one.use.category)} · ${one.of ?? nameOf(one.whom)}`), choices([15, 30, 60].map((number) => [`+${minutes(number)}`, number]), (number) => give(one, number))]));
+}
+
+/** The card of a request that waits for an answer. */
+export function card(one, clock) {
+  const who = whoOf(one);
+  const approve = (number) => act(said("told_open"), () => call("POST", `/requests/${one.id}/approve`, {scope: "host", minutes: number}));
+  const wants = t("asks_for", {who, what: one.host});
+  const row = (text, does, more = {}) => button(text, does, {"aria-label": `${text}: ${wants}`, ...more});
+  return make("article", {class: "card asked"},
+    make("h3", {}, bdi(wants)),
+    soft([one.category && categoryName(one.category), t("since_then", {time: ends(one.asked)}), one.times > 1 && `×${whole.format(one.times)}`].filter(Boolean).join(" · ")),
+    one.reason ? make("blockquote", {dir: "auto"}, one.reason) : null,
+    may("approve") ? make("div", {class: "actions"},
+      ...[15, 60].map((number) => row(minutes(number), () => approve(number))),
+      row(t("today"), () => approve(minutesTo(clock, MIDNIGHT))),
+      row(t("decline"), () => decline(one), {class: "plain"}),
+      button("…", () => answerElse(one, approve), {class: "plain", "aria-label": `${t("act")}: ${wants}`})) : null);
+}
+
+const decline = (one, word = "") => act(t("told_declined"), () => call("POST", `/requests/${one.id}/decline`, {word}), false);
+
+function answerElse(one) {
+  const form = make("form", {class: "fields"},
+    field(t("which"), select("scope", [["host", `${t("site")}: ${one.host}`], ["url", `${t("page")}: ${one.url}`], ...(one.category ? [["category", `${t("category")}: ${categoryName(one.category)}`]] : [])])),
+    field(t("duration"), durations("minutes")),
+    field(t("decline_word"), make("input", {name: "word", maxlength: "300"})),
+    make("div", {class: "actions"}, make("button", {}, t("approve")), make("button", {value: "no", class: "plain"}, t("decline"))));
+  const dialog = sheet(t("asks_for", {who: whoOf(one), what: one.host}), code(one.url), form);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const {scope, minutes: number, word} = form.elements;
+    dialog.close();
+    if (event.submitter.value === "no") decline(one, word.value.trim());
+    else act(said("told_open"), () => call("POST", `/requests/${one.id}/approve`, {scope: scope.value, minutes: Number(number.value)}));
+  });
+}
+
+function durations(name, isForGood = false) {
+  return select(name, [...[15, 30, 60, 120, 240, 1440, 10080, 43200].map((one) => [String(one), minutes(one)]), ...(isForGood ? [["0", t("for_good")]] : [])], "30");
+}
+
+/** The sheet of a site or of a decision: one sentence to act, with what it would have changed. */
+export function siteSheet(one, people, ...more) {
+  const whom = whomOf(one);
+  const device = whomOf(one, true);
+  const isStopped = one.stopped ?? ["block", "warn"].includes(one.action);
+  const kind = isStopped ? "allow" : "block";
+  const mayDo = may(isStopped ? "approve" : "manage");
+  const does = isStopped ? allow : block;
+  const quick = mayDo && whom ? button(t(isStopped ? "allow_for" : "block_for", {what: one.host, whom: nameOf(whom), time: minutes(30)}), () => {
+    dialog.close();
+    does({scope: "host", target: one.host, minutes: 30, client: whom});
+  }) : null;
+  const dialog = sheet(one.host, quick, ...more,
+    may("approve") ? make("details", {}, make("summary", {}, t("in_other_ways")), orderForm({...one, kind, whom}, people, device, () => dialog.close())) : null);
+  return dialog;
+}
+
+/** A form for an order: what, for whom, for how long. */
+export function orderForm({host = "", url = "", category = "", kind = "allow", whom = ""}, people, device = "", done = () => {}) {
+  const names = [...new Set([whom, device, ...people.map((one) => `group:${one.name}`)].filter(Boolean))];
+  const whose = select("client", [["", "–"], ...names.map((one) => [one, nameOf(one)]), ["everybody", t("everybody")], ["else", t("somebody_else")]], whom);
+  const targets = {host, url, category};
+  const action = select("kind", [["allow", t("allow")], ...(may("manage") ? [["block", t("block")]] : []), ["code", t("make_code")]], kind);
+  const form = make("form", {class: "fields", autocomplete: "off"},
+    field(t("what"), action),
+    field(t("which"), select("scope", [["host", t("site")], ["url", t("page")], ["category", t("category")]], host || !category ? "host" : "category")),
+    field(t("target"), make("input", {name: "target", value: host || category, maxlength: "8000", dir: "ltr", spellcheck: "false", autocapitalize: "none", placeholder: "www.example.com"}), {class: "field wide"}),
+    field(t("whom"), whose),
+    field(`${t("whom")} (192.168.1.7, user:max)`, make("input", {name: "other", maxlength: "300", dir: "ltr", spellcheck: "false", autocapitalize: "none"}), {class: "field wide", hidden: true}),
+    field(t("duration"), durations("minutes", may("manage"))),
+    field(t("reason_shown"), make("input", {name: "reason", maxlength: "200"}), {class: "field wide"}),
+    make("p", {class: "soft wide", "aria-live": "polite"}),
+    make("div", {class: "actions"}, make("button", {}, t("do_it")), button(t("preview"), () => preview(form), {class: "plain"})));
+  const {scope, target, other, client, reason, minutes: number} = form.elements;
+  scope.addEventListener("change", () => { if (targets[scope.value]) target.value = targets[scope.value]; });
+  const fit = () => {
+    other.parentElement.hidden = client.value !== "else";
+    reason.parentElement.hidden = action.value === "code";
+    target.required = action.value !== "code";
+  };
+  form.addEventListener("change", fit);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const order = {scope: scope.value, target: target.value.trim(), minutes: Number(number.value), client: whoseOf(form)};
+    if (action.value === "code") return makeCode(order, done);
+    if (!order.client) { // never everybody, by mistake
+      form.querySelector("[aria-live]").textContent = t("say_whom");
+      return client.focus();
+    }
+    done();
+    return (action.value === "allow" ? allow : block)({...order, reason: reason.value.trim()});
+  });
+  fit();
+  return form;
+}
+
+const whoseOf = (form) => (form.elements.client.value === "else" ? form.elements.other.value.trim() : form.elements.client.value);
+
+async function makeCode(order, done) {
+  const made = await act(t("did_made_a_code"), () => call("POST", "/codes", {...order, minutes: order.minutes || 30}));
+  if (!made) return;
+  done();
+  sheet(t("told_code"), make("p", {class: "code"}, code(made.result.code)));
+}
+
+async function preview(form) {
+  const place = form.querySelector("[aria-live]");
+  const {scope, target, kind} = form.elements;
+  try {
+    const found = await get("/preview", {scope: scope.value, target: target.value.trim(), action: kind.value === "block" ? "block" : "allow", client: whoseOf(form) || "everybody"});
+    const numbers = {changed: whole.format(found.changed), requests: whole.format(found.requests), clients: whole.format(found.clients)};
+    place.replaceChildren([t("would_change", numbers), found.is_all ? "" : t("newest_only", {number: whole.format(10000)})].filter(Boolean).join(" "),
+      make("ul", {}, found.addresses.map((one) => make("li", {}, chip(one.action), " ", bdi(one.url), ` (${whole.format(one.count)})`))));
+  } catch (error) {
+    place.textContent = error.message;
+  }
+}
+
+/** A row of a grant or a block, with the button that ends it. */
+export const heldRow = (kind, one) => [
+  what(one), nameOf(one.client), one.until === null ? t("for_good") : ends(one.until), one.reason ?? "", byWhom(one),
+  may(kind === "grants" ? "approve" : "manage") ? button(t("end"), () => end(kind, one), {class: "small", "aria-label": `${t("end")}: ${what(one)}, ${nameOf(one.client)}`}) : "",
+];
+export const heldHeads = () => [t("what"), t("whom"), t("until_when"), t("reason"), t("by"), ""];
+const byWhom = (one) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[one.how] ?? one.how, one.by].filter(Boolean).join(", ");
+
+/** What holds for somebody, in sentences. */
+export function sentences(person, now) {
+  const {blocks, grants, schedules, closing, mode} = person;
+  const off = blocks.find((one) => one.scope === "everything");
+  const free = grants.find((one) => one.scope === "everything");
+  const said = [];
+  if (off) said.push([t("internet_is_off", {when: lasting(off.until)}), "off", () => end("blocks", off)]);
+  if (free) said.push([t("filter_is_off", {when: lasting(free.until)}), "free", () => end("grants", free)]);
+  if (mode !== "block") said.push([t(mode === "off" ? "filtering_off" : "filtering_dry"), "free"]);
+  for (const one of schedules) {
+    const isClosing = closing.includes(one.name) && person.default === "block";
+    const time = one.changes && near(one.changes, now);
+    if (one.is_on) said.push([t(isClosing ? "closed_until" : "on_until", {name: one.name, time: time ?? "–"}), isClosing ? "off" : ""]);
+  }
+  const next = schedules.filter((one) => !one.is_on && one.until).sort((one, other) => one.until - other.until)[0];
+  if (next) said.push([t("on_from", {name: next.name, time: near(next.changes, now)}), "next"]);
+  return said.length ? said : [[t("as_usual"), ""]];
+}
+
+/** How much is left of a quota. */
+export const quotaText = ({use, of}) => t("quota_is", {category: [categoryName(use.category), of].filter(Boolean).join(" · "), left: whole.format(use.left), limit: whole.format(use.limit)});
+export const quotaList = (quotas) => make("ul", {class: "plain-list quotas"}, quotas.map((one) => make("li", {}, ring(one.use.left, one.use.limit), bdi(quotaText(one)))));

@@ -1,0 +1,229 @@
+"""What the page shows of now: whether all is well, who waits for an answer, and what holds for whom.
+
+People are the policy's groups: a family has one for each child, a school one for each class. What is no group's is
+everybody else's. Addresses and names of users stand as the log may have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import time
+
+from mitmproxy import ctx
+
+from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.groups import DEFAULT, Client, Group, address_text
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.routes import ActionError, Parts
+from hushlist.extensions.dashboard.what_holds import CategoryAction, LayerUse, ScheduleStatus, holds_for
+from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.log_record import Privacy, who
+from hushlist.extensions.quotas.metered_use import uses_in
+from hushlist.extensions.quotas.quotas import Quota
+from hushlist.extensions.subscriptions.actions import lists
+from hushlist.extensions.unblock.actions import AskedFor, BlockStatus, GrantStatus, blocks, grants, waiting
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.health import warnings_of
+
+#: seconds before its end from which on the certificate of the devices is told of
+_RENEW = 60 * 86400.0
+#: most devices of a group whose minutes are told
+_MOST = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What somebody should look at: its kind, what it is about, and what the proxy says of it."""
+
+    kind: str
+    name: str | None
+    said: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Whether the filter works, and what waits for somebody."""
+
+    now: float
+    #: by the clock of the policy
+    clock: str
+    zone: str
+    mode: str
+    rules: int
+    #: when the lists that are fetched were last asked for: the one that is longest ago
+    checked: float | None
+    #: what the log keeps: ``off``, ``blocked``, ``noted``, ``all``; of clients: ``keep``, ``pseudonym``, ``drop``
+    kept: str
+    clients: str
+    troubles: list[Trouble]
+    requests: list[AskedFor]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaOf:
+    """A quota, whom more of it is for, who has used it where that is one of several, and how much of it is used."""
+
+    whom: str
+    of: str | None
+    use: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A group, and what holds for it now."""
+
+    name: str
+    #: the group of everybody who is in no other
+    is_rest: bool
+    #: its users, addresses and networks
+    members: list[str]
+    mode: str
+    default: str | None
+    schedules: list[ScheduleStatus]
+    #: those of its schedules that stop whatever no rule allows
+    closing: list[str]
+    layers: list[LayerUse]
+    categories: list[CategoryAction]
+    quotas: list[QuotaOf]
+    grants: list[GrantStatus]
+    blocks: list[BlockStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A client of which requests were decided since the start of the proxy."""
+
+    client: str | None
+    user: str | None
+    group: str
+    requests: int
+
+
+def home(engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | None, privacy: Privacy) -> Home:
+    """Whether all is well, and who waits."""
+    now, policy = time(), engine.policy
+    log = policy.of("log")
+    checked = [one.checked for one in parts.call(lists) if one.checked is not None]
+    return Home(
+        now,
+        f"{datetime.now(policy.zone):%Y-%m-%dT%H:%M}",
+        str(policy.zone),
+        runtime.mode,
+        len(engine.index),
+        min(checked, default=None),
+        "off" if log is None else log.what.value,
+        "keep" if log is None else log.clients.value,
+        list(_troubles(engine, runtime, parts, now)),
+        waiting(overrides, privacy),
+    )
+
+
+def _troubles(engine: Engine, runtime: Runtime, parts: Parts, now: float) -> Iterator[Trouble]:
+    if runtime.problem is not None:
+        yield Trouble("policy", None, runtime.problem)
+    for own in parts.call(lists):
+        if own.held is not None:
+            yield Trouble("held", own.title, "; ".join(own.reasons))
+        elif own.fault is not None:
+            yield Trouble("fetch", own.title, own.fault)
+    with suppress(Exception):  # another mitmproxy may keep it in another way
+        end = ctx.master.addons.get("tlsconfig").certstore.default_ca.notafter
+        if end.timestamp() - now < _RENEW:
+            yield Trouble("authority", f"{end:%Y-%m-%d}", None)
+    for said in warnings_of(runtime):
+        if not said.startswith(("lists that are held back", "the list in line")):  # named above
+            yield Trouble("warning", None, said)
+    if engine.policy.groups:
+        number = sum(one.group == DEFAULT for one in _devices(engine, runtime))
+        if number:
+            yield Trouble("devices", str(number), None)
+
+
+def people(engine: Engine, runtime: Runtime, parts: Parts, policy: Policy, privacy: Privacy) -> list[Person]:
+    """What holds for each group now."""
+    now = datetime.now(UTC)
+    granted: list[GrantStatus] = []
+    blocked: list[BlockStatus] = []
+    with suppress(ActionError, StoreError):  # the page says elsewhere that nothing can be unblocked
+        granted, blocked = parts.call(grants), parts.call(blocks)
+    seen = _devices(engine, runtime)
+    return [_person(group, engine, runtime, now, granted, blocked, seen, privacy) for group in policy.all_groups]
+
+
+def _person(
+    group: Group,
+    engine: Engine,
+    runtime: Runtime,
+    now: datetime,
+    granted: list[GrantStatus],
+    blocked: list[BlockStatus],
+    seen: list[Device],
+    privacy: Privacy,
+) -> Person:
+    held, members = holds_for(engine, group, now), _members(group)
+    clients = [Client(one.client or "", one.user) for one in seen if one.group == group.name]
+    clients += [Client(one) for one in members if "/" not in one and not one.startswith("user:")]
+    clients += [Client(user=one.removeprefix("user:")) for one in members if one.startswith("user:")]
+    names = {None, f"group:{group.name}", *(name for client in clients for name in client.names)}
+    default = group.settings.default
+    closing = () if default is None else (one for one in default.chain() if one.during is not None)
+    return Person(
+        group.name,
+        group.name == DEFAULT,
+        members,
+        held.mode,
+        held.default,
+        held.schedules,
+        [one.during.name for one in closing if one.during is not None],
+        held.layers,
+        held.categories,
+        list(_quotas(runtime, group, clients, privacy)),
+        [one for one in granted if one.client in names],
+        [one for one in blocked if one.client in names],
+    )
+
+
+def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Privacy) -> Iterator[QuotaOf]:
+    """Those that are shared once, and those of each device that has used some, or of the only one."""
+    told, clients = set[Quota](), list(dict.fromkeys(clients[:_MOST] or [Client()]))
+    for client in clients:
+        name = f"user:{client.user}" if client.user else address_text(client.address)
+        shown = who("user", client.user, privacy) if client.user else who("client", name or None, privacy)
+        for use in uses_in(runtime, client, group):
+            if use.quota in told or not (use.quota.is_shared or use.used or use.extended or len(clients) == 1):
+                continue
+            if use.quota.is_shared:
+                told.add(use.quota)
+            is_alone = use.quota.is_shared or len(clients) == 1
+            whom = f"group:{group.name}" if group.name != DEFAULT or is_alone or shown is None else shown
+            if whom == client.user:
+                whom = name
+            yield QuotaOf(whom, None if is_alone else shown, use.as_dict())
+
+
+def _members(group: Group) -> list[str]:
+    addresses = (str(one.network_address) if one.num_addresses == 1 else str(one) for one in group.networks)
+    return [*(f"user:{user}" for user in sorted(group.users)), *addresses]
+
+
+def _devices(engine: Engine, runtime: Runtime) -> list[Device]:
+    clients = ((Client(asker.address, asker.user), number) for asker, number in runtime.statistics.clients.top())
+    return [
+        Device(address_text(client.address) or None, client.user, engine.group(client).name, number)
+        for client, number in clients
+    ]
+
+
+def devices(engine: Engine, runtime: Runtime, privacy: Privacy) -> list[Device]:
+    """Which devices use the proxy, and whose they are.
+
+    Since its start.
+    """
+    return [
+        Device(who("client", one.client, privacy), who("user", one.user, privacy), one.group, one.requests)
+        for one in _devices(engine, runtime)
+    ]

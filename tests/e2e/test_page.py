@@ -1,0 +1,354 @@
+"""The page, as a parent uses it: in headless Chromium, while two children browse through the same proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.select import Select
+
+from e2e.browser import BROWSER, DRIVER, profile, wait_for_words, wait_until
+from e2e.household import PASSPHRASE, SCRIPT, get_as, household
+from e2e.keyboard import Keyboard
+from e2e.origin import Origin
+from e2e.proxy import Proxy
+from e2e.test_asking import Asker
+from hushlist.extensions.dashboard.dashboard_server import HOST
+
+pytestmark = [
+    pytest.mark.xdist_group("chromium"),
+    pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with chromedriver on PATH"),
+]
+SCREENS = {
+    "": "Home",
+    "people": "People",
+    "people/group%3AMia": "Mia",
+    "people/127.0.0.3": "127.0.0.3",
+    "activity": "Activity",
+    "activity?by=site": "Activity",
+    "history?days=31": "Over time",
+    "explain?url=http://www.games.test/": "What would happen to …",
+    "rules": "Rules",
+    "lists": "Lists",
+    "devices": "Devices",
+    "system": "System",
+    "record": "Record",
+    "more": "More",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("household")
+
+
+@pytest.fixture(scope="module")
+def family(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        with household(folder, tmp_path_factory.mktemp("mitmdump"), origin) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def browser(chrome: Chrome, family: Proxy) -> Iterator[Chrome]:
+    with profile(chrome, family) as running:
+        yield running
+
+
+def forget(browser: Chrome) -> None:
+    """Begin anew, as where nobody has signed in."""
+    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+
+
+def sign_in(browser: Chrome, name: str = "anna", screen: str = "", scheme: str = "http") -> None:
+    """Open a screen, and sign in, unless a test before has."""
+    browser.get(f"{scheme}://{HOST}/#/{screen}")
+    browser.refresh()
+    shown = "return !document.getElementById('sign-in').hidden || document.getElementById('screen').children.length > 0"
+    wait_until(browser, lambda one: one.execute_script(shown))
+    if browser.find_element(By.ID, "sign-in").is_displayed():
+        browser.find_element(By.NAME, "name").send_keys(name, Keys.TAB, PASSPHRASE, Keys.ENTER)
+    wait_for_words(browser, f"{name} (")
+    wait_until(browser, lambda one: one.execute_script("return document.getElementById('screen').children.length > 0"))
+
+
+def show(browser: Chrome, screen: str) -> None:
+    """Open a screen by its address, as a link does."""
+    browser.execute_script(
+        "document.getElementById('title').textContent = ''; location.hash = '#/none';"
+        "location.hash = `#/${arguments[0]}`",
+        screen,
+    )
+    wait_until(browser, lambda one: one.find_element(By.ID, "title").text == SCREENS.get(screen, "Activity"), screen)
+
+
+def told(browser: Chrome, words: str) -> None:
+    wait_until(browser, lambda one: words in one.find_element(By.ID, "told").text, words)
+
+
+def named(browser: Chrome, words: str) -> WebElement:
+    """The link or the button that is called so, once it is there; that of a sheet, where one is open."""
+    script = """
+        const place = document.querySelector("dialog") ?? document;
+        return [...place.querySelectorAll("a, button, summary")].find((one) => one.offsetParent
+            && (one.ariaLabel ?? one.textContent).trim().startsWith(arguments[0])) ?? null;
+    """
+    wait_until(browser, lambda one: one.execute_script(script, words), f"nothing is called {words!r}")
+    found: WebElement = browser.execute_script(script, words)
+    return found
+
+
+class Taps:
+    """Taps on a telephone from Home on, which are counted."""
+
+    def __init__(self, browser: Chrome) -> None:
+        self.browser, self.number = browser, 0
+        sign_in(browser)
+
+    def __call__(self, words: str) -> None:
+        found = named(self.browser, words)
+        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+        assert found.size["height"] >= 44 or found.tag_name == "a", (words, found.size)
+        found.click()
+        self.number += 1
+        assert self.number <= 2, words
+
+
+@pytest.fixture
+def phone(browser: Chrome) -> Iterator[None]:
+    screen = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    yield
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def undo(browser: Chrome) -> None:
+    named(browser, "Undo").click()
+    told(browser, "Undone.")
+
+
+@pytest.mark.usefixtures("phone")
+def test_what_a_parent_does_each_day_takes_two_taps_at_most(browser: Chrome, family: Proxy) -> None:
+    games = "http://www.games.test/play"
+    assert Asker(family).ask("http://ads.test/two", reason=f"For school {SCRIPT}").status_code == 303
+    tap = Taps(browser)
+    wait_for_words(browser, f"For school {SCRIPT}")
+    tap("15 min: 127.0.0.1 asks for ads.test")
+    told(browser, "ads.test is open for 127.0.0.1 until ")
+    assert family.get("http://ads.test/two").status_code == 200
+
+    tap = Taps(browser)
+    tap("Internet off: Mia")
+    tap("30 min")
+    told(browser, "The internet is off for Mia until ")
+    assert get_as(family, "Mia", "http://school.test/")[0] == 403
+    assert get_as(family, "Leo", "http://school.test/")[0] == 200
+    wait_for_words(browser, "Internet off until ")
+    undo(browser)
+    assert get_as(family, "Mia", "http://school.test/")[0] in (200, 403)  # 403: it is bedtime
+
+    tap = Taps(browser)
+    tap("+15 min: Mia")
+    told(browser, "Mia has 15 min more for video.")
+    wait_for_words(browser, "of 75 min left")
+
+    assert get_as(family, "Mia", games)[0] == get_as(family, "Leo", games)[0] == 403
+    tap = Taps(browser)
+    tap("www.games.test Mia")
+    tap("Allow www.games.test for Mia, 30 min")
+    told(browser, "www.games.test is open for Mia until ")
+    assert get_as(family, "Mia", games)[0] == 200
+    assert get_as(family, "Leo", games)[0] == 403
+    undo(browser)
+    assert get_as(family, "Mia", games)[0] == 403
+
+    tap = Taps(browser)
+    tap("Mia")
+    wait_until(browser, lambda one: one.find_element(By.ID, "title").text == "Mia")
+    for words in ("All requests:", "school.test", "www.games.test", "online games", "The week"):
+        wait_for_words(browser, words)
+
+
+def test_every_screen_has_an_address_and_room_and_back_works(browser: Chrome, family: Proxy) -> None:
+    family.get(f"http://games.test/{SCRIPT}?{SCRIPT}", headers={"User-Agent": SCRIPT})
+    sign_in(browser)
+    for kind in browser.log_types:
+        browser.get_log(kind)
+    for width in (390, 1280):
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        for address in SCREENS:
+            show(browser, address)
+            assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), address
+            assert browser.title.endswith("Hushlist")
+            marks = "return document.querySelectorAll('main img, main script, main b.owned').length"
+            assert browser.execute_script(marks) == 0
+            nameless = browser.execute_script(
+                "return [...document.querySelectorAll('input, select, button, a')].filter((one) => "
+                "!(one.labels?.length || one.ariaLabel || one.textContent.trim())).map((one) => one.outerHTML)"
+            )
+            assert nameless == [], address
+            text = browser.execute_script("return document.getElementById('screen').innerText")
+            assert "hrn:" not in text or address.startswith("explain"), address
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    show(browser, "rules")
+    show(browser, "lists")
+    browser.back()
+    browser.back()  # over the address that ``show`` goes by
+    wait_until(browser, lambda one: one.find_element(By.ID, "title").text == "Rules")
+    used = browser.execute_script(
+        "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)"
+    )
+    assert set(used) == {HOST}
+    assert [entry for entry in browser.get_log("browser") if HOST in entry["message"]] == []
+
+
+def test_a_decision_is_in_the_feed_within_a_second_and_says_why(browser: Chrome, family: Proxy) -> None:
+    sign_in(browser, screen="activity")
+    wait_for_words(browser, "school.test")
+    family.get(f"http://www.games.test/feed/{SCRIPT}")
+    wait_for_words(browser, "www.games.test/feed")
+    row = "[...document.querySelectorAll('.rows .row')].find((one) => one.textContent.includes('/feed'))"
+    browser.execute_script(f"{row}.click()")
+    sheet = browser.find_element(By.TAG_NAME, "dialog")
+    for words in (
+        "block",
+        "127.0.0.1",
+        "online games",
+        f"Games {SCRIPT}",
+        "Allow www.games.test for 127.0.0.1, 30 min",
+    ):
+        assert words in sheet.text
+    named(browser, "Explain this address").click()
+    wait_for_words(browser, "Layers that were asked")
+    assert "lists – decides" in browser.find_element(By.ID, "screen").text
+    browser.back()
+    wait_until(browser, lambda one: one.find_element(By.ID, "title").text == "Activity")
+
+    Select(browser.find_element(By.NAME, "whom")).select_by_visible_text("Mia")
+    wait_until(browser, lambda one: "whom=group%3AMia" in one.current_url)
+    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, ".rows .row"))
+    whose = "return [...new Set([...document.querySelectorAll('.rows .who')].map((one) => one.firstChild.textContent))]"
+    assert browser.execute_script(whose) == ["Mia"]
+    rows = len(browser.find_elements(By.CSS_SELECTOR, ".rows .row"))
+    named(browser, "Older").click()
+    wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, ".rows .row")) > rows)
+
+
+def test_the_search_leads_to_a_person_a_site_and_the_number_of_a_block_page(browser: Chrome, family: Proxy) -> None:
+    sign_in(browser)
+    number = family.get("http://www.games.test/number").headers.get("x-hushlist-reference", "")
+    for typed, address in (
+        ("mia", "#/people/group%3AMia"),
+        ("127.0.0.3", "#/people/127.0.0.3"),
+        ("http://a.test/x", "host=a.test"),
+    ):
+        browser.find_element(By.ID, "q").send_keys(typed, Keys.ENTER)
+        wait_until(browser, lambda one, address=address: address in one.current_url, address)
+    browser.find_element(By.ID, "q").send_keys(number or "0" * 10, Keys.ENTER)
+    wait_until(browser, lambda one: "reference=" in one.current_url)
+
+
+def test_who_may_only_look_does_nothing_and_who_is_not_signed_in_sees_nothing(browser: Chrome, family: Proxy) -> None:
+    forget(browser)
+    browser.get(f"http://{HOST}/#/people")
+    browser.refresh()
+    wait_for_words(browser, "Signed out")
+    assert "Mia" not in browser.page_source
+    browser.find_element(By.NAME, "name").send_keys("vera", Keys.TAB, "wrong", Keys.ENTER)
+    wait_for_words(browser, "The name or the passphrase is wrong.")
+    Asker(family).ask("http://www.games.test/vera", reason="Please")
+    sign_in(browser, "vera")
+    wait_for_words(browser, "Please")
+    for screen in ("", "people/group%3AMia", "rules", "lists", "record", "system"):
+        show(browser, screen)
+        names = browser.execute_script(
+            "return [...document.querySelectorAll('main button')].map((one) => one.textContent)"
+        )
+        assert not {"Internet off", "Filter off", "15 min", "Decline", "Do it", "End", "Remove", "Undo"} & set(names)
+    status = browser.execute_async_script(
+        "fetch('/api/v1/session', {headers: {'X-Hushlist': 'live'}}).then((one) => one.json()).then((one) => "
+        "fetch('/api/v1/pauses', {method: 'POST', body: '{\"client\": \"group:default\", \"minutes\": 5}', headers: "
+        "{'X-Hushlist': 'live', 'X-Hushlist-Token': one.token, 'Content-Type': 'application/json'}}))"
+        ".then((one) => arguments[0](one.status))"
+    )
+    assert status == 403
+    assert browser.execute_script("return document.cookie") == ""
+    browser.find_element(By.ID, "sign-out").click()
+    wait_for_words(browser, "Signed out")
+
+
+def fill(browser: Chrome, **values: str) -> None:
+    """Fill the form of an order."""
+    browser.execute_script(
+        "const form = document.querySelector('#screen form.fields');"
+        "for (const [name, value] of Object.entries(arguments[0])) {"
+        "form.elements[name].value = value; form.elements[name].dispatchEvent(new Event('change', {bubbles: true})); }",
+        values,
+    )
+
+
+def test_a_lasting_rule_is_previewed_added_and_undone_and_a_code_is_shown_once(
+    browser: Chrome, family: Proxy, folder: Path
+) -> None:
+    own = (folder / "own.yaml").read_text()
+    sign_in(browser, screen="rules")
+    fill(browser, kind="block", target="wiki.test", minutes="0", reason=SCRIPT)
+    named(browser, "Do it").click()
+    wait_for_words(browser, "Please say for whom.")
+    fill(browser, client="everybody")
+    named(browser, "Preview").click()
+    wait_for_words(browser, "In the last week it would have changed:")
+    wait_for_words(browser, "http://wiki.test/")
+    named(browser, "Do it").click()
+    told(browser, "The rule is added.")
+    assert (folder / "own.yaml").read_text().startswith(own)
+    wait_for_words(browser, "wiki.test/")
+    assert SCRIPT in browser.find_element(By.ID, "screen").text
+    show(browser, "record")
+    named(browser, "Undo: rule added").click()
+    told(browser, "Undone.")
+    assert (folder / "own.yaml").read_text() == own
+    show(browser, "rules")
+    fill(browser, kind="code", target="")
+    named(browser, "Do it").click()
+    wait_for_words(browser, "The code, which is shown this once:")
+    named(browser, "Close").click()
+    named(browser, "Withdraw").click()
+    told(browser, "Withdrawn.")
+
+
+def test_everything_is_done_without_a_mouse(browser: Chrome, family: Proxy) -> None:
+    forget(browser)
+    browser.get(f"http://{HOST}/#/")
+    browser.refresh()
+    wait_for_words(browser, "Passphrase")
+    keyboard = Keyboard(browser)
+    keyboard.tab_to("Name")
+    keyboard.press("anna", Keys.TAB, PASSPHRASE, Keys.ENTER)
+    wait_for_words(browser, "Internet off")
+    keyboard.wait_for_focus("Home")
+    keyboard.tab_to("Internet off: Mia")
+    keyboard.press(Keys.ENTER)
+    wait_until(browser, lambda one: one.find_elements(By.TAG_NAME, "dialog"))
+    keyboard.press(Keys.ESCAPE)
+    assert keyboard.focus() == "Internet off: Mia"
+    keyboard.press(Keys.ENTER)
+    keyboard.tab_to("15 min")
+    keyboard.press(Keys.ENTER)
+    told(browser, "The internet is off for Mia")
+    keyboard.tab_to("Undo")
+    keyboard.press(Keys.ENTER)
+    told(browser, "Undone.")
+    keyboard.tab_to("Skip to the content", is_back=True)
+    keyboard.press(Keys.ENTER)
+    assert keyboard.focus() == "Home"
+    keyboard.tab_to("Activity", is_back=True)
+    keyboard.press(Keys.ENTER)
+    keyboard.wait_for_focus("Activity")

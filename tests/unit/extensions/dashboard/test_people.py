@@ -1,0 +1,76 @@
+"""What the page shows of now: what holds for whom, who waits, and what somebody should look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hushlist.extensions.subscriptions.list_store import ListStore
+from hushlist.proxy.addon import Hushlist
+from support.administrators import Browser, ask, browser, decided, store, use
+
+__all__ = ["browser", "store", "use"]
+
+FAMILY = """
+timezone: UTC
+log: on
+unblock: {ask: on}
+quotas: {'hrn://c.example/fun': 30}
+schedules: {bedtime: {times: 00:00-24:00}, lessons: {days: mon-fri, times: 08:00-13:00}}
+groups:
+  - {name: Mia, clients: [10.0.0.7], default: {action: block, during: bedtime, otherwise: pass}}
+  - name: Leo
+    users: [leo]
+    clients: [10.0.0.0/24]
+    categories: {'hrn://c.example/ads': {action: block, during: lessons}}
+"""
+
+
+def test_what_holds_for_each_and_what_was_ordered(
+    hushlist: Hushlist, browser: Browser, use: Callable[..., Path]
+) -> None:
+    use(FAMILY)
+    assert browser.sign_in("max") == 200
+    for path, order in (
+        ("/blackouts", {"client": "group:Mia", "minutes": 30}),
+        ("/pauses", {"client": "user:leo", "minutes": 5}),
+        ("/extensions", {"client": "group:Mia", "category": "hrn://c.example/fun", "minutes": 15}),
+    ):
+        assert browser.call("POST", path, order)[0] == 200
+    mia, leo, rest = browser.call("GET", "/people")[1]["people"]
+    assert [one["name"] for one in (mia, leo, rest)] == ["Mia", "Leo", "default"]
+    assert [one["is_rest"] for one in (mia, leo, rest)] == [False, False, True]
+    assert (mia["members"], leo["members"]) == (["10.0.0.7"], ["user:leo", "10.0.0.0/24"])
+    assert (mia["default"], mia["closing"]) == ("block", ["bedtime"])
+    assert [one["scope"] for one in mia["blocks"]] == ["everything"]
+    assert [one["scope"] for one in leo["grants"]] == ["everything"]
+    assert rest["blocks"] == rest["grants"] == []
+    (quota,) = mia["quotas"]
+    assert (quota["whom"], quota["of"], quota["use"]["limit"]) == ("group:Mia", None, 45)
+    assert [one["category"] for one in leo["categories"]] == ["hrn://c.example/ads"]
+    assert [one["name"] for one in leo["schedules"]] == ["lessons"]
+
+
+def test_home_says_who_waits_and_what_to_look_at(
+    hushlist: Hushlist, browser: Browser, use: Callable[..., Path], tmp_path: Path
+) -> None:
+    use(FAMILY)
+    assert browser.sign_in("vera") == 200
+    home = browser.call("GET", "/home")[1]
+    assert (home["mode"], home["kept"], home["clients"], home["zone"]) == ("block", "noted", "keep", "UTC")
+    assert home["requests"] == []
+    assert "devices" not in {one["kind"] for one in home["troubles"]}
+    ask(hushlist, "blocked.example")
+    assert decided(hushlist, "http://blocked.example/", "192.168.9.9") == 403
+    hushlist.runtime.statistics.count()
+    home = browser.call("GET", "/home")[1]
+    assert [one["host"] for one in home["requests"]] == ["blocked.example"]
+    assert [(one["kind"], one["name"]) for one in home["troubles"] if one["kind"] == "devices"] == [("devices", "1")]
+    assert ("192.168.9.9", "default", 1) in {
+        (one["client"], one["group"], one["requests"]) for one in browser.call("GET", "/devices")[1]["devices"]
+    }
+
+
+def test_a_list_that_is_held_back_is_among_it(store: ListStore, browser: Browser) -> None:
+    troubles = browser.call("GET", "/home")[1]["troubles"]
+    assert [(one["kind"], one["said"]) for one in troubles if one["kind"] == "held"] == [("held", "it is odd")]
