@@ -79,6 +79,8 @@ class KnownHosts:
         self, policy: Policy, index: Index, overrides: Verdict | None, readings: tuple[Readings, ...] = ()
     ) -> None:
         self._policy, self._index, self._overrides, self._readings = policy, index, overrides, readings
+        #: those of which a rule may fit something
+        self._useful = tuple(own for own in readings if _has_rules(index, own.hosts_of_names))
         #: the group of a client
         self.group = _group_finder(policy.all_groups)
         #: by the group's name
@@ -115,7 +117,7 @@ class KnownHosts:
         hosts = self._known.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
             view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
-            known = BoundedCache(partial(know, self._index, view, self._readings), MOST_KNOWN)
+            known = BoundedCache(partial(know, self._index, view, self._useful), MOST_KNOWN)
             hosts = self._known[group.name] = GroupHosts(view, known, next(self._opaque_parts(view), None))
         return hosts
 
@@ -151,8 +153,9 @@ def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], ho
     tunnelled = tunnelled_ipv4(canonical)
     readers: tuple[HostReader, ...] = ()
     for own in readings:
-        if (reader := own.of_host(canonical)) is not None and _may_matter(index, reader):
-            readers += (reader,)
+        reader = own.of_host(canonical)
+        if reader is not None and (reader.has_inner or _has_rules(index, reader.hosts_of_names)):
+            readers += (reader,)  # of a name, a rule has to fit a path below its host
     decision = None if found.suffixes or has_filters or index.has_uris or tunnelled or readers else alone
     if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
         decision = None
@@ -171,10 +174,9 @@ def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], ho
     )
 
 
-def _may_matter(index: Index, reader: HostReader) -> bool:
-    """Whether any rule may fit what is read in a host's requests: a name needs one for a path below its host."""
-    hosts = reader.hosts_of_names
-    return reader.has_inner or hosts is None or any(index.on_host(name).suffixes for name in hosts)
+def _has_rules(index: Index, hosts: Iterable[bytes] | None) -> bool:
+    """Whether there are rules for paths below one of some hosts; ``None``: any."""
+    return hosts is None or any(index.on_host(name).suffixes for name in hosts)
 
 
 def stops(matches: Iterable[Match]) -> bool:

@@ -73,6 +73,8 @@ class Readings(Protocol):
 
     #: why every connection has to be decrypted, for people; ``None`` if that depends on its host
     needs_all: str | None
+    #: the canonical hosts of all names that its readers may give, if they do nothing else; ``None``: any
+    hosts_of_names: Sequence[bytes] | None
 
     def of_host(self, host: bytes) -> HostReader | None:
         """What reads the requests to a canonical host; ``None`` if there is nothing in them."""

@@ -139,6 +139,9 @@ _NONE: Sequence[Form] = ()
 class InnerAddresses:
     """What the table reads in requests, and for which rules, by one policy."""
 
+    #: any
+    hosts_of_names = None
+
     def __init__(self, policy: Policy) -> None:
         self._modes = modes = _Modes(policy)
         self._has_any = ANY in modes.all

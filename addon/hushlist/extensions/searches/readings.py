@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from urllib.parse import unquote_to_bytes
 
 from hushlist.core.decide.readings import HostReader, Inner
@@ -24,8 +26,14 @@ _SEPARATOR = re.compile(rb"[&;]")
 class SearchReadings:
     """Reads searches in requests, and words where a policy has a list of them."""
 
+    hosts_of_names = (SEARCH_HOST, WORD_HOST)
+
     def __init__(self, policy: Policy) -> None:
-        self._engines = (*policy.of("search-forms"), *shipped_engines())
+        #: label -> the engines of which each host has one, with their places in the table
+        self._engines = defaultdict[bytes, list[tuple[int, Engine]]](list)
+        for place, engine in enumerate((*policy.of("search-forms"), *shipped_engines())):
+            for label in engine.labels:
+                self._engines[label].append((place, engine))
         name = f"{read_words.__module__}:{read_words.__name__}"
         lists = (file for layer in policy.layers for file in layer.lists)
         self._has_words = policy.of("words-in-addresses") == "on" or any(file.format.reader == name for file in lists)
@@ -33,8 +41,9 @@ class SearchReadings:
 
     def of_host(self, host: bytes) -> HostReader | None:
         """What reads the requests to a canonical host."""
-        labels = host.split(b".")
-        engines = [engine for engine in self._engines if not engine.labels.isdisjoint(labels) and engine.has(host)]
+        labels = set(host.split(b".")) & self._engines.keys()
+        near = dict(chain.from_iterable(self._engines[label] for label in labels)) if labels else {}
+        engines = [engine for _, engine in sorted(near.items()) if engine.has(host)]
         return WordReader(engines, has_words=self._has_words) if engines or self._has_words else None
 
 
