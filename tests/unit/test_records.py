@@ -55,6 +55,7 @@ MODULES = """
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
+    hushlist.extensions.files.scanner
     hushlist.extensions.files.upload_look hushlist.extensions.tenants.tenants
     hushlist.tools.visit.page_actions hushlist.tools.visit.signals hushlist.tools.visit.visit_job
     hushlist.tools.visit.visitor
@@ -72,7 +73,8 @@ SAID = """
     FileRule.way Key.place Reading.extensions Reading.zone
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
-    Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
+    ScannerSettings.at_once ScannerSettings.larger ScannerSettings.largest ScannerSettings.on_failure
+    ScannerSettings.seconds Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
     VisitJob.finds VisitJob.workers VisitOptions.browser VisitOptions.folder VisitOptions.patience PageResult.missing
     PageResult.pictures

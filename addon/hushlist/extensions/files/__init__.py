@@ -28,6 +28,8 @@ EXTENSION = Extension(
             "ranges", f"{__name__}.whole_files:RANGES", place="group", default="whole"
         ).says("""what becomes of a part of
             a file whose rest was not seen: `whole` (the default), `refuse` or `pass`, see [Parts](files.md#parts)"""),
+        Key("scanner", f"{__name__}.scanner:SCANNER", place="group").says("""who scans files for malware: see
+            [A scanner](files.md#a-scanner)"""),
     ),
     part=f"{__name__}.file_inspector:FileInspector",
 )

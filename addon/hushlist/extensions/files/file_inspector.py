@@ -7,7 +7,8 @@ too large, ends where it does.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,18 +16,22 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
+from mitmproxy.net.http import http1
 
 from hushlist.core.decide.decision import STOPPING, Decision, Judgement
 from hushlist.core.match.rule import Action, Expression, ExpressionHash
 from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import request_of
-from hushlist.extensions.files.content_coding import beginning_of
+from hushlist.extensions.files.content_coding import CodingError, Decoder, beginning_of
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
 from hushlist.extensions.files.file_hashes import FileHasher, address_of, host_of
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted
-from hushlist.extensions.files.held_upload import TOO_LONG, HeldUpload, UploadSettings
-from hushlist.extensions.files.upload_look import Hashing, UploadLook, is_form, media_type_of
+from hushlist.extensions.files.held_upload import TOO_LONG, Account, HeldUpload, UploadSettings
+from hushlist.extensions.files.multipart import MultipartError
+from hushlist.extensions.files.scanner import ScanError, Scanned, Scanner, ScannerSettings
+from hushlist.extensions.files.upload_look import Hashing, UploadLook, contents_of, is_form, media_type_of
 from hushlist.extensions.files.whole_files import TAIL, HeldEnd, Part, SeenFiles, ask_for_whole, asks_part, part_of
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
@@ -59,6 +64,9 @@ class FileInspector(parts.Part):
         #: the judgement of each request that was let through, for whose group there are rules for files
         self._let_through: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
         self._seen = SeenFiles()
+        self._scanners: dict[ScannerSettings, Scanner] = {}
+        #: why the scanner has not said what the last file was
+        self._fault = ""
         #: uploads that are looked at
         self._uploads: WeakKeyDictionary[http.HTTPFlow, HeldUpload] = WeakKeyDictionary()
 
@@ -95,15 +103,18 @@ class FileInspector(parts.Part):
             _codings(headers),
             headers.get_all("content-type"),
             hashing,
+            waits_for_end=verdict.needs_scan or (any(rule.infected for rule in rules)),
         )
         settings = _upload_settings(judgement)
         if look.is_form:
-            needs_look = any(rule.needs_content or rule.endings or rule.types or rule.listed for rule in rules)
+            needs_look = any(
+                rule.needs_content or rule.endings or rule.types or rule.listed or rule.infected for rule in rules
+            )
         else:
-            needs_look = verdict.needs_content or verdict.needs_whole
+            needs_look = verdict.is_open
         if not needs_look:
             return None
-        is_long = (look.is_form or verdict.needs_whole) and (facts.octets or 0) > settings.hold
+        is_long = (look.is_form or verdict.needs_end) and (facts.octets or 0) > settings.hold
         if is_long and settings.blocks_unseen and not look.why_unseen:
             look.give_up(TOO_LONG)
         return HeldUpload(
@@ -124,16 +135,43 @@ class FileInspector(parts.Part):
         judgement = self._let_through.get(flow)
         if judgement is None or not _has_body(flow.request):
             return None
-        facts = self._facts_of_upload(flow.request)
-        match = judge_file(_rules(judgement), facts, datetime.now(UTC)).match
+        facts, now = self._facts_of_upload(flow.request), datetime.now(UTC)
+        match = judge_file(_rules(judgement), facts, now).match
         if match is None or match.rule.terms.action is not Action.BLOCK:
             held = self._uploads.get(flow)
             if held is None and (held := self._held_upload(flow, judgement)) is not None:
                 held.take(flow.request.raw_content or b"", True)
             match = match if held is None else self._said_of(held, judgement) or match
+        self._refuse(flow, judgement, match)
+        needs_scan = any(rule.infected and rule.applies(is_upload=True, now=now) for rule in _rules(judgement))
+        if flow.response is None and needs_scan and judgement.settings.mode == "block":
+            return self._scan_upload(flow, judgement, facts)
+        return None
+
+    def _refuse(self, flow: http.HTTPFlow, judgement: Judgement, match: Match | None) -> None:
         if match is not None and (recorded := self._record(flow, judgement, match)) is not None:
             refuse(flow, lambda request: stopped_response(self._runtime, request, recorded, None))
-        return None
+
+    async def _scan_upload(self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts) -> None:
+        """Refuse an upload in which the scanner finds something: in all of it, and in each part of a form."""
+        now, request = datetime.now(UTC), flow.request
+        bodies = [request.raw_content] if request.raw_content is not None else [None]
+        codings, content_types = _codings(request.headers), request.headers.get_all("content-type")
+        if bodies[0] is not None and facts.kinds is not None:
+            with suppress(CodingError, MultipartError):
+                plain = b"".join(Decoder(codings).decode(bodies[0]))
+                bodies, codings = [plain, *contents_of(content_types, plain)], ""
+        for body in bodies:
+            infection = await self._infection(flow, judgement, body, codings)
+            if isinstance(infection, Match):
+                match: Match | None = infection
+            else:
+                seen = facts._replace(kinds=facts.kinds or frozenset(), listed=(), infection=infection)
+                rules = [rule for rule in _rules(judgement) if rule.infected]
+                match = judge_file(rules, seen, now).match
+            if match is not None:
+                self._refuse(flow, judgement, match)
+                return
 
     def _refuse_rest(self, flow: http.HTTPFlow, judgement: Judgement) -> http.Response | None:
         """The page for an upload of which something has gone on, if a rule blocks the rest."""
@@ -161,9 +199,7 @@ class FileInspector(parts.Part):
             return False
         facts = self._seen.of_request(flow) or FileFacts(names=_names(flow.request, http.Headers()))
         verdict = judge_file(_unless_told(_rules(judgement), facts), facts, datetime.now(UTC))
-        if not (verdict.needs_content or verdict.needs_whole) or not asks_part(
-            flow.request, is_beginning_enough=not verdict.needs_whole
-        ):
+        if not verdict.is_open or not asks_part(flow.request, is_beginning_enough=not verdict.needs_end):
             return False
         ask_for_whole(flow.request)
         return True
@@ -181,36 +217,47 @@ class FileInspector(parts.Part):
         verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
         if part is not None and not part.is_whole and self._is_unseen(verdict, part):
             if judgement.settings.of("ranges") == "pass":
-                facts = facts._replace(kinds=frozenset({"part"}), listed=())
+                facts = facts._replace(kinds=frozenset({"part"}), listed=(), infection="")
                 verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
             else:
                 verdict = FileVerdict(_unseen(judgement, "a part of a file, of which the rest was not seen"))
         stops = verdict.match is not None and self._stops(judgement, verdict.match)
         if stops:
-            look_at_answer(flow, lambda _: True, lambda octets, is_whole: self._page(flow, judgement, verdict.match))
+            look_at_answer(flow, lambda *_: True, lambda octets, is_whole: self._page(flow, judgement, verdict.match))
             return
-        if verdict.match is not None and not verdict.needs_whole:
+        if verdict.match is not None and not verdict.needs_end:
             self._record(flow, judgement, verdict.match)
         download = _Download(flow, judgement, facts, _codings(headers), part)
-        if judgement.settings.mode == "tag" and (verdict.needs_content or verdict.needs_whole):
+        if judgement.settings.mode == "tag" and verdict.is_open:
             self._follow(download, needs_whole=verdict.needs_whole, needs_content=verdict.needs_content)
-        elif verdict.needs_content or verdict.needs_whole:
-            is_enough = _enough(judgement, download.codings) if verdict.needs_content else lambda _: True
-            needed = TAIL + 1 if verdict.needs_whole else 0
-            look_at_answer(
-                flow, lambda octets: len(octets) >= needed and is_enough(octets), partial(self._look, download)
-            )
+        elif verdict.is_open:
+            is_enough = self._enough_to_scan(download) if verdict.needs_scan else _enough(download, verdict)
+            look_at_answer(flow, is_enough, partial(self._look, download), is_slow=verdict.needs_scan)
         elif verdict.match is None:
             self._follow(download)
 
     @staticmethod
+    def _enough_to_scan(download: _Download) -> Callable[[bytes, int], bool]:
+        """A file is held until its end, if it is not too large, and there is room."""
+        settings, account = _scanner_settings(download.judgement), Account(download.flow.client_conn.peername[0])
+        is_told_larger = (download.facts.octets or 0) > settings.largest
+
+        def is_enough(_: bytes, came: int) -> bool:
+            account.set(came)
+            return is_told_larger or came > settings.largest or account.is_full
+
+        return is_enough
+
+    @staticmethod
     def _is_unseen(verdict: FileVerdict, part: Part) -> bool:
         """Whether a rule would need more of a file than a part that came, or will come."""
-        return verdict.needs_whole or (verdict.needs_content and (part.first > 0 or part.end < LONGEST_LOOK))
+        return verdict.needs_end or (verdict.needs_content and (part.first > 0 or part.end < LONGEST_LOOK))
 
-    def _look(self, download: _Download, octets: bytes, is_whole: bool) -> http.Response | None:
+    def _look(
+        self, download: _Download, octets: bytes, is_whole: bool
+    ) -> http.Response | Awaitable[http.Response | None] | None:
         """The page in place of a file of which the first octets are here, or ``None``."""
-        flow, judgement, facts, codings, part = download
+        _, judgement, facts, codings, _ = download
         if facts.kinds is None:
             beginning = beginning_of(octets, codings, LONGEST_LOOK)
             # where hardly anything is in the first octets of what is coded, the file is behind them
@@ -231,15 +278,69 @@ class FileInspector(parts.Part):
             else:
                 facts = facts._replace(listed=self._listed(judgement, hasher))
                 verdict = judge_file(_rules(judgement), facts, now)
+        if verdict.needs_scan and not is_dry and not (verdict.match and self._stops(judgement, verdict.match)):
+            return self._scanned(download._replace(facts=facts), octets, is_whole)
+        return self._looked(download._replace(facts=facts), verdict, is_whole=is_whole)
+
+    def _looked(self, download: _Download, verdict: FileVerdict, *, is_whole: bool) -> http.Response | None:
+        """What becomes of a file by what was seen of it."""
+        flow, judgement, facts, _, part = download
         if verdict.match is not None and self._stops(judgement, verdict.match):
             return self._page(flow, judgement, verdict.match)
         if verdict.match is not None:
             self._record(flow, judgement, verdict.match)
         if part is None or not part.first:
             self._seen.note(flow, facts, part)
-        if not is_whole and not is_dry:
-            self._follow(download._replace(facts=facts), needs_whole=verdict.needs_whole)
+        if not is_whole and judgement.settings.mode != "tag":
+            self._follow(download, needs_whole=verdict.needs_whole)
         return None
+
+    async def _scanned(self, download: _Download, octets: bytes, is_whole: bool) -> http.Response | None:
+        """The page in place of a file that is scanned first, or ``None``."""
+        flow, judgement, facts, codings, _ = download
+        assert flow.response is not None
+        head = http1.assemble_response_head(flow.response)
+        infection = await self._infection(flow, judgement, octets if is_whole else None, codings, head)
+        if isinstance(infection, Match):
+            return self._page(flow, judgement, infection)
+        facts = facts._replace(infection=infection)
+        verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
+        return self._looked(download._replace(facts=facts), verdict, is_whole=is_whole)
+
+    async def _infection(
+        self, flow: http.HTTPFlow, judgement: Judgement, octets: bytes | None, codings: str, answer: bytes = b""
+    ) -> str | Match:
+        """What the scanner has found in a file; or a match, if it has not said that; no octets: it is too large."""
+        if octets == b"":
+            return ""
+        request = http1.assemble_request_head(flow.request)
+        settings = _scanner_settings(judgement)
+        scanner = self._scanners.get(settings) or self._scanners.setdefault(settings, Scanner(settings))
+        try:
+            plain = None if octets is None else _decoded(octets, codings, settings.largest)
+            if plain is not None:
+                infection, self._fault = await scanner.scan(Scanned(plain, request, answer)), ""
+                return infection
+            why, what = "it is larger than what is scanned", settings.larger
+        except CodingError as error:
+            why, what = str(error), settings.on_failure
+        except ScanError as error:
+            why = self._fault = str(error)
+            what = settings.on_failure
+        match = _unseen(judgement, f"not scanned: {why}", is_upload=not answer)
+        if what == "block":
+            return match
+        terms = replace(match.rule.terms, action=Action.TAG)
+        self._record(flow, judgement, match._replace(rule=match.rule._replace(terms=terms)))
+        return ""
+
+    def faults(self) -> Iterable[str]:
+        """What the scanner failed by, the last time."""
+        return [f"files are not scanned: {self._fault}"] if self._fault else []
+
+    def follow(self, policy: Policy) -> None:
+        """The policy is in use from now on; without waiting."""
+        self._scanners.clear()
 
     def _follow(self, download: _Download, *, needs_whole: bool = False, needs_content: bool = False) -> None:
         """Look at a file as it flows: at its size, at all of it, and in a dry run at its beginning, too."""
@@ -332,11 +433,16 @@ def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
     return rules
 
 
-def _unseen(judgement: Judgement, why: str) -> Match:
-    """The match of the first rule that needs to see more of a download than can be seen."""
-    rules = (rule for rule in _rules(judgement) if rule.needs_content or rule.listed)
-    rule = next(rule for rule in rules if rule.applies(is_upload=False, now=datetime.now(UTC)))
+def _unseen(judgement: Judgement, why: str, *, is_upload: bool = False) -> Match:
+    """The match of the first rule that needs to see more of a file than can be seen."""
+    rules = (rule for rule in _rules(judgement) if rule.needs_content or rule.listed or rule.infected)
+    rule = next(rule for rule in rules if rule.applies(is_upload=is_upload, now=datetime.now(UTC)))
     return rule.match(why)
+
+
+def _scanner_settings(judgement: Judgement) -> ScannerSettings:
+    settings: ScannerSettings | None = judgement.settings.of("scanner")
+    return ScannerSettings() if settings is None else settings
 
 
 def _upload_settings(judgement: Judgement) -> UploadSettings:
@@ -366,10 +472,27 @@ class _Beginning:
         return octets
 
 
-def _enough(judgement: Judgement, codings: str) -> Callable[[bytes], bool]:
+def _enough(download: _Download, verdict: FileVerdict) -> Callable[[bytes, int], bool]:
     """Whether the first octets of a body tell whether it is of a kind that a rule is about."""
-    kinds = kinds_wanted(_rules(judgement))
-    return lambda octets: can_tell(octets, kinds) if not codings else len(octets) >= LONGEST_LOOK
+    kinds, codings = kinds_wanted(_rules(download.judgement)), download.codings
+    needed = TAIL + 1 if verdict.needs_whole else 0
+
+    def is_enough(octets: bytes, came: int) -> bool:
+        if came < needed or not verdict.needs_content:
+            return came >= needed
+        return can_tell(octets, kinds) if not codings else came >= LONGEST_LOOK
+
+    return is_enough
+
+
+def _decoded(octets: bytes, codings: str, largest: int) -> bytes | None:
+    """A body without its codings; ``None`` if it is larger than that."""
+    pieces, length = [], 0
+    for piece in Decoder(codings).decode(octets):
+        pieces.append(piece)
+        if (length := length + len(piece)) > largest:
+            return None
+    return b"".join(pieces)
 
 
 def _codings(headers: http.Headers) -> str:

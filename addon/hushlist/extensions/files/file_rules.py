@@ -73,6 +73,8 @@ class FileFacts(NamedTuple):
     kinds: frozenset[str] | None = None
     #: what lists say of its hashes, a match or none; ``None``: they are not known yet
     listed: tuple[Match, ...] | None = None
+    #: what a scanner has found in it; empty: nothing; ``None``: nobody was asked yet
+    infection: str | None = None
 
     def is_disguised(self) -> bool:
         """Whether it is of another kind than its media type or a name says."""
@@ -111,6 +113,8 @@ class FileRule:
     disguised: bool = False
     #: whether a list has its hash
     listed: bool = False
+    #: whether a scanner finds something in it
+    infected: bool = False
     reason: str | None = None
     category: str | None = None
     during: Schedule | None = None
@@ -153,6 +157,10 @@ class FileRule:
             if not facts.listed:
                 return None
             words.append("listed")
+        if self.infected and facts.infection is not None:
+            if not facts.infection:
+                return None
+            words.append(facts.infection)
         return ", ".join(words)
 
     def match(self, evidence: str, facts: FileFacts | None = None) -> Match:
@@ -170,7 +178,11 @@ class FileRule:
         words += [f"larger than {self.larger_than:,} octets"] if self.larger_than is not None else []
         words += ["disguised"] if self.disguised else []
         words += ["listed"] if self.listed else []
-        terms = Terms(self.action, "policy", self.source, self.category, self.reason, layer="files")
+        words += ["infected"] if self.infected else []
+        reason = self.reason
+        if self.infected and facts is not None and facts.infection:
+            reason = ": ".join(filter(None, (reason, facts.infection)))
+        terms = Terms(self.action, "policy", self.source, self.category, reason, layer="files")
         return Match(Rule(FilePattern(f"file: {', '.join(words)}"), terms, self.line), evidence.encode(), _SPECIFICITY)
 
 
@@ -185,27 +197,40 @@ class FileVerdict(NamedTuple):
 
     #: the rule that decides, with its evidence; ``None``: none does
     match: Match | None = None
-    #: whether a rule needs to see the content first, and whether one needs the hash of the whole
+    #: whether a rule needs to see the content first, the hash of the whole, or what a scanner says
     needs_content: bool = False
     needs_whole: bool = False
+    needs_scan: bool = False
+
+    @property
+    def needs_end(self) -> bool:
+        return self.needs_whole or self.needs_scan
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more of a file has to be seen than its head."""
+        return self.needs_content or self.needs_end
 
 
 def judge_file(rules: Iterable[FileRule], facts: FileFacts, now: datetime) -> FileVerdict:
     """The first rule that fits; one that needs the content asks for it, if the rest of it fits.
 
-    A rule that needs the hash waits for that, while those behind it may decide.
+    A rule that needs all of the file waits for that, while those behind it may decide.
     """
     fitting = ((rule, rule.evidence(facts)) for rule in rules if rule.applies(is_upload=facts.is_upload, now=now))
-    needs_whole, verdict = False, FileVerdict()
+    needs_whole = needs_scan = False
+    verdict = FileVerdict()
     for rule, evidence in fitting:
         if evidence is None:
             continue
-        if rule.listed and facts.listed is None:
-            needs_whole = needs_whole or verdict.match is None
+        asks_lists, asks_scanner = rule.listed and facts.listed is None, rule.infected and facts.infection is None
+        if asks_lists or asks_scanner:
+            needs_whole = needs_whole or (asks_lists and verdict.match is None)
+            needs_scan = needs_scan or (asks_scanner and verdict.match is None)
         elif verdict.match is None and not verdict.needs_content:
             is_open = rule.needs_content and facts.kinds is None
             verdict = FileVerdict(needs_content=True) if is_open else FileVerdict(rule.match(evidence, facts))
-    return verdict._replace(needs_whole=needs_whole)
+    return verdict._replace(needs_whole=needs_whole, needs_scan=needs_scan)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -280,11 +305,13 @@ _CONDITIONS = (
         that is named as a picture"""),
     Key("listed", Type(_only_true, flag.schema)).says("""`true`: a list of the layers has its hash: see
         [Hashes](files.md#hashes)"""),
+    Key("infected", Type(_only_true, flag.schema)).says("""`true`: the `scanner` finds something in it: see
+        [A scanner](files.md#a-scanner)"""),
 )
 _KEYS = (
     *_CONDITIONS,
     Key("for", choice(WAYS), into="way").says("""`download`, `upload` or `both` (the default, but
-        `download` with `listed`)"""),
+        `download` with `listed` and `infected`)"""),
     Key("action", choice(_ACTIONS)).says(
         "`block` (the default), `allow` or `tag`; the first rule that matches decides"
     ),
@@ -302,10 +329,12 @@ def _read(node: YamlNode, reading: Reading) -> tuple[FileRule, ...]:
         values["during"] = read_during(fields, reading.schedules)
         if not any(key.name in fields for key in _CONDITIONS):
             reading.report.error(entry.line, "files", f"a rule needs one of {', '.join(names_of(_CONDITIONS))}")
-        if "listed" in fields:
+        if "listed" in fields or "infected" in fields:
             values.setdefault("way", "download")
-        if "listed" in fields and values.get("action") is Action.ALLOW:
-            fields.error("action", "a file is listed when all of it has passed: expected block or tag")
+            if values.get("action") is Action.ALLOW:
+                fields.error(
+                    "action", "that is known at the end, when most of a file has passed: expected block or tag"
+                )
         rules.append(FileRule(reading.report.source, entry.line, values.pop("action", Action.BLOCK), **values))
     return tuple(rules)
 

@@ -15,10 +15,31 @@ from hushlist.extensions.files.file_rules import read_size
 from hushlist.extensions.files.upload_look import UploadLook
 
 TOO_LONG = "it is longer than what is held"
-#: octets of all uploads that are held at once, and of those of one client
+#: octets of all files that are held at once, and of those of one client
 MOST_HELD, MOST_OF_CLIENT = 1 << 28, 1 << 26
 #: the octets that are held, by client
 _held = Counter[str]()
+
+
+class Account:
+    """Counts what one file holds, as long as it is there."""
+
+    def __init__(self, client: str) -> None:
+        self._client, self._octets = client, 0
+
+    def set(self, octets: int) -> None:
+        _held[self._client] += octets - self._octets
+        self._octets = octets
+        if not _held[self._client]:
+            del _held[self._client]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its client, or all of them, hold too much."""
+        return _held[self._client] > MOST_OF_CLIENT or _held.total() > MOST_HELD
+
+    def __del__(self) -> None:
+        self.set(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +88,8 @@ class HeldUpload:
         waits: bool,
     ) -> None:
         """``waits``: as against a dry run, in which all goes on at once."""
-        self.look, self._settings, self._refuse, self._client, self._waits = look, settings, refuse, client, waits
+        self.look, self._settings, self._refuse, self._waits = look, settings, refuse, waits
+        self._account = Account(client)
         self._held = bytearray()
         self._goes_on = not waits
         #: why not all of it can be looked at
@@ -102,8 +124,7 @@ class HeldUpload:
         return self.drop()
 
     def _is_too_long(self) -> bool:
-        is_full = _held[self._client] > MOST_OF_CLIENT or _held.total() > MOST_HELD
-        if len(self._held) <= self._settings.hold and not is_full:
+        if len(self._held) <= self._settings.hold and not self._account.is_full:
             return False
         if self._settings.blocks_unseen:
             self.why_unseen = TOO_LONG
@@ -111,19 +132,11 @@ class HeldUpload:
 
     def _hold(self, octets: bytes) -> None:
         self._held += octets
-        self._count(len(octets))
-
-    def _count(self, octets: int) -> None:
-        _held[self._client] += octets
-        if not _held[self._client]:
-            del _held[self._client]
+        self._account.set(len(self._held))
 
     def drop(self) -> bytes:
         """What is held, which is held no more."""
         held = bytes(self._held)
         self._held.clear()
-        self._count(-len(held))
+        self._account.set(0)
         return held
-
-    def __del__(self) -> None:
-        self.drop()

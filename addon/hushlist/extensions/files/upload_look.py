@@ -116,8 +116,14 @@ class UploadLook:
         codings: str,
         content_types: Sequence[str],
         hashing: Hashing | None = None,
+        *,
+        waits_for_end: bool = False,
     ) -> None:
-        """``facts`` of the whole, as its head says; ``rules`` that hold now for uploads, by which ``judge`` goes."""
+        """``facts`` of the whole, as its head says; ``rules`` that hold now for uploads, by which ``judge`` goes.
+
+        ``waits_for_end``: somebody else looks at all of it.
+        """
+        self._waits_for_end = waits_for_end
         self._judge, self._wanted, self._hashing = judge, kinds_wanted(rules), hashing
         self._bounds = [rule.larger_than for rule in rules if rule.larger_than is not None]
         #: the rules that fit the upload or a part of it, each once; those that allow are left out
@@ -141,6 +147,8 @@ class UploadLook:
     @property
     def is_settled(self) -> bool:
         """Whether what has come may go on, as far as that can be said."""
+        if self._waits_for_end and not self.is_decided:
+            return False
         return self.is_decided or (self._taker is not None and self._taker.is_settled)
 
     def take(self, octets: bytes) -> None:
@@ -150,7 +158,7 @@ class UploadLook:
         try:
             for decoded in self._decoder.decode(octets):
                 self._taker.take(decoded)
-                if self.is_decided or (not self.is_form and self._taker.is_settled):
+                if self.is_decided or (not self.is_form and self.is_settled):
                     self.is_decided = True
                     break
         except (CodingError, MultipartError) as error:
@@ -204,6 +212,37 @@ class UploadLook:
         file = _File(facts, self._judge, self._note, self._wanted, self._bounds, decode, self._hashing)
         self._note(self._judge(facts))
         return file
+
+
+class _Content:
+    """Keeps a part whole."""
+
+    is_settled = True
+
+    def __init__(self) -> None:
+        self.octets = bytearray()
+
+    def take(self, octets: bytes) -> None:
+        self.octets += octets
+
+    def end(self) -> None:
+        """There is nothing to do."""
+
+
+def contents_of(content_types: Sequence[str], body: bytes) -> list[bytes]:
+    """The parts of a form, by one of its media types; raises ``MultipartError``."""
+    if len(content_types) != 1:
+        raise MultipartError("it states several media types")
+    parts: list[_Content] = []
+
+    def begin(_: PartHead) -> PartTaker:
+        parts.append(_Content())
+        return parts[-1]
+
+    reader = MultipartReader(boundary_of(content_types[0]), begin)
+    reader.take(body)
+    reader.end()
+    return [bytes(part.octets) for part in parts]
 
 
 def is_form(content_types: Sequence[str]) -> bool:

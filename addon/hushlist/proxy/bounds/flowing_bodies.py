@@ -11,8 +11,9 @@ Spec: RFC 9112, 9.6: who ends a connection on which a client still sends would h
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from functools import cached_property
 from http import HTTPStatus
 from math import inf
@@ -47,6 +48,7 @@ from mitmproxy.utils import human
 
 from hushlist.proxy.bounds.back_pressure import Course, carries_tunnel
 from hushlist.proxy.bounds.framed_http1 import is_kept_whole
+from hushlist.proxy.connections.tunnel_layers import HushlistHeldHook
 
 #: octets of a body behind which a client's connection goes on, though nobody reads the body
 SHORT_BODY = 1 << 20
@@ -67,13 +69,23 @@ _with_form: WeakSet[http.HTTPFlow] = WeakSet()
 _Steps = Generator[Any, Any, Any]
 
 
+#: octets of an answer's body by which it is told whether they are enough
+LONGEST_BEGINNING = 1 << 15
+#: seconds after which a client that waits for a look gets an octet, so that it goes on waiting
+_TRICKLE = 5.0
+#: octets of a body's end that no client gets in that way
+_NOT_TRICKLED = 1 << 10
+
+
 class AnswerLook(NamedTuple):
     """A look at the beginning of an answer's body, before its head goes on."""
 
-    #: whether these octets of the body are enough
-    is_enough: Callable[[bytes], bool]
-    #: those octets, and whether they are the whole body -> the answer that replaces it, or ``None``
-    look: Callable[[bytes, bool], http.Response | None]
+    #: whether it is enough that these octets have come, and so many in all
+    is_enough: Callable[[bytes, int], bool]
+    #: all of them, and whether they are the whole body -> the answer that replaces it, or ``None``; perhaps later
+    look: Callable[[bytes, bool], http.Response | Awaitable[http.Response | None] | None]
+    #: whether it may take long, so that the client gets the head and an octet now and then
+    is_slow: bool
 
 
 _looks: WeakKeyDictionary[http.HTTPFlow, AnswerLook] = WeakKeyDictionary()
@@ -110,13 +122,18 @@ def await_form(answered: http.HTTPFlow) -> None:
 
 
 def look_at_answer(
-    answered: http.HTTPFlow, is_enough: Callable[[bytes], bool], look: Callable[[bytes, bool], http.Response | None]
+    answered: http.HTTPFlow,
+    is_enough: Callable[[bytes, int], bool],
+    look: Callable[[bytes, bool], http.Response | Awaitable[http.Response | None] | None],
+    *,
+    is_slow: bool = False,
 ) -> None:
     """Have an answer wait, in ``responseheaders``, until enough octets of its body have come to look at.
 
-    ``look`` gets them, and whether they are all; what it returns is the answer in place of the origin's.
+    ``look`` gets them, and whether they are all; what it returns is the answer in place of the origin's. If the client
+    has got some of it meanwhile, it ends there instead.
     """
-    _looks[answered] = AnswerLook(is_enough, look)
+    _looks[answered] = AnswerLook(is_enough, look, is_slow)
 
 
 class FlowingStream(HttpStream):
@@ -137,6 +154,10 @@ class FlowingStream(HttpStream):
     _is_replaced = False
     #: what stands in the place of mitmproxy's page for an error
     page: http.Response | None = None
+    #: the first octets of an answer that is looked at; how many of them the client has, and since when
+    _beginning = b""
+    _trickled = 0
+    _trickled_at = 0.0
     #: the ways of both bodies, once something of them has come; and whether octets of them wait here
     _request_course: Course | None = None
     _answer_course: Course | None = None
@@ -365,7 +386,7 @@ class FlowingStream(HttpStream):
         """Begin to send an answer whose body has not ended; or wait until somebody has seen its beginning."""
         if self.flow in _looks:
             self.server_state = self.state_look_at_answer
-            if _looks[self.flow].is_enough(b""):
+            if _looks[self.flow].is_enough(b"", 0):
                 yield from self._look(is_whole=False)
             return
         yield from self._send_answer()
@@ -374,18 +395,56 @@ class FlowingStream(HttpStream):
         """Keep what has come of an answer's body until there is enough of it."""
         if isinstance(event, ResponseData):
             self.response_body_buf += event.data
-            if _looks[self.flow].is_enough(bytes(self.response_body_buf)):
+            self._beginning += event.data[: LONGEST_BEGINNING - len(self._beginning)]
+            if self._answered > self._most:
+                yield from self._end("the body exceeds body_size_limit", _BAD_GATEWAY)
+            elif _looks[self.flow].is_enough(self._beginning, len(self.response_body_buf)):
                 yield from self._look(is_whole=False)
+            elif _looks[self.flow].is_slow:
+                yield from self._trickle(bytes(self._beginning), len(self.response_body_buf))
         elif isinstance(event, ResponseTrailers):
             assert self.flow.response is not None
             self.flow.response.trailers = event.trailers
         elif isinstance(event, ResponseEndOfMessage):
             yield from self._look(is_whole=True)
 
+    def _trickle(self, octets: bytes, came: int) -> _Steps:
+        """Send an octet of what waits, if the last one was a while ago."""
+        self._trickled_at = self._trickled_at or monotonic()
+        number = self._trickled
+        if monotonic() - self._trickled_at < _TRICKLE or number >= min(len(octets), came - _NOT_TRICKLED):
+            return
+        self._trickled_at, self._trickled = monotonic(), number + 1
+        if not number:
+            assert self.flow.response is not None
+            yield SendHttp(ResponseHeaders(self.stream_id, self.flow.response, end_stream=False), self.context.client)
+        yield SendHttp(ResponseData(self.stream_id, octets[number : number + 1]), self.context.client)
+
+    def _looked(self, looked: Any, octets: bytes, *, is_slow: bool) -> _Steps:
+        """What a look says, once it does; if it fails, nothing passes."""
+        if not isinstance(looked, Awaitable):
+            return looked
+        task = asyncio.ensure_future(looked)
+        while not task.done():
+            before = monotonic()
+            yield HushlistHeldHook(asyncio.wait({task}, timeout=_TRICKLE))
+            if not task.done() and monotonic() - before < _TRICKLE / 2:  # nobody has waited
+                task.cancel()
+                break
+            if not task.done() and is_slow:
+                yield from self._trickle(octets, len(octets))
+        if not task.done() or task.cancelled() or task.exception() is not None:
+            return http.Response.make(HTTPStatus.BAD_GATEWAY, b"")
+        return task.result()
+
     def _look(self, *, is_whole: bool) -> _Steps:
         octets = bytes(self.response_body_buf)
         self.response_body_buf.clear()
-        replacement = _looks.pop(self.flow).look(octets, is_whole)
+        look = _looks.pop(self.flow)
+        replacement = yield from self._looked(look.look(octets, is_whole), octets, is_slow=look.is_slow)
+        if replacement is not None and self._trickled:
+            yield from self._end_trickled(is_whole=is_whole)
+            return
         if replacement is not None:
             replacement.timestamp_start = time.time()
             self.flow.response, self._is_replaced = replacement, True
@@ -395,11 +454,35 @@ class FlowingStream(HttpStream):
                 self._answer_course.end()
             yield from self.send_response()
             return
-        yield from self._send_answer()
+        if self._trickled:
+            self.server_state = self.state_stream_response_body
+        else:
+            yield from self._send_answer()
         if octets:
-            yield from self.server_state(ResponseData(self.stream_id, octets))
+            yield from self._and_not_again(self.server_state(ResponseData(self.stream_id, octets)))
         if is_whole:
             yield from self.server_state(ResponseEndOfMessage(self.stream_id))
+
+    def _end_trickled(self, *, is_whole: bool) -> _Steps:
+        """End an answer of which the client has got some octets."""
+        self._end_courses()
+        self.flow.error = flow.Error("its answer is refused")
+        yield HttpErrorHook(self.flow)
+        if not is_whole:
+            yield from self._end_origin(self.flow.error.msg)
+        yield SendHttp(ResponseProtocolError(self.stream_id, self.flow.error.msg, _CANCEL), self.context.client)
+        self.client_state, self.server_state, self.flow.live = self.state_errored, self.state_errored, False
+
+    def _and_not_again(self, steps: _Steps) -> _Steps:
+        """Steps that send octets, without those of them that have been sent."""
+        for command in steps:
+            event = getattr(command, "event", None)
+            if self._trickled and isinstance(event, ResponseData):
+                left, self._trickled = event.data[self._trickled :], max(0, self._trickled - len(event.data))
+                if not left:
+                    continue
+                command = SendHttp(ResponseData(self.stream_id, left), command.connection)
+            yield command
 
     def _send_answer(self) -> _Steps:
         yield from _without_log(super().start_response_stream())
@@ -422,7 +505,8 @@ class FlowingStream(HttpStream):
         """Send an answer, or its end, whether or not the request's body has ended."""
         if not already_streamed and (look := _looks.pop(self.flow, None)) is not None:
             whole = self.flow.response and self.flow.response.raw_content
-            self.flow.response = look.look(whole or b"", True) or self.flow.response
+            looked = yield from self._looked(look.look(whole or b"", True), b"", is_slow=False)
+            self.flow.response = looked or self.flow.response
         yield from super().send_response(already_streamed)
         is_dropping = self._latest is not None
         is_sending = self.client_state == self.state_stream_request_body

@@ -7,7 +7,7 @@ expect octets to look at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -45,7 +45,7 @@ class RefusedAtStart(layer.Layer):
 class HushlistHeldHook(commands.StartHook):
     """Asks the addon, by ``hushlist_held``, to wait for a decision; until then, the layer is paused."""
 
-    held: BegunCoroutine[Any]
+    held: Awaitable[Any]
 
 
 @dataclass

@@ -1,0 +1,252 @@
+"""Asks a scanner whether a file is infected: clamd, or any service of ICAP.
+
+Each question has a connection of its own, beside the event loop's other work, and bounds: how long it takes, how much
+is sent, and how many there are at once. Whatever else a scanner does, the policy's ``on-failure`` says what that means.
+
+Source: clamd(8), INSTREAM. Spec: RFC 3507
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from hushlist.core.lists.yaml_nodes import MappingReader
+from hushlist.core.policy.key_types import Reading, any_text, choice, converted, mapping, number, read_rows
+from hushlist.core.policy.keys import Key, Type
+from hushlist.extensions.files.file_rules import read_size
+
+#: octets that are sent at once, of a preview if the service states none, and of a scanner's answer
+_PIECE, _PREVIEW, _LONGEST_ANSWER = 1 << 16, 1 << 12, 1 << 16
+_MOST_SCANNED = 1 << 28
+#: what scanners name what they have found in
+_FOUND = re.compile(rb"stream: ([^\0\n]{1,200}) FOUND")
+_THREAT = re.compile(r"Threat\s*=\s*([^;]{1,200})", re.IGNORECASE)
+_STATUS = re.compile(rb"ICAP/1\.[0-9] ([0-9]{3})(?: [^\r\n]*)?")
+
+
+class ScanError(Exception):
+    """A scanner has not said what a file is; the message says why."""
+
+
+class Scanned(NamedTuple):
+    """A file to be scanned, and what the scanner may want to know of it."""
+
+    octets: bytes
+    #: the heads as they are sent, of the request and of the answer; the latter is empty for an upload
+    request: bytes = b""
+    answer: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannerSettings:
+    """The policy's ``scanner``."""
+
+    address: str = ""
+    largest: int = 1 << 25
+    #: what becomes of a larger file: ``block`` or ``pass``
+    larger: str = "block"
+    seconds: int = 60
+    at_once: int = 8
+    #: what becomes of a file of which the scanner says nothing: ``block`` or ``pass``
+    on_failure: str = "block"
+
+
+def _address(fields: MappingReader, key: str, reading: Reading) -> str | None:
+    text: str | None = any_text.read(fields, key, reading)
+    try:
+        parts = urlsplit(text or "")
+        is_socket = parts.scheme == "clamd" and not parts.netloc and len(parts.path) > 1
+        is_clamd = parts.scheme == "clamd" and bool(parts.hostname) and parts.path in ("", "/")
+        is_icap = parts.scheme == "icap" and bool(parts.hostname) and len(parts.path) > 1
+        if parts.port != 0 and "@" not in parts.netloc and (is_socket or is_clamd or is_icap):
+            return text
+    except ValueError:
+        pass
+    fields.error(key, "expected clamd://HOST:PORT, clamd:///PATH/OF/SOCKET or icap://HOST:PORT/SERVICE", text or "")
+    return None
+
+
+def _largest(text: str) -> int | None:
+    octets = read_size(text)
+    return octets if octets is not None and octets <= _MOST_SCANNED else None
+
+
+_WHAT = ("block", "pass")
+_KEYS = (
+    Key("address", Type(_address, any_text.schema), is_required=True).says("""where it is:
+        `clamd://127.0.0.1:3310`, `clamd:///run/clamav/clamd.ctl` or `icap://127.0.0.1:1344/avscan`"""),
+    Key("largest", converted(_largest, "expected a size such as 32m, at most 256m")).says(
+        "bytes of the largest file that is scanned: `32m` if nothing is said"
+    ),
+    Key("larger", choice(_WHAT)).says("what becomes of a larger one: `block` (the default) or `pass`"),
+    Key("seconds", number(1, 600)).says(
+        "how long a scan may take, its wait for others included: 60 if nothing is said"
+    ),
+    Key("at-once", number(1, 1000), into="at_once").says("how many are scanned at once: 8 if nothing is said"),
+    Key("on-failure", choice(_WHAT), into="on_failure").says("""what becomes of a file of which the scanner says
+        nothing: `block` (the default) or `pass`"""),
+)
+
+
+def _read(fields: MappingReader, reading: Reading) -> ScannerSettings:
+    fields.require("address", "scanner")
+    return ScannerSettings(**read_rows(_KEYS, fields, reading))
+
+
+SCANNER = mapping(_KEYS, _read, name="scanner")
+
+
+class Scanner:
+    """One scanner, as one policy has it."""
+
+    def __init__(self, settings: ScannerSettings) -> None:
+        self.settings = settings
+        self._free = asyncio.Semaphore(settings.at_once)
+        #: octets of a preview, as the service of ICAP wants it, by method
+        self._previews: dict[str, int | None] = {}
+
+    async def scan(self, file: Scanned) -> str:
+        """The name of what a file is infected with; empty if it is clean.
+
+        Raises:
+            ScanError: the scanner has not said it.
+        """
+        if not self.settings.address:
+            raise ScanError("the policy has no scanner")
+        ask = self._ask_icap if self.settings.address.startswith("icap:") else _ask_clamd
+        try:
+            async with asyncio.timeout(self.settings.seconds), self._free:
+                return await self._connected(file, ask)
+        except TimeoutError:
+            raise ScanError(f"the scanner has not answered within {self.settings.seconds} seconds") from None
+        except (OSError, EOFError) as error:
+            why = getattr(error, "strerror", None) or type(error).__name__
+            raise ScanError(f"the scanner cannot be asked: {why}") from None
+        except (ValueError, asyncio.LimitOverrunError):
+            raise ScanError("the scanner's answer cannot be read") from None
+
+    async def _connected(
+        self, file: Scanned, ask: Callable[[StreamReader, StreamWriter, Scanned], Awaitable[str]]
+    ) -> str:
+        parts = urlsplit(self.settings.address)
+        if parts.netloc:
+            port = parts.port or (1344 if parts.scheme == "icap" else 3310)
+            reader, writer = await asyncio.open_connection(parts.hostname, port, limit=_LONGEST_ANSWER)
+        else:
+            reader, writer = await asyncio.open_unix_connection(parts.path, limit=_LONGEST_ANSWER)
+        try:
+            return await ask(reader, writer, file)
+        finally:
+            writer.transport.abort()
+
+    # -- ICAP --------------------------------------------------------------------------------------------------------
+
+    async def _ask_icap(self, reader: StreamReader, writer: StreamWriter, file: Scanned) -> str:
+        method = "RESPMOD" if file.answer else "REQMOD"
+        if method not in self._previews:
+            self._previews[method] = await self._preview_of(reader, writer, method)
+        preview = self._previews[method]
+        heads = [("req-hdr", file.request), ("res-hdr", file.answer)] if file.answer else [("req-hdr", file.request)]
+        places, at = [], 0
+        for name, head in heads:
+            places.append(f"{name}={at}")
+            at += len(head)
+        places.append(f"{'res' if file.answer else 'req'}-body={at}")
+        octets = file.octets if preview is None else file.octets[:preview]
+        fields = {"Allow": "204", "Encapsulated": ", ".join(places)}
+        if preview is not None:
+            fields["Preview"] = str(preview)
+        writer.write(self._head(method, fields) + b"".join(head for _, head in heads))
+        await _send_chunked(writer, octets)
+        if preview is not None and len(file.octets) <= preview:
+            writer.write(b"0; ieof\r\n\r\n")
+            status, found = await _read_icap_head(reader)
+        else:
+            writer.write(b"0\r\n\r\n")
+            status, found = await _read_icap_head(reader)
+            if status == 100 and preview is not None:
+                await _send_chunked(writer, file.octets[preview:])
+                writer.write(b"0\r\n\r\n")
+                status, found = await _read_icap_head(reader)
+        if status == 204:
+            return ""
+        if status not in (200, 201):
+            raise ScanError(f"the scanner has answered {status}")
+        return await _what_was_changed(reader, found, file)
+
+    async def _preview_of(self, reader: StreamReader, writer: StreamWriter, method: str) -> int | None:
+        """The length of a preview that the service wants; ``None``: none."""
+        writer.write(self._head("OPTIONS", {"Encapsulated": "null-body=0"}))
+        status, found = await _read_icap_head(reader)
+        if status != 200 or method not in found.get("methods", method).upper():
+            raise ScanError(f"the scanner does not take {method}")
+        text = found.get("preview", "")
+        return min(int(text), _PIECE) if text.isdecimal() and len(text) < 10 else None
+
+    def _head(self, method: str, fields: Mapping[str, str]) -> bytes:
+        address = self.settings.address
+        lines = [f"{method} {address} ICAP/1.0", f"Host: {urlsplit(address).netloc}"]
+        lines += [f"{name}: {value}" for name, value in fields.items()]
+        return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
+
+
+async def _send_chunked(writer: StreamWriter, octets: bytes) -> None:
+    for at in range(0, len(octets), _PIECE):
+        piece = octets[at : at + _PIECE]
+        writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        await writer.drain()
+
+
+async def _read_icap_head(reader: StreamReader) -> tuple[int, dict[str, str]]:
+    """Status and fields, with names in lower case; raises ``ValueError``."""
+    lines = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+    found = _STATUS.fullmatch(lines[0])
+    if found is None:
+        raise ValueError
+    pairs = (line.decode("latin-1").partition(":") for line in lines[1:] if line)
+    return int(found[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+async def _what_was_changed(reader: StreamReader, fields: Mapping[str, str], file: Scanned) -> str:
+    """What a service has found, by its fields; or that it has changed the file, if it sends another one back."""
+    if "x-infection-found" in fields:
+        threat = _THREAT.search(fields["x-infection-found"])
+        return threat[1].strip() if threat else "an infection"
+    if name := fields.get("x-virus-id", ""):
+        return name[:200]
+    places = dict(part.strip().partition("=")[::2] for part in fields.get("encapsulated", "").split(","))
+    body = next((int(place) for name, place in places.items() if name in ("res-body", "req-body")), None)
+    if body is None or body > _LONGEST_ANSWER:
+        return "something that the scanner takes out"
+    await reader.readexactly(body)
+    received = bytearray()
+    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+        if len(received) + size > len(file.octets):
+            break
+        received += await reader.readexactly(size)
+        await reader.readexactly(2)
+    return "" if bytes(received) == file.octets else "something that the scanner takes out"
+
+
+# -- clamd -----------------------------------------------------------------------------------------------------------
+
+
+async def _ask_clamd(reader: StreamReader, writer: StreamWriter, file: Scanned) -> str:
+    writer.write(b"zINSTREAM\0")
+    for at in range(0, len(file.octets), _PIECE):
+        piece = file.octets[at : at + _PIECE]
+        writer.write(len(piece).to_bytes(4, "big") + piece)
+        await writer.drain()
+    writer.write(bytes(4))
+    said = (await reader.readuntil(b"\0")).strip(b"\0\n ")
+    if said == b"stream: OK":
+        return ""
+    if (found := _FOUND.fullmatch(said)) is not None:
+        return found[1].decode("utf-8", "replace")
+    raise ScanError(f"the scanner says: {said[:100].decode('utf-8', 'replace')}")

@@ -1,0 +1,140 @@
+"""Files that a scanner looks at, through a real proxy."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import socket
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from time import monotonic
+
+import brotli  # type: ignore[import-untyped]
+import httpx
+import pytest
+
+from e2e.origin import PATIENCE, Origin
+from e2e.plain_origin import PlainOrigin
+from e2e.proxy import mitmdump
+from e2e.test_streaming import read_head
+from support.policies import write_policy
+from support.scanners import EICAR, clamd, icap_service
+
+pytestmark = pytest.mark.slow
+
+
+def zipped(octets: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("eicar.com", octets)
+    return file.getvalue()
+
+
+def form(*contents: bytes) -> bytes:
+    parts = (b'--q7\r\nContent-Disposition: form-data; name="f"\r\n\r\n%b\r\n' % content for content in contents)
+    return b"".join(parts) + b"--q7--\r\n"
+
+
+def serve(connection: socket.socket) -> None:
+    """EICAR with a content coding, in chunks or in one piece."""
+    head = read_head(connection)
+    body = {b"/gzip": gzip.compress, b"/br": brotli.compress}.get(head.split()[1], bytes)(EICAR)
+    coding = head.split()[1][1:]
+    if coding in (b"gzip", b"br"):
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (coding, len(body))
+        )
+        connection.sendall(body)
+        return
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for octet in body:
+        connection.sendall(b"1\r\n%c\r\n" % octet)
+    connection.sendall(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("kind", ["clamd", "icap"])
+def test_what_is_infected_gets_the_page_with_its_name(tmp_path: Path, origin: Origin, kind: str) -> None:
+    fine = b"fine" * 100_000
+    with clamd(tmp_path) if kind == "clamd" else icap_service() as scanner:
+        scanner = scanner.replace("127.0.0.1", "self.test")
+        policy = write_policy(tmp_path, f"files: [{{infected: true, for: both}}]\nscanner: {{address: '{scanner}'}}\n")
+        name = "Hushlist.Test.Eicar" if kind == "clamd" else "Own.Eicar"
+        origin.pages |= {"/plain": ("text/plain", EICAR), "/fine": ("text/plain", fine)}
+        origin.pages |= {"/deep": ("application/x", fine + EICAR + fine), "/zip": ("application/zip", zipped(EICAR))}
+        wanted = ["/plain", "/deep", *(["/zip"] if kind == "clamd" else [])]
+        with mitmdump(tmp_path, origin, policy=policy) as proxy:
+            for http2 in (False, True):
+                with proxy.client(http2=http2, timeout=PATIENCE) as client:
+                    client.headers["Accept"] = "text/html"
+                    base = f"{'https' if http2 else 'http'}://good.test"
+                    assert [name in client.get(base + page).text for page in wanted] == [True] * len(wanted)
+                    assert client.get(f"{base}/fine").content == fine
+                    typed = {"Content-Type": "multipart/form-data; boundary=q7"}
+                    with origin.watch() as arrivals:
+                        assert name in client.post(base, content=EICAR).text
+                        assert name in client.post(base, content=form(b"a", EICAR), headers=typed).text
+                        assert client.post(base, content=form(b"a", b"b"), headers=typed).status_code == 200
+                    assert [request.body for request in arrivals.requests] == [len(form(b"a", b"b"))]
+        with (
+            PlainOrigin(serve) as coding,
+            mitmdump(tmp_path, coding, policy=policy) as proxy,
+            proxy.client(timeout=PATIENCE) as client,
+        ):
+            client.headers["Accept"] = "text/html"
+            pages = ("gzip", "br", "chunked")
+            assert [name in client.get(f"http://good.test/{page}").text for page in pages] == [True] * 3
+
+
+@pytest.mark.parametrize(("on_failure", "status"), [("block", 403), ("pass", 200)])
+def test_a_scanner_that_says_nothing_delays_nobody_else(
+    tmp_path: Path, origin: Origin, on_failure: str, status: int
+) -> None:
+    origin.pages |= {"/data.bin": ("application/x", b"a" * 50_000)}
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        hanging.settimeout(PATIENCE)
+        port = hanging.getsockname()[1]
+        policy = write_policy(
+            tmp_path,
+            "files: [{infected: true, types: application/*}]\n"
+            f"scanner: {{address: 'clamd://self.test:{port}', seconds: 4, on-failure: {on_failure}}}\n",
+        )
+        with (
+            mitmdump(tmp_path, origin, policy=policy) as proxy,
+            proxy.client(timeout=PATIENCE) as client,
+            ThreadPoolExecutor() as beside,
+        ):
+            waiting = beside.submit(client.get, "http://good.test/data.bin")
+            with hanging.accept()[0]:
+                before = monotonic()
+                assert client.get("http://good.test/").status_code == 200
+                assert monotonic() - before < 3
+                assert not waiting.done()
+                assert waiting.result().status_code == status
+
+
+def test_who_waits_for_a_scan_gets_octets_meanwhile_but_never_all(tmp_path: Path, origin: Origin) -> None:
+    origin.pages |= {"/data.bin": ("application/x", b"a" * 50_000)}
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        slow.settimeout(PATIENCE)
+        policy = write_policy(
+            tmp_path,
+            f"files: [{{infected: true}}]\nscanner: {{address: 'clamd://self.test:{slow.getsockname()[1]}'}}\n",
+        )
+        with (
+            mitmdump(tmp_path, origin, policy=policy) as proxy,
+            proxy.client(timeout=PATIENCE) as client,
+        ):
+            for said in (b"stream: OK\0", b"stream: Bad FOUND\0"):
+                received = bytearray()
+                with client.stream("GET", "http://good.test/data.bin") as answer:  # its head comes before the verdict
+                    asked = slow.accept()[0]
+                    with asked:
+                        octets = answer.iter_raw()
+                        received += next(octets)
+                        asked.sendall(said)
+                        with pytest.raises(httpx.RemoteProtocolError) if b"FOUND" in said else nullcontext():
+                            for piece in octets:
+                                received += piece
+                assert len(received) == (50_000 if b"OK" in said else 1)

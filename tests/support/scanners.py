@@ -1,0 +1,93 @@
+"""Scanners for tests: clamd with a signature of its own, and a small service of ICAP."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from support.waiting import wait_until
+
+#: what every scanner finds, in two pieces, so that none finds it here
+EICAR = rb"X5O!P%@AP[4\PZX54(P^)7CC)7}$EICAR-STAND" + rb"ARD-ANTIVIRUS-TEST-FILE!$H+H*"
+SIGNATURE = "Hushlist.Test.Eicar"
+
+
+@contextmanager
+def clamd(folder: Path) -> Iterator[str]:
+    """The address of a real clamd, which knows nothing but EICAR; without the program, the test is skipped."""
+    program = shutil.which("clamd") or shutil.which("clamd", path="/usr/sbin")
+    if program is None:
+        pytest.skip("clamd is not installed (Debian: clamav-daemon)")
+    (folder / "db").mkdir()
+    (folder / "db" / "own.ndb").write_text(f"{SIGNATURE}:0:*:{EICAR.hex()}\n")
+    path = folder / "clamd.ctl"
+    (folder / "clamd.conf").write_text(
+        f"DatabaseDirectory {folder / 'db'}\nLocalSocket {path}\nForeground yes\nStreamMaxLength 64M\n"
+    )
+    process = subprocess.Popen([program, f"--config-file={folder / 'clamd.conf'}"], stdout=subprocess.DEVNULL)
+    try:
+        wait_until(path.exists, patience=60)
+        yield f"clamd://{path}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def icap_service() -> Iterator[str]:
+    """The address of a service that takes previews, and knows EICAR."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_serve, args=(listener,), daemon=True).start()
+        yield f"icap://127.0.0.1:{listener.getsockname()[1]}/avscan"
+
+
+def _serve(listener: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            threading.Thread(target=_answer, args=(listener.accept()[0],), daemon=True).start()
+
+
+def _answer(connection: socket.socket) -> None:
+    with connection, suppress(OSError, ValueError), connection.makefile("rwb") as stream:
+        while line := stream.readline():
+            method = line.split()[0]
+            fields = {}
+            while (field := stream.readline()) not in (b"\r\n", b""):
+                name, _, value = field.partition(b":")
+                fields[name.strip().lower()] = value.strip()
+            if method == b"OPTIONS":
+                stream.write(b"ICAP/1.0 200 OK\r\nMethods: RESPMOD, REQMOD\r\nPreview: 100\r\nAllow: 204\r\n")
+                stream.write(b"Encapsulated: null-body=0\r\n\r\n")
+                stream.flush()
+                continue
+            stream.read(int(fields[b"encapsulated"].rpartition(b"=")[2]))
+            body, is_whole = _chunks(stream)
+            if not is_whole:
+                stream.write(b"ICAP/1.0 100 Continue\r\n\r\n")
+                stream.flush()
+                body += _chunks(stream)[0]
+            if EICAR in body:
+                stream.write(b"ICAP/1.0 200 OK\r\nX-Infection-Found: Type=0; Resolution=2; Threat=Own.Eicar;\r\n")
+                stream.write(b"Encapsulated: res-hdr=0, res-body=19\r\n\r\nHTTP/1.1 403 No\r\n\r\n0\r\n\r\n")
+            else:
+                stream.write(b"ICAP/1.0 204 No Content\r\n\r\n")
+            stream.flush()
+
+
+def _chunks(stream: object) -> tuple[bytes, bool]:
+    """Octets, and whether there are no more."""
+    octets = b""
+    while size := stream.readline():  # type: ignore[attr-defined]
+        number = int(size.partition(b";")[0], 16)
+        piece = stream.read(number + 2)  # type: ignore[attr-defined]
+        if not number:
+            return octets, b"ieof" in size
+        octets += piece[:-2]
+    raise ValueError
