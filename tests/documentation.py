@@ -15,6 +15,7 @@ REFERENCE = (
     "rules/lists.md",
     "rules/inside.md",
     "rules/searches.md",
+    "rules/alerts.md",
     "rules/safe-browsing.md",
     "rules/groups.md",
     "rules/unblocking.md",

@@ -60,6 +60,8 @@ MODULES = """
     hushlist.tools.visit.page_actions hushlist.tools.visit.signals hushlist.tools.visit.visit_job
     hushlist.tools.visit.visitor
     hushlist.core.policy.keys hushlist.core.policy.key_types hushlist.extensions.unblock.unblock_keys
+    hushlist.extensions.unblock.taps hushlist.extensions.alerts.alert_book hushlist.extensions.alerts.alert_keys
+    hushlist.extensions.alerts.alert_part
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
@@ -75,6 +77,7 @@ SAID = """
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
     ScannerSettings.at_once ScannerSettings.larger ScannerSettings.largest ScannerSettings.on_failure
     ScannerSettings.seconds Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
+    Alert.times Alert.within Escalation.times WebhookChannel.method
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
     VisitJob.finds VisitJob.workers VisitOptions.browser VisitOptions.folder VisitOptions.patience PageResult.missing
     PageResult.pictures

@@ -9,8 +9,18 @@ import argparse
 import time
 
 from hushlist.cli.command_options import add_store, clock_of, store_of
-from hushlist.cli.common import GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
-from hushlist.cli.override_command import acting_user, local_moment, parse_duration
+from hushlist.cli.common import (
+    GOOD,
+    Commands,
+    acting_user,
+    add_command,
+    add_group,
+    complain,
+    print_json,
+    print_line,
+    remark,
+)
+from hushlist.cli.override_command import local_moment, parse_duration
 from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 

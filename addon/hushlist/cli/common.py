@@ -316,3 +316,13 @@ def shown_progress() -> Iterator[Callable[[str, int, int], object] | None]:
         yield show
     finally:
         _progress_line.remove()
+
+
+def acting_user() -> str:
+    """Who runs a command, as histories have it."""
+    import getpass  # most commands start faster without it
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # in a container the user may have no name
+        return "command line"

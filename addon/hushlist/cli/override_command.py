@@ -22,6 +22,7 @@ from hushlist.cli.common import (
     GOOD,
     Command,
     Commands,
+    acting_user,
     add_command,
     add_group,
     complain,
@@ -420,13 +421,6 @@ def passphrase(_: argparse.Namespace) -> int:
     except ValueError as error:
         return complain(error)
     return GOOD
-
-
-def acting_user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # in a container the user may have no name
-        return _HOW
 
 
 def _whom(client: str | None, privacy: Privacy) -> str:

@@ -23,7 +23,7 @@ them. An extension imports ``hushlist.core``, itself, and the extensions that it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -57,6 +57,7 @@ BUILT_IN = tuple(
             "tenants",
             "journal",
             "notify",
+            "alerts",
             "fleet",
         ),
         *("first_start", "dashboard", "policy_edits", "workers"),
@@ -166,7 +167,18 @@ class Command(NamedTuple):
     group: str
 
 
+#: what ``Part.happened`` hears of (``proxy/parts.py``): a client does not accept the proxy's certificate
+REFUSED_CERTIFICATE = "refused-certificate"
+HAPPENINGS = (REFUSED_CERTIFICATE,)
+
 # -- notices -----------------------------------------------------------------------------------------------------------
+
+
+class Button(NamedTuple):
+    """What somebody can do by one tap at a notice: a POST to its address does it, and a GET shows a page with it."""
+
+    label: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +194,12 @@ class Notice:
     client: str = ""
     #: the message as a page: it is the summary of a week, and goes to those who take that
     html: str | None = None
+    #: from the name of who gets it to what one tap does there; may wait for the disk
+    buttons: Callable[[str], Sequence[Button]] | None = None
+    #: the channels that it is for, by their names in the policy; empty: all
+    to: tuple[str, ...] = ()
+    #: whose notices are counted together, so that no others can keep them back; empty: what clients ask for
+    budget: str = ""
 
     def as_dict(self) -> dict[str, object]:
         """For JSON; a service such as ntfy knows the first two."""

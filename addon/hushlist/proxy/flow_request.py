@@ -260,3 +260,29 @@ def end_of(address: connection.Address) -> _End:
     """
     host, port, *_ = address
     return host.removeprefix("::ffff:"), port  # a socket for both families has the prefix
+
+
+# -- the proxy's own address -------------------------------------------------------------------------------------------
+
+
+def is_sent_to(client: connection.Client) -> bool:
+    """Whether a client sends to the proxy by its address, and the network does not lead it here without that."""
+    return isinstance(client.proxy_mode, RegularMode | UpstreamMode | Socks5Mode)
+
+
+def host_of_socket(host: str) -> str:
+    """An address of a socket, without what is only this machine's: the prefix of a socket for both families, a zone."""
+    return host.removeprefix("::ffff:").partition("%")[0]
+
+
+def is_at_own_address(flow: http.HTTPFlow) -> bool:
+    """Whether a request is for the address and port by which the client has reached the proxy, and by no name."""
+    data, own = flow.request.data, flow.client_conn.sockname
+    # where the network leads connections here, mitmproxy has the origin's address as its own
+    return (
+        own is not None
+        and data.port == own[1]
+        and data.scheme == b"http"
+        and data.host == host_of_socket(own[0])
+        and is_sent_to(flow.client_conn)
+    )

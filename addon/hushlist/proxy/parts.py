@@ -125,6 +125,12 @@ class Part:
     def send(self, notice: Notice) -> None:
         """Tell people who are away; without waiting."""
 
+    def noted(self, record: LogRecord) -> None:
+        """A decision was counted, and logged where there is a log; without waiting."""
+
+    def happened(self, what: str, client: Client, about: str) -> None:
+        """Something of ``HAPPENINGS`` that is no decision, by a client, about a host; without waiting."""
+
     def kept_files(self) -> Iterable[tuple[Path, Any]]:
         """Files of this machine that have to stay, each with its ``databases.kept_files.DatabaseKind``, if it has one.
 
@@ -308,6 +314,8 @@ class Parts:
         self.claims: tuple[Callable[[http.Request], bool], ...] = _calls(parts, "claims")
         self.offer: tuple[Callable[[http.Request, Judgement], Offer | None], ...] = _calls(parts, "offer")
         self.passed, self.refused, self.look = (_calls(parts, of) for of in ("passed", "refused", "look"))
+        self.noted: tuple[Callable[[LogRecord], None], ...] = _calls(parts, "noted")
+        self.happened: tuple[Callable[[str, Client, str], None], ...] = _calls(parts, "happened")
         self.responseheaders: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "responseheaders")
 
     def told(self, kind: str) -> Iterator[str]:

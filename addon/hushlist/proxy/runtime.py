@@ -207,6 +207,8 @@ class Runtime:
         self.statistics.note(record, judgement.duration)
         if log is not None:
             log.write(record)
+        for noted in self.parts.noted if is_live else ():
+            noted(record)
         return judgement.recorded(reference)
 
     def record_connection(self, judgement: Judgement) -> Judgement:

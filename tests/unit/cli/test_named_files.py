@@ -46,10 +46,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("hide", "lists"): ("hide", "--format", "domains", "{}"),
     ("hide", "popular"): ("hide", "good.hosts", "--popular", "{}"),
     ("hide", "dictionary"): ("hide", "good.hosts", "--dictionary", "{}"),
-    ("visit", "lists"): ("visit", "http://a.example/", "--list", "{}"),
-    ("visit", "policy"): ("visit", "http://a.example/", "--list", "good.hosts", "--policy", "{}"),
-    ("visit", "actions"): ("visit", "http://a.example/", "--list", "good.hosts", "--actions", "{}"),
-    ("visit", "recording"): ("visit", "http://a.example/", "--list", "good.hosts", "--recording", "{}"),
+    ("hide", "sign"): ("hide", "good.hosts", "-o", "out.yaml", "--sign", "{}"),
     ("sign", "files"): ("sign", "{}", "--key", "secret.key"),
     ("sign", "key"): ("sign", "good.hosts", "--key", "{}"),
     ("verify", "files"): ("verify", "{}", "--key", "secret.key.pub"),
@@ -64,6 +61,8 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("override grant", "policy"): ("override", "grant", "--for", "1m", "a.example", "--policy", "{}"),
     ("override filter-off", "policy"): ("override", "filter-off", "--for", "1m", "--policy", "{}"),
     ("override internet-off", "policy"): ("override", "internet-off", "--for", "1m", "--policy", "{}"),
+    ("alerts list", "policy"): ("alerts", "list", "--policy", "{}"),
+    ("alerts seen", "policy"): ("alerts", "seen", "1", "--policy", "{}"),
     ("notify test", "policy"): ("notify", "test", "--policy", "{}"),
     ("override code", "policy"): ("override", "code", "--for", "1m", "--policy", "{}"),
     ("override list", "policy"): ("override", "list", "--policy", "{}"),
@@ -116,7 +115,9 @@ OTHERS = {
     ),
     *((f"admin token {name}", "store") for name in ("make", "list", "revoke")),
     ("fleet status", "store"),
-    *(("visit", name) for name in ("folder", "html", "junit")),
+    ("alerts list", "store"),
+    ("alerts seen", "store"),
+    *(("visit", name) for name in ("actions", "folder", "html", "junit", "lists", "policy", "recording")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 

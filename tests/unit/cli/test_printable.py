@@ -16,6 +16,8 @@ import pytest
 
 from hushlist import cli
 from hushlist.core.routes import Role
+from hushlist.extensions.alerts.alert_book import AlertBook, Hit
+from hushlist.extensions.alerts.alert_keys import Alert, Conditions
 from hushlist.extensions.dashboard.admin_store import AdminStore
 from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords
 from hushlist.extensions.journal.log_database import COUNTED
@@ -94,7 +96,7 @@ CALLS: dict[str, list[list[str]]] = {
     "hide": [
         ["--title", FORGED, "rules.yaml", LIST, "--popular", LIST],
         ["--broad", "hashes.yaml", "--dictionary", LIST, "--key-file", "keys"],
-        ["-o", ARGUMENT, "rules.yaml", "--key-file", f"{ARGUMENT}.keys"],
+        ["-o", ARGUMENT, "rules.yaml", "--sign", "secret.key", "--key-file", f"{ARGUMENT}.keys"],
         ["--seal", ARGUMENT, "rules.yaml"],
         ["bad.yaml"],
         [ARGUMENT],
@@ -145,6 +147,8 @@ CALLS: dict[str, list[list[str]]] = {
         ["--for", ARGUMENT],
     ],
     "override code": [["--for", "1h"], ["--for", "1h", "--scope", "url", URL], ["--store", ARGUMENT, "--for", "1h"]],
+    "alerts list": [[], ["--unseen"], ["--json"], ["--store", ARGUMENT]],
+    "alerts seen": [["1"], ["1"], [ARGUMENT], ["--store", ARGUMENT, "1"]],
     "notify test": [POLICY, ["--policy", ARGUMENT]],
     "override internet-off": [["--for", "1h", "--client", f"user:{FORGED}"], ["--for", ARGUMENT]],
     "override filter-off": [["--for", "1h", "--client", f"group:{FORGED}"], ["--for", ARGUMENT]],
@@ -257,6 +261,10 @@ def fill_folder(folder: Path) -> None:
         for host in ("a.example", "b.example"):
             asked = AccessRequest(0, f"user:{FORGED}", FORGED, FORGED, host, f"http://{host}/", None, FORGED, 0.0, 0.0)
             overrides.ask(asked)
+    book, alert = AlertBook(folder / "hushlist" / "overrides.sqlite", time.time), Alert("a", Conditions(search=True))
+    for whom in (FORGED, "user:jo"):
+        book.note({("a", whom): Hit(1, {"url": FORGED, "event": FORGED})}, [alert])
+    book.close()
     with AdminStore(folder / "hushlist" / "admin.sqlite", time.time) as store:
         store.make_bearer(FORGED, Role.VIEW, 3600.0, by=FORGED)
     fleet = ProxyRecords(folder / "hushlist" / "fleet.sqlite", time.time)

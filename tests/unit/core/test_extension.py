@@ -135,7 +135,7 @@ def test_an_extension_of_another_package_is_found_by_its_entry_point(installed: 
     ("entries", "name", "why"),
     [
         ("", "journl", "no extension has this name; did you mean 'journal'?"),
-        ("", "bets", "no extension has this name (there are: databases, "),
+        ("", "gambling", "no extension has this name (there are: databases, "),
         ("bets = bets:NOTHING", "bets", "bets:NOTHING cannot be imported: module 'bets' has no attribute 'NOTHING'"),
         ("bets = bets:BUILT", "bets", "bets:BUILT cannot be imported"),
         ("bets = bets:Extension", "bets", "bets:Extension is no hushlist.core.extension.Extension"),

@@ -23,10 +23,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from markupsafe import Markup
 from mitmproxy import connection, ctx, http
-from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
+from mitmproxy.proxy.mode_specs import Socks5Mode
 from segno import make_qr
 
 from hushlist.extensions.dashboard.answers import answer, html, words
+from hushlist.proxy.flow_request import host_of_socket, is_at_own_address, is_sent_to
 from hushlist.proxy.languages import TEXTS, load_texts, negotiate
 from hushlist.proxy.page.elements import document, element
 
@@ -96,15 +97,10 @@ class ProxyAddress(NamedTuple):
 def proxy_address(client: connection.Client) -> ProxyAddress | None:
     """The address to enter on a device; ``None`` where the network leads devices to the proxy without it."""
     own = client.sockname
-    if own is None or not isinstance(client.proxy_mode, RegularMode | UpstreamMode | Socks5Mode):
+    if own is None or not is_sent_to(client):
         return None
     kind = "SOCKS5" if isinstance(client.proxy_mode, Socks5Mode) else "PROXY"
-    return ProxyAddress(kind, _address(own[0]), own[1])
-
-
-def _address(host: str) -> str:
-    """An address of a socket, without what is only this machine's: the prefix of a socket for both families, a zone."""
-    return host.removeprefix("::ffff:").partition("%")[0]
+    return ProxyAddress(kind, host_of_socket(own[0]), own[1])
 
 
 def is_direct(flow: http.HTTPFlow) -> bool:
@@ -119,19 +115,6 @@ def is_direct(flow: http.HTTPFlow) -> bool:
     if own is None or data.port != own[1]:  # as mostly
         return False
     return is_at_own_address(flow) and (is_setup_path(flow.request) or flow.request.path == _ROOT)
-
-
-def is_at_own_address(flow: http.HTTPFlow) -> bool:
-    """Whether a request is for the address and port by which the client has reached the proxy, and by no name."""
-    data, own = flow.request.data, flow.client_conn.sockname
-    # where the network leads connections here, mitmproxy has the origin's address as its own
-    return (
-        own is not None
-        and data.port == own[1]
-        and data.scheme == b"http"
-        and data.host == _address(own[0])
-        and proxy_address(flow.client_conn) is not None
-    )
 
 
 def is_setup_path(request: http.Request) -> bool:

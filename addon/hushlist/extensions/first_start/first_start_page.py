@@ -28,7 +28,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import Fingerprint, fingerprint
 from hushlist.extensions.dashboard.answers import answer, html, words
 from hushlist.extensions.dashboard.dashboard_server import HOST, is_exact
-from hushlist.extensions.dashboard.setup_page import is_at_own_address, qr_code
+from hushlist.extensions.dashboard.setup_page import qr_code
 from hushlist.extensions.first_start.network_devices import own_address, own_zone, seen_devices
 from hushlist.extensions.first_start.policy_writer import make_folder, write_policy
 from hushlist.extensions.first_start.questionnaire import (
@@ -48,7 +48,7 @@ from hushlist.extensions.first_start.set_up_access import COOKIE, SetUpAccess, i
 from hushlist.extensions.unblock.credentials import new_code
 from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, await_form
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
-from hushlist.proxy.flow_request import SelfConnections, client_of_flow
+from hushlist.proxy.flow_request import SelfConnections, client_of_flow, is_at_own_address
 from hushlist.proxy.languages import TEXTS, Texts, load_texts, negotiate
 from hushlist.proxy.page.elements import document, element
 from hushlist.proxy.parts import Part

@@ -8,7 +8,7 @@ from __future__ import annotations
 import smtplib
 import ssl
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.message import EmailMessage
@@ -16,16 +16,19 @@ from email.utils import formatdate, make_msgid
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+from markupsafe import escape
 
 from hushlist import __version__
 from hushlist.core.errors import HushlistError, to_json
 from hushlist.core.system.files import read_private, reason_of
 from hushlist.core.system.platform import end_with_children
 from hushlist.extensions.notify.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
+from hushlist.extensions.notify.templates import MOST_BUTTONS, filled, filled_address
 
 if TYPE_CHECKING:
-    from hushlist.core.extension import Notice
+    from hushlist.core.extension import Button, Notice
 
 #: seconds that a server may say nothing, and that a command may take
 PATIENCE = 10.0
@@ -42,16 +45,24 @@ class DeliveryError(HushlistError):
         self.rest = rest
 
 
-def deliver(channel: Channel, notice: Notice) -> None:
-    """Deliver a notice, to mail programs and to programs also as a page; ``DeliveryError`` if that was not possible."""
+def deliver(channel: Channel, notice: Notice, buttons: Sequence[Button] = (), key: str = "") -> None:
+    """Deliver a notice, to mail programs and to programs also as a page; ``DeliveryError`` if that was not possible.
+
+    ``key`` is the same for each try of one notice: a server that takes it has it once.
+    """
     plain = notice.as_dict()
     whole = plain if notice.html is None else {**plain, "html": notice.html}
+    if buttons:
+        whole = {**whole, "buttons": [button._asdict() for button in buttons]}
     try:
         match channel:
+            case WebhookChannel(json=None):
+                _send(channel, whole if channel.topic is None else _short(channel.topic, plain, buttons), key)
             case WebhookChannel():
-                _post(channel, whole if channel.topic is None else plain)  # a server of notices takes short ones
+                assert channel.json is not None
+                _send(channel, filled(channel.json, _words_of(notice, buttons)), key)
             case MailChannel():
-                _mail(channel, notice)
+                _mail(channel, notice, buttons)
             case CommandChannel():
                 _run(channel, whole)
     except DeliveryError:
@@ -66,13 +77,35 @@ def deliver(channel: Channel, notice: Notice) -> None:
         raise DeliveryError(error.strerror or type(error).__name__) from None
 
 
-def _post(channel: WebhookChannel, plain: Mapping[str, object]) -> None:
-    parts = urlsplit(channel.url)
+def _short(topic: str, plain: Mapping[str, object], buttons: Sequence[Button]) -> dict[str, object]:
+    """What a server of notices such as ntfy takes, whose phones send the buttons' POST themselves."""
+    actions = [
+        {"action": "http", "label": button.label, "url": button.url, "method": "POST", "clear": True}
+        for button in buttons[:MOST_BUTTONS]
+    ]
+    return {"topic": topic, **plain, **({"actions": actions} if actions else {})}
+
+
+def _words_of(notice: Notice, buttons: Sequence[Button]) -> dict[str, str]:
+    """What stands for the placeholders of a template."""
+    texts = {"title": notice.title, "message": notice.message}
+    in_html = {f"{name}_html": str(escape(text)) for name, text in texts.items()}
+    of_buttons = {
+        f"{name}{number}": text
+        for number, button in enumerate(buttons[:MOST_BUTTONS], 1)
+        for name, text in (("label", button.label), ("link", button.url))
+    }
+    return {**texts, **in_html, **of_buttons}
+
+
+def _send(channel: WebhookChannel, plain: object, key: str) -> None:
+    token = None if channel.token is None else _secret(channel.token)[0]
+    url = filled_address(channel.url, {"id": key, **({} if token is None else {"token": quote(token, safe=":")})})
+    parts = urlsplit(url)
     headers = {"Content-Type": "application/json", "User-Agent": f"hushlist/{__version__}", "Connection": "close"}
-    if channel.token is not None:
-        headers["Authorization"] = f"Bearer {_secret(channel.token)[0]}"
-    topic = {} if channel.topic is None else {"topic": channel.topic}
-    body = to_json({**topic, **plain}).encode("ascii")
+    if token is not None and "$token" not in channel.url:
+        headers["Authorization"] = f"Bearer {token}"
+    body = to_json(plain).encode("ascii")
     host = parts.hostname or ""
     connection: HTTPConnection
     if parts.scheme.lower() == "https":
@@ -80,7 +113,9 @@ def _post(channel: WebhookChannel, plain: Mapping[str, object]) -> None:
     else:
         connection = HTTPConnection(host, parts.port, timeout=PATIENCE)
     try:
-        connection.request("POST", f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}", body, headers)
+        connection.request(
+            channel.method, f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}", body, headers
+        )
         status = connection.getresponse().status
     finally:
         connection.close()
@@ -88,12 +123,12 @@ def _post(channel: WebhookChannel, plain: Mapping[str, object]) -> None:
         raise DeliveryError(f"the server answered {status}")
 
 
-def _mail(channel: MailChannel, notice: Notice) -> None:
+def _mail(channel: MailChannel, notice: Notice, buttons: Sequence[Button]) -> None:
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = channel.sender, ", ".join(channel.to), notice.title
     mail["Date"], mail["Message-ID"] = formatdate(), make_msgid(domain=channel.sender.rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's holiday note answers it
-    mail.set_content(notice.message)
+    mail.set_content("\n".join([notice.message, *(f"{button.label}: {button.url}" for button in buttons)]))
     if notice.html is not None:
         mail.add_alternative(notice.html, subtype="html")
     context = ssl.create_default_context()

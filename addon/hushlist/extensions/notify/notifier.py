@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from queue import Full, Queue
+from secrets import token_hex
 from threading import Event, Lock, Thread
 from time import monotonic
 
 from hushlist.core.errors import logger_of
-from hushlist.core.extension import Notice
+from hushlist.core.extension import Button, Notice
 from hushlist.extensions.notify.delivery import DeliveryError, deliver
 from hushlist.extensions.notify.notify_channels import Channel
 
@@ -25,7 +26,8 @@ MOST_OF_CLIENT = 10
 PAUSES = (2.0, 10.0, 60.0, 300.0)
 
 
-Deliver = Callable[[Channel, Notice], None]
+#: takes the notice, what one tap does at it, and what is the same for each try
+Deliver = Callable[[Channel, Notice, Sequence[Button], str], None]
 
 
 class Notifier:
@@ -42,9 +44,9 @@ class Notifier:
         self._send_by, self._pauses = send_by, pauses
         self._posts: list[_Post] = []
         self._clock, self._lock = clock, Lock()
-        #: when, and who caused it
-        self._sent: deque[tuple[float, str]] = deque(maxlen=MOST_NOTICES)
-        self._is_quiet = False
+        #: by what they are counted: when, and who caused it
+        self._sent = defaultdict[str, deque[tuple[float, str]]](lambda: deque(maxlen=MOST_NOTICES))
+        self._quiet = set[str]()
         self.use(channels)
 
     def use(self, channels: Iterable[Channel]) -> None:
@@ -69,17 +71,19 @@ class Notifier:
                     post.take(notice)
             return
         with self._lock:
-            now = self._clock()
-            recent = [client for at, client in self._sent if now - at < WITHIN]
-            if len(recent) == MOST_NOTICES or recent.count(notice.client) >= MOST_OF_CLIENT:
-                if not self._is_quiet:
+            now, sent = self._clock(), self._sent[notice.budget]
+            recent = [client for at, client in sent if now - at < WITHIN]
+            of_client = recent.count(notice.client) if notice.client else 0
+            if len(recent) == MOST_NOTICES or of_client >= MOST_OF_CLIENT:
+                if notice.budget not in self._quiet:
                     logger.warning("hushlist: %d notices within an hour: for a while, some are not sent", len(recent))
-                self._is_quiet = True
+                self._quiet.add(notice.budget)
                 return
-            self._sent.append((now, notice.client))
-            self._is_quiet = False
+            sent.append((now, notice.client))
+            self._quiet.discard(notice.budget)
         for post in self._posts:
-            post.take(notice)
+            if not notice.to or post.channel.called in notice.to:
+                post.take(notice)
 
     def close(self) -> None:
         """Stop; what still waits is not sent."""
@@ -121,12 +125,12 @@ class _Post:
                 self._send(notice)
 
     def _send(self, notice: Notice) -> None:
-        channel = self.channel
+        channel, key, buttons = self.channel, token_hex(16), self._buttons(notice)
         for pause in (0.0, *self._pauses):
             if self._is_over.wait(pause):
                 return
             try:
-                self._send_by(channel, notice)
+                self._send_by(channel, notice, buttons, key)
             except DeliveryError as error:
                 channel = error.rest or channel
                 self._tell(str(error))
@@ -137,6 +141,14 @@ class _Post:
                     logger.info("hushlist: notices go out again by %s", self.channel.name)
                 self._is_told = False
                 return
+
+    def _buttons(self, notice: Notice) -> Sequence[Button]:
+        """What one tap does; nothing if the store is away: the notice is worth more."""
+        try:
+            return () if notice.buttons is None else notice.buttons(self.channel.name)
+        except Exception as error:
+            logger.warning("hushlist: a notice goes out without its buttons: %s", error)
+            return ()
 
     def _tell(self, why: str) -> None:
         if not self._is_told:

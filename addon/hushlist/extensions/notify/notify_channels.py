@@ -21,6 +21,7 @@ from hushlist.core.policy.key_types import (
     matching,
     names_of,
     number,
+    of_node,
     read_rows,
     schema_of,
     schema_of_rows,
@@ -28,6 +29,7 @@ from hushlist.core.policy.key_types import (
     switch,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
+from hushlist.extensions.notify.templates import Template, check_address, read_template
 from hushlist.extensions.subscriptions.subscription import WEB_URL, parts_of
 
 #: in which people can be told: those of the pages
@@ -37,6 +39,7 @@ _TLS_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _TOPIC = re.compile("[-_A-Za-z0-9]{1,64}")
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,255}")
 _SERVER = re.compile(r"[A-Za-z0-9.:-]{1,255}")
+NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,16 @@ class WebhookChannel:
     token: Path | None = None
     #: whether it takes the summary of a week
     weekly: bool = False
+    #: what the policy calls it
+    called: str = ""
+    method: str = "POST"
+    #: what is sent in the place of the notice's own JSON
+    json: Template | None = None
 
     @property
     def name(self) -> str:
         """For people; it has no secret."""
-        return f"the webhook at {self.host}"
+        return self.called or f"the webhook at {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +76,11 @@ class MailChannel:
     #: the file with a name, and a password on its second line
     login: Path | None = None
     weekly: bool = False
+    called: str = ""
 
     @property
     def name(self) -> str:
-        return f"mail from {self.server}"
+        return self.called or f"mail from {self.server}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +89,12 @@ class CommandChannel:
 
     command: tuple[str, ...]
     weekly: bool = False
+    called: str = ""
 
     @property
     def name(self) -> str:
         """For people; arguments may be secret."""
-        return f"the command {self.command[0]}"
+        return self.called or f"the command {self.command[0]}"
 
 
 Channel = WebhookChannel | MailChannel | CommandChannel
@@ -119,6 +129,7 @@ def is_near(host: str) -> bool:
 
 def _usable(url: str) -> str:
     _host_of(url)
+    check_address(url)
     return url
 
 
@@ -149,15 +160,24 @@ def _command(fields: MappingReader, key: str, _: Reading) -> tuple[str, ...] | N
 
 
 _URL_SCHEMA: Schema = {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[!-~]{1,2000}$"}
+_TEMPLATE: Schema = {"type": ["object", "array"]}
 _SENDER = matching(_ADDRESS, "expected an address")
-_WEEKLY = Key("weekly", switch).says("whether the summary of each week goes there: `on`, or `off` (the default)")
+_SHARED_KEYS = (
+    Key("weekly", switch).says("whether the summary of each week goes there: `on`, or `off` (the default)"),
+    Key("name", matching(NAME, "expected a name of letters, digits, - and _"), into="called").says("""what
+        [alerts](alerts.md) call it, and the record of who answered: letters, digits, `-` and `_`"""),
+)
 _WEBHOOK_KEYS = (
     Key("webhook", converted(_usable, schema=_URL_SCHEMA), into="url", is_required=True).says("""a URL to which JSON is
         posted, with `title`, `message` and `request`: `https://`, or `http://` to a loopback or private address"""),
     Key("topic", converted(_topic, schema={"type": "string", "pattern": f"^{_TOPIC.pattern}$"})).says("""of a webhook:
         the topic of a server such as ntfy, which the JSON then names"""),
-    Key("token", file).says("of a webhook: a file with a bearer token, private to the proxy's user"),
-    _WEEKLY,
+    Key("token", file).says("""of a webhook: a file with a bearer token, private to the proxy's user; where the URL has
+        `$token`, it stands there"""),
+    Key("method", choice(("POST", "PUT"))).says("of a webhook: `POST` (the default) or `PUT`"),
+    Key("json", of_node(lambda node, reading: read_template(node, reading.report), _TEMPLATE)).says("""of a webhook:
+        what is sent in place of that JSON: see [Other services](unblocking.md#other-services)"""),
+    *_SHARED_KEYS,
 )
 _MAIL_KEYS = (
     Key("mail", Type(_mails, some_of(schema_of(_SENDER), minItems=1)), into="to", is_required=True).says("""an address
@@ -171,12 +191,12 @@ _MAIL_KEYS = (
         for a server at a loopback or private address"""),
     Key("login", file).says("""of mail: a file with a name and, on its second line, a password, private to the proxy's
         user"""),
-    _WEEKLY,
+    *_SHARED_KEYS,
 )
 _COMMAND_KEYS = (
     Key("command", Type(_command, list_of(TEXT, minItems=1)), is_required=True).says("""a program, by its whole path,
         and its arguments: it gets the same JSON on its standard input, by no shell, and has ten seconds"""),
-    _WEEKLY,
+    *_SHARED_KEYS,
 )
 _KINDS = {"webhook": _WEBHOOK_KEYS, "mail": _MAIL_KEYS, "command": _COMMAND_KEYS}
 
@@ -200,19 +220,30 @@ def _channel(node: YamlNode, reading: Reading) -> Channel | None:
         fields.error("tls", why, "tls: none")
     if not all(values.get(row.field) for row in needed):
         return None
+    if kind == "webhook" and "json" in values and "topic" in values:
+        fields.error("json", "it stands in place of what a topic is in: leave one of both out")
+    if kind == "webhook" and "$token" in values["url"] and "token" not in values:
+        fields.error("webhook", "it has $token, and there is no file in 'token'", "webhook")
     if kind == "mail":
         return MailChannel(**{"port": _TLS_PORTS[tls], **values})
     return CommandChannel(**values) if kind == "command" else WebhookChannel(host=_host_of(values["url"]), **values)
 
 
 def _channels(fields: MappingReader, key: str, reading: Reading) -> tuple[Channel, ...]:
-    channels = (_channel(node, reading) for node in fields.items(key))
-    return tuple(channel for channel in channels if channel is not None)
+    channels, named = list[Channel](), set[str]()
+    for node in fields.items(key):
+        channel = _channel(node, reading)
+        if channel is not None and channel.called and channel.called in named:
+            reading.report.error(node.line, channel.called, "more than one channel has this name")
+        elif channel is not None:
+            named.add(channel.called)
+            channels.append(channel)
+    return tuple(channels)
 
 
 def _schema() -> Schema:
     return list_of({"$name": "notify-channel", "anyOf": [schema_of_rows(rows) for rows in _KINDS.values()]})
 
 
-NOTIFY = Type(_channels, _schema, (*_WEBHOOK_KEYS[:-1], *_MAIL_KEYS[:-1], *_COMMAND_KEYS))
+NOTIFY = Type(_channels, _schema, (*_WEBHOOK_KEYS[:-2], *_MAIL_KEYS[:-2], *_COMMAND_KEYS))
 LANGUAGE = choice(LANGUAGES)

@@ -18,6 +18,10 @@ EXTENSION = Extension(
         Key("unblock", f"{__name__}.unblock_keys:UNBLOCK", place="group").says("""whether block pages let somebody
             through for a while, and by what: `off` (the default), `on` or a mapping: see [Temporary
             unblocking](unblocking.md#temporary-unblocking)"""),
+        Key(
+            "own-address", f"{__name__}.unblock_keys:OWN_ADDRESS"
+        ).says("""where phones reach the proxy's own pages, such
+            as `http://192.168.1.2:8080`: notices then have buttons: see [One tap](unblocking.md#one-tap)"""),
     ),
     part=f"{__name__}.unblock_handler:UnblockHandler",
     actions=f"{__name__}.actions",

@@ -178,6 +178,14 @@ def answer_request(
     database: SqlConnection, number: int, state: RequestState, now: float, by: str, word: str | None = None
 ) -> AccessRequest:
     """Answer a request that waits, once; ``UnansweredError`` if none of that number waits."""
+    found = waiting_request(database, number, now)
+    values = (state.value, now, by, word, number)
+    database.execute("UPDATE access_requests SET state = ?, decided = ?, by = ?, word = ? WHERE id = ?", values)
+    return replace(found, state=state, decided=now, by=by, word=word)
+
+
+def waiting_request(database: SqlConnection, number: int, now: float) -> AccessRequest:
+    """A request that waits; ``UnansweredError`` if none of that number does."""
     is_number = 0 < number < 1 << 63  # of SQLite
     row = database.execute(f"{_SELECT} WHERE id = ?", (number if is_number else 0,)).fetchone()
     if row is None:
@@ -186,9 +194,7 @@ def answer_request(
     if found.state != RequestState.WAITING:
         told = f" by {found.by}" if found.by else ""
         raise UnansweredError(f"{number}: the request does not wait any longer, it is {found.state}{told}")
-    values = (state.value, now, by, word, number)
-    database.execute("UPDATE access_requests SET state = ?, decided = ?, by = ?, word = ? WHERE id = ?", values)
-    return replace(found, state=state, decided=now, by=by, word=word)
+    return found
 
 
 def kept_requests(database: SqlConnection, now: float, *, waiting: bool) -> Iterator[AccessRequest]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlencode
 
@@ -16,7 +16,7 @@ from mitmproxy import http
 
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
-from hushlist.core.extension import Notice
+from hushlist.core.extension import Button, Notice
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import address_text
 from hushlist.core.url.request import LONGEST_TARGET, request_of
@@ -27,17 +27,19 @@ from hushlist.extensions.journal.masked_clients import clients_shown
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.credentials import Tokens
-from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.overrides import DECLINE, Overrides
 from hushlist.extensions.unblock.page_form import AccessOffer
 from hushlist.proxy.flow_outcome import HIDDEN, refuse
 from hushlist.proxy.flow_request import client_of_flow
-from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
-from hushlist.proxy.page.pages import HEADERS
+from hushlist.proxy.languages import DEFAULT_LANGUAGE, Texts, live_texts
+from hushlist.proxy.page.pages import HEADERS, duration
 from hushlist.proxy.page.template import security_policy
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
 
+#: the path of a tap at a notice, which ends with its token
+ANSWER = "/answer/"
 ANSWER_PATH = "/.well-known/hushlist/answer"
 #: how the target of a page begins that asks what became of its request
 ANSWER_TARGET = f"{ANSWER_PATH}?".encode()
@@ -112,7 +114,24 @@ def file_access_request(
     filed = overrides.ask(wanted)
     if filed.times == 1:
         language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.of("language")
-        runtime.notify(notice_of(filed, privacy_in(runtime), language))
+        told = notice_of(filed, privacy_in(runtime), language)
+        own = None if runtime.engine is None else runtime.engine.policy.of("own-address")
+        if own is not None:
+            texts = live_texts()[language]
+
+            def buttons(recipient: str) -> list[Button]:
+                taps = overrides.taps_of(filed.id, recipient)
+                return [Button(choice_text(choice, texts), f"{own}{ANSWER}{token}") for choice, token in taps.items()]
+
+            told = replace(told, buttons=buttons)
+        runtime.notify(told)
+
+
+def choice_text(choice: str, texts: Texts) -> str:
+    """What one tap answers, for people."""
+    if choice == DECLINE:
+        return texts["decline"]
+    return texts["pair"].format(name=texts["allow"], value=duration(int(choice), texts))
 
 
 async def answer_waiting_page(

@@ -34,6 +34,7 @@ from hushlist.extensions.unblock.access_requests import (
     file_request,
     kept_requests,
     newest_requests,
+    waiting_request,
 )
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, AdminBlock, BlockTable
 from hushlist.extensions.unblock.credentials import (
@@ -49,6 +50,7 @@ from hushlist.extensions.unblock.credentials import (
 )
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
+from hushlist.extensions.unblock.taps import TapError, TapFault, make_taps, tap_of, use_tap
 from hushlist.extensions.unblock.verdict import UnblockVerdict
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
@@ -75,6 +77,9 @@ MOST_NONCES = 100_000
 MOST_NONCES_OF_CLIENT = 1000
 #: most blocks: a request may be compared with all of them
 MOST_BLOCKS = 1000
+#: what one tap can answer to a request: minutes for its host, or no
+DECLINE = "decline"
+REQUEST_CHOICES = ("30", "120", DECLINE)
 #: characters of a client's name; a longer one is replaced by its hash
 _LONGEST_CLIENT = 300
 
@@ -346,19 +351,57 @@ class Overrides(UnblockVerdict):
         check_target(scope, None)
         _check_seconds(seconds)
         with self._writing() as (database, now):
-            found = answer_request(database, number, RequestState.GRANTED, now, by)
-            if scope not in found.targets:
-                raise UnansweredError(f"{number}: the rule that blocks it has no category")
-            until = now + seconds
-            return self._add(database, Grant(0, scope, found.targets[scope], found.client, until, "request", by, now))
+            return self._approve(database, number, scope, seconds, now, by)
+
+    def _approve(self, database: SqlConnection, number: int, scope: str, seconds: float, now: float, by: str) -> Grant:
+        found = answer_request(database, number, RequestState.GRANTED, now, by)
+        if scope not in found.targets:
+            raise UnansweredError(f"{number}: the rule that blocks it has no category")
+        until = now + seconds
+        return self._add(database, Grant(0, scope, found.targets[scope], found.client, until, "request", by, now))
 
     def decline(self, number: int, word: str | None = None, *, by: str) -> AccessRequest:
         """Decline a request, perhaps with a word for whoever made it; ``UnansweredError`` if no such request waits."""
-        told = one_line(word or "") or None
         with self._writing() as (database, now):
-            found = answer_request(database, number, RequestState.DECLINED, now, by, told)
-            record_event(database, _answer_event(now, "declined", found, told or "", by))
-        return found
+            return _decline(database, number, one_line(word or "") or None, now, by)
+
+    def taps_of(self, number: int, recipient: str) -> dict[str, str]:
+        """A token for each of ``REQUEST_CHOICES`` about a request, for who gets a notice of it."""
+        with self._writing() as (database, now):
+            return make_taps(database, f"request:{number}", REQUEST_CHOICES, recipient, now, now + PATIENCE)
+
+    def tapped(self, token: str, *, acts: bool) -> tuple[str, AccessRequest]:
+        """What a token about a request chooses, and the request; with ``acts``, it is answered so.
+
+        Raises:
+            TapError: nothing was done; where it was to be, the history says so.
+            StoreError: also if the store is full; the token is not used then.
+        """
+        fault: TapError | None = None
+        with self._writing() if acts else self._looking() as (database, now):
+            try:
+                tap = (use_tap if acts else tap_of)(database, token, "request", now)
+                number = int(tap.subject.partition(":")[2])
+                found = waiting_request(database, number, now)
+                if acts and tap.choice == DECLINE:
+                    _decline(database, number, None, now, tap.by)
+                elif acts:
+                    self._approve(database, number, "host", 60.0 * int(tap.choice), now, tap.by)
+            except UnansweredError:
+                fault = TapError(TapFault.ANSWERED, tap)
+            except TapError as error:
+                fault = error
+            if fault is not None and fault.tap is not None and acts:
+                how = f"{fault.tap.subject.replace(':', ' ')}: {fault}"
+                record_event(database, GrantEvent(now, "refused", None, None, None, how, fault.tap.by))
+        if fault is not None:
+            raise fault
+        return tap.choice, found
+
+    @contextmanager
+    def _looking(self) -> Iterator[tuple[SqlConnection, float]]:
+        with self._store.reading() as database:
+            yield database, self._clock()
 
     # -- codes ---------------------------------------------------------------------------------------------------------
 
@@ -540,6 +583,12 @@ class Overrides(UnblockVerdict):
         """The last events, the newest first."""
         with self._store.reading() as database:
             return [GrantEvent(*row) for row in database.execute(NEWEST_EVENTS, (limit,))]
+
+
+def _decline(database: SqlConnection, number: int, word: str | None, now: float, by: str) -> AccessRequest:
+    found = answer_request(database, number, RequestState.DECLINED, now, by, word)
+    record_event(database, _answer_event(now, "declined", found, word or "", by))
+    return found
 
 
 def _find_code(database: SqlConnection, hashed: bytes) -> Code | None:

@@ -23,6 +23,22 @@ CREATE TABLE IF NOT EXISTS access_requests (
     url TEXT NOT NULL, category TEXT, reason TEXT NOT NULL, asked REAL NOT NULL, until REAL NOT NULL,
     times INTEGER NOT NULL, state TEXT NOT NULL, decided REAL, by TEXT, word TEXT);
 CREATE INDEX IF NOT EXISTS access_requests_by_client ON access_requests (client, host, id);
+-- what one tap at a notice does: of its token, a hash
+CREATE TABLE IF NOT EXISTS taps (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB UNIQUE NOT NULL, subject TEXT NOT NULL, choice TEXT NOT NULL,
+    recipient TEXT NOT NULL, until REAL NOT NULL, used REAL);
+CREATE INDEX IF NOT EXISTS taps_by_subject ON taps (subject);
+-- hits that may become an alert, in slots of time, and alerts
+CREATE TABLE IF NOT EXISTS alert_hits (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, alert TEXT NOT NULL, whom TEXT NOT NULL, slot INTEGER NOT NULL,
+    number INTEGER NOT NULL, UNIQUE (alert, whom, slot));
+CREATE TABLE IF NOT EXISTS alerts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, alert TEXT NOT NULL, whom TEXT NOT NULL, first REAL NOT NULL,
+    last REAL NOT NULL, number INTEGER NOT NULL, about TEXT NOT NULL, due REAL, told REAL, times INTEGER NOT NULL,
+    seen REAL, seen_by TEXT);
+CREATE INDEX IF NOT EXISTS alerts_by_whom ON alerts (alert, whom, id);
+CREATE TABLE IF NOT EXISTS alert_devices (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS use_minutes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, category TEXT NOT NULL, minute INTEGER NOT NULL,
     UNIQUE (client, category, minute));

@@ -22,32 +22,38 @@ from weakref import WeakKeyDictionary
 from mitmproxy import http
 
 from hushlist.core.decide.decision import STOPPING, Judgement
-from hushlist.core.errors import Problem, UrlError, logger_of
+from hushlist.core.errors import Problem, UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import LONGEST_TARGET, request_of
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_identifiers import parse_reference
 from hushlist.extensions.journal.masked_clients import shown_by
 from hushlist.extensions.unblock import STORE_FAILS, default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
+from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.ask_handler import (
+    ANSWER,
     ANSWER_TARGET,
     ASK,
     access_offer,
     answer_waiting_page,
+    choice_text,
     file_access_request,
 )
 from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.extensions.unblock.grants import WARNING, is_target
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.page_form import Unblock
+from hushlist.extensions.unblock.tap_page import TapPage
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.flow_outcome import hide, is_open, refuse
+from hushlist.proxy.languages import Texts
 from hushlist.proxy.parts import Part
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
@@ -55,7 +61,7 @@ from hushlist.proxy.runtime import Runtime
 logger = logger_of(__name__)
 
 PATH = "/.well-known/hushlist/unblock"
-_PATH = PATH.encode()
+_PATH, _TAPS = PATH.encode(), ANSWER.encode()
 #: most octets of the form's path, which contains an escaped URL
 _LONGEST_ADDRESS = 4 * LONGEST_TARGET
 #: most octets of a form; the page's own form is shorter
@@ -134,6 +140,7 @@ class UnblockHandler(Part):
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
         self._forms = Counter[str]()
+        self._taps = TapPage(runtime, ANSWER, self._tap)
 
     # -- the store -----------------------------------------------------------------------------------------------
 
@@ -190,6 +197,7 @@ class UnblockHandler(Part):
 
     def close(self) -> None:
         """Close the stores."""
+        self._taps.close()
         for overrides in (self.overrides, self._opened):
             if overrides is not None:
                 overrides.close()
@@ -275,10 +283,22 @@ class UnblockHandler(Part):
             await_form(flow)
 
     def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """Answer a page that asks what became of a request for access."""
+        """Answer a page that asks what became of a request for access, and a tap at a notice of one."""
         data = flow.request.data
+        if data.path.startswith(_TAPS):
+            return self._taps.answer(flow)
         is_waiting = data.path.startswith(ANSWER_TARGET) and data.method == b"GET" and is_open(flow)
         return self._answer_waiting(flow) if is_waiting else None
+
+    def _tap(self, token: str, acts: bool, texts: Texts) -> tuple[str, str]:
+        """Answer a request as a token chooses, or say what it would do; waits for the disk."""
+        if self.overrides is None:
+            raise StoreError(default_path(), self._no_overrides or "it is not open")
+        choice, found = self.overrides.tapped(token, acts=acts)
+        shown = asked_for(found, privacy_in(self._runtime))
+        who, button = printable(shown.user or shown.client or texts["somebody"]), choice_text(choice, texts)
+        asks = texts["asks_for"].format(who=who, what=shown.host)
+        return (texts["pair"].format(name=button, value=asks), "") if acts else (asks, button)
 
     async def _answer_waiting(self, flow: http.HTTPFlow) -> None:
         if await answer_waiting_page(self._runtime, self.overrides, self.tokens, flow):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import Reading, choice, converted, list_of, numbers, read_rows, switch, switch_or
@@ -102,3 +105,29 @@ def _settings(fields: MappingReader, reading: Reading) -> UnblockSettings:
 
 
 UNBLOCK = switch_or(_KEYS, _settings, on=UnblockSettings(), name="unblock", **_NOTHING_ELSE)
+
+
+# -- the address -------------------------------------------------------------------------------------------------------
+
+_ADDRESS = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]{1,255})(?::[0-9]{1,5})?")
+
+
+def _own_address(text: str) -> str:
+    """The address at which phones reach the proxy.
+
+    >>> _own_address("http://192.168.1.2:8080/")
+    'http://192.168.1.2:8080'
+    """
+    if not _ADDRESS.fullmatch(text.removesuffix("/")):
+        raise ValueError("expected http:// or https:// with a host and perhaps a port, such as http://192.168.1.2:8080")
+    host = urlsplit(text).hostname or ""
+    try:
+        is_far = not ip_address(host).is_private
+    except ValueError:
+        is_far = False
+    if is_far and text.startswith("http:"):
+        raise ValueError("over http, anybody on the way can read the links: use https, or a private address")
+    return text.removesuffix("/")
+
+
+OWN_ADDRESS = converted(_own_address, schema={"type": "string", "pattern": "^https?://[^/?#@\\s]+/?$"})

@@ -18,6 +18,7 @@ from mitmproxy import tls
 
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.extension import REFUSED_CERTIFICATE
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.pass_through import ADD
 from hushlist.core.system.files import LONGEST_DOCUMENT, edit_file
@@ -83,6 +84,8 @@ class CertificatePinning:
                 return
             host = canonical_host(to_bytes(data.conn.sni or address[0]))
             if is_plain_name(host) or is_address(host):
+                for happened in self._runtime.parts.happened:
+                    happened(REFUSED_CERTIFICATE, client, host.decode("ascii"))
                 await self._see_to(host.decode("ascii"), client)
         except UrlError:
             return

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from queue import Queue
 from threading import Event
 
 import pytest
 
+from hushlist.core.extension import Button
 from hushlist.extensions.notify import notifier
 from hushlist.extensions.notify.delivery import DeliveryError
 from hushlist.extensions.notify.notifier import MOST_NOTICES, MOST_OF_CLIENT, WITHIN, Notice, Notifier
@@ -29,7 +31,7 @@ class Network:
         self.faults = list(faults)
         self.tried: Queue[tuple[Channel, Notice]] = Queue()
 
-    def __call__(self, channel: Channel, notice: Notice) -> None:
+    def __call__(self, channel: Channel, notice: Notice, buttons: Sequence[Button] = (), key: str = "") -> None:
         fault = self.faults.pop(0) if self.faults else None
         self.tried.put((channel, notice))
         if fault is not None:
@@ -56,7 +58,7 @@ def test_every_channel_gets_a_notice() -> None:
 def test_a_channel_that_hangs_holds_up_nobody() -> None:
     go_on, network = Event(), Network()
 
-    def hang(channel: Channel, notice: Notice) -> None:
+    def hang(channel: Channel, notice: Notice, *_: object) -> None:
         if channel is ONE:
             go_on.wait(PATIENCE)
         network(channel, notice)
@@ -150,7 +152,7 @@ def test_what_a_full_queue_does_not_take_is_lost_and_told(
     monkeypatch.setattr(notifier, "MOST_WAITING", 2)
     go_on, network = Event(), Network()
 
-    def hang(channel: Channel, notice: Notice) -> None:
+    def hang(channel: Channel, notice: Notice, *_: object) -> None:
         network(channel, notice)
         go_on.wait(PATIENCE)
 
@@ -169,7 +171,7 @@ def test_a_policy_with_other_channels_loses_nothing_that_waits_for_those_that_st
 ) -> None:
     clock, go_on, network = Clock(), Event(), Network()
 
-    def hang(channel: Channel, notice: Notice) -> None:
+    def hang(channel: Channel, notice: Notice, *_: object) -> None:
         network(channel, notice)
         go_on.wait(PATIENCE)
 

@@ -19,16 +19,17 @@ from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.notify.notices import Notices
-from hushlist.extensions.unblock import default_path, unblock_handler
+from hushlist.extensions.unblock import default_path, taps, unblock_handler
 from hushlist.extensions.unblock.access_requests import MOST_WAITING_OF_CLIENT, PATIENCE, REST, AccessRequest
 from hushlist.extensions.unblock.actions import waiting
 from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of
 from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.taps import TapError, TapFault
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import HIDDEN
 from support.clock import Clock, addon_clock
-from support.mitmproxied import mitmproxied
+from support.mitmproxied import mitmproxied, own_answer
 from support.parts import part_of
 from unit.extensions.unblock.people import OTHER, PUPIL, Person
 
@@ -330,3 +331,114 @@ def test_others_see_what_the_log_may_say() -> None:
     assert not [word for word in ("jo ", '"jo"', PUPIL, "secret") if word in hidden]
     pseudonym = Privacy(LoggedQueries.KEEP, LoggedClients.PSEUDONYM, lambda kind, name: f"{kind}-{len(name)}")
     assert notice_of(asked, pseudonym, "en").title == "user-2 asks for games.example"
+
+
+# -- one tap -----------------------------------------------------------------------------------------------------------
+
+
+def taps_of(told: list[Notice], recipient: str) -> dict[str, str]:
+    """The addresses behind the buttons of the newest notice, for one recipient."""
+    assert told[-1].buttons is not None
+    return {button.label: button.url for button in told[-1].buttons(recipient)}
+
+
+def tap(person: Person, url: str, method: str = "POST", **headers: str) -> tuple[int, str]:
+    response = own_answer(person.hushlist, person.flow(url, method, **headers))
+    return response.status_code, response.text or ""
+
+
+@pytest.fixture
+def phone(policy: Path, context: taddons.context, hushlist: Hushlist) -> Person:
+    """That of a parent, with a policy whose notices have buttons."""
+    policy.write_text(f"own-address: http://filter.lan:8080/\n{policy.read_text()}")
+    context.configure(hushlist, hushlist_policy="")
+    context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    return Person(hushlist, "192.0.2.99")
+
+
+def test_one_tap_lets_in_and_says_so_and_a_link_that_is_followed_does_not(
+    phone: Person, pupil: Asker, parent: Overrides, told: list[Notice]
+) -> None:
+    pupil.ask()
+    links = taps_of(told, "mail")
+    assert list(links) == ["Allow: 30 min", "Allow: 2 h", "Decline"]
+    allow = links["Allow: 30 min"]
+    assert re.fullmatch(r"http://filter\.lan:8080/answer/[\w-]{43}", allow)
+    for method in ("GET", "HEAD"):
+        status, page = tap(phone, allow, method)
+        assert (status, '<form method="post"><button' in page) == (200, method == "GET")
+    assert parent.requests()
+    assert pupil.get(URL) is not None
+    status, page = tap(phone, allow)
+    assert (status, "<button" in page) == (200, False)
+    assert "Allow: 30 min: 192.0.2.7 asks for games.example" in page
+    (grant,) = parent.active(parent._clock())
+    assert (grant.target, grant.client, grant.by, grant.until - grant.made) == (
+        *("games.example", PUPIL, "notice:mail"),
+        1800.0,
+    )
+    assert parent.requests(waiting=False)[0].by == "notice:mail"
+
+
+def test_a_second_tap_another_answer_and_an_old_link_do_nothing_and_the_history_says_so(
+    phone: Person, pupil: Asker, parent: Overrides, told: list[Notice], clock: Clock
+) -> None:
+    pupil.ask()
+    mail, other = taps_of(told, "mail"), taps_of(told, "phone")
+    assert tap(phone, mail["Decline"])[0] == 200
+    told_of = [
+        tap(phone, mail["Decline"]),
+        tap(phone, mail["Allow: 2 h"]),
+        tap(phone, other["Allow: 2 h"], "GET"),
+        tap(phone, f"http://filter.lan:8080/answer/{'x' * 43}"),
+        tap(phone, mail["Decline"], "PUT"),
+    ]
+    assert [status for status, _ in told_of] == [410, 410, 410, 404, 405]
+    assert "used before" in told_of[0][1]
+    assert "answered before" in told_of[1][1]
+    clock.now += PATIENCE + 1
+    assert "too old" in tap(phone, other["Allow: 30 min"])[1]
+    assert parent.active(clock.now) == []
+    refused = [(event.how, event.by) for event in parent.history(9) if event.what == "refused"]
+    assert refused[::-1] == [
+        ("request 1: it was tapped before", "notice:mail"),
+        ("request 1: somebody has answered before", "notice:mail"),
+        ("request 1: it is too old", "notice:phone"),
+    ]
+
+
+def test_a_page_of_a_tap_tells_nobody_where_it_is_and_is_in_no_frame(
+    phone: Person, pupil: Asker, told: list[Notice]
+) -> None:
+    pupil.ask("http://games.example/<b>", reason="<script>x</script>")
+    url = taps_of(told, "mail")["Decline"]
+    response = own_answer(phone.hushlist, phone.flow(url, accept_language="de"))
+    assert response.headers["Referrer-Policy"] == "no-referrer"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert "frame-ancestors 'self'" in response.headers["Content-Security-Policy"]
+    assert "Ablehnen</button>" in (response.text or "")
+    assert re.search("<script|<b>", response.text or "") is None
+
+
+def test_other_hosts_keep_their_paths(phone: Person, told: list[Notice]) -> None:
+    assert phone.get(f"http://site.example/answer/{'x' * 43}") is None
+    assert phone.get("http://filter.lan:8080/answer/x") is None
+
+
+def test_tokens_are_stored_as_hashes_and_bounded(
+    parent: Overrides, pupil: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taps, "MOST_TAPS", 6)
+    pupil.ask()
+    made = [parent.taps_of(1, str(number)) for number in range(5)]
+    octets = b"".join(path.read_bytes() for path in default_path().parent.glob("overrides.sqlite*"))
+    assert not any(token.encode() in octets for own in made for token in own.values())
+    assert [fault_of(parent, own["decline"]) for own in made] == [TapFault.UNKNOWN] * 3 + [None] * 2
+
+
+def fault_of(parent: Overrides, token: str) -> TapFault | None:
+    try:
+        parent.tapped(token, acts=False)
+    except TapError as error:
+        return error.fault
+    return None

@@ -1,0 +1,60 @@
+"""What administrators do at the live page with alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hushlist.core.routes import Account, Action, Done, Number, Role
+from hushlist.extensions.alerts.alert_book import AlertBook, AlertRow
+from hushlist.extensions.journal.log_record import Privacy, logged_name, without_query
+from hushlist.extensions.journal.masked_clients import SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class AlertStatus:
+    """An alert as the interface shows it. Times are seconds since the epoch."""
+
+    id: int
+    name: str
+    who: str
+    first: float
+    last: float
+    number: int
+    #: what there is to tell of the last time that it happened
+    about: Mapping[str, str]
+    #: notices that went out
+    notices: int
+    #: when somebody has seen it, and who
+    seen: float | None
+    seen_by: str | None
+
+
+def status_of(row: AlertRow, privacy: Privacy) -> AlertStatus:
+    """An alert as it may be shown: it may be older than the log's settings."""
+    about = {key: without_query(text, privacy) if key == "url" else text for key, text in row.about.items()}
+    who = row.whom if "list" in row.about and "event" in row.about else _shown(row.whom, privacy)
+    return AlertStatus(row.id, row.alert, who, row.first, row.last, row.number, about, row.times, row.seen, row.seen_by)
+
+
+def _shown(whom: str, privacy: Privacy) -> str:
+    kind, _, name = whom.partition(":") if whom.startswith("user:") else ("client", "", whom)
+    shown = logged_name(kind, name, privacy)
+    return SOMEBODY if shown is None else whom if shown == name else shown
+
+
+def alerts(book: AlertBook, privacy: Privacy) -> list[AlertStatus]:
+    """The alerts of the last month, the newest first."""
+    return [status_of(row, privacy) for row in book.rows()]
+
+
+def seen(account: Account, book: AlertBook, number: Number, privacy: Privacy) -> Done[AlertStatus]:
+    """Say that somebody has seen an alert, so that no further notice goes out."""
+    return Done(status_of(book.seen(number, by=account.name), privacy))
+
+
+ACTIONS = (
+    Action("GET", "/alerts", Role.VIEW, alerts),
+    Action("POST", "/alerts/{number}/seen", Role.APPROVE, seen, "saw an alert"),
+)
+UNDOINGS: Mapping[str, Callable[..., None]] = {}

@@ -1,0 +1,289 @@
+"""Alerts in a proxy: what counts for which, what is told of it, by real servers; and what a flood leaves of it."""
+
+from __future__ import annotations
+
+import email
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from email.policy import default
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from mitmproxy.test import taddons
+
+from hushlist.core.extension import REFUSED_CERTIFICATE, Notice
+from hushlist.core.policy.groups import Client
+from hushlist.extensions.alerts import alert_part
+from hushlist.extensions.alerts.alert_part import AlertPart
+from hushlist.extensions.notify.notices import Notices
+from hushlist.extensions.unblock.overrides import LONGEST_UNBLOCK
+from hushlist.proxy.addon import Hushlist
+from support.clock import Clock, addon_clock
+from support.mitmproxied import mitmproxied
+from support.parts import part_of
+from unit.extensions.notify.servers import LOOPBACK, HttpServer, SmtpServer, listening
+from unit.extensions.unblock.people import Person
+
+PUPIL, OTHER = "10.0.0.7", "192.0.2.9"
+LISTS = {
+    "list.yaml": "title: Mine\nrules:\n- {expression: games.example, category: 'hrn://c.example/games/board'}\n"
+    "- {expression: warned.example, action: warn}\n- {expression: vpn.example, category: vpn, action: tag}\n",
+    "flags.searches": "kill+myself\n",
+}
+POLICY = """\
+inside: table
+groups: [{name: kids, clients: [10.0.0.0/8]}]
+layers:
+- name: lists
+  lists: [list.yaml, {file: flags.searches, category: 'hrn://c.example/self-harm'}]
+"""
+
+Begin = Callable[..., AlertPart]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return addon_clock(monkeypatch)
+
+
+@pytest.fixture
+def begin(hushlist: Hushlist, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    """Begin with a policy; the thread of alerts waits, and the test does its steps."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(alert_part, "Thread", Mock())
+    with ExitStack() as stack:
+
+        def begin(more: str, *alerts: str) -> AlertPart:
+            for name, text in LISTS.items():
+                (tmp_path / name).write_text(text)
+            notify = "" if "notify:" in more else "notify: [{name: phone, command: [/bin/true]}]\n"
+            items = "".join(f"- {item}\n" for item in alerts)
+            (tmp_path / "policy.yaml").write_text(f"{more}{notify}alerts:\n{items}{POLICY}")
+            stack.enter_context(mitmproxied(hushlist, tmp_path / "policy.yaml"))
+            hushlist.runtime.clock = clock
+            return part_of(hushlist.runtime, AlertPart)
+
+        yield begin
+
+
+@pytest.fixture
+def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
+    notices: list[Notice] = []
+    monkeypatch.setattr(part_of(hushlist.runtime, Notices).notifier, "send", notices.append)
+    return notices
+
+
+def lines(notice: Notice) -> dict[str, str]:
+    return {name: value for name, _, value in (line.partition(": ") for line in notice.message.split("\n"))}
+
+
+@pytest.mark.parametrize(
+    ("when", "urls"),
+    [
+        ("{category: 'hrn://c.example/games'}", {"games"}),
+        ("{category: vpn}", {"vpn"}),
+        ("{action: [warn, tag]}", {"warned", "vpn"}),
+        ("{list: Mine, action: block}", {"games"}),
+        ("{search: on}", {"search"}),
+        ("{search: on, category: 'hrn://c.example/games'}", set()),
+        ("{around: [vpn]}", {"vpn"}),
+        ("{around: [translators]}", {"translated"}),
+        ("{around: [doh]}", set()),
+        ("{event: held-back}", set()),
+    ],
+)
+def test_a_decision_counts_for_the_alerts_that_it_fits(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, when: str, urls: set[str]
+) -> None:
+    alerts = begin("", f"{{name: a, when: {when}}}")
+    visited = {
+        "games": "http://games.example/",
+        "warned": "http://warned.example/",
+        "vpn": "http://vpn.example/",
+        "search": "http://www.google.com/search?q=how+to+kill+myself",
+        "translated": "http://translate.google.com/translate?u=http%3A%2F%2Fgames.example%2F&x=1",
+        "other": "http://other.example/",
+    }
+    found = set()
+    for number, (name, url) in enumerate(visited.items()):
+        if name == "translated" and when.startswith(("{category", "{list")):
+            continue  # it is a game as well
+        Person(hushlist, f"10.0.1.{number}").get(url)
+        alerts.step(clock.now)
+        found |= {name} if told else set()
+        told.clear()
+    assert found == urls
+
+
+def test_a_notice_says_who_what_and_why_and_how_often(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+) -> None:
+    alerts = begin("", "{name: games, when: {category: 'hrn://c.example/games'}, for: kids, times: 2, to: phone}")
+    person = Person(hushlist, PUPIL)
+    person.get("http://games.example/a?b=<i>c</i>")
+    Person(hushlist, OTHER).get("http://games.example/")
+    alerts.step(clock.now)
+    assert told == []
+    for _ in range(999):
+        person.get("http://games.example/a?b=<i>c</i>")
+    alerts.step(clock.now)
+    (notice,) = told
+    assert (notice.title, notice.to, notice.buttons) == (f"games: {PUPIL}", ("phone",), None)
+    assert (
+        lines(notice).items()
+        >= {
+            "Times": "1,000",
+            "Address": "http://games.example/a?b=<i>c</i>",
+            "Category": "hrn://c.example/games/board",
+            "List": "Mine",
+            "Rule": "list.yaml:3",
+            "Seen": "hushlist alerts seen 1",
+        }.items()
+    )
+    alerts.step(clock.now + 599)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("clients", "queries", "who", "address"),
+    [
+        ("keep", "keep", PUPIL, "http://games.example/?a=b"),
+        ("pseudonym", "drop", None, "http://games.example/"),
+        ("drop", "drop", "somebody", "http://games.example/"),
+    ],
+)
+def test_what_the_log_does_not_keep_is_in_no_notice_and_no_store(
+    tmp_path: Path,
+    begin: Begin,
+    told: list[Notice],
+    hushlist: Hushlist,
+    clock: Clock,
+    clients: str,
+    queries: str,
+    who: str | None,
+    address: str,
+) -> None:
+    log = f"log: {{clients: {clients}, queries: {queries}, folder: log}}\n"
+    alerts = begin(log, f"{{name: {clients}, when: {{list: Mine}}}}")
+    Person(hushlist, PUPIL).get("http://games.example/?a=b")
+    alerts.step(clock.now)
+    notice = told.pop()
+    assert lines(notice)["Address"] == address
+    assert notice.title == f"{clients}: {who}" if who else PUPIL not in notice.title
+    if clients != "keep":
+        assert not any(PUPIL.encode() in path.read_bytes() for path in (tmp_path / "state").rglob("*.sqlite*"))
+    told.clear()
+
+
+def test_what_somebody_was_let_through_to_is_no_alert(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+) -> None:
+    from hushlist.extensions.unblock.unblock_handler import overrides_of
+
+    alerts = begin("", "{name: a, when: {list: Mine}}")
+    overrides = overrides_of(hushlist.runtime)
+    assert overrides is not None
+    overrides.grant("host", "games.example", LONGEST_UNBLOCK, how="command line", by="anna")
+    assert Person(hushlist, PUPIL).get("http://games.example/") is None
+    alerts.step(clock.now)
+    assert told == []
+
+
+def test_what_is_no_decision_is_told_too(hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock) -> None:
+    names = ("new-device", "refused-certificate", "held-back")
+    alerts = begin("", *(f"{{name: {name}, when: {{event: {name}}}}}" for name in names))
+    Person(hushlist, PUPIL).get("http://other.example/")
+    alerts.step(clock.now)
+    clock.now += 2 * 86400
+    Person(hushlist, OTHER).get("http://other.example/")
+    alerts.happened(REFUSED_CERTIFICATE, Client(PUPIL), "bank.example")
+    policy = hushlist.runtime.engine.policy  # type: ignore[union-attr]
+    policy.held[Path("/lists/ads.txt")] = "it lost half of its rules"
+    for _ in range(3):
+        alerts.watch(policy)
+    alerts.step(clock.now)
+    assert {notice.title: notice.message.split("\n")[0] for notice in told} == {
+        f"new-device: {OTHER}": "A new device",
+        f"refused-certificate: {PUPIL}": "A device does not accept the certificate",
+        "held-back: ads.txt": "A list is held back",
+    }
+
+
+def test_many_people_at_once_are_some_notices_and_one_that_counts_the_others(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+) -> None:
+    alerts = begin("", "{name: a, when: {list: Mine}}")
+    for number in range(40):
+        Person(hushlist, f"10.0.1.{number}").get("http://games.example/")
+    alerts.step(clock.now)
+    assert len(told) == 6
+    assert told[-1].message == "a: more alerts: 35"
+
+
+def test_a_flood_is_bounded_and_counted(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alert_part, "MOST_WAITING", 3)
+    alerts = begin("", "{name: a, when: {list: Mine}}")
+    for _ in range(10):
+        Person(hushlist, PUPIL).get("http://games.example/")
+    alerts.step(clock.now)
+    assert lines(told[0])["Times"] == "3"
+    assert {metric.name: [value for _, value in metric.samples] for metric in alerts.metrics()} == {
+        "alert_notices_total": [1],
+        "alert_lost_total": [7],
+    }
+
+
+def test_a_store_that_is_away_is_told_of_and_loses_nothing(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hushlist.extensions.alerts.alert_book import AlertBook
+    from hushlist.extensions.databases.sql import StoreError
+
+    alerts = begin("", "{name: a, when: {list: Mine}}")
+
+    def fail(*_: object) -> None:
+        raise StoreError(Path("state.sqlite"), "it is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(AlertBook, "note", fail)
+        for _ in range(2):
+            Person(hushlist, PUPIL).get("http://games.example/")
+            with pytest.raises(StoreError):
+                alerts.step(clock.now)
+    alerts.step(clock.now)
+    assert lines(told[0])["Times"] == "2"
+
+
+def test_without_alerts_no_request_is_looked_at(hushlist: Hushlist, context: taddons.context) -> None:
+    assert all(not isinstance(noted.__self__, AlertPart) for noted in hushlist.runtime.parts.noted)  # type: ignore[attr-defined]
+
+
+def test_a_mail_arrives_by_a_real_server_and_so_do_the_messages_of_bots(
+    hushlist: Hushlist, begin: Begin, clock: Clock
+) -> None:
+    smtp, phone, telegram = SmtpServer(), HttpServer(), HttpServer()
+    with listening(smtp) as mail, listening(phone) as ntfy, listening(telegram) as bot:
+        notify = (
+            f"own-address: http://192.168.1.2:8080\nnotify:\n"
+            f"- {{name: mail, mail: jo@a.example, from: f@a.example, server: {LOOPBACK}, port: {mail}, tls: none}}\n"
+            f"- {{name: phone, webhook: 'http://{LOOPBACK}:{ntfy}', topic: filter}}\n"
+            f"- {{name: bot, webhook: 'http://{LOOPBACK}:{bot}/send/$id', method: PUT,"
+            " json: {text: '$title', markup: [{text: $label1, url: $link1}, {url: $link2}]}}\n"
+        )
+        alerts = begin(notify, "{name: games, when: {list: Mine}}")
+        Person(hushlist, PUPIL).get("http://games.example/")
+        alerts.step(clock.now)
+    message = email.message_from_bytes(smtp.mail, policy=default)
+    assert message["Subject"] == f"games: {PUPIL}"
+    link = message.get_content().strip().split("\n")[-1]  # type: ignore[attr-defined]
+    assert link.startswith("Seen: http://192.168.1.2:8080/seen/")
+    (action,) = json.loads(phone.body)["actions"]
+    assert {**action, "url": ""} == {"action": "http", "label": "Seen", "url": "", "method": "POST", "clear": True}
+    assert telegram.head.startswith(b"PUT /send/")
+    said = json.loads(telegram.body)
+    urls = {link.partition(": ")[2], action["url"], said["markup"][0]["url"]}
+    assert (said["text"], len(said["markup"]), len(urls)) == (f"games: {PUPIL}", 1, 3)
