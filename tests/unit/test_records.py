@@ -55,7 +55,7 @@ MODULES = """
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
-    hushlist.extensions.files.scanner
+    hushlist.extensions.files.scanner hushlist.extensions.heads.head_rules
     hushlist.extensions.files.upload_look hushlist.extensions.tenants.tenants
     hushlist.tools.visit.page_actions hushlist.tools.visit.signals hushlist.tools.visit.visit_job
     hushlist.tools.visit.visitor
@@ -72,7 +72,7 @@ SAID = """
     LogSettings.clients LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
     LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.extensions Policy.unknown_context
     Policy.unparsable Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone
-    FileRule.way Key.place Reading.extensions Reading.zone
+    FileRule.way HeadRule.way Key.place Reading.extensions Reading.zone
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
     ScannerSettings.at_once ScannerSettings.larger ScannerSettings.largest ScannerSettings.on_failure

@@ -53,6 +53,7 @@ BUILT_IN = tuple(
             "lookalikes",
             "resolution",
             "searches",
+            "heads",
             "files",
             "tenants",
             "journal",

@@ -131,9 +131,10 @@ def look_at_answer(
     """Have an answer wait, in ``responseheaders``, until enough octets of its body have come to look at.
 
     ``look`` gets them, and whether they are all; what it returns is the answer in place of the origin's. If the client
-    has got some of it meanwhile, it ends there instead.
+    has got some of it meanwhile, it ends there instead. The first look at an answer stays.
     """
-    _looks[answered] = AnswerLook(is_enough, look, is_slow)
+    if answered not in _looks:
+        _looks[answered] = AnswerLook(is_enough, look, is_slow)
 
 
 class FlowingStream(HttpStream):

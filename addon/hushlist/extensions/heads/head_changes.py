@@ -1,0 +1,102 @@
+"""Changes the heads of requests and answers by the policy's ``heads``; a dry run changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from weakref import WeakKeyDictionary
+
+from mitmproxy import connection, http
+
+from hushlist.core.decide.decision import Decision, Judgement
+from hushlist.core.match.rule import Action
+from hushlist.core.url.http_head import as_read
+from hushlist.extensions.heads.head_rules import HeadRule
+from hushlist.proxy import flow_outcome, parts
+from hushlist.proxy.bounds.flowing_bodies import look_at_answer
+from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.request_handler import stopped_response
+from hushlist.proxy.runtime import Runtime
+
+#: key of a flow's metadata: what was changed, by which lines of the policy
+CHANGED = "hushlist_heads"
+
+
+class HeadChanges(parts.Part):
+    """Carries out the rules of a policy's ``heads``."""
+
+    key = "heads"
+
+    def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
+        super().__init__(runtime, loops)
+        self._runtime = runtime
+        #: the judgement of each request that was let through, and the rules that may be about its answer
+        self._let_through: WeakKeyDictionary[http.HTTPFlow, tuple[Judgement, tuple[HeadRule, ...]]] = (
+            WeakKeyDictionary()
+        )
+
+    def change(self, flow: http.HTTPFlow, judgement: Judgement) -> bool:
+        """Change the head of a request that is let through."""
+        if judgement.settings.mode == "tag":
+            return False
+        return sum(_change(flow, flow.request, rule) for rule in _fitting(judgement, "request")) > 0
+
+    def passed(
+        self,
+        used: http.HTTPFlow | connection.Client,
+        client: connection.Client,
+        judgement: Judgement,
+        *,
+        goes_on: bool = False,
+    ) -> None:
+        """Remember a request whose answer rules may be about."""
+        if isinstance(used, http.HTTPFlow) and (rules := tuple(_fitting(judgement, "answer"))):
+            self._let_through[used] = judgement, rules
+        elif isinstance(used, http.HTTPFlow):
+            self._let_through.pop(used, None)
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Block the answer to a request that was let through, or change its head."""
+        answer = flow.response
+        if answer is None or flow not in self._let_through:
+            return
+        judgement, rules = self._let_through[flow]
+        media_type = answer.headers.get("content-type", "").partition(";")[0].partition(",")[0].strip().lower()
+        names = frozenset(as_read(name.lower()) for name, _ in answer.headers.fields)
+        fitting = [rule for rule in rules if rule.fits_answer(answer.status_code, media_type, names)]
+        for rule in fitting:
+            if rule.blocks and (page := self._page(flow, judgement, rule, media_type)) is not None:
+                look_at_answer(flow, lambda *_: True, lambda *_, page=page: page)
+                return
+        for rule in fitting:
+            if judgement.settings.mode != "tag":
+                _change(flow, answer, rule)
+
+    def _page(self, flow: http.HTTPFlow, judgement: Judgement, rule: HeadRule, media_type: str) -> http.Response | None:
+        """The page in place of an answer, and the line in the log; ``None`` in a dry run."""
+        assert flow.response is not None
+        before = judgement.decision
+        match = rule.match(f"{flow.response.status_code} {media_type}".strip())
+        decision = Decision(Action.BLOCK, before.url, (match, *before.matches), match, group=before.group)
+        recorded = self._runtime.record(judgement._replace(decision=decision), flow.request.method, is_live=flow.live)
+        flow_outcome.annotate(flow, recorded)
+        return stopped_response(self._runtime, flow.request, recorded, None) if recorded.stops else None
+
+
+def _fitting(judgement: Judgement, way: str) -> Iterable[HeadRule]:
+    now = datetime.now(UTC)
+    rules: tuple[HeadRule, ...] = judgement.settings.of("heads")
+    return (rule for rule in rules if rule.way == way and rule.fits_request(judgement, now))
+
+
+def _change(flow: http.HTTPFlow, message: http.Message, rule: HeadRule) -> bool:
+    """Take out, replace and add fields; whether that has changed anything."""
+    before = message.headers.fields
+    gone = rule.remove | {as_read(name.lower().encode()) for name, _ in rule.set}
+    kept = tuple(pair for pair in before if as_read(pair[0].lower()) not in gone)
+    more = tuple((name.encode(), value.encode()) for name, value in (*rule.set, *rule.add))
+    message.headers.fields = kept + more
+    if message.headers.fields == before:
+        return False
+    flow.metadata[CHANGED] = f"{flow.metadata.get(CHANGED, '')} {rule.source}:{rule.line}".strip()
+    return True

@@ -1,0 +1,244 @@
+"""The policy's ``heads``: which header fields requests and answers lose or get, and which answers are blocked.
+
+All rules that fit hold, in their order; an answer is blocked by the first that blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar
+
+from hushlist.core.decide.decision import Judgement, own_categories
+from hushlist.core.lists.patterns import read_expression
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.core.match.rule import Action, FilterPattern, Rule, Terms
+from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.groups import GroupSettings
+from hushlist.core.policy.key_types import (
+    TEXT,
+    Reading,
+    any_text,
+    category,
+    choice,
+    flag,
+    list_of,
+    names_of,
+    of_node,
+    read_rows,
+    reason,
+    schema_of_rows,
+)
+from hushlist.core.policy.keys import Key, Type
+from hushlist.core.policy.recurrence import Schedule
+from hushlist.core.policy.schedule import read_during
+from hushlist.core.url.hrn import category_levels
+from hushlist.core.url.http_head import as_read, is_believed
+
+#: fields that say where a message ends or goes, by which client, proxy and server would come to disagree
+_FRAMING = frozenset(
+    (
+        *(b"connection", b"content-encoding", b"content-length", b"content-range", b"expect", b"host", b"keep-alive"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+    )
+)
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]{0,4000}[\x21-\x7e])?")
+_STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)")
+_TYPE = re.compile(r"[a-z0-9-]+/(\*|[!#$&^_.+a-z0-9-]+)")
+
+
+@dataclass(frozen=True)
+class HeadPattern(FilterPattern):
+    """The pattern of a rule for heads, as people read it."""
+
+    extension: ClassVar[str] = "heads"
+    is_exception: bool = field(default=False, init=False)
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRule:
+    """A rule; all of its conditions have to hold, and of each of them one value."""
+
+    source: str
+    line: int
+    #: ``request`` or ``answer``
+    way: str = "answer"
+    #: canonical expressions
+    sites: tuple[bytes, ...] = ()
+    category: str | None = None
+    #: three digits each, or ``4xx``
+    status: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    #: a field that is there, by its name as servers read it
+    has: bytes = b""
+    blocks: bool = False
+    #: names as servers read them
+    remove: frozenset[bytes] = frozenset()
+    set: tuple[tuple[str, str], ...] = ()
+    add: tuple[tuple[str, str], ...] = ()
+    reason: str | None = None
+    during: Schedule | None = None
+
+    def fits_request(self, judgement: Judgement, now: datetime) -> bool:
+        """Whether it is about a request that was decided so, or about its answer."""
+        if self.during is not None and not self.during.is_on(now):
+            return False
+        if self.category is not None:
+            wanted, categories = self.category.encode(), own_categories(judgement.decision)
+            if not any(wanted in category_levels(category) for category in categories):
+                return False
+        target = judgement.decision.url.partition(b"://")[2]
+        return not self.sites or any(_covers(site, target) for site in self.sites)
+
+    def fits_answer(self, status: int, media_type: str, names: frozenset[bytes]) -> bool:
+        """Whether an answer has such a head, by the names of its fields as they are read."""
+        if self.status and self.status.isdisjoint((str(status), f"{status // 100}xx")):
+            return False
+        if self.types and self.types.isdisjoint((media_type, media_type.partition("/")[0] + "/*")):
+            return False
+        return not self.has or self.has in names
+
+    def match(self, evidence: str) -> Match:
+        """The match of an answer that is blocked."""
+        terms = Terms(Action.BLOCK, "policy", self.source, self.category, self.reason, layer="heads")
+        return Match(Rule(HeadPattern("head of an answer"), terms, self.line), evidence.encode(), (0, 0))
+
+
+def _covers(site: bytes, target: bytes) -> bool:
+    """Whether an expression fits a canonical host and path: these, or what is below.
+
+    >>> [_covers(b"a.example/b", target) for target in (b"w.a.example/b/c", b"a.example/bc", b"ba.example/b")]
+    [True, False, False]
+    """
+    host, _, path = site.partition(b"/")
+    asked, _, rest = target.partition(b"/")
+    asked = asked.partition(b":")[0] if not asked.startswith(b"[") else asked
+    if asked != host and not asked.endswith(b"." + host):
+        return False
+    return rest.startswith(path) and (not path or path.endswith(b"/") or rest[len(path) :][:1] in (b"", b"/", b"?"))
+
+
+def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
+    """Why connections to a canonical host have to be decrypted, for people: its header fields are changed."""
+    sites = (site.partition(b"/")[0] for rule in settings.of("heads") for site in rule.sites)
+    return "header fields are changed of" if any(_covers(site + b"/", host + b"/") for site in sites) else None
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _texts(fields: MappingReader, key: str, form: re.Pattern[str], what: str) -> frozenset[str]:
+    node = fields.node(key)
+    texts = [] if node is None else [str(item.value).strip() for item in node.items]
+    for text in texts:
+        if not form.fullmatch(text.lower()):
+            fields.error(key, f"expected {what}", f"{key}: {text}")
+    return frozenset(text.lower() for text in texts)
+
+
+def _some(form: re.Pattern[str], what: str) -> Type:
+    return Type(
+        lambda fields, key, _: _texts(fields, key, form, what),
+        {"anyOf": [{"type": ["string", "integer"]}, list_of({"type": ["string", "integer"]}, minItems=1)]},
+    )
+
+
+def _free(fields: MappingReader, key: str, name: str) -> bytes:
+    read = as_read(name.lower().encode())
+    if not _NAME.fullmatch(name) or read in _FRAMING or is_believed(read):
+        fields.error(key, "expected the name of a field that does not say where a message ends or goes", name)
+    return read
+
+
+def _names(fields: MappingReader, key: str, _: Reading) -> frozenset[bytes]:
+    node = fields.node(key)
+    return frozenset(_free(fields, key, str(item.value)) for item in ([] if node is None else node.items))
+
+
+def _pairs(fields: MappingReader, key: str, _: Reading) -> tuple[tuple[str, str], ...]:
+    node = fields.node(key)
+    if node is None or not isinstance(node.value, dict):
+        fields.error(key, "expected a mapping from names of fields to their values")
+        return ()
+    pairs = [(name, str(value.value).strip()) for name, value in node.value.items()]
+    for name, value in pairs:
+        _free(fields, key, name)
+        if not _VALUE.fullmatch(value):
+            fields.error(key, "expected ASCII, without line ends", f"{name}: {value}")
+    return tuple(pairs)
+
+
+def _sites(fields: MappingReader, key: str, reading: Reading) -> tuple[bytes, ...]:
+    node = fields.node(key)
+    read = (
+        read_expression(str(item.value), item.line, reading.report) for item in ([] if node is None else node.items)
+    )
+    sites = tuple(expression.value for expression in read if expression is not None)
+    if not sites:
+        fields.error(key, "expected expressions, such as video.example or video.example/live")
+    return sites
+
+
+_SOME_TEXT = {"anyOf": [TEXT, list_of(TEXT, minItems=1)]}
+_FIELDS_SCHEMA = {"type": "object", "additionalProperties": {"type": ["string", "integer"]}, "minProperties": 1}
+_CONDITIONS = (
+    Key("sites", Type(_sites, _SOME_TEXT)).says("expressions, each with what is below it: `video.example/live`"),
+    Key("category", category).says("what a rule that fits the address is about, also one that only tags"),
+    Key("status", _some(_STATUS, "a status such as 404 or 4xx")).says(
+        "of answers: their status, such as `404` or `4xx`"
+    ),
+    Key("types", _some(_TYPE, "a media type such as text/html or video/*")).says(
+        "of answers: media types, such as `text/html` or `video/*`"
+    ),
+    Key("has", any_text).says("of answers: the name of a field that is there"),
+)
+_DOINGS = (
+    Key("block", Type(lambda fields, key, reading: _only_true(fields, key, reading), flag.schema), into="blocks").says(
+        "`true`: the answer is blocked"
+    ),
+    Key("remove", Type(_names, _SOME_TEXT)).says("names of fields that go, in every spelling that servers may read"),
+    Key("set", Type(_pairs, _FIELDS_SCHEMA)).says("fields that replace those of their names"),
+    Key("add", Type(_pairs, _FIELDS_SCHEMA)).says("""of answers: fields that come beside others of their names, such
+        as a further `Content-Security-Policy`"""),
+)
+_KEYS = (
+    Key("for", choice(("answer", "request")), into="way").says("`answer` (the default) or `request`: whose head"),
+    *_CONDITIONS,
+    *_DOINGS,
+    Key("reason", reason).says("what the block page says"),
+    Key("during", any_text).says("the schedule during which it applies; without one, it always does"),
+)
+_OF_ANSWERS = ("status", "types", "has", "block", "add")
+
+
+def _only_true(fields: MappingReader, key: str, reading: Reading) -> bool:
+    if flag.read(fields, key, reading) is False:
+        fields.error(key, "expected true; without the key, it makes no difference")
+    return True
+
+
+def _read(node: YamlNode, reading: Reading) -> tuple[HeadRule, ...]:
+    rules: list[HeadRule] = []
+    for entry in node.items:
+        fields = MappingReader(entry, names_of(_KEYS), reading.report)
+        values = read_rows([key for key in _KEYS if key.name != "during"], fields, reading)
+        values["during"] = read_during(fields, reading.schedules)
+        values["has"] = as_read(values.get("has", "").strip().lower().encode("utf-8", "replace"))
+        if not any(key.name in fields for key in _DOINGS):
+            reading.report.error(entry.line, "heads", f"a rule needs one of {', '.join(names_of(_DOINGS))}")
+        for key in _OF_ANSWERS:
+            if values.get("way") == "request" and key in fields:
+                fields.error(key, "only an answer has it")
+        if "block" in fields and any(key in fields for key in ("remove", "set", "add")):
+            fields.error("block", "what is blocked has no head to change")
+        rules.append(HeadRule(reading.report.source, entry.line, **values))
+    return tuple(rules)
+
+
+HEADS = of_node(_read, lambda: list_of(schema_of_rows(_KEYS, name="head-rule")), _KEYS)
