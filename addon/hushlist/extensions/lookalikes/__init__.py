@@ -4,7 +4,6 @@ In: a host. Out: why it deceives. Open first: ``looks_like``, ``mixed_scripts``,
 """
 
 from hushlist.core.extension import CheckRow, Extension
-from hushlist.core.policy.key_types import number
 from hushlist.core.policy.keys import Key
 
 EXTENSION = Extension(
@@ -39,7 +38,7 @@ EXTENSION = Extension(
                 Key("file", f"{__name__}.new_names:FILE", is_required=True).says("""a file of registrable domains, one a
                     line, with the date of their registration after a tab, a comma or a space: `shop.example
                     2026-11-28`"""),
-                Key("days", number(1, 3650)).says("for so many days a name is new (default: 30)"),
+                Key("days", f"{__name__}.new_names:DAYS").says("for so many days a name is new (default: 30)"),
             ),
         ),
     },

@@ -10,7 +10,7 @@ from hushlist.core.errors import UrlError
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest
 from hushlist.core.match.public_suffixes import public_suffixes
-from hushlist.core.policy.key_types import TEXT, Reading
+from hushlist.core.policy.key_types import TEXT, Reading, number
 from hushlist.core.policy.keys import Type
 from hushlist.core.url.host import is_plain_name, to_ascii
 from hushlist.core.url.parts import to_bytes
@@ -46,7 +46,7 @@ def _read(fields: MappingReader, key: str, reading: Reading) -> DatedNames | Non
     if found is None:
         return None
     days: dict[bytes, int] = {}
-    for number, line in enumerate(found[1].decode("utf-8", "replace").splitlines(), 1):
+    for at, line in enumerate(found[1].decode("utf-8", "replace").splitlines(), 1):
         text = line.partition("#")[0].strip()
         if not text:
             continue
@@ -57,9 +57,10 @@ def _read(fields: MappingReader, key: str, reading: Reading) -> DatedNames | Non
         except ValueError:
             name = b""
         if not is_plain_name(name):
-            fields.error(key, f"{found[0].name}:{number}: expected a name and its date, such as 2026-11-28", text)
+            fields.error(key, f"{found[0].name}:{at}: expected a name and its date, such as 2026-11-28", text)
             return None
     return DatedNames(days)
 
 
 FILE = Type(_read, TEXT)
+DAYS = number(1, 3650)
