@@ -252,7 +252,7 @@ def _compile_by_forks(asks: socket.socket) -> None:
     preloaded = _Preloaded(asks)
 
     def start(command: Sequence[str], **options: Any) -> Any:
-        if preloaded.fits(os.environ):
+        if background_compiler.__name__ in command and preloaded.fits(os.environ):
             return preloaded.start(command, Path.cwd(), options["env"], 2, _Compiler)
         return subprocess.Popen(command, **options)
 

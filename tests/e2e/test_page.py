@@ -38,6 +38,8 @@ SCREENS = {
     "devices": "Devices",
     "system": "System",
     "record": "Record",
+    "settings": "Settings",
+    "settings/groups": "groups",
     "more": "More",
 }
 
@@ -195,7 +197,7 @@ def test_every_screen_has_an_address_and_room_and_back_works(browser: Chrome, fa
             )
             assert nameless == [], address
             text = browser.execute_script("return document.getElementById('screen').innerText")
-            assert "hrn:" not in text or address.startswith("explain"), address
+            assert "hrn:" not in text or address.startswith(("explain", "settings")), address
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     show(browser, "rules")
     show(browser, "lists")
@@ -322,6 +324,30 @@ def test_a_lasting_rule_is_previewed_added_and_undone_and_a_code_is_shown_once(
     named(browser, "Close").click()
     named(browser, "Withdraw").click()
     told(browser, "Withdrawn.")
+
+
+def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
+    browser: Chrome, family: Proxy, folder: Path
+) -> None:
+    before = (folder / "policy.yaml").read_text()
+    sign_in(browser, screen="rules")
+    cell = "[...document.querySelectorAll('td select')].find((one) => one.ariaLabel === 'video, Leo')"
+    wait_until(browser, lambda one: one.execute_script(f"return Boolean({cell})"))
+    Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
+    told(browser, "It is saved, and holds in a moment.")
+    after = (folder / "policy.yaml").read_text()
+    assert set(before.splitlines()) <= set(after.splitlines())
+    wait_until(browser, lambda _: get_as(family, "Leo", "http://video.test/")[0] == 403)
+    undo(browser)
+    assert (folder / "policy.yaml").read_text() == before
+    wait_until(browser, lambda _: get_as(family, "Leo", "http://video.test/")[0] == 200)
+    show(browser, "settings/groups")
+    area = browser.find_element(By.NAME, "text")
+    area.send_keys(Keys.CONTROL, Keys.END)
+    area.send_keys(Keys.NULL, "colour: red")
+    named(browser, "Save").click()
+    told(browser, "It did not work:")
+    assert (folder / "policy.yaml").read_text() == before
 
 
 def test_everything_is_done_without_a_mouse(browser: Chrome, family: Proxy) -> None:

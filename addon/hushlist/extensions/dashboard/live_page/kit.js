@@ -153,8 +153,8 @@ export const may = (role) => ROLES.indexOf(session.role) >= ROLES.indexOf(role);
 const REFUSALS = {401: "signed_out", 403: "refused", 404: "gone_by_now", 429: "locked"};
 
 /** Call the interface; its answer, or an error that says why not. */
-export async function call(method, path, body) {
-  const headers = {"X-Hushlist": "live"};
+export async function call(method, path, body, more = {}) {
+  const headers = {"X-Hushlist": "live", ...more};
   if (method !== "GET") headers["X-Hushlist-Token"] = session.token ?? "";
   if (body) headers["Content-Type"] = "application/json";
   let response;
@@ -168,7 +168,7 @@ export async function call(method, path, body) {
     if (response.status === 401 && path !== "/session") document.dispatchEvent(new Event("locked"));
     const isSignIn = method === "POST" && path === "/session" && response.status === 401;
     const words = t(isSignIn ? "sign_in_wrong" : REFUSALS[response.status] ?? "went_wrong", {why: found.error ?? response.status});
-    throw Object.assign(new Error(words), {status: response.status, said: found.error});
+    throw Object.assign(new Error(words), {status: response.status, said: found.error, detail: found.detail});
   }
   return found;
 }

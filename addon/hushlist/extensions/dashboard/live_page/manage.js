@@ -3,6 +3,7 @@ import {
   act, ago, bdi, button, call, categoryName, chip, code, decimal, facts, get, isolate, link, listName, make, may, micro, minutes, moment, nameOf, octets, pair, panel, personAt, query, scopeName, select, field, session, sheet, soft, span, t, table, textOr, what, whole,
 } from "./kit.js";
 import {heldHeads, heldRow, orderForm} from "./orders.js";
+import {intoGroup, planCell, planOf} from "./settings.js";
 
 const small = (text, label, onclick) => button(text, onclick, {class: "small", "aria-label": `${text}: ${label}`});
 const or = (promise, other) => promise.catch(() => other);
@@ -14,6 +15,7 @@ export async function rules() {
     get("/home"), get("/people"), get("/rules").catch((error) => ({file: error.said ?? error.message, rules: []})),
     or(get("/grants"), {grants: []}), or(get("/blocks"), {blocks: []}), may("approve") ? or(get("/codes"), {codes: []}) : {codes: []},
   ]);
+  const plan = await planOf(people);
   const categories = [...new Set(people.flatMap((one) => one.categories.map((each) => each.category)))];
   return {state, title: t("rules"), parts: [
     may("approve") ? panel(t("allow_or_block"), orderForm({}, people)) : null,
@@ -26,10 +28,7 @@ export async function rules() {
       chip(one.action ?? "block"), one.expression, one.reason, one.expires ?? t("for_good"), one.comment,
       may("manage") && one.id ? small(t("remove"), one.expression, () => act(t("told_removed"), () => call("DELETE", `/rules/${one.id}`))) : ""]))),
     panel(t("the_plan"), soft(t("plan_says")), table(t("the_plan"), [t("category"), ...people.map((one) => nameOf(`group:${one.name}`))],
-      categories.sort((one, other) => categoryName(one).localeCompare(categoryName(other))).map((name) => [categoryName(name), ...people.map((one) => {
-        const found = one.categories.find((each) => each.category === name);
-        return found?.action ? chip(found.action) : "–";
-      })]))),
+      categories.sort((one, other) => categoryName(one).localeCompare(categoryName(other))).map((name) => [categoryName(name), ...people.map((one) => planCell(plan, one, name))]))),
     panel(t("schedules"), table(t("schedules"), [t("who"), t("name"), t("state"), t("until_when")], people.flatMap((one) => one.schedules.map((each) => [
       nameOf(`group:${one.name}`), each.name, t(each.is_on ? "on" : "off"), each.until === null ? "–" : moment(each.until)])))),
   ]};
@@ -88,7 +87,7 @@ export async function devices() {
   const rest = found.filter((one) => one.group === "default");
   return {state, title: t("devices"), parts: [
     panel(t("set_up_device"), soft(t("set_up_says")), make("p", {}, link(t("set_up_page"), "/setup", {class: "button"}))),
-    people.length > 1 ? panel(t("in_no_group"), table(t("in_no_group"), heads, rest.map(row), {isNarrow: true})) : null,
+    people.length > 1 ? panel(t("in_no_group"), table(t("in_no_group"), [...heads, ""], rest.map((one) => [...row(one), intoGroup(one)]))) : null,
     panel(t("devices_seen"), soft(t("since_start")), table(t("devices_seen"), heads, found.map(row), {isNarrow: true, none: state.clients === "drop" ? t("no_clients") : t("nothing")})),
   ]};
 }
@@ -162,6 +161,6 @@ export async function record(_, values) {
 
 export async function more() {
   return {state: await or(get("/home"), null), title: t("act"), parts: [make("ul", {class: "plain-list menu"},
-    ["lists", "devices", "system", "record"].map((one) => make("li", {}, link(t(one), `#/${one}`)))), session.name ? null : soft(t("only_shows"))]};
+    ["lists", "devices", "system", "record", "settings"].map((one) => make("li", {}, link(t(one), `#/${one}`)))), session.name ? null : soft(t("only_shows"))]};
 }
 
