@@ -1,4 +1,4 @@
-"""Takes the pictures of the README with headless Chromium, from a filter that runs with the README's own policy.
+"""Takes the pictures of the README with headless Chromium: of the README's own policy, and of a family's.
 
     .venv/bin/python tests/e2e/pictures.py
 
@@ -10,33 +10,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import sleep
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from documentation import ROOT, blocks
 from e2e.browser import chromium, wait_for_words
+from e2e.household import PASSPHRASE, household
 from e2e.origin import Origin
 from e2e.proxy import mitmdump
 from hushlist.extensions.dashboard.dashboard_server import HOST
 
 PICTURES = ROOT / "examples" / "pictures"
 ADS = "0.0.0.0 ads.example\n0.0.0.0 pixel.tracker.example\n0.0.0.0 banners.example\n"
-#: seconds for which the live page highlights what is new
-_HIGHLIGHT = 3
-#: what a family asks for
-BROWSED = (
-    "http://news.example/",
-    "http://ads.example/banner.js",
-    "http://school.example/timetable",
-    "http://pixel.tracker.example/p.gif?site=news",
-    "http://games.example/chess/",
-    "http://shop.example/basket",
-    "http://banners.example/top",
-    "http://games.example/play",
-)
 
 
 def write_policy(folder: Path) -> Path:
@@ -75,11 +64,16 @@ def main() -> None:
             browser.get("http://games.example/play")
             browser.execute_script("document.querySelector('details').open = true")
             take(browser, "block-page.png", 760, 840)
+        (folder / "filter").mkdir()
+        with (
+            Origin(folder / "origin") as origin,
+            household(folder / "filter", folder / "mitmproxy", origin) as proxy,
+            chromium(proxy, folder / "browser") as browser,
+        ):
             browser.get(f"http://{HOST}/")
-            for url in BROWSED:
-                proxy.get(url)
-            wait_for_words(browser, BROWSED[-1])
-            sleep(_HIGHLIGHT)
+            wait_for_words(browser, "Passphrase")
+            browser.find_element(By.NAME, "name").send_keys("anna", Keys.TAB, PASSPHRASE, Keys.ENTER)
+            wait_for_words(browser, "All requests:")
             take(browser, "live-page.png", 1280, 960)
 
 

@@ -311,8 +311,7 @@ def test_a_lasting_rule_is_previewed_added_and_undone_and_a_code_is_shown_once(
     named(browser, "Do it").click()
     told(browser, "The rule is added.")
     assert (folder / "own.yaml").read_text().startswith(own)
-    wait_for_words(browser, "wiki.test/")
-    assert SCRIPT in browser.find_element(By.ID, "screen").text
+    wait_for_words(browser, SCRIPT)
     show(browser, "record")
     named(browser, "Undo: rule added").click()
     told(browser, "Undone.")

@@ -1,7 +1,7 @@
 // Home: whether all is well, who waits, what holds for whom, the day, and what was stopped most. And people.
 import {columns, heat, line, ranking} from "./charts.js";
 import {
-  bdi, button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, panel, personAt, soft, t, table, whoOf, whole,
+  button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, panel, personAt, soft, t, table, whoOf, whole,
 } from "./kit.js";
 import {card, filterOff, heldHeads, heldRow, internetOff, moreTime, quotaList, sentences, siteSheet} from "./orders.js";
 import {columnsOf, whatIsCounted} from "./figures.js";
@@ -60,7 +60,7 @@ function tile(person, state, figures, level = "h3") {
   return make("article", {class: "card person"},
     make("div", {class: "bar"}, make(level, {}, link(name, personAt(whom))),
       hours ? make("p", {class: "soft hours"}, line(hours), make("span", {class: "unseen"}, t("requests_today"), ": "), whole.format(hours.reduce((sum, one) => sum + one, 0))) : null),
-    make("ul", {class: "plain-list"}, said.map(([text, kind]) => make("li", {class: kind}, bdi(text)))),
+    make("ul", {class: "plain-list"}, said.map(([text, kind]) => make("li", {class: kind}, text))),
     person.quotas.length ? quotaList(person.quotas.slice(0, 3)) : null,
     make("div", {class: "actions"},
       turnOn && may("manage") ? named(t("turn_on"), turnOn) : null,
@@ -108,7 +108,7 @@ export async function person(whom, values) {
     .map((one) => ({name: one.host, more: [one.category && categoryName(one.category), own.members.length > 1 && (one.user ?? one.client)].filter(Boolean).join(" · "), number: one[kind], kind, onclick: () => siteSheet(order({...one, stopped: kind === "stopped" ? one.stopped : 0}), all, more(one))}));
   const kept = state.kept === "all" ? "" : t("log_keeps_some");
   return {state, title: name, parts: [
-    panel(t("now"), make("ul", {class: "plain-list"}, said.map(([text, kind]) => make("li", {class: kind}, bdi(text)))),
+    panel(t("now"), make("ul", {class: "plain-list"}, said.map(([text, kind]) => make("li", {class: kind}, text))),
       own.members?.length ? soft(own.members.map((one) => one.replace(/^user:/, "")).join(", ")) : null,
       state.clients === "keep" ? null : soft(t(`clients_${state.clients}`)),
       own.quotas.length ? quotaList(own.quotas) : null,

@@ -52,7 +52,7 @@ export function card(one, clock) {
   const wants = t("asks_for", {who, what: one.host});
   const row = (text, does, more = {}) => button(text, does, {"aria-label": `${text}: ${wants}`, ...more});
   return make("article", {class: "card asked"},
-    make("h3", {}, bdi(wants)),
+    make("h3", {}, wants),
     soft([one.category && categoryName(one.category), t("since_then", {time: ends(one.asked)}), one.times > 1 && `×${whole.format(one.times)}`].filter(Boolean).join(" · ")),
     one.reason ? make("blockquote", {dir: "auto"}, one.reason) : null,
     may("approve") ? make("div", {class: "actions"},
@@ -191,4 +191,4 @@ export function sentences(person, now) {
 
 /** How much is left of a quota. */
 export const quotaText = ({use, of}) => t("quota_is", {category: [categoryName(use.category), of].filter(Boolean).join(" · "), left: whole.format(use.left), limit: whole.format(use.limit)});
-export const quotaList = (quotas) => make("ul", {class: "plain-list quotas"}, quotas.map((one) => make("li", {}, ring(one.use.left, one.use.limit), bdi(quotaText(one)))));
+export const quotaList = (quotas) => make("ul", {class: "plain-list quotas"}, quotas.map((one) => make("li", {}, ring(one.use.left, one.use.limit), quotaText(one))));
