@@ -248,7 +248,7 @@ _Telling = tuple[bytes, bytes, bytes]
 
 
 def _telling(fields: Iterable[Sequence[bytes]]) -> list[_Telling]:
-    """The fields that may say whose, or how long, a request is; the length of its name rules out nearly each other."""
+    """The fields that may say whose, or how long, a request is; the length of its name rules out nearly all others."""
     return [(name, name.translate(_AS_READ), value) for name, value in fields if len(name) in _SIZES]
 
 
@@ -350,8 +350,9 @@ def with_form(request: Request, form: bytes, keys: Collection[bytes]) -> Request
 
 def fault_of_body(head: HttpHead) -> str | None:
     """A fault in a body that was waited for; ``None`` where there is none."""
-    is_faulty = head.content and head.method.upper() in _WITHOUT_BODY
-    return _fault_of_body(head, _telling(head.headers.fields)) if is_faulty else None
+    if not head.content or head.method.upper() not in _WITHOUT_BODY:
+        return None
+    return _fault_of_body(head, _telling(head.headers.fields))
 
 
 def _fault_of_body(head: HttpHead, telling: Iterable[_Telling]) -> str | None:
@@ -362,7 +363,7 @@ def _fault_of_body(head: HttpHead, telling: Iterable[_Telling]) -> str | None:
     """
     is_get = head.method == b"GET"
     for name, known, value in telling:
-        if known in (_HOST, _CONNECTION) or not _is_of_body(known, value):
+        if known in (_HOST, _CONNECTION) or not _is_of_body(known, value):  # the first is quick
             continue
         if head.method == b"CONNECT" or name.lower() != known or (known == _LENGTH and not is_get):
             return _HAS_BODY
