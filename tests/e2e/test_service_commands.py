@@ -1,4 +1,4 @@
-"""The commands of the service files of examples/service run, with other folders and free ports."""
+"""The commands of the services run, with other folders and free ports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from e2e.origin import PATIENCE
 from e2e.policies import simple_policy
 from e2e.proxy import CHECKOUT, MITMDUMP, running
-from unit.test_service_files import FOLDER, container_command
+from unit.test_service_files import BOOT, container_command
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def here(words: list[str], folder: Path) -> list[str]:
 
 def exec_start(unit: str) -> list[str]:
     """The command of a unit."""
-    text = (FOLDER / unit).read_text(encoding="utf-8").replace("\\\n", "")
+    text = (BOOT / unit).read_text(encoding="utf-8").replace("\\\n", "")
     found = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)
     assert found is not None
     return shlex.split(found[1])

@@ -1,4 +1,4 @@
-"""The files of examples/service: systemd takes the units, they are hardened, and the container's files agree."""
+"""The files of services: systemd takes the units, they are hardened, and the container's files agree."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ import yaml
 
 from documentation import ROOT, SERVICE, blocks
 from hushlist.cli import _all_commands
+from hushlist.core.system.package_code import PACKAGE
 from unit.rows import each_row
 
 FOLDER = ROOT / "examples" / "service"
-SERVICES = sorted(FOLDER.glob("*.service"))
+BOOT = PACKAGE / "extensions" / "boot"
+SERVICES = sorted(BOOT.glob("*.service"))
 FLEET_SERVICE = ROOT / "examples" / "fleet" / "hushlist-policy.service"
-UNITS = (*SERVICES, *FOLDER.glob("*.timer"))
+UNITS = (*SERVICES, *BOOT.glob("*.timer"))
 CONTAINERFILE = (FOLDER / "Containerfile").read_text(encoding="utf-8")
 #: the least exposed is 0.0; 3.0 is what systemd itself calls OK, and half of what it calls medium
 MOST_EXPOSED = 3.0
@@ -85,7 +87,7 @@ def test_the_guide_has_every_file_and_its_commands_are_such_that_a_shell_takes_t
     linked = set(re.findall(r"\]\(([\w@.-]+)\)", GUIDE))
     assert {path.name for path in FOLDER.iterdir()} - {"README.md"} == linked
     commands = [block for language in ("shell", "bash") for block in blocks(SERVICE, language)]
-    assert len(commands) >= 7
+    assert len(commands) >= 6
     for block in commands:
         subprocess.run(["bash", "-n"], input=block, text=True, check=True)
     asked = set(re.findall(r"hushlist ([a-z]+) ", "\n".join(commands))) - {"env"}
@@ -113,7 +115,7 @@ def test_no_service_opens_the_folders_that_all_share(unit: Path) -> None:
 
 
 def test_what_is_said_is_in_the_journal_at_once_and_a_start_that_fails_is_tried_again() -> None:
-    text = (FOLDER / "hushlist.service").read_text(encoding="utf-8")
+    text = (BOOT / "hushlist.service").read_text(encoding="utf-8")
     assert re.search("^Environment=.*PYTHONUNBUFFERED=1", text, re.MULTILINE)
     assert "\nStartLimitIntervalSec=0\n" in text
     assert "\nRestart=always\n" in text
@@ -122,7 +124,7 @@ def test_what_is_said_is_in_the_journal_at_once_and_a_start_that_fails_is_tried_
 def test_a_stop_leaves_open_requests_their_time() -> None:
     unit = RawConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(FOLDER / "hushlist.service", encoding="utf-8")
+    unit.read(BOOT / "hushlist.service", encoding="utf-8")
     assert int(unit["Service"]["TimeoutStopSec"]) > 10
     assert unit["Service"]["KillMode"] == "mixed"  # the signal is for the command alone
 

@@ -60,6 +60,7 @@ BUILT_IN = tuple(
             "notify",
             "alerts",
             "fleet",
+            "boot",
         ),
         *("first_start", "dashboard", "policy_edits", "workers"),
     )
