@@ -6,6 +6,7 @@ import io
 import json
 import plistlib
 import sqlite3
+import sys
 import tarfile
 from contextlib import closing
 from pathlib import Path
