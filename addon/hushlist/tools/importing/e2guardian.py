@@ -7,7 +7,7 @@ URLs are taken over, whatever looks into pages is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,12 @@ _REGEXES = "regexpboollist"
 _FORMATS[_REGEXES] = "squid-acl"
 #: an expression that begins where a URL without its scheme does
 _ANCHORED = re.compile(r"\^((?:\\.|\[\^?[^\]\[]+\]|[^|\\\[^])*)")
+#: kind of list -> what of a file it names, and its entries; in version 4, the kind says what becomes of them
+_FILE_LISTS = {"mimelist": "types", "fileextlist": "endings", "mimetypelist": "types", "extensionlist": "endings"}
+_FILE_ENTRY = {
+    "types": re.compile(r"[a-z0-9-]+/[!#$&^_.+a-z0-9-]+"),
+    "endings": re.compile(r"\.?[^\s,;/\\.*?]+(?:\.[^\s,;/\\.*?]+)*"),
+}
 #: names of lists of searches -> what their rules do
 _SEARCHES = {"banned": "block", "localbanned": "block", "override": "allow"}
 #: list of clients -> what holds for them
@@ -104,6 +110,9 @@ class _Reader:
             if one != 1 or key == "clients":
                 made = policy.group(groups[one].name, **{key: values})
                 made.layers, made.settings = groups[one].layers, {**_FREE, **groups[one].settings}
+        if any("files" in own.settings for own in groups.values()):
+            for own in (*policy.groups, *groups.values()):
+                own.settings.setdefault("files", [])
         policy.everybody.layers, policy.everybody.settings = groups[1].layers, groups[1].settings
 
     # -- syntax --------------------------------------------------------------------------------------------------------
@@ -211,6 +220,8 @@ class _Reader:
                 group.settings |= {"0": {"default": "block"}, "2": {"mode": "off"}}[value]
             elif key == "storyboard":
                 self._storyboard(path.parent / value, group, layers)
+            elif (what := _FILE_LISTS.get(key.removeprefix("banned").removeprefix("exception"))) is not None:
+                self._use_files(group, what, name or key, self._list(file, path, line))
             elif name in layers and key in _FORMATS:
                 for part in self._list(file, path, line):
                     if key == _REGEXES:
@@ -226,6 +237,29 @@ class _Reader:
                 self._other(path, line, f"{key} {name}".strip(), file)
         group.layers = [*searches, *(layer for name in _ORDER for layer in layers[name])]
         return group
+
+    def _use_files(
+        self, group: imported_policy.ImportedGroup, what: str, name: str, parts: Iterable[_ListText]
+    ) -> None:
+        """Make lists of media types or endings rules for downloads; exceptions come first."""
+        rules = [rule for rule in group.settings.get("files", ()) if isinstance(rule, dict)]  # type: ignore[attr-defined]
+        for part in parts:
+            values = []
+            for line, text in part.entries:
+                value = text.strip().lower()
+                if _FILE_ENTRY[what].fullmatch(value):
+                    values.append(value.removeprefix("."))
+                else:
+                    self._report(part.path).leave_out(line, text, "it is no media type, and no ending of a name")
+            made: dict[str, object] = {what: values, "for": "download"}
+            if part.during is not None:
+                made["during"] = part.during
+            if values and name.startswith("exception"):
+                rules.insert(0, {**made, "action": "allow"})
+            elif values:
+                rules.append(made)
+        if rules:
+            group.settings["files"] = rules
 
     def _searches(self, name: str, number: int, part: _ListText) -> str:
         """The layer of a group's lists of searches, in which an override lifts what another list blocks."""

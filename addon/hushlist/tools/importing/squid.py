@@ -31,6 +31,10 @@ from hushlist.tools.importing.imported_policy import (
 #: type of an access list -> the format of a file of it that is too long to be read here, and is copied as it is
 _LISTS = {"dstdomain": "domains", "dst": "addresses", "dstdom_regex": "", "url_regex": "", "urlpath_regex": ""}
 _TIME = re.compile(r"([0-2]?[0-9]):([0-5][0-9])-([0-2]?[0-9]):([0-5][0-9])")
+#: a media type as an expression says it, and a size for everybody
+_MIME = re.compile(r"\^?(application|audio|font|image|message|model|text|video|x-[a-z0-9-]+)/?([!#&_.+a-z0-9-]*)\$?")
+_BODY_SIZE = re.compile(r"([0-9]{1,12})(?: (bytes|KB|MB|GB))?(?: allow)?(?: all)?", re.IGNORECASE)
+_UNITS = {"bytes": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 #: Monday to Sunday
 _DAYS = dict(zip("MTWHFAS", DAYS, strict=True))
 _MOST_FILES, _DEEPEST, _MOST_NETWORKS = 1000, 16, 100_000
@@ -95,6 +99,8 @@ class _Reader:
         for name in used:
             for network in self._acls[name].networks:
                 holders.setdefault(network, set()).add(name)
+        if not self._policy.everybody.settings.get("files", True):
+            del self._policy.everybody.settings["files"]
         self._rules(self._policy.everybody, frozenset())
         lengths = sorted({ip_network(network).prefixlen for network in holders})
         sources = ((network, _sources(network, holders, lengths)) for network in holders)
@@ -129,6 +135,8 @@ class _Reader:
                 self._include(words, path, line, deep)
             elif directive in ("url_rewrite_program", "redirect_program"):
                 report.leave_out(line, entry, "import the configuration of that program, too")
+            elif directive in ("http_reply_access", "reply_body_max_size") and words:
+                self._read_reply(directive, words, entry, line, report)
             elif directive.endswith("_access"):
                 report.tally(line, entry, f"{shown(directive)}, where only http_access says what may be fetched")
 
@@ -144,6 +152,23 @@ class _Reader:
                     self._read(file, deep + 1)
                 except SourceError as error:
                     report.leave_out(line, str(file), error.problems[0].why)
+
+    def _read_reply(self, directive: str, words: list[str], entry: str, line: int, report: ProblemReport) -> None:
+        """Make rules for files of what is said of replies to everybody: one type that is denied, or a size."""
+        files: list[dict[str, object]] = self._policy.everybody.settings.setdefault("files", [])  # type: ignore[assignment]
+        if directive == "reply_body_max_size":
+            found = _BODY_SIZE.fullmatch(" ".join(words))
+            if found and (number := int(found[1]) * _UNITS[(found[2] or "bytes").lower()]):
+                files.append({"larger-than": str(number), "for": "download"})
+            elif words[0] != "none":
+                report.leave_out(line, entry, "a size for some clients or sites, and not for all")
+            return
+        action, *names = words
+        acl = self._acls.get(names[0]) if len(names) == 1 else None
+        if action == "deny" and acl is not None and acl.kind == "rep_mime_type" and not acl.lacks:
+            files.append({"types": [own.split()[-1] for own in acl.lines], "for": "download"})
+        elif (action, names) != ("allow", ["all"]):
+            report.leave_out(line, entry, "only one list of the type rep_mime_type can be denied")
 
     def _values(self, words: list[str], path: Path, line: int, acl: _Acl, report: ProblemReport) -> Iterator[str]:
         """The values behind the type, with those of files; what cannot be a value is left out."""
@@ -178,6 +203,17 @@ class _Reader:
             return
         if kind == "time":
             acl.times += self._times(rest, line, acl, report)
+            return
+        if kind == "rep_mime_type":
+            for value in self._values([word for word in rest if word not in ("-i", "+i")], path, line, acl, report):
+                mime = _MIME.fullmatch(value.lower().replace("\\", ""))
+                if mime is None:
+                    report.leave_out(
+                        line, value, "an expression that is no media type, and no beginning such as ^video/"
+                    )
+                    acl.lacks = True
+                else:
+                    acl.lines.append(f"{mime[1]}/{mime[2] or '*'}")
             return
         if kind not in (*_LISTS, "src"):
             return  # what it is for is left out where it is used

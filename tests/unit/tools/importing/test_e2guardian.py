@@ -236,3 +236,24 @@ def test_a_file_that_is_missing_is_an_error(tmp_path: Path, files: dict[str, str
     configured(tmp_path, files)
     with pytest.raises(SourceError, match="No such file"):
         read_e2guardian(tmp_path / "e2guardian.conf")
+
+
+def test_lists_of_types_and_endings_are_rules_for_files(tmp_path: Path) -> None:
+    files = {
+        **FILES,
+        "e2guardianf1.conf": "mimelist = 'name=banned,messageno=800,path=FOLDER/mime'\n"
+        "fileextlist = 'name=banned,path=FOLDER/ext'\nexceptionextensionlist = 'FOLDER/fine'\n",
+        "mime": "# films\nvideo/mpeg\nApplication/X-Test # y\nno type\n",
+        "ext": ".exe\n.tar.gz\n",
+        "fine": ".pdf\n",
+    }
+    written = Written(read_e2guardian(configured(tmp_path, files)), tmp_path / "out")
+    rules = written.engine.policy.settings.of("files")
+    assert [(rule.action, sorted(rule.types | rule.endings), rule.way) for rule in rules] == [
+        ("allow", ["pdf"], "download"),
+        ("block", ["application/x-test", "video/mpeg"], "download"),
+        ("block", ["exe", "tar.gz"], "download"),
+    ]
+    assert written.told("mime:4:", "no type", "it is no media type")
+    of_group = {group.name: len(group.settings.of("files")) for group in written.engine.policy.groups}
+    assert (of_group["Staff"], of_group["exceptionclient"]) == (0, 0)

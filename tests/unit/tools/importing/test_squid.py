@@ -130,7 +130,6 @@ def test_decisions_are_those_of_squid(written: Written, url: str, client: str, a
         ("squid.conf:24:", "words ads", "where two lists do"),
         ("squid.conf:25:", "everything but a list"),
         ("squid.conf:30:", "no such access list"),
-        ("squid.conf:34:", "http_reply_access"),
         ("paths.txt:3:", "a part alone"),
     ],
 )
@@ -184,3 +183,20 @@ def test_squid_reads_the_lists_that_are_written(written: Written, tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     assert not [line for line in done.stderr.splitlines() if "FATAL" in line or "ERROR" in line]
+
+
+def test_what_is_said_of_replies_becomes_rules_for_files(tmp_path: Path) -> None:
+    (tmp_path / "squid.conf").write_text(
+        "acl films rep_mime_type -i ^video/ application/x-shockwave\\-flash$\nacl odd rep_mime_type (a|b)\n"
+        "acl kids src 10.9.0.0/24\nhttp_reply_access deny films\nhttp_reply_access deny odd\n"
+        "http_reply_access allow all\nreply_body_max_size 10 MB\nreply_body_max_size 1 MB kids\nhttp_access allow all\n"
+    )
+    written = Written(read_squid(tmp_path / "squid.conf"), tmp_path / "out")
+    rules = written.engine.policy.settings.of("files")
+    assert [(sorted(rule.types), rule.larger_than, rule.way) for rule in rules] == [
+        (["application/x-shockwave-flash", "video/*"], None, "download"),
+        ([], 10 << 20, "download"),
+    ]
+    assert written.told("squid.conf:2:", "(a|b)")
+    assert written.told("squid.conf:5:", "only one list of the type rep_mime_type")
+    assert written.told("squid.conf:8:", "a size for some clients")
