@@ -11,7 +11,17 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.policy import shipped_policy
-from hushlist.core.policy.key_types import Reading, any_text, choice, hrn, list_of, names_of, read_rows, schema_of_rows
+from hushlist.core.policy.key_types import (
+    Reading,
+    any_text,
+    choice,
+    hrn,
+    list_of,
+    names_of,
+    number,
+    read_rows,
+    schema_of_rows,
+)
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.system.files import LONGEST_DOCUMENT
 
@@ -34,6 +44,10 @@ class CatalogueEntry(NamedTuple):
     #: where it is: of a list that comes with Hushlist its file beside the catalogue, or else its address
     url: str = ""
     file: str = ""
+    #: about how many entries it had when it was looked at; 0: nobody has counted
+    size: int = 0
+    #: how often it changes; empty: nobody has looked
+    pace: str = ""
 
     @property
     def title(self) -> str:
@@ -60,6 +74,9 @@ _KEYS = (
     Key("format", choice(FORMATS), is_required=True).says("one of the [plain lists](lists.md#plain-lists), or `yaml`"),
     Key("category", Type(hrn.read, {"type": "string", "pattern": "^hrn://"}), is_required=True).says("""what its rules
         are about, an `hrn:` name"""),
+    Key("size", number(1, 100_000_000)).says("about how many entries it had when it was looked at"),
+    Key("pace", choice(("daily", "weekly", "monthly", "rarely"))).says("""how often it changes: `daily`, `weekly`,
+        `monthly` or `rarely`"""),
     Key("source", _plain(), is_required=True).says("where address, licence and format were read"),
 )
 _ONE_PLACE = [{"required": [key]} for key in ("url", "file")]

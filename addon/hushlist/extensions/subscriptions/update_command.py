@@ -32,6 +32,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import reason_of
 from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
+from hushlist.extensions.subscriptions.catalogue_check import check_entry
 from hushlist.extensions.subscriptions.line_differences import share_kept
 from hushlist.extensions.subscriptions.list_store import ListState, ListStore, Version, store_of_file
 from hushlist.extensions.subscriptions.subscription import NO_COPY, SubscribedList
@@ -55,6 +56,11 @@ def add_to(commands: Commands) -> None:
     add_policy(parser)
     parser.add_argument(
         "--catalogue", action="store_true", help="show well-kept public lists instead, which a policy can name"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="with --catalogue: fetch each, which takes the internet and minutes, and say what is not as it was",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
 
@@ -173,8 +179,25 @@ def _show_catalogue(*, as_json: bool) -> int:
     return GOOD
 
 
+def _check_catalogue(*, as_json: bool) -> int:
+    """Fetch the public lists, and say what is not as the catalogue says."""
+    code = GOOD
+    for entry in read_catalogue(shipped_catalogue()).values():
+        wrong = check_entry(entry)
+        code = max(code, FOUND if wrong else GOOD)
+        if as_json:
+            print_json({"name": entry.name, "wrong": wrong})
+        else:
+            print_line(f"{entry.name:<24}  {'; '.join(wrong) or 'good'}", word="block" if wrong else "allow")
+    return code
+
+
 def run_lists(arguments: argparse.Namespace) -> int:
     """Show every list, with a line for each trouble."""
+    if arguments.check and not arguments.catalogue:
+        return complain("--check is about --catalogue")
+    if arguments.check:
+        return _check_catalogue(as_json=arguments.json)
     if arguments.catalogue:
         return _show_catalogue(as_json=arguments.json)
     path = arguments.policy or default_policy()

@@ -23,7 +23,10 @@ HEADS = {
 def test_there_are_lists_for_every_subject() -> None:
     assert len(CATALOGUE) >= 12
     subjects = {entry.category.rpartition("/")[2] for entry in CATALOGUE.values()}
-    assert subjects == {"malware", "phishing", "ads", "adult", "gambling", "doh", "bypass", "social", "services"}
+    assert subjects == {
+        *("malware", "phishing", "ads", "adult", "gambling", "doh", "bypass", "social", "services", "games", "dating"),
+        *("drugs", "weapons", "violence", "ai", "streaming", "piracy", "remote", "device-trackers"),
+    }
     assert len({entry.url or entry.file for entry in CATALOGUE.values()}) == len(CATALOGUE)
     assert [entry.name for entry in CATALOGUE.values() if entry.file] == ["services"]
 
@@ -64,7 +67,7 @@ NOWHERE = GOOD.replace("url: 'https://h.example/', ", "")
         ),
         (
             "lists: [a]",
-            ["1: 'a': expected a mapping with name, for, publisher, licence, url, file, format, category, source"],
+            ["1: 'a': expected a mapping with name, for, publisher, licence, url, file, format, category, size, pace"],
         ),
         (
             f"lists:\n- {GOOD[:-1]}, file: a.yaml}}\n- {NOWHERE}",
