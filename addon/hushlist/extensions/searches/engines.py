@@ -56,10 +56,11 @@ class Engine:
         return (key for place in self._places if place.keys and _fits(place, path) for key in place.keys)
 
     def typed(self, path: bytes, parameters: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
-        """What was typed, as it stands in a path, or in the values of a query or a form."""
+        """What was typed, as it stands in a path, or in the values of a query or a form; a page's name is not typed."""
+        is_page = any(place.keys and not place.path.endswith("*") and _fits(place, path) for place in self._places)
         for place in self._places:
             if not place.keys:
-                if path.startswith(begin := place.path.encode()):
+                if not is_page and path.startswith(begin := place.path.encode()):
                     yield path[len(begin) :]
             elif _fits(place, path):
                 yield from (value for name, value in parameters if name in place.keys)

@@ -17,5 +17,6 @@ EXTENSION = Extension(
         ),
     },
     category_names=f"{__name__}.service_lists:category_names",
+    actions=f"{__name__}.actions",
     commands=(Command(("services",), f"{__name__}.services_command", "ask a policy"),),
 )

@@ -14,6 +14,7 @@ from hushlist.core.extension import built_in
 from hushlist.core.lists.category_names import category_named, short_names
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.policy.groups import Client
+from hushlist.extensions.services import actions
 from hushlist.extensions.services.service_lists import groups, members, read_services, services
 from hushlist.extensions.services.services_command import run_services
 from hushlist.proxy.languages import TEXTS
@@ -230,3 +231,11 @@ def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("games", "tiktok")[1][0].startswith("video      tiktok ")
     assert json.loads(run("tiktok", as_json=True)[1][0])["category"] == f"{ROOT}/video/tiktok"
     assert run("tiktk") == (1, [])
+
+
+def test_the_interface_has_each_service_with_its_group_and_main_address() -> None:
+    found = {one.id: one for one in actions.services()}
+    assert found.keys() == services().keys()
+    tiktok = found["tiktok"]
+    assert (tiktok.title, tiktok.group, tiktok.address) == ("TikTok", "video", "tiktok.com/")
+    assert tiktok.group_titles["de"] == "Videos"
