@@ -102,6 +102,11 @@ class AlertBook:
         with self._store.writing() as database:
             yield database, self._clock()
 
+    @contextmanager
+    def _looking(self) -> Iterator[tuple[SqlConnection, float]]:
+        with self._store.reading() as database:
+            yield database, self._clock()
+
     # -- counting ------------------------------------------------------------------------------------------------------
 
     def note(self, hits: Mapping[tuple[str, str], Hit], alerts: Iterable[Alert]) -> None:
@@ -167,7 +172,7 @@ class AlertBook:
             TapError: nothing was done; where it was to be, the history says so.
         """
         fault: TapError | None = None
-        with self._writing() as (database, now):
+        with self._writing() if acts else self._looking() as (database, now):
             try:
                 tap = (use_tap if acts else tap_of)(database, token, "alert", now)
                 number = int(tap.subject.partition(":")[2])
