@@ -290,7 +290,7 @@ def _time_in(fields: LogFields, zone: tzinfo) -> str:
 
 def _row(fields: LogFields, zone: tzinfo) -> list[str]:
     """Time, reference, action, client, then URL and reason."""
-    client, user = _text(fields, "client"), _text(fields, "user")
+    client, user = _text(fields, "device") or _text(fields, "client"), _text(fields, "user")
     cells = (
         _time_in(fields, zone),
         _text(fields, "reference"),

@@ -62,7 +62,7 @@ BUILT_IN = tuple(
             "fleet",
             "boot",
         ),
-        *("first_start", "dashboard", "policy_edits", "workers"),
+        *("devices", "first_start", "dashboard", "policy_edits", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions
@@ -272,6 +272,9 @@ class Extension:
     #: a reference to a module with rows of the live page's interface, ``ACTIONS``, and with ``UNDOINGS``, the functions
     #: that undo them (``core/routes.py``)
     actions: str = ""
+    #: a reference to a function from a policy to what tells the name of a client's device, by address and user
+    #: (``core/policy/group_table.py``)
+    device_names: str = ""
     #: a reference to a function to short names of categories, each with its `hrn:` name
     category_names: str = ""
     #: the extensions whose code it imports; each of them can still be left out of use

@@ -5,7 +5,7 @@ client, moment -> its group's effective policy and hosts;  host -> its rules, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -82,7 +82,7 @@ class KnownHosts:
         #: those of which a rule may fit something
         self._useful = tuple(own for own in readings if _has_rules(index, own.hosts_of_names))
         #: the group of a client
-        self.group = _group_finder(policy.all_groups)
+        self.group = _group_finder(policy)
         #: by the group's name
         self._known: dict[str, GroupHosts] = {}
         #: the one cache, if the policy is the same for everybody at every moment
@@ -132,13 +132,15 @@ class KnownHosts:
                 yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
 
 
-def _group_finder(groups: Sequence[Group]) -> Callable[[Client], Group]:
+def _group_finder(policy: Policy) -> Callable[[Client], Group]:
     """What finds the group of a client."""
+    groups = policy.all_groups
     if len(groups) == 1:
         return lambda _: groups[0]
-    from hushlist.core.policy.group_table import GroupTable  # without groups, nobody waits for what it imports
+    # without groups, nobody waits for what it imports
+    from hushlist.core.policy.group_table import GroupTable, device_names
 
-    return GroupTable(groups).group
+    return GroupTable(groups, device_names(policy)).group
 
 
 def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], host: bytes) -> KnownHost:

@@ -1,7 +1,7 @@
 """Which group a client is in: the time of a look-up hardly depends on how many groups there are, and nothing is kept.
 
-Each group is a bit of a number, the first group the lowest. Sorted ranges of addresses, the users and the ports each
-have the number of all groups that they leave possible; the lowest bit that three numbers share is the client's group.
+Each group is a bit of a number, the first group the lowest. Sorted ranges of addresses, users, ports and devices each
+have the number of all groups that they leave possible; the lowest bit that these numbers share is the client's group.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from __future__ import annotations
 import socket
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 
+from hushlist.core.extension import extensions_named, load
 from hushlist.core.policy.groups import Client, Group
+from hushlist.core.policy.policy_file import Policy
+
+#: from an address and a user to the name of their device; ``None`` if nobody can tell
+DeviceNames = Callable[[str, str | None], str | None]
 
 #: addresses as numbers: those of IPv6 come after those of IPv4; what is no address is before them all
 _NO_ADDRESS, _IPV6 = -1, 1 << 32
@@ -31,8 +36,10 @@ class GroupTable:
     ['children', 'default']
     """
 
-    def __init__(self, groups: Sequence[Group]) -> None:
+    def __init__(self, groups: Sequence[Group], device_of: DeviceNames | None = None) -> None:
         self._groups = groups
+        self._device_of = device_of if any(group.devices for group in groups) else None
+        self._by_device, self._of_other_devices = _by_value([group.devices for group in groups])
         self._starts, self._by_range = _by_range(groups)
         self._by_user, self._of_other_users = _by_value([group.users for group in groups])
         self._by_port, self._of_other_ports = _by_value([group.ports for group in groups])
@@ -45,7 +52,18 @@ class GroupTable:
             & self._by_user.get(user, self._of_other_users)
             & self._by_port.get(port, self._of_other_ports)
         )
+        if self._device_of is not None:
+            possible &= self._by_device.get(self._device_of(address, user), self._of_other_devices)
         return self._groups[(possible & -possible).bit_length() - 1]
+
+
+def device_names(policy: Policy) -> DeviceNames | None:
+    """What tells the device of an address and a user; ``None`` if the policy names no devices."""
+    for extension in extensions_named(policy.extensions):
+        if extension.device_names:
+            names: DeviceNames | None = load(extension.device_names)(policy)
+            return names
+    return None
 
 
 def _number_of(address: str) -> int:

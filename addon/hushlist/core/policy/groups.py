@@ -42,6 +42,8 @@ from hushlist.core.policy.schedule import CATEGORIES, DEFAULT_ACTION, ScheduledA
 #: modes, from the strictest to the one that does least
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
+#: the name of every device on the network that the policy does not name
+UNNAMED = "unnamed"
 #: keys that a policy can have for everybody, and for each group
 SETTINGS_KEYS = (
     Key(
@@ -84,6 +86,9 @@ _WHO_KEYS = (
     Key("ports", numbers(0, 65535, frozenset, minItems=1)).says("""ports of the proxy that the client uses, in every
         mode but `local`, which has none: mitmproxy listens on several with `--mode regular@8081 --mode
         transparent@8082`"""),
+    Key(
+        "devices", Type(lambda fields, _, reading: frozenset(_read_devices(fields, reading)), list_of(TEXT, minItems=1))
+    ).says("""names of [devices](groups.md#devices); `unnamed` is every device on the network that has none"""),
 )
 
 
@@ -176,9 +181,10 @@ class ClientConditions:
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     users: frozenset[str] = frozenset()
     ports: frozenset[int] = frozenset()
+    devices: frozenset[str] = frozenset()
 
     def fits(self, client: Client) -> bool:
-        """Whether a client meets them.
+        """Whether a client meets them; who names devices asks a ``GroupTable``.
 
         >>> home = ClientConditions(networks=(IPv4Network("192.168.0.0/16"),))
         >>> [home.fits(Client(address)) for address in ("192.168.1.7", "127.0.0.1", "")]
@@ -301,6 +307,14 @@ def read_users(fields: MappingReader) -> Iterator[str]:
             yield node.value
         else:
             fields.report.error(node.line, "users", f"expected text, not {node.kind}")
+
+
+def _read_devices(fields: MappingReader, reading: Reading) -> Iterator[str]:
+    for node in fields.items("devices"):
+        if isinstance(node.value, str) and node.value in reading.devices:
+            yield node.value
+        else:
+            fields.report.error(node.line, f"devices: {node}", "there is no such device: see the key 'devices'")
 
 
 def read_networks(fields: MappingReader) -> Iterator[IPv4Network | IPv6Network]:

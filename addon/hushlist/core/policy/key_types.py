@@ -54,6 +54,8 @@ class Reading:
     seals: dict[str, SealKey] = field(default_factory=dict)
     subscribed: list[Any] = field(default_factory=list)
     confirmers: dict[str, Any] = field(default_factory=dict)
+    #: the names of devices
+    devices: frozenset[str] = frozenset()
     #: everybody's layers
     layers: tuple[Any, ...] = ()
 

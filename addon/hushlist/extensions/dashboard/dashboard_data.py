@@ -16,6 +16,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.extension import ListFormat, extensions_named
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_formats
 from hushlist.core.match.rule import Action
+from hushlist.core.policy.group_table import DeviceNames, device_names
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import BESIDE
@@ -256,13 +257,15 @@ def live_data(runtime: Runtime, privacy: Privacy) -> LiveData:
 
 def with_decisions(data: LiveData, runtime: Runtime, noted: Iterable[NotedDecision], privacy: Privacy) -> LiveData:
     """Waits for the disk."""
-    decisions = [_spelled(one, privacy) for one in noted]
+    engine = runtime.engine
+    device_of = None if engine is None else device_names(engine.policy)
+    decisions = [_spelled(one, privacy, device_of) for one in noted]
     return replace(data, requests=waiting(overrides_of(runtime), privacy), decisions=decisions)
 
 
-def _spelled(noted: NotedDecision, privacy: Privacy) -> dict[str, object]:
+def _spelled(noted: NotedDecision, privacy: Privacy, device_of: DeviceNames | None) -> dict[str, object]:
     """A decision in the form of the log, with its duration in µs."""
-    return {**fields_of(noted.record, privacy), "number": noted.number, "duration": noted.duration / 1000}
+    return {**fields_of(noted.record, privacy, device_of), "number": noted.number, "duration": noted.duration / 1000}
 
 
 def _policy(runtime: Runtime) -> PolicyStatus:
@@ -332,5 +335,5 @@ def _durations(statistics: Statistics, privacy: Privacy) -> Durations:
         quantiles={str(share): None if found is None else found / 1000 for share, found in told},
         bounds=[bound / 1000 for bound in BOUNDS],
         histogram=statistics.histogram,
-        slowest=None if slowest is None else _spelled(slowest, privacy),
+        slowest=None if slowest is None else _spelled(slowest, privacy, None),
     )

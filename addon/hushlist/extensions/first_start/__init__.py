@@ -10,5 +10,5 @@ EXTENSION = Extension(
     "first_start",
     commands=(Command(("init",), f"{__name__}.init_command", "ask a policy"),),
     part=f"{__name__}.first_start_page:FirstStart",
-    uses=("dashboard", "subscriptions", "unblock"),
+    uses=("dashboard", "devices", "subscriptions", "unblock"),
 )

@@ -10,25 +10,21 @@ from ipaddress import ip_address
 from pathlib import Path
 from socket import AF_INET, SOCK_DGRAM, socket
 
-from hushlist.core.errors import one_line
 from hushlist.core.system.files import read_regular
+from hushlist.extensions.devices.network_tables import arp_addresses, leases
 from hushlist.extensions.first_start.questionnaire import Device
 
-_NEIGHBOURS, _ROUTES = Path("/proc/net/arp"), Path("/proc/net/route")
-#: leases of dnsmasq and of Kea
-_LEASES = (Path("/var/lib/misc/dnsmasq.leases"), Path("/var/lib/dnsmasq/dnsmasq.leases"))
-_KEA = Path("/var/lib/kea/kea-leases4.csv")
+_ROUTES = Path("/proc/net/route")
 _LONGEST, _MOST = 1 << 20, 32
-_NAME = re.compile(r"[^\W_][\w.-]{0,62}")
 #: an address for documentation: nothing is sent there
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
 def seen_devices(clients: Iterable[str] = (), *, root: Path = Path("/")) -> list[Device]:
     """Devices by address, with the names of their leases; ``clients``: addresses that have used the proxy."""
-    leases = {**dict(_dnsmasq_leases(root)), **dict(_kea_leases(root))}
-    addresses = {*leases, *_neighbours(root), *clients} - {*_gateways(root), own_address()}
-    found = [Device(address, leases.get(address, "")) for address in addresses if _is_device(address)]
+    names = {own.address: own.host for own in leases(root)}
+    addresses = {*names, *arp_addresses(root), *clients} - {*_gateways(root), own_address()}
+    found = [Device(address, names.get(address, "")) for address in addresses if _is_device(address)]
     return sorted(found, key=lambda device: (not device.name, ip_address(device.address).packed))[:_MOST]
 
 
@@ -65,36 +61,9 @@ def _lines(root: Path, path: Path) -> list[list[str]]:
     return []
 
 
-def _neighbours(root: Path) -> Iterator[str]:
-    """Spec: proc_net(5), /proc/net/arp: flags with the bit 2 are of an entry that is complete."""
-    for fields in _lines(root, _NEIGHBOURS)[1:]:
-        with suppress(ValueError):
-            if len(fields) > 2 and int(fields[2], 16) & 2:
-                yield fields[0]
-
-
 def _gateways(root: Path) -> Iterator[str]:
     """The addresses of routers: of the kernel's default routes, whose octets stand in this machine's order."""
     for fields in _lines(root, _ROUTES)[1:]:
         with suppress(ValueError):
             if len(fields) > 2 and fields[1] == "00000000":
                 yield str(ip_address(bytes.fromhex(fields[2])[::-1]))
-
-
-def _dnsmasq_leases(root: Path) -> Iterator[tuple[str, str]]:
-    for path in _LEASES:
-        for fields in _lines(root, path):
-            if len(fields) >= 4:
-                yield fields[2], _name(fields[3])
-
-
-def _kea_leases(root: Path) -> Iterator[tuple[str, str]]:
-    """Spec: Kea, 9.2.1 (memfile): address, hwaddr, …, the ninth column is the host name."""
-    for fields in _lines(root, _KEA)[1:]:
-        columns = " ".join(fields).split(",")
-        if len(columns) >= 9:
-            yield columns[0], _name(columns[8].rstrip(".").partition(".")[0])
-
-
-def _name(text: str) -> str:
-    return one_line(text) if _NAME.fullmatch(text) else ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Thread
 
 from hushlist.core.errors import logger_of
+from hushlist.core.policy.group_table import device_names
 from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.journal.log_files import DATABASE
 from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
@@ -32,8 +33,12 @@ class Journal(Part):
     def follow(self, policy: Policy) -> None:
         """Write the log as the policy says; a log that cannot be written is reported, and requests go on."""
         settings: LogSettings | None = policy.of("log")
-        if settings == self._settings:
-            return
+        if settings != self._settings:
+            self._open(settings)
+        if self.log is not None:
+            self.log.device_of = device_names(policy)
+
+    def _open(self, settings: LogSettings | None) -> None:
         before, self.log, self._settings = self.log, None, settings
         self.hides_clients = settings is not None and settings.clients is not LoggedClients.KEEP
         if before is not None:

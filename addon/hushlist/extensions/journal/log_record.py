@@ -18,7 +18,8 @@ from typing import NamedTuple
 from hushlist.core.decide.decision import STOPPING, Decision, LogRecord, original_url
 from hushlist.core.errors import UrlError, to_json
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.group_table import DeviceNames
+from hushlist.core.policy.groups import UNNAMED, address_text
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_url
@@ -54,7 +55,7 @@ def is_wanted(record: LogRecord, what: LoggedRequests) -> bool:
     return what is LoggedRequests.NOTED and noted
 
 
-def fields_of(record: LogRecord, privacy: Privacy) -> LogFields:
+def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogFields:
     """What a line has of a record."""
     decision, request, winner = record.decision, record.request, record.decision.winner
     octets = _url_octets(decision)
@@ -64,6 +65,7 @@ def fields_of(record: LogRecord, privacy: Privacy) -> LogFields:
         "time": time_text(record.moment),
         "client": who("client", None if record.client is None else address_text(record.client), privacy),
         "user": who("user", record.user, privacy),
+        "device": _device_of(record, device_of) if privacy.clients is LoggedClients.KEEP else None,
         "group": record.group,
         "method": record.method,
         "url": without_query(_readable(octets), privacy),
@@ -87,6 +89,12 @@ def fields_of(record: LogRecord, privacy: Privacy) -> LogFields:
         for name, value in found.items()
         if value is not None
     }
+
+
+def _device_of(record: LogRecord, device_of: DeviceNames | None) -> str | None:
+    """The name of a client's device, if it has one."""
+    found = device_of(record.client, record.user) if device_of is not None and record.client else None
+    return None if found == UNNAMED else found
 
 
 def lost_record(reference: str, moment: float, number: int) -> LogFields:
@@ -139,6 +147,8 @@ def shown_record(fields: LogFields, privacy: Privacy) -> LogFields:
     for kind in ("client", "user"):
         if kind in shown:
             shown[kind] = logged_name(kind, str(shown[kind]), privacy)
+    if privacy.clients is not LoggedClients.KEEP:
+        shown.pop("device", None)
     for name in ("url", "original", "expression"):
         if isinstance(text := shown.get(name), str):
             shown[name] = without_query(text, privacy)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hushlist.core.decide.decision import LogRecord
 from hushlist.core.errors import logger_of, number_of
+from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_copies import CopySink
@@ -180,6 +181,8 @@ class LogWriter:
         self.key_fault: str | None = None
         #: where questions find the records
         self.place: LogPlace = settings.to or folder
+        #: what tells the name of a client's device, if the policy has names
+        self.device_of: DeviceNames | None = None
         self._settings, self._state, self._clock = settings, state, clock
         self._references = References()
         self._own_references = References()  # of the thread
@@ -308,7 +311,7 @@ class LogWriter:
         entries = list[LogEntry]()
         for record, _ in records:
             try:
-                fields = fields_of(record, self.privacy())
+                fields = fields_of(record, self.privacy(), self.device_of)
                 entries.append((fields, to_line(fields)))
             except Exception:  # only this record is lost
                 logger.exception("hushlist: a decision cannot be logged")

@@ -17,12 +17,13 @@ from hushlist.core.policy.groups import (
     read_group,
     read_settings,
 )
+from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone
 from unit.rows import each_row
 
 LAYERS = ("overrides", "lists")
-WHO = "clients, users, ports"
+WHO = "clients, users, ports, devices"
 
 EXPECTED = "expected an address such as 192.168.1.7, or a network such as 192.168.1.0/24 or fd00::/64"
 HOST_BITS = "some of its bits are behind the prefix: the network is 10.0.0.0/24"
@@ -175,8 +176,8 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
         (
             "x",
             [
-                f"p:1: 'x': expected a mapping with name, {WHO}, layers, categories, default, mode, "
-                "pass-through, decrypt, always-decrypt, relayed, unblock, quotas, safe-search, files, tenants"
+                f"p:1: 'x': expected a mapping with name, {WHO}, layers, "
+                + ", ".join(names_of((*SETTINGS_KEYS, *table_of().rows("group"))))
             ],
         ),
         *(

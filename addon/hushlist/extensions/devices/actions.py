@@ -1,0 +1,66 @@
+"""The devices that are on the networks of this machine, for administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hushlist.core.policy.groups import Client
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.routes import Action, ActionError, Role
+from hushlist.extensions.devices.known_devices import NETWORK, KnownDevice, device_names
+from hushlist.extensions.devices.network_tables import is_random
+from hushlist.proxy.runtime import Runtime
+
+#: most addresses that are shown
+_MOST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDevice:
+    """A device that is there, or that the policy names and that is not there."""
+
+    #: the policy's; ``None``: it names it not
+    name: str | None
+    addresses: list[str]
+    mac: str | None
+    #: whether the device has made its MAC up, and may have another one elsewhere, or soon
+    is_random: bool
+    #: what it calls itself
+    host: str | None
+    #: the group of its first address
+    group: str | None
+    #: why it is not sure who has the address; then rules for addresses hold
+    doubt: str | None
+
+
+def devices(policy: Policy, runtime: Runtime) -> list[SeenDevice]:
+    """The devices on the networks of this machine."""
+    if NETWORK.fault is not None:
+        raise ActionError(NETWORK.fault)
+    name = device_names(policy)
+    if name is None:
+        raise ActionError("the policy names no devices, so nobody looks for them")
+    by_mac: dict[str, list[str]] = {}
+    for address, mac in NETWORK.macs.items():
+        by_mac.setdefault(mac, []).append(address)
+    found = []
+    for mac, addresses in sorted(by_mac.items())[:_MOST]:
+        own, addresses = name(addresses[0], None), sorted(addresses)
+        host = next((NETWORK.hosts[one] for one in addresses if one in NETWORK.hosts), None)
+        named = own if own in {device.name for device in policy.of("devices")} else None
+        found.append(SeenDevice(named, addresses, mac, is_random(mac), host, _group(runtime, addresses[0]), None))
+    for address, why in sorted(NETWORK.doubts.items())[:_MOST]:
+        found.append(SeenDevice(None, [address], None, False, None, _group(runtime, address), why))
+    here = {one.name for one in found}
+    absent: list[KnownDevice] = [device for device in policy.of("devices") if device.name not in here]
+    found += [SeenDevice(one.name, [*one.addresses], None, False, one.host or None, None, None) for one in absent]
+    return found
+
+
+def _group(runtime: Runtime, address: str) -> str | None:
+    return None if runtime.engine is None else runtime.engine.group(Client(address)).name
+
+
+UNDOINGS: dict[str, Callable[..., None]] = {}
+ACTIONS = (Action("GET", "/devices", Role.VIEW, devices),)

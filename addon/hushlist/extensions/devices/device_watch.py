@@ -1,0 +1,123 @@
+"""Looks at the networks of this machine every few seconds, and tells of devices that were never there before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from time import time
+
+from hushlist.core.errors import logger_of
+from hushlist.core.extension import Notice
+from hushlist.core.policy.groups import UNNAMED
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.system.files import make_private, read_regular, replace_file, state_folder
+from hushlist.extensions.devices.known_devices import NETWORK, device_names, known
+from hushlist.extensions.devices.network_tables import TableError, is_random, leases, neighbours
+from hushlist.proxy.languages import live_texts
+from hushlist.proxy.parts import Part
+from hushlist.proxy.runtime import Runtime
+
+logger = logger_of(__name__)
+
+#: seconds between two looks; between two where somebody asks for an address that was not seen
+_INTERVAL, _SOON = 5.0, 0.2
+#: MACs that are remembered, and notices within an hour
+_MOST, _MOST_NOTICES, _HOUR = 8192, 10, 3600.0
+_LONGEST = 1 << 20
+
+
+class DeviceWatch(Part):
+    """Knows who has which address, where the policy names devices."""
+
+    def __init__(self, runtime: Runtime, _: object = None) -> None:
+        self._runtime = runtime
+        self._is_over = Event()
+        self._thread: Thread | None = None
+        self._policy: Policy | None = None
+        self._met: dict[str, float] | None = None
+        self._told: list[float] = []
+
+    def follow(self, policy: Policy) -> None:
+        """Begin to look, if the policy names devices."""
+        self._policy = policy if policy.of("devices") else None
+        if self._policy is not None and self._thread is None:
+            self._thread = Thread(target=self._look_always, name="hushlist: devices", daemon=True)
+            with suppress(RuntimeError):  # the machine has no thread left now
+                self._thread.start()
+
+    def close(self) -> None:
+        self._is_over.set()
+        NETWORK.is_asked.set()
+
+    def _look_always(self) -> None:
+        while not self._is_over.is_set():
+            policy = self._policy
+            if policy is not None:
+                try:
+                    self.look_at_network(policy)
+                except Exception:  # the next look may go well
+                    logger.exception("hushlist: the devices on the network cannot be looked at")
+            NETWORK.is_asked.wait(_INTERVAL)
+            self._is_over.wait(_SOON)
+            NETWORK.is_asked.clear()
+
+    def look_at_network(self, policy: Policy) -> None:
+        """See who has which address now; may wait for the kernel."""
+        try:
+            found, fault = known(neighbours(), leases()), None
+        except TableError as error:
+            found, fault = known((), ()), f"the neighbours of this machine are not known: {error}"
+        if fault != NETWORK.fault:
+            logger.warning("hushlist: %s", f"devices: {fault}; rules for addresses hold" if fault else "devices: known")
+        for address in found.doubts.keys() - NETWORK.doubts.keys():
+            why = found.doubts[address]
+            logger.warning("hushlist: devices: %s: %s; rules for addresses hold", address, why)
+        NETWORK.macs, NETWORK.hosts, NETWORK.doubts, NETWORK.fault = found.macs, found.hosts, found.doubts, fault
+        self._meet(policy)
+
+    def _meet(self, policy: Policy) -> None:
+        """Tell of devices that were never seen before; those of the first look of all are no news."""
+        path, now = state_folder() / "devices.json", time()
+        is_first = self._met is None and not path.exists()
+        met = self._met = _read_met(path) if self._met is None else self._met
+        seen = sorted(NETWORK.macs.items(), key=lambda one: (":" in one[0], one))
+        fresh = [(address, mac) for address, mac in seen if mac not in met]
+        if not fresh and not is_first:
+            return
+        name = device_names(policy)
+        for address, mac in fresh:
+            if mac in met:
+                continue
+            met[mac] = now
+            self._told = [moment for moment in self._told if moment > now - _HOUR]
+            is_news = name is not None and name(address, None) == UNNAMED and not is_first
+            if is_news and len(self._told) < _MOST_NOTICES:
+                self._told.append(now)
+                self._tell(policy, address, mac)
+        self._met = dict(sorted(met.items(), key=lambda one: one[1])[-_MOST:])
+        with suppress(OSError):  # the disk is full: it is told again after a start
+            make_private(path.parent)
+            replace_file(path, json.dumps(self._met).encode(), is_private=True)
+
+    def _tell(self, policy: Policy, address: str, mac: str) -> None:
+        texts = live_texts()[policy.of("language")]
+        host = NETWORK.hosts.get(address, "")
+        who = ", ".join(filter(None, (host, address, mac)))
+        more = texts["random_mac"] if is_random(mac) else ""
+        details = {"kind": "device", "client": address, "mac": mac, "host": host, "random": is_random(mac)}
+        words = " ".join(filter(None, (f"{texts['new_device']}: {who}.", more)))
+        self._runtime.notify(Notice(texts["new_device"], words, details, client=address))
+
+    def faults(self) -> Iterator[str]:
+        """That nobody is known by a device now."""
+        if self._policy is not None and NETWORK.fault is not None:
+            yield NETWORK.fault
+
+
+def _read_met(path: Path) -> dict[str, float]:
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        return {str(mac): float(at) for mac, at in json.loads(read_regular(path, _LONGEST)).items()}
+    return {}
