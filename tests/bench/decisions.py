@@ -208,7 +208,7 @@ def decide(bench: Workbench) -> list[Row]:
             peer=name,
             theirs=[figure(timed) for timed in other],
             target=at_most_times(TIMES[what]) if name == "adblock" else None,
-            note=f"Hushlist blocked {own[0].blocked:,}, {name} {other[0].blocked:,} of {len(data.urls()):,} URLs",
+            note=f"{_seen(what)}Hushlist blocked {own[0].blocked:,} URLs, {name} {other[0].blocked:,}",
         )
         for name, other in zip(names, others, strict=True)
         for what, figure in FIGURES.items()
@@ -243,6 +243,11 @@ def _is_there(package: str) -> bool:
     return True
 
 
+def _seen(what: str) -> str:
+    """What is to be said of a figure of decisions."""
+    return "" if what == "first time" else "hosts that were seen before; "
+
+
 def hashes(bench: Workbench) -> list[Row]:
     """One decision by full hashes, beside what gglsbl takes only to make the hashes."""
     policy = hashed_policy(bench, bench.sizes.rules)
@@ -259,7 +264,7 @@ def hashes(bench: Workbench) -> list[Row]:
             peer="gglsbl, hashing alone",
             theirs=[figure(timed) for other in others for timed in other],
             target=None if what == "99th percentile" else at_most(10),
-            note=f"Hushlist blocked {own[0].blocked:,} of {len(data.urls()):,} URLs",
+            note=f"{_seen(what)}Hushlist blocked {own[0].blocked:,} of {len(data.urls()):,} URLs",
         )
         for what, figure in FIGURES.items()
     ]

@@ -56,6 +56,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "instructions": traffic.instructions,
     "private": traffic.private,
     "reload": traffic.reload,
+    "update": traffic.update,
     "tls": relaying.tls,
     "tls-connections": relaying.new_connections,
     "megabyte": relaying.megabyte,

@@ -66,7 +66,7 @@ class Connection:
 def share(bench: Workbench) -> list[Row]:
     """How many of the connections of recorded pages have to be decrypted, by real lists of hosts and paths."""
     connections = [connection for page in pages() for connection in page]
-    policy = ours.compile_policy(_policy(bench, "share"))
+    policy = ours.compile_policy(real_policy(bench, "share"))
     blocked, read = ours.decrypted_hosts(policy, {connection.host for connection in connections})
     passed = [connection for connection in connections if connection.host not in blocked]
     relayed = [connection for connection in passed if connection.host not in read]
@@ -148,7 +148,7 @@ def _connect_anew(server: servers.Server, numbers: Iterator[int], *, is_new: boo
                 while tls.recv(1 << 16):
                     pass
 
-    context = _anything()
+    context = anything()
     hosts = [f"www.site{next(numbers)}.example" if is_new else "www.site.example" for _ in range(NEW)]
     return _taken(server, lambda: [ask(host) for host in hosts])
 
@@ -255,7 +255,7 @@ def _request(entry: dict) -> tuple[str, tuple[str, ...], int]:
 
 async def _load_all(proxy: servers.Server, loads: Sequence[Sequence[Connection]]) -> None:
     """Load one page after the other."""
-    context = _anything()
+    context = anything()
     for load in loads:
         limit = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as tasks:
@@ -297,11 +297,11 @@ def _proxies(bench: Workbench) -> Iterator[dict[str, _Measured]]:
     folder = bench.folder / "tls"
     folder.mkdir(parents=True, exist_ok=True)
     decrypting = ours.compile_policy(_decrypting(bench))
-    relaying = ours.compile_policy(_policy(bench, "needed", decrypt="where-needed"))
+    relaying = ours.compile_policy(real_policy(bench, "needed", decrypt="where-needed"))
     if any(ours.decrypted_hosts(relaying, {NAME})):
         raise RuntimeError(f"{relaying} does not relay {NAME}")
     with ExitStack() as running:
-        origin = running.enter_context(servers.nginx(folder / "nginx", _certificate(folder)))
+        origin = running.enter_context(servers.nginx(folder / "nginx", certificate(folder)))
         started = {
             name: running.enter_context(servers.mitmdump(folder, origin, policy, options))
             for name, policy, options in (
@@ -316,10 +316,10 @@ def _proxies(bench: Workbench) -> Iterator[dict[str, _Measured]]:
 
 
 def _decrypting(bench: Workbench) -> Path:
-    return _policy(bench, "all", filters=True, decrypt="all")
+    return real_policy(bench, "all", filters=True, decrypt="all")
 
 
-def _policy(bench: Workbench, name: str, *, filters: bool = False, **settings: object) -> Path:
+def real_policy(bench: Workbench, name: str, *, filters: bool = False, **settings: object) -> Path:
     """Real lists: UT1 and hosts; with filters also EasyList, many of which name no host: all has to be decrypted."""
     easylist = bench.lists / "easylist.txt"
     bench.lists.mkdir(parents=True, exist_ok=True)
@@ -333,7 +333,7 @@ def _policy(bench: Workbench, name: str, *, filters: bool = False, **settings: o
     return ours.write_lists(bench.folder / "policies" / f"tls-{name}", *lists, **settings)
 
 
-def _certificate(folder: Path) -> Path:
+def certificate(folder: Path) -> Path:
     """A certificate and its key, in one file."""
     from e2e.origin import write_certificate
 
@@ -342,7 +342,7 @@ def _certificate(folder: Path) -> Path:
     return both
 
 
-def _anything() -> ssl.SSLContext:
+def anything() -> ssl.SSLContext:
     """TLS that accepts whatever certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False

@@ -154,7 +154,10 @@ def mitmdump(
     environment = {**(ours.environment(policy) if policy else os.environ), "HOME": str(folder)}
     log = mitmdump_log(folder, port)
     with _running(command, port, log, signal.SIGINT, environment) as server:
-        while log.read_text(errors="replace").count(f"listening at {LOOPBACK}:{port}") < workers:
+        end = time.monotonic() + PATIENCE
+        while (said := log.read_text(errors="replace")).count(f"listening at {LOOPBACK}:{port}") < workers:
+            if time.monotonic() > end or not Path(f"/proc/{server.process}/fd").exists() or "not start" in said:
+                raise RuntimeError(f"{command} does not listen:\n{said[-4000:]}")
             time.sleep(0.05)
         yield server
 

@@ -116,8 +116,8 @@ def helper(bench: Workbench) -> list[Row]:
     return [
         row(what, unit, answering[0], peer=peer, theirs=answering[1], target=at_least_times(1.5), note=note),
         row("helper, whole process", unit, whole[0], peer=peer, theirs=whole[1]),
-        row("helper, the time to start", "ms", starts[0], scale=1e3, peer=peer, theirs=starts[1], target=at_most(120)),
-        row("hushlist check, whole process", "ms", checks, scale=1e3, target=at_most(150)),
+        row("helper, the time to start", "ms", starts[0], scale=1e3, peer=peer, theirs=starts[1], target=at_most(100)),
+        row("hushlist check, whole process", "ms", checks, scale=1e3, target=at_most(120)),
     ]
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import random
 import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +40,9 @@ SLICES = 4
 #: what a host is answered with once it is on the list
 BLOCKED = 403
 #: seconds between two looks whether new rules are in force
-LOOK = 0.25
+LOOK = 0.05
+#: of a list, in the part "update"
+UPDATES = 5
 SHIPPED = "the shipped policy"
 #: seconds for which a proxy is counted that nobody asks
 IDLE = 5.0
@@ -52,7 +55,7 @@ def _urls() -> list[str]:
 def proxy(bench: Workbench) -> list[Row]:
     """Throughput of the proxy with the filter, beside that without it, in pairs."""
     theirs.need_programs("nginx", "wrk")
-    peer, note = "without the filter", f"{bench.sizes.pairs} pairs; 8 connections of wrk, paths of real URLs"
+    peer, note = "without the filter", f"{bench.sizes.pairs} pairs; a change of how mitmproxy calls its addons included"
     rows = []
     for name, policy in _policies(bench).items():
         with servers.nginx(bench.folder / "nginx") as origin:
@@ -262,6 +265,33 @@ def reload(bench: Workbench) -> list[Row]:
     return rows
 
 
+def update(bench: Workbench) -> list[Row]:
+    """From a list of which 1 % of the lines have changed until it is in force, in a proxy that does nothing else."""
+    theirs.need_programs("nginx")
+    folder = bench.folder / "update"
+    folder.mkdir(parents=True, exist_ok=True)
+    rules, numbers = folder / "updated.domains", random.Random(1)
+    shutil.copyfile(data.domain_list(bench.lists, bench.sizes.rules), rules)
+    policy = ours.compiled(folder, rules, "domains")
+    with servers.nginx(bench.folder / "nginx") as origin, servers.mitmdump(folder, origin, policy) as server:
+        client = _Client(server.port, 0, 0)
+        taken = asyncio.run(client.updates(partial(_update, rules, numbers), UPDATES))
+    note = f"{bench.sizes.rules:,} rules, one of 200 gone, and as many new ones; {UPDATES} times"
+    return [
+        row("an update of 1 %, from the changed file until it is in force", "s", taken, target=at_most(1), note=note)
+    ]
+
+
+def _update(rules: Path, numbers: random.Random, host: str) -> None:
+    """Put a new version of a list in place of one: with a host more, others in between, and without some."""
+    lines = rules.read_bytes().splitlines(keepends=True)
+    for at in sorted(numbers.sample(range(1, len(lines)), len(lines) // 100), reverse=True):
+        lines[at : at + 1] = [lines[at], b"new%d.%b" % (numbers.randrange(10**9), lines[at])] if at % 2 else []
+    draft = rules.with_suffix(".draft")
+    draft.write_bytes(b"".join(lines) + f"{host}\n".encode())
+    draft.replace(rules)
+
+
 class _Client:
     """Sends requests at a fixed rate through a proxy, over as many connections as that takes."""
 
@@ -271,6 +301,7 @@ class _Client:
     def __init__(self, port: int, rate: int, seconds: float) -> None:
         self._port, self._rate, self._seconds = port, rate, seconds
         self._urls = _urls()
+        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     def run(self, rules: Path | None) -> Load:
         """The load, while ``rules`` is changed again and again if it is given."""
@@ -278,7 +309,7 @@ class _Client:
 
     async def _run(self, rules: Path | None) -> Load:
         load = Load()
-        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._free = []
         end = time.monotonic() + self._seconds
         changing = asyncio.create_task(self._change(rules, load, end)) if rules else None
         start = time.monotonic()
@@ -323,15 +354,27 @@ class _Client:
 
     async def _change(self, rules: Path, load: Load, end: float) -> None:
         """Add a host to the list, wait until it is blocked, and so on; each reload begun is waited for."""
-        while time.monotonic() < end:
-            host = f"marker{next(self.markers)}.reload.example"
+
+        def add(host: str) -> None:
             with rules.open("a") as file:
                 file.write(f"{host}\n")
-            start = time.monotonic()
-            while time.monotonic() - start < servers.PATIENCE:
-                await asyncio.sleep(LOOK)
-                status = await self._status(f"http://{host}/")
-                load.failed += not status
-                if status == BLOCKED:
-                    load.reloads.append(time.monotonic() - start)
-                    break
+
+        while time.monotonic() < end:
+            load.reloads.append(await self.until_in_force(add, load))
+
+    async def updates(self, change: Callable[[str], object], number: int) -> list[float]:
+        """The seconds of so many changes, one after the other."""
+        return [await self.until_in_force(change) for _ in range(number)]
+
+    async def until_in_force(self, change: Callable[[str], object], load: Load | None = None) -> float:
+        """Have a host added to the list, and wait until it is blocked; the seconds."""
+        load, host = load or Load(), f"marker{next(self.markers)}.reload.example"
+        change(host)
+        start = time.monotonic()
+        while time.monotonic() - start < servers.PATIENCE:
+            await asyncio.sleep(LOOK)
+            status = await self._status(f"http://{host}/")
+            load.failed += not status
+            if status == BLOCKED:
+                return time.monotonic() - start
+        raise RuntimeError(f"{host} is not blocked after {servers.PATIENCE:g} s")

@@ -176,10 +176,10 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """The row of a table, as COLUMNS has them."""
-        theirs = "" if self.their_median is None else f"{self.peer}: {shown(self.their_median)} {self.unit}"
+        theirs = "" if self.their_median is None else f"{self.peer}: {_spread(self.theirs)} {self.unit}"
         return (
             self.measure,
-            f"{shown(self.our_median)} {self.unit}",
+            f"{_spread(self.ours)} {self.unit}",
             theirs,
             "" if self.ratio is None else f"{self.ratio:.2f} ×",
             self.goal,
@@ -189,6 +189,17 @@ class Row:
 
 
 COLUMNS = ("measure", "Hushlist", "peer", "ratio", "target", "result", "note")
+
+
+def _spread(figures: Sequence[float]) -> str:
+    """The median, and in brackets the least and the most, where there are several.
+
+    >>> _spread((3.0, 2.0, 4.0)), _spread((3.0,))
+    ('3 (2 to 4)', '3')
+    """
+    middle = shown(statistics.median(figures))
+    least, most = shown(min(figures)), shown(max(figures))
+    return middle if least == most else f"{middle} ({least} to {most})"
 
 
 def shown(value: float) -> str:
