@@ -184,6 +184,39 @@ def test_canonicalizing_imports_neither_database_nor_proxy_nor_policies() -> Non
     assert not {"sqlite3", "mitmproxy", "yaml"} & set(modules.split())
 
 
+_STARTED = """
+import sys
+from hushlist.core.compile import stat_cache
+stat_cache.SETTLED = -(10**19)  # else it is not recorded that no file has changed, as all are new
+from hushlist.cli import main
+main(sys.argv[1:])
+print(*sorted(sys.modules), file=sys.stderr)
+"""
+#: what takes long to import, and a policy of which no file has changed does not need
+_NOT_TO_START = {
+    *("asyncio", "concurrent", "csv", "email", "http", "jsonschema", "logging", "mitmproxy", "multiprocessing"),
+    *("pickle", "publicsuffixlist", "random", "secrets", "socket", "sqlite3", "ssl", "subprocess", "tempfile"),
+    *("zipfile", "hushlist.core.compile.policy_compiler", "hushlist.proxy", "hushlist.tools.audit"),
+    "hushlist.extensions.adblock.network_filter",
+}
+
+
+@pytest.mark.parametrize("asked", [("check", "http://a.example/"), ("helper", "--acl")])
+def test_what_asks_a_policy_imports_only_what_that_takes(asked: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "a.domains").write_text("a.example\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("layers: [{name: lists, lists: [{file: a.domains, format: domains}]}]")
+    command = [sys.executable, "-c", _STARTED, *asked, "--policy", str(policy)]
+    folders = {"XDG_CACHE_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    for _ in range(2):  # the first compiles
+        done = subprocess.run(
+            command, capture_output=True, check=True, stdin=subprocess.DEVNULL, env=environment() | folders, text=True
+        )
+    modules = done.stderr.split()
+    assert "hushlist.core.decide.engine" in modules
+    assert not _NOT_TO_START.intersection(modules)
+
+
 def test_each_command_is_known_by_a_parser_of_its_own() -> None:
     for command in set(commands()) - {""}:
         parser = cli.make_parser(command)
