@@ -133,6 +133,8 @@ def update_policy(
             )
             reports[at] = changes[-1].report
             _check(index, sources, changes[-1], rows[at])
+    if not changes:
+        raise NotByUpdate("nothing has changed")
     updates = [change.update for change in changes]
     with target.open("wb") as file:
         updated = update_index(file, index, sources.of_parts, updates, (SECTION, REPORT))
