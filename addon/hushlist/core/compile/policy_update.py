@@ -9,6 +9,7 @@ broader ones cover is not counted.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from itertools import chain, islice
@@ -21,6 +22,7 @@ from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, is_raw
 from hushlist.core.errors import Problem
 from hushlist.core.lists.line_changes import changes_between, numbered
 from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import GUIDE, Directory, IndexFileError, decode_terms, key_length
 from hushlist.core.match.index_table import PLACE
@@ -173,8 +175,8 @@ def _change_of(
     if copy is None or own.report.errors or not file.format.is_by_line or file.format.conditions or is_raw(file):
         raise NotByUpdate(f"{file.source}: it cannot be compared line by line")
     changes = changes_between(copy, digest, file.read_from, own.digest)
-    if changes is None or not changes or changes[0].old == 1 or changes[0].new == 1:
-        raise NotByUpdate(f"{file.source}: it is another one, or its first line is")
+    if not changes or changes[0].new <= _first_entry(file):
+        raise NotByUpdate(f"{file.source}: it is another one, or its beginning is")
     moved = LineRuns.of(chain([(1, 1)], ((one.old + len(one.gone), one.new + len(one.came)) for one in changes)))
     (gone, gone_report), (came, came_report) = (_read(file, part, *some, collect) for some in numbered(changes))
     if gone_report.errors or came_report.errors:
@@ -187,6 +189,12 @@ def _change_of(
         for key, line in _keys(name, run):
             gone_lines.setdefault(name, {}).setdefault(key, set()).add(line)
     return _Change(ListUpdate(at, moved, gone_lines, came), gone, now)
+
+
+def _first_entry(file: ListFile) -> int:
+    """The first line in which there is something: by it a web page, or what is in another encoding, is told."""
+    with open_list(file.read_from) as lines:
+        return next((number for number, line in enumerate(lines, 1) if line.strip()), sys.maxsize)
 
 
 def _read(

@@ -139,6 +139,11 @@ def first_line(folder: Folder) -> None:
     folder.write()
 
 
+def page_behind_an_empty_line(folder: Folder) -> None:
+    folder.lines["a.domains"][1] = "<html>"
+    folder.write()
+
+
 def nearly_all_lines(folder: Folder) -> None:
     folder.lines["c.sha256"][1:] = [f"{number:064x}" for number in range(300)]
     folder.write()
@@ -215,3 +220,12 @@ def test_covered_rules_are_counted_where_all_lines_are_read(folder: Folder) -> N
     assert [own.covered is None for own in compiled.report.lists] == [False, False, False, True, True, True]
     assert compiled.report.total.covered is not None
     assert all(own.covered is not None for own in folder.compile().report.lists)
+
+
+def test_a_list_that_becomes_a_web_page_is_told_whatever_stays_of_its_beginning(folder: Folder) -> None:
+    folder.lines["a.domains"][0] = ""
+    folder.write()
+    index = folder.compile().index
+    page_behind_an_empty_line(folder)
+    with pytest.raises(PolicyError, match="begins as a web page does"):
+        folder.compile(index)
