@@ -248,7 +248,7 @@ def test_a_worker_with_another_policy_is_named_by_command_page_and_metrics(
             ports = {str(one.port): one is odd for one in (first, second, odd)}
             wait_until(lambda: troubled(first) == ports)
             headers = {"x-hushlist": "1"}
-            seen = first.get("http://hushlist.internal/data", headers).json()["fleet"]
+            seen = first.get("http://hushlist.internal/api/v1/live", headers).json()["fleet"]
             assert {one["name"].rpartition(":")[2]: bool(one["troubles"]) for one in seen} == ports
         assert len(status(tmp_path)[1]) == 2  # it has left
         second.process.kill()

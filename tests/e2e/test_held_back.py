@@ -36,7 +36,7 @@ def write_bad(file: Path, number: int) -> None:
 
 def held_by(proxy: Proxy) -> dict[str, str]:
     """What the live page says of lists that are held back."""
-    data = proxy.get("http://hushlist.internal/data", {"X-Hushlist": "live"}).json()
+    data = proxy.get("http://hushlist.internal/api/v1/live", {"X-Hushlist": "live"}).json()
     lists = data["policy"]["lists"]
     return {Path(one["file"]).name: one["held"] for one in lists if one["held"]}
 

@@ -98,7 +98,7 @@ def decided(proxy: Proxy) -> int:
 
 
 def page_data(proxy: Proxy, since: int = 0, of: str = "") -> dict[str, Any]:
-    found = proxy.get(f"http://hushlist.internal/data?since={since}&of={of}", {"X-Hushlist": "live"})
+    found = proxy.get(f"http://hushlist.internal/api/v1/live?since={since}&of={of}", {"X-Hushlist": "live"})
     data: dict[str, Any] = found.json()
     return data
 

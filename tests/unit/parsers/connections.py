@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote
 
 from mitmproxy import http
 from mitmproxy.proxy.mode_specs import ProxyMode
@@ -15,13 +14,17 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from hushlist.core.decide.trace import trace
 from hushlist.core.errors import printable
 from hushlist.core.policy.groups import Client
+from hushlist.core.routes import ActionError, InputError
 from hushlist.core.url.http_head import Naming, request_of_head
-from hushlist.extensions.dashboard import dashboard_server
+from hushlist.extensions.dashboard import admin_api, dashboard_server
+from hushlist.extensions.dashboard.actions import explain
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import tunnels
 from hushlist.proxy.connections.client_hello import IncompleteError, hides_name, read_hello
 from hushlist.proxy.connections.proxy_protocol import read_header
-from hushlist.proxy.flow_request import SelfConnections, name_to_ask, request_of_connect, request_of_connection
+from hushlist.proxy.flow_request import name_to_ask, request_of_connect, request_of_connection
+from hushlist.proxy.runtime import Runtime
+from support.administrators import ACTIONS
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, put, text_of
 from unit.parsers.urls import URLS
@@ -118,12 +121,18 @@ PARSERS["proxy first octets, udp"] = Parser(
 
 
 @cache
-def _page() -> dashboard_server.DashboardServer:
+def _runtime() -> Runtime:
     runtime = Hushlist().runtime
     runtime.mode, runtime.engine = "block", engine()
-    return dashboard_server.DashboardServer(runtime, SelfConnections())
+    return runtime
 
 
+def _explained(url: object, at: object = "", client: object = "", user: object = "") -> None:
+    with suppress(ActionError):
+        assert explain(engine(), _runtime(), str(url), str(client), str(user), str(at)).option == "block"
+
+
+_EXPLAIN, _LIVE = (next(one for one in ACTIONS if one.path == path) for path in ("/explain", "/live"))
 _ASKED = (
     b"/api/v1/explain?url=http%3A%2F%2Fblocked.example%2F&at=2026-12-24T22%3A30&client=192.0.2.7&user=jo",
     b"/api/v1/live?since=12&of=1.0",
@@ -138,28 +147,26 @@ _ASKED = (
     units=(b"&a=b", b"%25", b"a;", b"&url=http://h.example", b"&since=9"),
 )
 def _queries(octets: bytes) -> None:
-    request = http.Request.make("GET", "http://hushlist.internal/", headers={dashboard_server._OWN_HEADER: "live"})
+    request = http.Request.make("GET", "http://hushlist.internal/")
     request.data.path = octets
-    for key in ("url", "since", "of", "at", "client", "user"):
-        dashboard_server._query(request, key)
-    assert 0 <= dashboard_server._number(dashboard_server._query(request, "since")) < 1 << 63
-    answer = _page()._explain(request)
-    assert answer.status_code in (200, 400)
-    assert answer.content
+    query = request.path.partition("?")[2]
+    dashboard_server._query(request, "of")
+    with suppress(InputError):
+        assert 0 <= admin_api._values(_LIVE, request, query, {})["since"] < 1 << 53
+    with suppress(InputError):
+        _explained(**admin_api._values(_EXPLAIN, request, query, {}))
 
 
 @add("live moment", "2026-12-24T22:30", "2026-W52-4", "9999-12-31T23:59-14:00", "0001-01-01", "20261224T2230Z")
 def _moment(octets: bytes) -> None:
-    request = http.Request.make("GET", f"http://hushlist.internal/explain?url=h.example&at={quote(octets)}")
-    request.headers[dashboard_server._OWN_HEADER] = "live"
-    assert _page()._explain(request).status_code in (200, 400)
+    _explained("h.example", at=text_of(octets))
 
 
 @add("trace", *URLS, b"http://path.example/live/a;b?c", units=(b"/a", b"%2525", b"a.", b";a"))
 def _trace(octets: bytes) -> None:
     # the live page takes no more; the command is asked by whoever waits for it
     found = trace(
-        engine(), octets[: dashboard_server._LONGEST_URL], NOON, Client(text_of(octets[:20]), text_of(octets[-9:]))
+        engine(), octets[: _EXPLAIN.takes[0].kind.most], NOON, Client(text_of(octets[:20]), text_of(octets[-9:]))
     )
     assert found.as_dict()["layers"] is not None
 

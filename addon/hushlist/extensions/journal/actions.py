@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Annotated
 
 from hushlist.core.decide.decision import STOPPING
@@ -13,6 +13,7 @@ from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.patterns import canonical_target
 from hushlist.core.match.rule import Action as RuleAction
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.routes import Action, ActionError, Role, Text, Whole, usable
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.extensions.journal.log_database import (
@@ -262,8 +263,8 @@ def _wanted(action: str) -> tuple[str, ...]:
 
 def _moment(day: str, zone: tzinfo, later: int = 0) -> str:
     with usable():
-        begin = date.fromisoformat(day)
-    return time_text(datetime.combine(begin + timedelta(days=later), time(), zone).timestamp())
+        begin = parse_moment(day)
+    return time_text((begin.replace(tzinfo=zone) + timedelta(days=later)).timestamp())
 
 
 ACTIONS = (

@@ -158,7 +158,13 @@ def test_of_a_day_there_is_what_that_day_has_by_the_clock_of_the_policy(start: S
 
 def test_what_cannot_be_asked_says_why(start: Start) -> None:
     hushlist = start()
-    for asked in ({"day": "2026-13-01"}, {"category": "no such"}, {"host": "http://"}):
+    for asked in (
+        {"day": "2026-13-01"},
+        {"day": "9999-12-31"},
+        {"day": "0001-01-01"},
+        {"category": "no such"},
+        {"host": "http://"},
+    ):
         with pytest.raises((ActionError, ValueError)):
             told(hushlist, activity, **asked)
 
