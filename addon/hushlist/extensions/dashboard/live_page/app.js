@@ -144,6 +144,7 @@ byId("skip").addEventListener("click", (event) => {
 byId("told").addEventListener("keydown", ({key}) => { if (key === "Escape") dismiss(); });
 addEventListener("hashchange", () => {
   document.querySelector("dialog")?.close();
+  tell(""); // it was of the screen before
   show();
 });
 document.addEventListener("locked", learn);

@@ -153,7 +153,7 @@ export async function record(_, values) {
   const names = [...new Set(found.map((one) => one.who))];
   const form = make("div", {class: "chips"}, field(t("who"), select("who", [["", t("everybody")], ...names.map((one) => [one, one])], who)));
   form.querySelector("select").addEventListener("change", ({target}) => { location.hash = `#/record?${query({who: target.value})}`; });
-  const told = (details) => Object.entries(details).filter(([name, text]) => text !== null && typeof text !== "object" && !UNTOLD.includes(name)).map(([name, text]) => detail(name, text)).join(", ");
+  const told = (details) => Object.entries(details).filter(([name, text]) => text !== null && text !== "*" && typeof text !== "object" && !UNTOLD.includes(name)).map(([name, text]) => detail(name, text)).join(", ");
   return {state, title: t("record"), parts: [form, table(t("record"), [t("when"), t("who"), t("from"), t("what"), ""], found.filter((one) => !who || one.who === who).map((one) => [
     moment(one.at), one.who, one.client, make("span", {}, done(one.what), make("small", {}, told(one.detail))),
     one.undone ? t("undone_by", {who: one.undone_by}) : one.can_undo && may("approve") ? small(t("undo"), `${done(one.what)}, ${moment(one.at)}`, () => act(t("told_undone"), () => call("POST", `/record/${one.id}/undo`, {}), false)) : ""]))]};
