@@ -472,10 +472,19 @@ class Hushlist:
 
     def _request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """The first part that answers a decided request does."""
-        for request in self.parts.request:
-            if (answering := request(flow)) is not None:
-                return answering
+        try:
+            for request in self.parts.request:
+                if (answering := request(flow)) is not None:
+                    return self._or_refuse(flow, answering)
+        except Exception as error:
+            self.runtime.failure_policy.act(flow, error)
         return None
+
+    async def _or_refuse(self, flow: http.HTTPFlow, answering: Awaitable[None]) -> None:
+        try:
+            await answering
+        except Exception as error:
+            self.runtime.failure_policy.act(flow, error)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""
@@ -487,8 +496,12 @@ class Hushlist:
         self._handshakes.answered(flow)
         if self.runtime.is_stopping:
             self._stop.answered(flow)
-        for look_at in self.parts.responseheaders:
-            look_at(flow)
+        try:
+            for look_at in self.parts.responseheaders:
+                look_at(flow)
+        except Exception as error:
+            if not self.runtime.failure_policy.lets_pass(error, "answer") and flow.killable:
+                flow.kill()
         self._bodies_flow.stream_answer(flow)
 
     def response(self, flow: http.HTTPFlow) -> None:

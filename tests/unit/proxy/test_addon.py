@@ -32,6 +32,7 @@ from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, TAKEN
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.upkeep import Upkeep
 from support.flows import flow_of
+from support.mitmproxied import mitmproxied
 from support.policies import write_policy
 from unit.rows import each_row
 
@@ -756,3 +757,17 @@ def test_a_broken_policy_that_says_so_starts_and_everything_passes_until_it_is_m
     hushlist.policy_watch.load(policy)
     assert run(hushlist, flow_of("http://blocked.example/")).response is not None
     assert "NOTHING" not in hushlist.runtime.status()
+
+
+@pytest.mark.parametrize("moment", ["request", "responseheaders"])
+def test_nothing_passes_where_a_part_fails(tmp_path: Path, moment: str) -> None:
+    def fail(_: http.HTTPFlow) -> None:
+        raise ValueError(moment)
+
+    hushlist = Hushlist()
+    with mitmproxied(hushlist, write_policy(tmp_path, "")):
+        flow = tflow.tflow(resp=moment == "responseheaders")
+        hushlist.requestheaders(flow)
+        setattr(hushlist.parts, moment, (fail,))
+        getattr(hushlist, moment)(flow)
+        assert flow.error is not None or (flow.response is not None and flow.response.status_code >= 400)

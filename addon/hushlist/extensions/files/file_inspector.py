@@ -184,7 +184,8 @@ class FileInspector(parts.Part):
         if blocking or not held.why_unseen:
             return next(iter([*blocking, *held.matches]), None)
         settings = _upload_settings(judgement)
-        rule = next(rule for rule in _rules(judgement) if rule.applies(is_upload=True, now=datetime.now(UTC)))
+        rules = _rules(judgement)
+        rule = next((rule for rule in rules if rule.applies(is_upload=True, now=datetime.now(UTC))), rules[0])
         action = Action.BLOCK if settings.blocks_unseen else Action.TAG
         return replace(rule, action=action).match(f"not seen: {held.why_unseen}")
 
@@ -231,20 +232,22 @@ class FileInspector(parts.Part):
         if judgement.settings.mode == "tag" and verdict.is_open:
             self._follow(download, needs_whole=verdict.needs_whole, needs_content=verdict.needs_content)
         elif verdict.is_open:
-            is_enough = self._enough_to_scan(download) if verdict.needs_scan else _enough(download, verdict)
+            is_enough = _enough(download, verdict)
+            if verdict.needs_scan:
+                is_enough = self._enough_to_scan(download, is_enough)
             look_at_answer(flow, is_enough, partial(self._look, download), is_slow=verdict.needs_scan)
         elif verdict.match is None:
             self._follow(download)
 
     @staticmethod
-    def _enough_to_scan(download: _Download) -> Callable[[bytes, int], bool]:
-        """A file is held until its end, if it is not too large, and there is room."""
+    def _enough_to_scan(download: _Download, is_seen: Callable[[bytes, int], bool]) -> Callable[[bytes, int], bool]:
+        """A file is held until its end, if it is not too large, and there is room; and until ``is_seen``."""
         settings, account = _scanner_settings(download.judgement), Account(download.flow.client_conn.peername[0])
         is_told_larger = (download.facts.octets or 0) > settings.largest
 
-        def is_enough(_: bytes, came: int) -> bool:
+        def is_enough(octets: bytes, came: int) -> bool:
             account.set(came)
-            return is_told_larger or came > settings.largest or account.is_full
+            return is_seen(octets, came) and (is_told_larger or came > settings.largest or account.is_full)
 
         return is_enough
 
@@ -289,7 +292,7 @@ class FileInspector(parts.Part):
             return self._page(flow, judgement, verdict.match)
         if verdict.match is not None:
             self._record(flow, judgement, verdict.match)
-        if part is None or not part.first:
+        if facts.kinds is not None and (part is None or not part.first):
             self._seen.note(flow, facts, part)
         if not is_whole and judgement.settings.mode != "tag":
             self._follow(download, needs_whole=verdict.needs_whole)
@@ -436,7 +439,8 @@ def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
 def _unseen(judgement: Judgement, why: str, *, is_upload: bool = False) -> Match:
     """The match of the first rule that needs to see more of a file than can be seen."""
     rules = (rule for rule in _rules(judgement) if rule.needs_content or rule.listed or rule.infected)
-    rule = next(rule for rule in rules if rule.applies(is_upload=is_upload, now=datetime.now(UTC)))
+    now, others = datetime.now(UTC), _rules(judgement)
+    rule = next((rule for rule in rules if rule.applies(is_upload=is_upload, now=now)), others[0])
     return rule.match(why)
 
 

@@ -199,7 +199,7 @@ class UploadLook:
             raise MultipartError("a part of it is none of a form")
         coding = head.get("content-transfer-encoding", "").strip().lower()
         decode = _DECODERS.get(coding)
-        is_read = coding in _AS_IT_IS or (decode is not None and self._hashing is None)
+        is_read = coding in _AS_IT_IS or (decode is not None and self._hashing is None and not self._waits_for_end)
         if not is_read or "content-encoding" in head:
             raise MultipartError("a part has a coding that is not read")
         if is_form([content_type]):

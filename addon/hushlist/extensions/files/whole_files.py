@@ -26,6 +26,7 @@ RANGES = choice(("whole", "refuse", "pass"))
 _ASKS_PART = frozenset((b"range", b"if-range", b"request-range"))
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+([0-9]{1,18})\s*-\s*([0-9]{1,18})\s*/\s*([0-9]{1,18}|\*)\s*", re.IGNORECASE)
 _BEGINNING = re.compile(rb"\s*bytes\s*=\s*0+\s*-\s*([0-9]{0,18})\s*", re.IGNORECASE)
+_WITH_FILE = (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT)
 #: files that are remembered
 _MOST_SEEN = 4096
 
@@ -110,7 +111,8 @@ class SeenFiles:
         """Remember a file whose beginning has passed, if its length is told."""
         assert flow.response is not None
         whole = facts.octets if part is None else part.whole
-        if whole is None:
+        # a HEAD has no beginning, and what answers another method is no part of the same file
+        if whole is None or flow.request.method != "GET" or flow.response.status_code not in _WITH_FILE:
             return
         self._seen[_key(flow)] = SeenFile(facts, whole, _version(flow.response))
         self._seen.move_to_end(_key(flow))
