@@ -28,6 +28,7 @@ MODULES = """
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
     hushlist.proxy.bounds.bounded_websocket hushlist.proxy.object_patches
     hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
+    hushlist.extensions.dashboard.people
     hushlist.extensions.devices.known_devices hushlist.extensions.devices.network_tables
     hushlist.extensions.dashboard.api_description hushlist.extensions.policy_edits.policy_change
     hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.json_shape hushlist.extensions.formats.rpz

@@ -15,11 +15,13 @@ from time import time
 from mitmproxy import ctx
 
 from hushlist.core.decide.engine import Engine
-from hushlist.core.policy.groups import DEFAULT, Client, Group, address_text
+from hushlist.core.policy.group_table import device_names
+from hushlist.core.policy.groups import DEFAULT, UNNAMED, Client, Group, address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError, Parts
 from hushlist.extensions.dashboard.what_holds import CategoryAction, LayerUse, ScheduleStatus, holds_for
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy, who
 from hushlist.extensions.quotas.metered_use import uses_in
 from hushlist.extensions.quotas.quotas import Quota
@@ -101,6 +103,8 @@ class Device:
     user: str | None
     group: str
     requests: int
+    #: what the policy calls the device, where the log keeps clients
+    name: str | None = None
 
 
 def home(engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | None, privacy: Privacy) -> Home:
@@ -223,7 +227,15 @@ def devices(engine: Engine, runtime: Runtime, privacy: Privacy) -> list[Device]:
 
     Since its start.
     """
+    names = device_names(engine.policy) if privacy.clients is LoggedClients.KEEP else None
     return [
-        Device(who("client", one.client, privacy), who("user", one.user, privacy), one.group, one.requests)
+        Device(
+            who("client", one.client, privacy),
+            who("user", one.user, privacy),
+            one.group,
+            one.requests,
+            None if name == UNNAMED else name,
+        )
         for one in _devices(engine, runtime)
+        for name in [names(one.client or "", one.user) if names is not None else None]
     ]

@@ -34,7 +34,7 @@ class SeenDevice:
     doubt: str | None
 
 
-def devices(policy: Policy, runtime: Runtime) -> list[SeenDevice]:
+def devices_on_network(policy: Policy, runtime: Runtime) -> list[SeenDevice]:
     """The devices on the networks of this machine."""
     if NETWORK.fault is not None:
         raise ActionError(NETWORK.fault)
@@ -63,4 +63,4 @@ def _group(runtime: Runtime, address: str) -> str | None:
 
 
 UNDOINGS: dict[str, Callable[..., None]] = {}
-ACTIONS = (Action("GET", "/devices", Role.VIEW, devices),)
+ACTIONS = (Action("GET", "/network/devices", Role.VIEW, devices_on_network),)

@@ -99,3 +99,8 @@ def test_numbers_in_a_path_are_such_where_they_are_asked_for() -> None:
     for text in ("", "-1", "1" * 17, "1.0"):
         assert whole_numbers(TAKES, {"minutes": text}) == {"minutes": text}
     assert whole_numbers(TAKES, {"minutes": "1" * 16}) == {"minutes": int("1" * 16)}
+
+
+def test_no_two_extensions_have_the_same_call() -> None:
+    calls = [(action.method, action.path) for action in ACTIONS]
+    assert sorted(calls) == sorted({*calls})
