@@ -21,7 +21,7 @@ from hushlist.cli.common import (
 from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
-from hushlist.core.errors import Problem, SourceError, UrlError
+from hushlist.core.errors import Problem, SourceError, UrlError, number_of
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_seal_key
 from hushlist.core.match.context import KINDS, host_of_page
@@ -220,6 +220,32 @@ def add_list_options(parser: argparse.ArgumentParser, length: str = _LENGTH) -> 
     parser.add_argument(
         "--variant", choices=tuple(VARIANTS), help="how the author of hashed URIs canonicalized (default: n)"
     )
+
+
+#: of so many entries, one may be lost
+_FEW = 100
+
+
+def add_losses(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how many entries of a list may be lost, which ``too_many_lost`` asks."""
+    losses = parser.add_mutually_exclusive_group()
+    losses.add_argument(
+        "--allow-losses",
+        action="store_true",
+        help=f"go on whatever is lost of a list; without this, more than one entry in {_FEW} is an error",
+    )
+    losses.add_argument("--strict", action="store_true", help="go on only if nothing is lost of a list")
+
+
+def too_many_lost(arguments: argparse.Namespace, lost: int, kept: int) -> str:
+    """Why so many entries may not be lost; empty if they may."""
+    most = 0 if arguments.strict else (lost + kept) // _FEW
+    if arguments.allow_losses or lost <= most:
+        return ""
+    usual = (
+        "--strict allows none" if arguments.strict else f"one in {_FEW} may be: see hushlist lint, or --allow-losses"
+    )
+    return f"{lost:,} of {number_of(lost + kept, 'entry', 'entries')} would be lost; {usual}"
 
 
 def add_seal(

@@ -199,3 +199,16 @@ def test_what_is_no_number_and_no_share_is_wrong_usage(run: Run, most: str, caps
         run("diff", "old.hosts", "fetched", f"--max-removed={most}")
     assert ended.value.code == 2
     assert "is neither a number nor a share such as 0.5%" in capsys.readouterr().err
+
+
+def test_each_side_is_read_by_its_own_format(run: Run) -> None:
+    Path("new.txt").write_text("ads.example\nx.wide.example\nsame.example\n")
+    assert run("diff", "old.hosts", "new.txt")[:2] == (0, "3 -> 3 rules: 3 unchanged\n")
+    assert run("diff", "new.txt", "old.hosts")[:2] == (0, "3 -> 3 rules: 3 unchanged\n")
+
+
+def test_a_side_that_loses_too_much_ends_with_1(run: Run) -> None:
+    Path("new.domains").write_text("a.example\nb.example\nc.example\nhttp://d.example/x\n")
+    code, _, err = run("diff", "new.domains", "new.domains", "--format", "domains")
+    assert (code, err.count("1 of 4 entries would be lost")) == (1, 2)
+    assert run("diff", "new.domains", "new.domains", "--format", "domains", "--allow-losses")[0] == 0

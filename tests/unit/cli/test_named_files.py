@@ -46,7 +46,10 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("hide", "lists"): ("hide", "--format", "domains", "{}"),
     ("hide", "popular"): ("hide", "good.hosts", "--popular", "{}"),
     ("hide", "dictionary"): ("hide", "good.hosts", "--dictionary", "{}"),
-    ("hide", "sign"): ("hide", "good.hosts", "-o", "out.yaml", "--sign", "{}"),
+    ("visit", "lists"): ("visit", "http://a.example/", "--list", "{}"),
+    ("visit", "policy"): ("visit", "http://a.example/", "--list", "good.hosts", "--policy", "{}"),
+    ("visit", "actions"): ("visit", "http://a.example/", "--list", "good.hosts", "--actions", "{}"),
+    ("visit", "recording"): ("visit", "http://a.example/", "--list", "good.hosts", "--recording", "{}"),
     ("sign", "files"): ("sign", "{}", "--key", "secret.key"),
     ("sign", "key"): ("sign", "good.hosts", "--key", "{}"),
     ("verify", "files"): ("verify", "{}", "--key", "secret.key.pub"),
@@ -117,7 +120,7 @@ OTHERS = {
     ("fleet status", "store"),
     ("alerts list", "store"),
     ("alerts seen", "store"),
-    *(("visit", name) for name in ("actions", "folder", "html", "junit", "lists", "policy", "recording")),
+    *(("visit", name) for name in ("folder", "html", "junit")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 

@@ -96,7 +96,7 @@ CALLS: dict[str, list[list[str]]] = {
     "hide": [
         ["--title", FORGED, "rules.yaml", LIST, "--popular", LIST],
         ["--broad", "hashes.yaml", "--dictionary", LIST, "--key-file", "keys"],
-        ["-o", ARGUMENT, "rules.yaml", "--sign", "secret.key", "--key-file", f"{ARGUMENT}.keys"],
+        ["-o", ARGUMENT, "rules.yaml", "--key-file", f"{ARGUMENT}.keys"],
         ["--seal", ARGUMENT, "rules.yaml"],
         ["bad.yaml"],
         [ARGUMENT],

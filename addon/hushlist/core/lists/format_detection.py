@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
+from os import SEEK_END
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from hushlist.core.extension import Extension, ListFormat, load, usable_extensions
 from hushlist.core.lists.list_formats import FORMATS, format_named, list_formats, unnamed_reader
@@ -20,6 +21,8 @@ from hushlist.core.match.rule import Rule, RuleBlock
 
 #: octets from which a format is told
 HEAD = 1 << 16
+#: octets of each later piece of a longer file
+_PIECE = 1 << 14
 #: of so many entries, one may be lost
 _LOST = 10
 _COMMENT = re.compile(r"\s*(?:#(?:[\s#].*)?|;.*|//(?:\s.*)?)?")
@@ -78,9 +81,21 @@ def detect_format(path: Path, form: str | None = None, foreign: Iterable[Extensi
     """
     with open_list(path) as file:
         octets = file.read(HEAD)
+        if form is None and len(octets) == HEAD:
+            octets = octets[: octets.rfind(b"\n") + 1] + b"".join(_later_pieces(file))
     if form is None:
         return format_of(octets, foreign, is_whole=len(octets) < HEAD)
     return _dialect(_text_of(octets), form)
+
+
+def _later_pieces(file: BinaryIO) -> Iterator[bytes]:
+    """Whole lines from the middle and the end of a longer file: what is there may be of another format."""
+    size = file.seek(0, SEEK_END)
+    for place in ((HEAD + size - _PIECE) // 2, size - _PIECE):
+        if place >= HEAD:
+            file.seek(place)
+            _, _, lines = file.read(_PIECE).partition(b"\n")
+            yield lines[: lines.rfind(b"\n") + 1]
 
 
 def read_untold(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:

@@ -17,6 +17,7 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import number_of
+from hushlist.core.lists.list_formats import UNTOLD
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
 from hushlist.tools.audit.diff_job import (
@@ -125,8 +126,8 @@ def _limit_of(text: str) -> Limit:
 
 
 _EPILOG = (
-    "Exit codes: 0 nothing is more than it may be, whatever has changed; 1 something is; 2 wrong usage, or a list, "
-    "policy or source that cannot be used."
+    "Exit codes: 0 nothing is more than it may be, whatever has changed; 1 something is, or too much is lost of a "
+    "list; 2 wrong usage, or a list, policy or source that cannot be used."
 )
 
 
@@ -159,6 +160,7 @@ def _add_diff(commands: common.Commands) -> None:
         metavar="N",
         help="of each kind of change, so many are shown (default: 20); 'all' for all",
     )
+    command_options.add_losses(parser)
     parser.add_argument("--moved", action="store_true", help="show rules that have only moved, too")
     command_options.add_jobs(parser)
     parser.add_argument(
@@ -191,13 +193,13 @@ def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
         return side_of_policy(policy_at(old)), side_of_policy(policy_at(new))
     key = command_options.seal_key(arguments)
     defaults = command_options.list_defaults(arguments, key)
-    # A list that was just fetched may have a name without a format; then it has the other side's format.
-    forms = [
-        arguments.format or command_options.told_by_name(path) or ("squidguard" if path.is_dir() else None)
-        for path in (old, new)
-    ]
-    default = forms[0] or forms[1]
-    return side_of_list(old, default, defaults, key), side_of_list(new, forms[1] or default, defaults, key)
+    forms = [arguments.format or command_options.told_by_name(path) for path in (old, new)]
+    sides = [side_of_list(path, form, defaults, key) for path, form in zip((old, new), forms, strict=True)]
+    for place, other in ((0, forms[1]), (1, forms[0])):
+        # neither the name nor the content of what was just fetched may tell: then it has the other side's format
+        if other is not None and any(file.format is UNTOLD for file in sides[place].files):
+            sides[place] = side_of_list((old, new)[place], other, defaults, key)
+    return sides[0], sides[1]
 
 
 def diff_sides(arguments: argparse.Namespace) -> int:
@@ -213,6 +215,12 @@ def diff_sides(arguments: argparse.Namespace) -> int:
         common.print_lines(_diff_summary(result, wanted))
     impact, report = (None, None) if not arguments.against else _impact(arguments, (old, new))
     exceeded = list(_exceeded(arguments, result, impact))
+    for path, lost, kept in (
+        (arguments.old, result.old_refused, result.old),
+        (arguments.new, result.new_refused, result.new),
+    ):
+        if why := command_options.too_many_lost(arguments, lost, kept):
+            exceeded.append(f"{path}: {why}")
     if arguments.json:
         common.print_json({"summary": {**result.as_dict(), "impact": encode(report), "exceeded": exceeded}})
     elif report is not None:

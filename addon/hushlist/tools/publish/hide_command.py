@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hushlist.cli import common
-from hushlist.cli.command_options import add_list_options, add_popular, add_seal, files_of, popular_domains, seal_key
+from hushlist.cli.command_options import (
+    add_list_options,
+    add_losses,
+    add_popular,
+    add_seal,
+    files_of,
+    popular_domains,
+    seal_key,
+    too_many_lost,
+)
 from hushlist.core.errors import Problem, SourceError, number_of
 from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.list_formats import list_format_of
@@ -19,14 +28,14 @@ from hushlist.tools.audit.leak_job import search_dictionary, verdict
 from hushlist.tools.publish.false_positives import Prefixes
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, hide
 from hushlist.tools.publish.key_table import write_key_table
-from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules
-from hushlist.tools.publish.sign_commands import secret_key, sign_file
+from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, common_head, plain_rules
 
 
 def add_to(commands: common.Commands) -> None:
     text = "make a list of hashes out of lists, to publish it without what it blocks"
     epilog = (
-        "Exit codes: 0 the list is written; 1 it is not, since a rule covers a public suffix or a popular domain; "
+        "Exit codes: 0 the list is written; 1 it is not, since a rule covers a public suffix or a popular domain, "
+        "or too many entries would be lost; "
         "2 wrong usage or bad input."
     )
     parser = common.add_command(commands, "hide", hide_lists, text, epilog)
@@ -72,17 +81,13 @@ def add_to(commands: common.Commands) -> None:
     parser.add_argument(
         "--key-file", type=Path, metavar="FILE", help="write what each hash stands for into a file that is private"
     )
+    add_losses(parser)
     add_seal(parser, "seal the hashes with this key, as 'hushlist sealkey' wrote it: nobody else can try names on them")
-    parser.add_argument(
-        "--sign", type=Path, metavar="SECRET", help="sign the file with this secret key, as 'hushlist sign' does"
-    )
 
 
 def hide_lists(arguments: argparse.Namespace) -> int:
     """Write the list, and say what became of the rules; on standard error, where the list goes to standard output."""
     output: Path | None = arguments.output
-    if output is None and arguments.sign is not None:
-        return common.complain("--sign needs -o: what is signed is a file")
     if arguments.seal is not None and arguments.kind is HashKind.HASHED_URI:
         return common.complain("--seal makes hashes of expressions: leave out --kind hashed-uri")
     if twice := _written_over(arguments):
@@ -90,7 +95,6 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     form = _format_of(output, arguments.kind)
     files = files_of(arguments.lists, arguments)
     popular = popular_domains(arguments.popular)
-    signing = None if arguments.sign is None else secret_key(arguments.sign)
     key, length = seal_key(arguments), arguments.prefix_length
     with common.shown_progress() as progress:
         hidden = hide(files, arguments.kind, key=key, prefix_length=length, popular=popular, progress=progress)
@@ -100,7 +104,11 @@ def hide_lists(arguments: argparse.Namespace) -> int:
         common.complain("nothing is written: take these rules out, or hide them with --broad")
         return common.FOUND
     common.print_warnings(hidden.broad)
-    text = _text_of(hidden, form, ListHead(arguments.title, arguments.category))
+    head = common_head(files)
+    text = _text_of(hidden, form, head._replace(title=arguments.title or head.title, category=arguments.category))
+    if why := too_many_lost(arguments, hidden.left_out, len(hidden.rules)):
+        common.complain(f"nothing is written: {why}")
+        return common.FOUND
     if arguments.key_file is not None:
         write_key_table(arguments.key_file, hidden.rules)
     if output is None:
@@ -113,15 +121,13 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     if dictionary is not None:
         for tried_key in (None,) if key is None else (None, key):
             (common.remark if output is None else common.print_line)(_leak(hidden, dictionary, tried_key))
-    if signing is not None and output is not None:
-        sign_file(output, signing)
     return common.GOOD
 
 
 def _written_over(arguments: argparse.Namespace) -> Path | None:
     """A file to write that is also read, or written as another one."""
-    secrets = arguments.sign, arguments.seal
-    taken = {path.resolve() for path in (*arguments.lists, *secrets, arguments.dictionary) if path is not None}
+    read = *arguments.lists, arguments.seal, arguments.dictionary
+    taken = {path.resolve() for path in read if path is not None}
     for path in (arguments.output, arguments.key_file):
         if path is not None and path.resolve() in taken:
             return Path(path)

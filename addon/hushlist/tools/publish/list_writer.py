@@ -11,6 +11,7 @@ rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
@@ -18,7 +19,11 @@ from typing import NamedTuple
 import yaml
 
 from hushlist.core.errors import Problem
+from hushlist.core.lists.list_formats import FORMATS
+from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.rule import Action, ExpressionHash
+from hushlist.core.policy.policy_file import ListFile
+from hushlist.core.system.files import source_errors
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, HiddenRule, HiddenTerms
 
@@ -32,13 +37,42 @@ class ListHead(NamedTuple):
     title: str | None = None
     #: an ``hrn:`` name; it takes the place of the rules' own
     category: str | None = None
+    #: which list it is, an ``hrn:`` name, and what it is for
+    name: str | None = None
+    description: str | None = None
+
+
+#: octets in which the head of a list in YAML ends
+_LONGEST_HEAD = 1 << 16
+
+
+def common_head(files: Iterable[ListFile]) -> ListHead:
+    """What the heads of lists in YAML say that rules do not have, where all lists say the same."""
+    heads = {_head_of(file) for file in files}
+    return heads.pop() if len(heads) == 1 else ListHead()
+
+
+def _head_of(file: ListFile) -> ListHead:
+    if file.format is not FORMATS["yaml"]:
+        return ListHead()
+    with source_errors(file.path, "list"), open_list(file.read_from) as octets:
+        text = octets.read(_LONGEST_HEAD).decode("utf-8-sig", "replace")
+    end = re.search(r"^rules\s*:", text, re.MULTILINE)
+    try:
+        keys = yaml.safe_load(text[: end.start()] if end else "")
+    except yaml.YAMLError:
+        keys = None
+    texts = {key: value for key, value in (keys if isinstance(keys, dict) else {}).items() if isinstance(value, str)}
+    return ListHead(texts.get("title"), None, texts.get("name"), texts.get("description"))
 
 
 def as_yaml(hidden: HiddenList, head: ListHead) -> str:
     rules = [_under(rule, head) for rule in hidden.rules]
     same = _same(rule.terms for rule in rules)
     head_keys = {
+        "name": head.name,
         "title": head.title,
+        "description": head.description,
         "seal": hidden.seal or None,
         "covers": "hosts" if hidden.rules and hidden.covers_hosts else None,
         "action": None if same.action is Action.BLOCK else same.action.value,
@@ -54,8 +88,8 @@ def as_yaml(hidden: HiddenList, head: ListHead) -> str:
 
 def as_plain(hidden: HiddenList, head: ListHead) -> str:
     """A list with a hash a line, of rules that ``plain_rules`` gave."""
-    texts = {"title": head.title, "category": head.category}
-    lines = [f"# {key}: {_quoted(text)}" for key, text in texts.items() if text is not None]
+    texts = {key: value for key in ("name", "title", "description", "category") if (value := getattr(head, key))}
+    lines = [f"# {key}: {_quoted(text)}" for key, text in texts.items()]
     lines += [f"seal: {hidden.seal}"] if hidden.seal else []
     return "\n".join([*lines, *map(_plain, hidden.rules)]) + "\n"
 

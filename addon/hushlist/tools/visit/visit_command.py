@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hushlist.cli import command_options, common
 from hushlist.core.lists.list_formats import FORMATS
-from hushlist.core.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
+from hushlist.core.system.files import LONGEST_LIST, open_regular, read_regular, replace_file, source_errors
 from hushlist.tools.visit.filter_process import VisitError
 from hushlist.tools.visit.page_actions import read_actions
 from hushlist.tools.visit.report_page import html_page
@@ -127,6 +127,9 @@ def _options(arguments: argparse.Namespace) -> VisitOptions:
     names = {id(form): name for name, form in FORMATS.items()}
     lists = tuple((file.path, names.get(id(file.format), arguments.format)) for file in files)
     actions = read_actions(arguments.actions) if arguments.actions else ()
+    if arguments.recording is not None:
+        with source_errors(arguments.recording, "recording"), open_regular(arguments.recording):
+            pass  # said before any browser is started
     return VisitOptions(
         lists=lists,
         policy=arguments.policy,

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, read_regular, replace_file
+from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, read_regular, replace_file, source_errors
 from hushlist.tools.audit.report_codec import ReportError, decode, encode
 from hushlist.tools.visit.culprits import find_culprits
 from hushlist.tools.visit.visitor import PageResult, VisitOptions, Visitor, name_of
@@ -50,7 +50,8 @@ def key_of(options: VisitOptions) -> str:
     """What results depend on: the same for the same lists, policy, script and browser."""
     digest = sha256(repr((options.browser, options.actions, options.live, options.recording)).encode())
     for path in [*(path for path, _ in options.lists), *([options.policy] if options.policy else [])]:
-        digest.update(sha256(read_regular(path, LONGEST_LIST)).digest())
+        with source_errors(path, "visit"):
+            digest.update(sha256(read_regular(path, LONGEST_LIST)).digest())
     return digest.hexdigest()[:16]
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.lists.format_detection import HEAD, detect_format
 from support.engines import rules_in
@@ -65,3 +67,10 @@ def test_the_report_says_which_format_was_taken(tmp_path: Path) -> None:
         f"format of {tmp_path / 'a.txt'}: hosts, as its content tells",
         f"format of {tmp_path / 'b.txt'}: adblock-hosts, as its content tells",
     ]
+
+
+@pytest.mark.parametrize(("later", "form"), [("site.example\n", "domains"), ("http://page.example/a\n", "urls")])
+def test_a_longer_list_is_told_by_its_end_too(tmp_path: Path, later: str, form: str) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text("".join(f"site{n}.example\n" for n in range(20_000)) + later * 500)
+    assert detect_format(path).form == form
