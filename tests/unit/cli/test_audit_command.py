@@ -199,3 +199,25 @@ def test_a_key_file_says_what_the_hashes_of_rules_stand_for(run: Run, urls: Path
     assert "(never.example/, mine.txt:2)" in Path("page.html").read_text()
     code, _, err = run(*plain, "--key-file", "keys", "--json")
     assert (code, err) == (2, "hushlist: --json keeps hashes, by which --merge knows rules: leave out --key-file\n")
+
+
+def test_lists_are_audited_without_a_policy_and_compared(run: Run, tmp_path: Path) -> None:
+    import gzip
+
+    (tmp_path / "a.hosts").write_text("0.0.0.0 ads.example\n")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"||ads.example^\n||more.example^\n"))
+    (tmp_path / "urls").write_text("http://ads.example/\nhttp://more.example/\nhttp://fine.example/\n")
+    a, b, urls = (str(tmp_path / name) for name in ("a.hosts", "b.txt.gz", "urls"))
+    code, out, _ = run("audit", "--list", a, "--list", b, urls, "--json")
+    report = json.loads(out)
+    assert (code, report["policy"]["path"], report["actions"]["block"]) == (0, f"{a}, {b}", 2)
+    assert {own["source"]: (own["fits"], own["alone"]) for own in report["lists"]} == {a: (1, 0), b: (2, 1)}
+    assert run("audit", "--list", a, "--policy", "policy.yaml", urls)[0] == 2
+
+
+def test_a_list_among_the_sources_is_told(run: Run, tmp_path: Path) -> None:
+    for name, text in (("a.hosts", "0.0.0.0 ads.example\n"), ("easylist.txt", "[Adblock Plus 2.0]\n||ads.example^\n")):
+        (tmp_path / name).write_text(text)
+        code, out, err = run("audit", str(tmp_path / name))
+        assert code == 2
+        assert "it is a list (" in out + err

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hushlist.cli import command_options, common
+from hushlist.core.errors import to_json
 from hushlist.core.policy import default_policy
 from hushlist.core.policy.groups import Client
 from hushlist.core.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
@@ -43,6 +45,15 @@ def add_to(commands: common.Commands) -> None:
         "sources", nargs="+", metavar="SOURCE", help="a file, or a folder with files; '-' is standard input"
     )
     common.add_policy(parser)
+    parser.add_argument(
+        "--list",
+        type=Path,
+        action="append",
+        default=[],
+        dest="lists",
+        metavar="FILE",
+        help="a list, packed or not, in place of a policy; several are compared over the same requests",
+    )
     parser.add_argument("--format", choices=FORMATS, help="of all sources (default: told by what is in each)")
     command_options.add_popular(parser, ": say which of them requests are stopped to")
     command_options.add_key_file(parser)
@@ -71,6 +82,26 @@ def audit_sources(arguments: argparse.Namespace) -> int:
     """Print the report; progress goes to standard error, if that is a terminal."""
     if arguments.json and arguments.key_file is not None:
         return common.complain("--json keeps hashes, by which --merge knows rules: leave out --key-file")
+    if not arguments.lists:
+        return _audit(arguments)
+    if arguments.policy is not None:
+        return common.complain("--list takes the place of a policy: leave out one of both")
+    with TemporaryDirectory(prefix="hushlist-audit-") as folder:
+        arguments.policy = _policy_of(arguments.lists, Path(folder))
+        return _audit(arguments)
+
+
+def _policy_of(lists: list[Path], folder: Path) -> Path:
+    """A policy of lists alone, each read by its own format; ``SourceError`` if there is no such list."""
+    whose = argparse.Namespace(format=None, variant=None, prefix_length=None)
+    command_options.files_of(lists, whose)
+    path = folder / "policy.yaml"
+    layer = {"name": "lists", "lists": [{"file": str(one.absolute())} for one in lists]}
+    replace_file(path, to_json({"layers": [layer]}).encode())
+    return path
+
+
+def _audit(arguments: argparse.Namespace) -> int:
     table = read_key_table(arguments.key_file)
     engine = command_options.open_engine(arguments)
     at, client = command_options.who_and_when(arguments, engine)
@@ -83,6 +114,9 @@ def audit_sources(arguments: argparse.Namespace) -> int:
         report = _merged(report, arguments.sources)
         options = report.asked
         moment = ReplayMoment(options.at or at, Client(options.client, options.user, options.port), options.as_recorded)
+    if arguments.lists:
+        named = ", ".join(map(str, arguments.lists))
+        report = replace(report, policy=report.policy._replace(path=named))
     report = _revealed(add_details(report, engine, moment, arguments.unused), table)
     if arguments.html is not None:
         with source_errors(arguments.html, "html"):

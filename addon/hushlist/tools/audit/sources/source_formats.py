@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from hushlist.core.lists.format_detection import detect_format
+from hushlist.core.lists.list_formats import list_format_of
 from hushlist.tools.audit.sources import browser_files, line_sources
 from hushlist.tools.audit.sources.mitmproxy_flows import read_flows
 from hushlist.tools.audit.sources.recorded_request import ReadRecord
@@ -99,6 +101,21 @@ FORMATS: dict[str, SourceFormat] = {
         SourceFormat("urls", "plain URLs, one a line", lambda _: True, read_line=line_sources.read_url),
     )
 }
+
+
+#: formats of lists that requests may be written in, too
+_OF_BOTH = frozenset(
+    ("urls", "domains", "addresses", "csv", "tsv", "ranked-domains", "address-counts", "words", "searches")
+)
+
+
+def list_told(path: Path) -> str:
+    """The format of a list that a file is, by its name or content, if no requests are written so; else empty."""
+    try:
+        told = list_format_of(path) or detect_format(path).form
+    except (OSError, ValueError):  # who reads the source says so
+        return ""
+    return "" if told is None or told in _OF_BOTH else told
 
 
 def source_format_of(head: bytes) -> SourceFormat:
