@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hushlist.core.lists.format_detection import detect_format
-from hushlist.core.lists.list_formats import list_format_of
 from hushlist.tools.audit.sources import browser_files, line_sources
 from hushlist.tools.audit.sources.mitmproxy_flows import read_flows
 from hushlist.tools.audit.sources.recorded_request import ReadRecord
@@ -110,9 +109,9 @@ _OF_BOTH = frozenset(
 
 
 def list_told(path: Path) -> str:
-    """The format of a list that a file is, by its name or content, if no requests are written so; else empty."""
+    """The format of a list that a file is by its content, if no requests are written so; else empty."""
     try:
-        told = list_format_of(path) or detect_format(path).form
+        told = detect_format(path).form
     except (OSError, ValueError):  # who reads the source says so
         return ""
     return "" if told is None or told in _OF_BOTH else told
