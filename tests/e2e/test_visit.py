@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.browser import BROWSER, DRIVER
+from e2e.browser import BROWSER, DRIVER, FIREFOX
 from hushlist.cli import main
 from support.labelled_pages.generator import LabelledPage, Part, labelled_pages, write
 
@@ -51,3 +51,14 @@ def test_a_walk_of_forty_pages_finds_what_is_broken(tmp_path: Path, capsys: pyte
     hits = seen[True, True]
     assert hits / (hits + seen[False, True]) >= 0.9, "precision"
     assert hits / (hits + seen[True, False]) >= 0.9, "recall"
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.skipif(not FIREFOX, reason="there is no Firefox on PATH")
+def test_firefox_sees_what_is_broken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = {"text_by_script", ""}
+    pages = {page.breakage: page for page in labelled_pages(Part.TUNED) if page.breakage in wanted}
+    results = walk(tmp_path, [*pages.values()], capsys, "--browser", "firefox", "--no-culprits")
+    for breakage, page in pages.items():
+        assert (results[page.address]["verdict"] == "broken") is bool(breakage)

@@ -12,6 +12,7 @@ from shutil import which
 from typing import Any, Self
 
 from hushlist.tools.visit.filter_process import VisitError
+from hushlist.tools.visit.marionette import MarionetteDriver
 from hushlist.tools.visit.page_actions import Action
 
 #: the window: that of a small notebook
@@ -163,29 +164,13 @@ class Firefox(Browser):
     )
 
     def __init__(self, port: int, folder: Path, patience: float, moment: int = MOMENT) -> None:
-        from selenium.common.exceptions import WebDriverException
-        from selenium.webdriver import Firefox as Driver
-        from selenium.webdriver import FirefoxOptions
-        from selenium.webdriver.firefox.service import Service
-
-        binary, driver = which("firefox-esr") or which("firefox"), which("geckodriver")
-        if binary is None or driver is None:
-            raise VisitError("there is no Firefox with its geckodriver on PATH")
-        options = FirefoxOptions()
-        options.binary_location = binary
-        options.accept_insecure_certs = True
-        for argument in ("-headless", f"--width={WIDTH}", f"--height={HEIGHT}"):
-            options.add_argument(argument)
-        proxy: dict[str, Any] = {"network.proxy.type": 1, "network.proxy.allow_hijacking_localhost": True}
+        binary = which("firefox-esr") or which("firefox")
+        if binary is None:
+            raise VisitError("there is no Firefox on PATH")
+        proxy: dict[str, object] = {"network.proxy.type": 1, "network.proxy.allow_hijacking_localhost": True}
         for scheme in ("http", "ssl"):
             proxy |= {f"network.proxy.{scheme}": "127.0.0.1", f"network.proxy.{scheme}_port": port}
-        quiet = {"browser.cache.disk.enable": False, "browser.cache.memory.enable": False}
-        for name, value in (proxy | quiet | {"app.update.enabled": False}).items():
-            options.set_preference(name, value)
-        try:
-            super().__init__(Driver(options, Service(driver, log_output=str(folder / "geckodriver.log"))), patience)
-        except WebDriverException as error:
-            raise VisitError(f"Firefox cannot be started: {_brief(error)}") from error
+        super().__init__(MarionetteDriver(binary, folder, proxy, (WIDTH, HEIGHT)), patience)
 
 
 #: the browsers, by their names

@@ -22,7 +22,7 @@ _BROWSERS = ("chromium", "firefox")
 _EPILOG = (
     "Exit codes: 0 no page is worse than it may be; 1 more are than --max-broken or --max-suspect say; 2 wrong usage, "
     "or a page, list or browser that cannot be used. It needs pip install 'hushlist[visit]', and on PATH Chromium with "
-    "its ChromeDriver, or Firefox with its geckodriver."
+    "its ChromeDriver, or Firefox."
 )
 
 
