@@ -122,6 +122,8 @@ OTHERS = {
     ("alerts list", "store"),
     ("alerts seen", "store"),
     *(("visit", name) for name in ("folder", "html", "junit")),
+    *((command, name) for command in ("backup", "restore") for name in ("confdir", "file", "policy")),
+    *(("service install", name) for name in ("confdir", "policy", "root")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 

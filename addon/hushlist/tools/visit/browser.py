@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from base64 import b64decode
 from collections.abc import Sequence
@@ -24,7 +25,6 @@ _LOOK, _RESTS = 0.1, 4
 #: what Chromium would otherwise ask for itself, or do differently each time
 _CHROMIUM = (
     "--headless=new",
-    "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
     "--disable-dev-shm-usage",
@@ -129,7 +129,13 @@ class Chromium(Browser):
         options.binary_location = binary
         options.accept_insecure_certs = True
         options.page_load_strategy = "normal"
-        for argument in (*_CHROMIUM, f"--user-data-dir={folder}", f"--proxy-server=127.0.0.1:{port}"):
+        is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+        for argument in (
+            *(["--no-sandbox"] if is_root else []),  # Chromium has none for root
+            *_CHROMIUM,
+            f"--user-data-dir={folder}",
+            f"--proxy-server=127.0.0.1:{port}",
+        ):
             options.add_argument(argument)
         for tries in range(4):  # the driver ends at once if the port that was free for it is taken
             try:
