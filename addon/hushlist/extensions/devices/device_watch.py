@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
-from time import time
+from time import monotonic, time
 
 from hushlist.core.errors import logger_of
 from hushlist.core.extension import Notice
@@ -15,7 +15,7 @@ from hushlist.core.policy.groups import UNNAMED
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import make_private, read_regular, replace_file, state_folder
 from hushlist.extensions.devices.known_devices import NETWORK, device_names, known
-from hushlist.extensions.devices.network_tables import TableError, is_random, leases, neighbours
+from hushlist.extensions.devices.network_tables import Seen, TableError, is_random, leases, neighbours
 from hushlist.proxy.languages import live_texts
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
@@ -38,6 +38,8 @@ class DeviceWatch(Part):
         self._thread: Thread | None = None
         self._policy: Policy | None = None
         self._met: dict[str, float] | None = None
+        #: those of DHCP servers, and when they are read again: their files may be long
+        self._leases, self._next_leases = list[Seen](), 0.0
         self._told: list[float] = []
 
     def follow(self, policy: Policy) -> None:
@@ -66,8 +68,10 @@ class DeviceWatch(Part):
 
     def look_at_network(self, policy: Policy) -> None:
         """See who has which address now; may wait for the kernel."""
+        if monotonic() >= self._next_leases:
+            self._leases, self._next_leases = leases(), monotonic() + _INTERVAL
         try:
-            found, fault = known(neighbours(), leases()), None
+            found, fault = known(neighbours(), self._leases), None
         except TableError as error:
             found, fault = known((), ()), f"the neighbours of this machine are not known: {error}"
         if fault != NETWORK.fault:

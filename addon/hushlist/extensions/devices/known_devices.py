@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.groups import LONGEST_USER, UNNAMED, address_text
+from hushlist.core.policy.groups import LONGEST_USER, UNNAMED, Client, address_text
 from hushlist.core.policy.key_types import (
     TEXT,
     Reading,
@@ -27,6 +27,7 @@ from hushlist.core.policy.key_types import (
 )
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.url.host import is_address
 from hushlist.extensions.devices.network_tables import Seen, mac_of
 
@@ -105,7 +106,7 @@ def device_names(policy: Policy) -> Callable[[str, str | None], str | None] | No
         address = address_text(client).partition("%")[0]
         mac = network.macs.get(address)
         if mac is None:
-            if address not in network.doubts and address not in by_address:
+            if address not in network.doubts and address not in by_address and not LOOPBACK.fits(Client(address)):
                 network.is_asked.set()
             return None if address in network.doubts else by_address.get(address)
         found = by_mac.get(mac) or by_host.get(network.hosts.get(address, "").lower()) or by_address.get(address)
