@@ -17,6 +17,8 @@ import mitmproxy_rs
 from mitmproxy import ctx, dns
 from mitmproxy.addonmanager import Loader
 
+from hushlist.extensions.resolution import resolver
+
 _open_connection = asyncio.open_connection
 _open_udp_connection = mitmproxy_rs.udp.open_udp_connection
 _DnsResolver = mitmproxy_rs.dns.DnsResolver
@@ -62,6 +64,7 @@ class Resolver:
         mitmproxy_rs.udp.open_udp_connection = self.open_udp_connection
 
     def running(self) -> None:
+        resolver.PORT = ctx.options.upstream_dns
         self._open_connection = asyncio.open_connection  # the one of upstream.py
         asyncio.open_connection = self.open_connection
 

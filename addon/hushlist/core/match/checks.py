@@ -71,6 +71,11 @@ class Check:
             return self.row.needs_request
         return self.code not in ("well-known-port", "rare-ipv4", "names-disagree")
 
+    @property
+    def is_about_host(self) -> bool:
+        """Whether it looks at whom a request goes to, and not at how it is made."""
+        return self.row is not None and not self.row.needs_request
+
     def find(self, request: CheckedRequest) -> bytes | None:
         """Evidence that the request fails the check, or ``None``; it never has user information."""
         if self.row is not None:

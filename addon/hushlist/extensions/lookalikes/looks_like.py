@@ -70,7 +70,8 @@ def spellings(text: str) -> Iterator[str]:
     >>> list(spellings("paypa1")), "modern" in spellings("rnodern"), "o2" in spellings("02")
     (['paypal', 'paypai'], True, True)
     """
-    plain = "".join(own for own in normalize("NFD", text) if category(own) != "Mn").translate(_confusables())
+    bare = "".join(letter for letter in normalize("NFD", text) if category(letter) != "Mn")
+    plain = bare.translate(_confusables())
     seen = {text: None, plain: None}
     pending = [plain]
     if plain != text and plain.isascii():

@@ -12,7 +12,9 @@ EXTENSION = Extension(
     part=f"{__name__}.leads:Leads",
     asks_leads="resolve",
     policy_keys=(
-        Key("resolve", f"{__name__}.leads:RESOLVE", default="auto").says("""whether the proxy looks a name up before
+        Key(
+            "resolve", f"{__name__}.private_answer:RESOLVE", default="auto"
+        ).says("""whether the proxy looks a name up before
             it connects, and its rules decide the addresses and aliases, too: `auto` (the default), if a check
             needs it, such as `private-answer`; `on`; `off`: see [Where a name
             leads](network.md#where-a-name-leads)"""),

@@ -14,7 +14,6 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.errors import UrlError
 from hushlist.core.policy.groups import Client
-from hushlist.core.policy.key_types import choice
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import Naming
 from hushlist.core.url.parts import to_bytes
@@ -25,7 +24,6 @@ from hushlist.proxy.flow_request import client_of_connection, naming_of, port_of
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 
-RESOLVE = choice(("auto", "on", "off"))
 #: seconds for which a client's decision stands for the connection that it is made for, whatever the time to live
 _FRESH = 10.0
 

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest
-from hushlist.core.policy.key_types import TEXT, list_of
+from hushlist.core.policy.key_types import TEXT, choice, list_of
 from hushlist.core.policy.keys import Type
 from hushlist.core.url.host import (
     is_address,
@@ -40,7 +40,7 @@ def read_names(fields: MappingReader, key: str, _: object = None) -> frozenset[b
     return frozenset(names)
 
 
-NAMES = Type(read_names, list_of(TEXT))
+NAMES, RESOLVE = Type(read_names, list_of(TEXT)), choice(("auto", "on", "off"))
 
 
 def find_private_answer(asked: CheckedRequest, names: frozenset[bytes] = frozenset()) -> bytes | None:

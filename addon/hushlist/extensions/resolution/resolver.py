@@ -30,9 +30,12 @@ MOST_ALIASES, MOST_ADDRESSES, MOST_RECORDS = 16, 64, 512
 LONGEST_WAIT, PATIENCE = 6.0, 1.5
 #: seconds for which an answer is kept at most, and one that there is none
 LONGEST_LIFE, LIFE_OF_NOTHING = 3600, 5
+#: datagrams of a name server that are looked at for an answer: without end, others would wait
+MOST_DATAGRAMS = 16
 #: names that are kept, and look-ups of one client at once
 MOST_KNOWN, MOST_OF_CLIENT = 1 << 14, 16
-_PORT = 53
+#: that of name servers
+PORT = 53
 _A, _CNAME, _AAAA, _IN = 1, 5, 28, 1
 _HEADER, _QUESTION, _RECORD = struct.Struct("!6H"), struct.Struct("!2H"), struct.Struct("!2HIH")
 _IS_ANSWER, _IS_CUT, _CODE, _ASKS_ALL = 1 << 15, 1 << 9, 0xF, 1 << 8
@@ -57,7 +60,11 @@ class Resolution(NamedTuple):
     @property
     def leads(self) -> tuple[bytes, ...]:
         """All of them, as hosts."""
-        return (*self.aliases, *(f"[{own}]".encode() if ":" in own else own.encode() for own in self.addresses))
+        return (*self.aliases, *map(_host_of, self.addresses))
+
+
+def _host_of(address: str) -> bytes:
+    return (f"[{address}]" if ":" in address else address).encode()
 
 
 def _nothing(fault: str | None = None) -> Resolution:
@@ -215,14 +222,14 @@ class Resolver:
                 answers = await asyncio.gather(*(self._ask(servers, at, kind) for kind in (_A, _AAAA)))
             except MessageError as error:
                 return _nothing(Excess(f"its name cannot be followed: {error}"))
-            links = {owner: alias for own in answers for owner, alias in own.aliases.items()}
-            life, before = min(life, *(own.life for own in answers)), at
+            links = {owner: alias for answer in answers for owner, alias in answer.aliases.items()}
+            life, before = min(life, *(answer.life for answer in answers)), at
             while at in links:
                 at = links[at]
                 aliases.append(at)
                 if len(aliases) > MOST_ALIASES:
                     return _nothing(_TOO_MANY)
-            if addresses := [address for own in answers for address in own.addresses.get(at, ())]:
+            if addresses := [address for answer in answers for address in answer.addresses.get(at, ())]:
                 return Resolution(tuple(aliases), in_order(addresses), monotonic() + life, None)
             if at == before:
                 break
@@ -252,7 +259,8 @@ class Resolver:
             found = await loop.getaddrinfo(name.decode("ascii"), None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             return ()
-        return tuple(dict.fromkeys(str(own[4][0]).partition("%")[0] for own in found))[:MOST_ADDRESSES]
+        addresses = (str(place[0]).partition("%")[0] for *_, place in found)
+        return tuple(dict.fromkeys(addresses))[:MOST_ADDRESSES]
 
     def _in_hosts_file(self, name: bytes) -> tuple[str, ...]:
         with suppress(OSError, ValueError):
@@ -279,15 +287,16 @@ async def by_udp(server: str, question: bytes) -> bytes:
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as connection:
         connection.setblocking(False)
-        connection.connect((server, _PORT))  # only that server can answer
+        connection.connect((server, PORT))  # only that server can answer
         await loop.sock_sendall(connection, question)
-        while not is_answer(message := await loop.sock_recv(connection, 1 << 16), question):
-            pass
-        return message
+        for _ in range(MOST_DATAGRAMS):
+            if is_answer(message := await loop.sock_recv(connection, 1 << 16), question):
+                return message
+    raise OSError("the name server answers other questions")
 
 
 async def _by_tcp(server: str, question: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection(server, _PORT)
+    reader, writer = await asyncio.open_connection(server, PORT)
     try:
         writer.write(len(question).to_bytes(2) + question)
         message = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
@@ -313,7 +322,7 @@ def _has_way(address: str) -> bool:
     """Whether the system knows a way to an IPv6 address; nothing is sent."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, _PORT))
+            probe.connect((address, PORT))
     except OSError:
         return False
     return True

@@ -68,9 +68,9 @@ class NameLookups:
         name, addresses = _decided.get()
         if addresses and host == name:
             return [
-                own
+                found
                 for address in addresses
-                for own in socket.getaddrinfo(address, port, **{**more, "flags": socket.AI_NUMERICHOST})
+                for found in socket.getaddrinfo(address, port, **{**more, "flags": socket.AI_NUMERICHOST})
             ]
         loop, client = asyncio.get_running_loop(), _asking.get()
         turn = self._turns.setdefault(client, asyncio.Semaphore(MOST_OF_CLIENT))

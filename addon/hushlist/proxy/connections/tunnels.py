@@ -660,8 +660,9 @@ class Tunnels:
         if self._runtime.engine is None:
             return True
         decision, request, decrypt = judgement.decision, judgement.request, judgement.settings.decrypt
-        if decision.fault is not None or (decision.winner and isinstance(decision.winner.rule.pattern, Check)):
-            return False  # the rule is not about the host
+        pattern = None if decision.winner is None else decision.winner.rule.pattern
+        if decision.fault is not None or (isinstance(pattern, Check) and not pattern.is_about_host):
+            return False
         if request.port < _WELL_KNOWN and request.port not in _WEB_PORTS:
             return False
         if decrypt == NEVER or (
