@@ -191,7 +191,7 @@ _SMALL = b"a listed text"
 
 
 def test_what_is_listed_is_never_whole_at_a_client(tmp_path: Path, origin: Origin) -> None:
-    """By hashes of three kinds, in the clear, sealed and by a prefix; also with a content coding, and by parts."""
+    """By SHA-256 and MD5, in the lists of ClamAV."""
     origin.pages |= {"/listed.bin": ("application/x", _LISTED), "/small": ("text/plain", _SMALL)}
     origin.pages |= {"/fine.bin": ("application/x", _LISTED[:-1] + b"x"), "/film": ("video/mp4", _LISTED)}
     (tmp_path / "bad.hsb").write_text(f"{sha256(_LISTED).hexdigest()}:{len(_LISTED)}:Test.A\n")
