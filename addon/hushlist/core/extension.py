@@ -250,6 +250,9 @@ class Extension:
     why_decrypt: str = ""
     #: a reference to a function from a policy to what it reads in requests besides (``core/decide/readings.py``)
     readings: str = ""
+    #: a reference to a function from a policy, or ``None``, to what takes out of a URL, as text, what no log may have
+    #: unless its policy says so
+    hides: str = ""
     #: the key by which a policy says whether it counts where names lead: ``on``, ``off``, or ``auto``, as checks need
     asks_leads: str = ""
     #: rows of the table of keys: what a policy may say of it

@@ -107,7 +107,7 @@ def test_references_of_built_in_extensions_name_what_is_there() -> None:
                 assert form.counter or re.compile(form.entry)
                 assert re.compile(form.head)
         functions = (each.matcher, each.why_decrypt, each.readings, each.part, each.checks, each.gate, each.pointers)
-        assert all(callable(load(name)) for name in (*functions, each.list_warnings) if name)
+        assert all(callable(load(name)) for name in (*functions, each.list_warnings, each.hides) if name)
         assert not each.lists or {"fetch_missing", "fetch_due"} <= {*vars(load(each.lists))}
         assert not each.actions or {"ACTIONS", "UNDOINGS"} <= {*vars(load(each.actions))}
         for command in each.commands:

@@ -25,8 +25,9 @@ from hushlist.extensions.databases.store_upkeep import StoreUpkeep
 from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import troubles
 from hushlist.extensions.journal.journal import Journal
-from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy, fields_of, who
+from hushlist.extensions.journal.masked_clients import KEPT, shown_by
 from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.subscriptions.list_watch import states_in
 from hushlist.extensions.unblock.actions import AskedFor, waiting
@@ -119,8 +120,7 @@ def log_of(runtime: Runtime) -> LogStatus:
     engine, journal = runtime.engine, runtime.part(Journal)
     log = None if journal is None else journal.log
     settings = None if engine is None else engine.policy.of("log")
-    kept = settings or LogSettings()
-    shown = kept.queries.value, kept.clients.value
+    shown = KEPT if engine is None else shown_by(engine.policy)
     if log is None:
         return LogStatus(settings is not None, None, 0, None if journal is None else journal.fault, *shown, None)
     figures = None if log.figures is None else asdict(log.figures)

@@ -12,7 +12,7 @@ from hushlist.core.policy.group_table import device_names
 from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.journal.log_files import DATABASE
 from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
-from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.journal.log_record import Privacy, hiding_of
 from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.journal.masked_clients import privacy_of
 from hushlist.proxy.parts import Metric, Part
@@ -36,7 +36,7 @@ class Journal(Part):
         if settings != self._settings:
             self._open(settings)
         if self.log is not None:
-            self.log.device_of = device_names(policy)
+            self.log.device_of, self.log.hides = device_names(policy), hiding_of(policy)
 
     def _open(self, settings: LogSettings | None) -> None:
         before, self.log, self._settings = self.log, None, settings

@@ -39,6 +39,8 @@ class LoggedRequests(StrEnum):
 
 class LoggedQueries(StrEnum):
     KEEP = "keep"
+    #: what the extensions in use hide, such as searches, is not written
+    WITHOUT_SEARCHES = "without-searches"
     DROP = "drop"
 
 
@@ -73,7 +75,7 @@ class LogCopy:
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     what: LoggedRequests = LoggedRequests.NOTED
-    queries: LoggedQueries = LoggedQueries.KEEP
+    queries: LoggedQueries = LoggedQueries.WITHOUT_SEARCHES
     clients: LoggedClients = LoggedClients.KEEP
     #: ``None``: the platform's folder for state
     folder: Path | None = None
@@ -173,8 +175,8 @@ _LOG_KEYS = (
     Key("what", choice(LoggedRequests)).says("""`blocked`: what is or would be blocked, and what passes by a temporary
         override; `noted` (the default): that, and everything else that a rule fits or that cannot be read; `all`:
         whatever is asked for"""),
-    Key("queries", choice(LoggedQueries)).says("""`keep` (the default) or `drop`: URLs are written without their
-        queries"""),
+    Key("queries", choice(LoggedQueries)).says("""`without-searches` (the default): URLs are written without [what
+        was searched](searches.md#in-the-log); `keep`: as they are; `drop`: without their queries"""),
     Key("clients", choice(LoggedClients)).says("""`keep` (the default); `pseudonym`: the same client and the same user
         always have the same name, made with a key, the file `pseudonyms.key` in the user's folder for state; remove it,
         and new names are made at the next start; `drop`: neither address nor user is written"""),

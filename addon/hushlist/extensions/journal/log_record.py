@@ -12,14 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from hushlist.core.decide.decision import STOPPING, Decision, LogRecord, original_url
 from hushlist.core.errors import UrlError, to_json
+from hushlist.core.extension import ALL_BUILT_IN, extensions_named, load
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.policy.groups import UNNAMED, address_text
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_url
@@ -37,6 +39,24 @@ LogFields = dict[str, object]
 LogEntry = tuple[LogFields, bytes]
 
 
+def hiding_of(policy: Policy | None) -> Callable[[str], str]:
+    """What takes out of a URL what is only written with ``queries: keep``, by a policy if there is one."""
+    names = (ALL_BUILT_IN, *(() if policy is None else policy.extensions))
+    hide = [load(extension.hides)(policy) for extension in extensions_named(names) if extension.hides]
+
+    def hidden(text: str) -> str:
+        for each in hide:
+            text = each(text)
+        return text
+
+    return hidden
+
+
+@cache
+def _hiding() -> Callable[[str], str]:
+    return hiding_of(None)
+
+
 class Privacy(NamedTuple):
     """What a record may contain."""
 
@@ -44,6 +64,8 @@ class Privacy(NamedTuple):
     clients: LoggedClients = LoggedClients.KEEP
     #: from a kind (``client`` or ``user``) and a name to a pseudonym; only for ``LoggedClients.PSEUDONYM``
     pseudonym: Callable[[str, str], str] = lambda kind, name: ""
+    #: takes out of a URL what is not kept; only for ``LoggedQueries.WITHOUT_SEARCHES``
+    hides: Callable[[str], str] = lambda text: _hiding()(text)
 
 
 def is_wanted(record: LogRecord, what: LoggedRequests) -> bool:
@@ -149,6 +171,8 @@ def shown_record(fields: LogFields, privacy: Privacy) -> LogFields:
             shown[kind] = logged_name(kind, str(shown[kind]), privacy)
     if privacy.clients is not LoggedClients.KEEP:
         shown.pop("device", None)
+    if without_query(str(url := shown.get("url", "")), privacy) != url and privacy.queries is _PARTLY:
+        shown.pop("original", None)
     for name in ("url", "original", "expression"):
         if isinstance(text := shown.get(name), str):
             shown[name] = without_query(text, privacy)
@@ -172,6 +196,7 @@ def host_of_record(fields: LogFields) -> str | None:
 
 # -- URLs --------------------------------------------------------------------------------------------------------------
 
+_PARTLY = LoggedQueries.WITHOUT_SEARCHES
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 #: user information in a URL inside a URL; a canonical URL itself has none
 _USER_WITHIN = re.compile(rb"//[^/?#\\]*@")
@@ -205,7 +230,10 @@ def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str 
     url = original_url(decision, request)
     if url is None:
         return None
-    text = without_query(url.decode("ascii", "backslashreplace"), privacy)
+    whole = url.decode("ascii", "backslashreplace")
+    text = without_query(whole, privacy)
+    if privacy.queries is _PARTLY and (text != whole or url_of(decision, privacy) != url_of(decision)):
+        return None
     if privacy.queries is LoggedQueries.DROP:
         plain = percent_decode_repeatedly(to_bytes(text)).decode("latin-1")
         if _QUERY.search(plain) or text == url_of(decision, privacy):
@@ -229,4 +257,6 @@ def _unreadable(url: bytes) -> bytes:
 
 def without_query(text: str, privacy: Privacy) -> str:
     """A URL as far as it may be shown."""
+    if privacy.queries is _PARTLY:
+        return privacy.hides(text)
     return _QUERY.sub("", text) if privacy.queries is LoggedQueries.DROP else text

@@ -27,7 +27,15 @@ from hushlist.extensions.journal.log_figures import LogFigures
 from hushlist.extensions.journal.log_files import LineFiles
 from hushlist.extensions.journal.log_identifiers import References, keep_key, new_key, pseudonyms
 from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
-from hushlist.extensions.journal.log_record import LogEntry, Privacy, fields_of, is_wanted, lost_record, to_line
+from hushlist.extensions.journal.log_record import (
+    LogEntry,
+    Privacy,
+    fields_of,
+    hiding_of,
+    is_wanted,
+    lost_record,
+    to_line,
+)
 from hushlist.extensions.journal.log_sender import DatabaseSender, Spool
 from hushlist.extensions.journal.request_counts import RequestCounts
 
@@ -183,6 +191,8 @@ class LogWriter:
         self.place: LogPlace = settings.to or folder
         #: what tells the name of a client's device, if the policy has names
         self.device_of: DeviceNames | None = None
+        #: takes out of a URL what is not kept
+        self.hides = hiding_of(None)
         self._settings, self._state, self._clock = settings, state, clock
         self._references = References()
         self._own_references = References()  # of the thread
@@ -350,6 +360,8 @@ class LogWriter:
                 settings = self._settings
                 key = self._key() if settings.clients is LoggedClients.PSEUDONYM else b""
                 self._privacy = Privacy(settings.queries, settings.clients, pseudonyms(key))
+            if self._privacy.hides is not self.hides:
+                self._privacy = self._privacy._replace(hides=self.hides)
             return self._privacy
 
     def _key(self) -> bytes:

@@ -21,7 +21,7 @@ from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.journal.log_identifiers import pseudonyms, read_key
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
-from hushlist.extensions.journal.log_record import Privacy, who, without_query
+from hushlist.extensions.journal.log_record import Privacy, hiding_of, who, without_query
 from hushlist.extensions.journal.log_writer import LogWriter
 
 #: keys of an answer whose values are about clients; others, as sessions, are about administrators
@@ -95,12 +95,12 @@ def shown_client(client: str, privacy: Privacy) -> str:
 def privacy_of(engine: Engine | None, journal: LogWriter | None) -> Privacy:
     """The log's limits on what may be shown; no limits if the policy has no log. May read the disk."""
     settings = None if engine is None else engine.policy.of("log")
-    if settings is None:
+    if engine is None or settings is None:
         return Privacy()
     if journal is not None:
         return journal.privacy()
     clients = LoggedClients.DROP if settings.clients is LoggedClients.PSEUDONYM else settings.clients
-    return Privacy(settings.queries, clients)
+    return Privacy(settings.queries, clients, hides=hiding_of(engine.policy))
 
 
 def clients_shown(engine: Engine | None) -> LoggedClients:
@@ -126,7 +126,8 @@ def privacy_beside(shown: tuple[str, str], policy: Policy | None, state: Path) -
         with suppress(OSError, ValueError):
             key = read_key(state)
         clients = LoggedClients.DROP if key is None else clients
-    return Privacy(queries, clients) if key is None else Privacy(queries, clients, pseudonyms(key))
+    found = Privacy(queries, clients, hides=hiding_of(policy))
+    return found if key is None else found._replace(pseudonym=pseudonyms(key))
 
 
 def shown_by(policy: Policy) -> tuple[str, str]:

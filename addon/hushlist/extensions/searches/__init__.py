@@ -11,6 +11,7 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "searches",
     readings=f"{__name__}.readings:SearchReadings",
+    hides=f"{__name__}.hidden:HiddenSearches",
     list_formats={
         name: ListFormat(f"{__name__}.word_lists:read_{name}", is_by_line=True, endings=(f".{name}",))
         for name in ("searches", "words")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +35,10 @@ class Engine:
 
     def __init__(self, hosts: Sequence[str], places: Sequence[Place]) -> None:
         self._hosts, self._places = hosts, places
+        #: the parameters with what is typed, at any of its places
+        self.keys = frozenset(chain.from_iterable(place.keys for place in places))
+        #: how paths begin that have what is typed at their end
+        self.begins = tuple(place.path.encode() for place in places if not place.keys)
         #: labels of which each of its hosts has one, by which it is found without more
         self.labels = frozenset(
             host.removesuffix(".*").encode().split(b".")[-1 - (not host.endswith(".*"))] for host in hosts
@@ -93,6 +99,23 @@ def shipped_engines() -> tuple[Engine, ...]:
     text = Path(__file__).with_name("engines.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
     return tuple(engine_of(hosts, paths, keys) for hosts, paths, keys, _ in rows)
+
+
+class Engines:
+    """The rows of a policy, and those of the table."""
+
+    def __init__(self, own: Iterable[Engine] = ()) -> None:
+        #: label -> the engines of which each host has one, with their places in the table
+        self._by_label = defaultdict[bytes, list[tuple[int, Engine]]](list)
+        for place, engine in enumerate((*own, *shipped_engines())):
+            for label in engine.labels:
+                self._by_label[label].append((place, engine))
+
+    def of_host(self, host: bytes) -> list[Engine]:
+        """Those with a canonical host, in the order of the table."""
+        labels = set(host.split(b".")) & self._by_label.keys()
+        near = dict(chain.from_iterable(self._by_label[label] for label in labels)) if labels else {}
+        return [engine for _, engine in sorted(near.items()) if engine.has(host)]
 
 
 # -- rows of the policy ------------------------------------------------------------------------------------------------

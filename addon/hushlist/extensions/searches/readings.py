@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from urllib.parse import unquote_to_bytes
 
 from hushlist.core.decide.readings import HostReader, Inner
@@ -15,7 +13,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.normalization import parameter_name, percent_decode_repeatedly, unescape_percent_u
 from hushlist.core.url.parts import Parts
 from hushlist.core.url.request import Request
-from hushlist.extensions.searches.engines import Engine, shipped_engines
+from hushlist.extensions.searches.engines import Engine, Engines
 from hushlist.extensions.searches.word_lists import SEARCH_HOST, WORD_HOST, read_words
 from hushlist.extensions.searches.words import combinations_of, words_of
 
@@ -29,11 +27,7 @@ class SearchReadings:
     hosts_of_names = (SEARCH_HOST, WORD_HOST)
 
     def __init__(self, policy: Policy) -> None:
-        #: label -> the engines of which each host has one, with their places in the table
-        self._engines = defaultdict[bytes, list[tuple[int, Engine]]](list)
-        for place, engine in enumerate((*policy.of("search-forms"), *shipped_engines())):
-            for label in engine.labels:
-                self._engines[label].append((place, engine))
+        self._engines = Engines(policy.of("search-forms"))
         name = f"{read_words.__module__}:{read_words.__name__}"
         lists = (file for layer in policy.layers for file in layer.lists)
         self._has_words = policy.of("words-in-addresses") == "on" or any(file.format.reader == name for file in lists)
@@ -41,9 +35,7 @@ class SearchReadings:
 
     def of_host(self, host: bytes) -> HostReader | None:
         """What reads the requests to a canonical host."""
-        labels = set(host.split(b".")) & self._engines.keys()
-        near = dict(chain.from_iterable(self._engines[label] for label in labels)) if labels else {}
-        engines = [engine for _, engine in sorted(near.items()) if engine.has(host)]
+        engines = self._engines.of_host(host)
         return WordReader(engines, has_words=self._has_words) if engines or self._has_words else None
 
 
@@ -116,7 +108,7 @@ def _names(form: Parts, host: bytes, queries: Iterable[bytes]) -> Iterator[Parts
 def typed_words(engines: Sequence[Engine], path: bytes, query: bytes) -> tuple[str, ...]:
     """The words that were typed into one of the engines, in normal form; a form's body may stand for the query.
 
-    >>> typed_words(shipped_engines()[:1], b"/search", b"hl=en&Q=%4bill%2Bmyself&q=now")
+    >>> typed_words(Engines().of_host(b"google.de"), b"/search", b"hl=en&Q=%4bill%2Bmyself&q=now")
     ('kill', 'myself', 'now')
     """
     parts = dict.fromkeys((*query.split(b"&"), *(_SEPARATOR.split(query) if b";" in query else ())))

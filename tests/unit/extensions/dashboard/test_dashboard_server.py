@@ -591,7 +591,7 @@ def test_the_data_of_the_page_are_all_there(hushlist: Hushlist, context: taddons
         "folder": str(tmp_path / "log"),
         "waiting": 0,
         "fault": None,
-        "queries": "keep",
+        "queries": "without-searches",
         "clients": "keep",
     }
     assert sum(durations["histogram"]) == 4

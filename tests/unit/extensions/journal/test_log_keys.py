@@ -61,7 +61,7 @@ SIZE = "expected a size from 64 KiB to 1 GiB such as 10 MiB (units: B, kB, KB, K
         ("[]", f"2: log: a list: expected on, off or a mapping with {KEYS}"),
         ("{wat: 1}", f"2: wat: unknown key; did you mean 'what'? (known: {KEYS})"),
         ("what: some", "2: what: some: expected one of blocked, noted, all"),
-        ("queries: no", "2: queries: no: expected one of keep, drop"),
+        ("queries: no", "2: queries: no: expected one of keep, without-searches, drop"),
         ("clients: hash", "2: clients: hash: expected one of keep, pseudonym, drop"),
         ("gzip: yes", "2: gzip: yes: expected one of on, off"),
         ("also: stderr", f"2: also: 'stderr': {PLACES}"),

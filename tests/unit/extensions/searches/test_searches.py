@@ -12,11 +12,14 @@ from mitmproxy.test import tutils
 
 from hushlist.cli import main
 from hushlist.core.compile.stat_cache import load_engine
+from hushlist.core.decide.decision import LogRecord
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action
 from hushlist.core.url.http_head import sends_form, with_form
-from hushlist.core.url.request import request_of
+from hushlist.core.url.request import Request, request_of
+from hushlist.extensions.journal.log_keys import LoggedQueries, LogSettings
+from hushlist.extensions.journal.log_record import Privacy, fields_of, hiding_of, shown_record
 from hushlist.extensions.searches import engines
 from hushlist.extensions.searches.engines import shipped_engines
 from hushlist.extensions.searches.readings import typed_words
@@ -329,3 +332,62 @@ def test_lines_that_are_no_search_are_left_out() -> None:
 def test_a_wrong_row_has_line_and_reason(tmp_path: Path, row: str, error: str) -> None:
     (told,) = read_whole(tmp_path, f"layers: []\nsearch-forms:\n- {row}\n")[1]
     assert told.startswith(f"3: {error}")
+
+
+# -- the log -----------------------------------------------------------------------------------------------------------
+
+REMOVED = "(search-removed)"
+
+
+@each_row(
+    ("url", "shown"),
+    [
+        ("https://www.google.com/search?hl=en&q=kill&oq=kill", f"https://www.google.com/search?{REMOVED}"),
+        ("https://duckduckgo.com/kill+myself?ia=web", f"https://duckduckgo.com/{REMOVED}"),
+        ("https://www.google.co.uk/maps/search/kill/@1,2", f"https://www.google.co.uk/maps/search/{REMOVED}"),
+        ("https://www.google.com/complete/search?client=x&q=kil", f"https://www.google.com/complete/search?{REMOVED}"),
+        ("https://www.bing.com/AS/Suggestions?qry=kil", f"https://www.bing.com/AS/Suggestions?{REMOVED}"),
+        ("https://wiki.school.example/find;x?text=kill", f"https://wiki.school.example/find;x?{REMOVED}"),
+        ("https://shop.example/tag/kill", f"https://shop.example/tag/{REMOVED}"),
+        ("HTTPS://WWW%2EGoogle.com.:443/%73earch?%71=kill", f"HTTPS://WWW%2EGoogle.com.:443/%73earch?{REMOVED}"),
+        ("https://google.com:x/search?q=kill", f"https://google.com:x/search?{REMOVED}"),
+        ("https://h.example/p?r=https%253A%252F%252Fwww.bing.com%252Fsearch%253Fq%253Dkill", f"https://h.example/p?{REMOVED}"),
+        ("https://h.example/p?a=1&r=www.bing.com/search?cc=de%26q=kill", f"https://h.example/p?{REMOVED}"),
+        ("https://h.example/web/2020/https:/www.google.com/search?q=kill", f"https://h.example/{REMOVED}"),
+        ("https://h.example/?r=" + 20 * "a=bing.com/&" + "r=bing.com/?q=kill", f"https://h.example/?{REMOVED}"),
+        ("search.invalid/?kill+myself", f"search.invalid/?{REMOVED}"),
+        ("words.invalid/?kill", f"words.invalid/?{REMOVED}"),
+        ("google.com/search?q=kill", f"google.com/search?{REMOVED}"),
+        *((url, url) for url in (
+            "https://www.youtube.com/watch?v=kill",
+            "https://www.google.com/",
+            "https://h.example/search?q=kill",
+            "https://h.example/?u=https://www.youtube.com/watch?v=x",
+            "https://notgoogle.com/search?q=kill",
+            "google.com/",
+            "google.com",
+            "https://[::1]:81/?q",
+            "\\xff",
+            "",
+        )),
+    ],
+)  # fmt: skip
+def test_what_was_searched_is_taken_out_of_what_is_written(engine: Engine, url: str, shown: str) -> None:
+    hidden = hiding_of(engine.policy)
+    assert hidden(url) == shown
+    assert hidden(shown) == shown
+
+
+def test_a_record_has_a_search_only_where_the_policy_says_so(engine: Engine) -> None:
+    asked = Request(b"https", (b"www.Google.com",), 443, b"/search?q=kill+%6dyself")
+    one = LogRecord("", 0, engine.decide(asked), request=asked)
+    kept = fields_of(one, Privacy(LoggedQueries.KEEP))
+    assert "kill" in str(kept["url"])
+    assert "kill" in str(kept["expression"])
+    partly = Privacy(LogSettings().queries)
+    fields = fields_of(one, partly)
+    assert fields == shown_record(kept, partly)
+    assert "self" not in str({**fields, "category": None, "list": None, "rule": None})
+    assert (fields["url"], fields["expression"]) == (
+        f"https://www.google.com/search?{REMOVED}", f"search.invalid/?{REMOVED}"
+    )  # fmt: skip

@@ -1,0 +1,102 @@
+"""What was searched, taken out of URLs that are written down or shown.
+
+>>> hidden = HiddenSearches()
+>>> hidden("https://www.google.com/search?hl=en&q=kill"), hidden("https://duckduckgo.com/kill")
+('https://www.google.com/search?(search-removed)', 'https://duckduckgo.com/(search-removed)')
+>>> hidden("https://h.example/ping?ref=https%3A%2F%2Fwww.bing.com%2Fsearch%3Fq%3Dkill")
+'https://h.example/ping?(search-removed)'
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.url.normalization import parameter_name, percent_decode_repeatedly
+from hushlist.extensions.searches.engines import Engine, Engines
+from hushlist.extensions.searches.word_lists import SEARCH_HOST, WORD_HOST
+
+#: what stands in place of a search
+REMOVED = "(search-removed)"
+
+#: a URL, or an expression: scheme, authority, path, and what follows
+_URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*://)?)([^/?#\\]*)([^?#]*)(.*)", re.DOTALL)
+#: after which another URL may stand, in a path or a value
+_BEFORE = re.compile(rb":/+|=")
+_HOST_WITHIN = re.compile(rb"[a-z0-9.-]{3,255}", re.IGNORECASE)
+_SEPARATORS = re.compile(rb"[?#&;]")
+#: paths to which pages send what is typed so far
+_SUGGESTIONS = re.compile(rb"sugg|complet|typeahead|/ac(?:/|\Z)|/sug(?:/|\Z)", re.IGNORECASE)
+#: so many addresses of engines inside a URL are looked at; what has more is taken for a search
+_MOST_WITHIN = 8
+
+
+class HiddenSearches:
+    """Takes what was typed out of the text of a URL or an expression; all parameters go with it, as some repeat it.
+
+    In time linear in the text.
+    """
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self._engines = Engines(() if policy is None else policy.of("search-forms"))
+
+    def __call__(self, text: str) -> str:
+        """A text without what was searched."""
+        found = _URL.match(text)
+        if found is None or len(found[0]) == len(found[1] + found[2]):
+            return text
+        head = found[1] + found[2]
+        path, rest = (part.encode("ascii", "backslashreplace") for part in (found[3], found[4]))
+        host = percent_decode_repeatedly(found[2].encode("ascii", "backslashreplace")).lower()
+        host = host.rpartition(b"@")[2].partition(b":")[0].rstrip(b".")
+        if host in (SEARCH_HOST, WORD_HOST):
+            return f"{head}/?{REMOVED}"
+        path, rest = percent_decode_repeatedly(path), rest and percent_decode_repeatedly(rest)
+        engines = self._engines.of_host(host)
+        if (begin := _begin(engines, path)) is not None:
+            return f"{head}{begin.decode()}{REMOVED}"
+        if self._is_within(path + rest, len(path)):
+            return f"{head}/{REMOVED}"
+        if rest and (_has_keys(engines, path, rest) or self._is_within(rest, len(rest))):
+            return f"{head}{found[3]}?{REMOVED}"
+        return text
+
+    def _is_within(self, text: bytes, end: int) -> bool:
+        """Whether an address that begins before an end, inside a decoded text, is that of a search."""
+        near = self._near(text, end)
+        for place, (after, engines) in enumerate(near):
+            path, query = _parted(text[after:])
+            if place == _MOST_WITHIN or _begin(engines, path) is not None or _has_keys(engines, path, query):
+                return True
+        return False
+
+    def _near(self, text: bytes, end: int) -> list[tuple[int, list[Engine]]]:
+        """Where engines' hosts end in a text, with the engines; one more than are looked at."""
+        hosts = (_HOST_WITHIN.match(text, before.end()) for before in _BEFORE.finditer(text, 0, end))
+        named = ((host.end(), self._engines.of_host(host[0].lower().rstrip(b"."))) for host in hosts if host)
+        return list(islice((one for one in named if one[1]), _MOST_WITHIN + 1))
+
+
+def _parted(text: bytes) -> tuple[bytes, bytes]:
+    """A path, and what follows."""
+    cut = _SEPARATORS.search(text)
+    return (text, b"") if cut is None else (text[: cut.start()], text[cut.start() :])
+
+
+def _begin(engines: list[Engine], path: bytes) -> bytes | None:
+    """How a path begins that has what is typed at its end; ``None`` for others."""
+    for engine in engines:
+        if any(engine.typed(path, ())):
+            return next(begin for begin in engine.begins if path.startswith(begin))
+    return None
+
+
+def _has_keys(engines: list[Engine], path: bytes, query: bytes) -> bool:
+    """Whether what follows a path at an engine has a parameter for what is typed, or is a suggestion's."""
+    if not engines or not query:
+        return False
+    if _SUGGESTIONS.search(path):
+        return True
+    names = {parameter_name(part) for part in _SEPARATORS.split(query) if part}
+    return any(names & engine.keys for engine in engines)
