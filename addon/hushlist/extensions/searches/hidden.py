@@ -28,6 +28,8 @@ _HOST_WITHIN = re.compile(rb"[a-z0-9.-]{3,255}", re.IGNORECASE)
 _SEPARATORS = re.compile(rb"[?#&;]")
 #: paths to which pages send what is typed so far
 _SUGGESTIONS = re.compile(rb"sugg|complet|typeahead|/ac(?:/|\Z)|/sug(?:/|\Z)", re.IGNORECASE)
+#: the end of a host that shows the pages of another: a dot is written as a hyphen, and a hyphen as two
+_TRANSLATED = b".translate.goog"
 #: so many addresses of engines inside a URL are looked at; what has more is taken for a search
 _MOST_WITHIN = 8
 
@@ -53,7 +55,7 @@ class HiddenSearches:
         if host in (SEARCH_HOST, WORD_HOST):
             return f"{head}/?{REMOVED}"
         path, rest = percent_decode_repeatedly(path), rest and percent_decode_repeatedly(rest)
-        engines = self._engines.of_host(host)
+        engines = self._of_host(host)
         if (begin := _begin(engines, path)) is not None:
             return f"{head}{begin.decode()}{REMOVED}"
         if self._is_within(path + rest, len(path)):
@@ -61,6 +63,12 @@ class HiddenSearches:
         if rest and (_has_keys(engines, path, rest) or self._is_within(rest, len(rest))):
             return f"{head}{found[3]}?{REMOVED}"
         return text
+
+    def _of_host(self, host: bytes) -> list[Engine]:
+        """The engines of a host, or of that whose pages it translates."""
+        if host.endswith(_TRANSLATED):
+            host = host.removesuffix(_TRANSLATED).replace(b"--", b"\0").replace(b"-", b".").replace(b"\0", b"-")
+        return self._engines.of_host(host)
 
     def _is_within(self, text: bytes, end: int) -> bool:
         """Whether an address that begins before an end, inside a decoded text, is that of a search."""
@@ -74,7 +82,7 @@ class HiddenSearches:
     def _near(self, text: bytes, end: int) -> list[tuple[int, list[Engine]]]:
         """Where engines' hosts end in a text, with the engines; one more than are looked at."""
         hosts = (_HOST_WITHIN.match(text, before.end()) for before in _BEFORE.finditer(text, 0, end))
-        named = ((host.end(), self._engines.of_host(host[0].lower().rstrip(b"."))) for host in hosts if host)
+        named = ((host.end(), self._of_host(host[0].lower().rstrip(b"."))) for host in hosts if host)
         return list(islice((one for one in named if one[1]), _MOST_WITHIN + 1))
 
 

@@ -355,6 +355,7 @@ REMOVED = "(search-removed)"
         ("https://h.example/p?a=1&r=www.bing.com/search?cc=de%26q=kill", f"https://h.example/p?{REMOVED}"),
         ("https://h.example/web/2020/https:/www.google.com/search?q=kill", f"https://h.example/{REMOVED}"),
         ("https://h.example/?r=" + 20 * "a=bing.com/&" + "r=bing.com/?q=kill", f"https://h.example/?{REMOVED}"),
+        ("https://www-google-com.translate.goog/search?q=kill", f"https://www-google-com.translate.goog/search?{REMOVED}"),
         ("search.invalid/?kill+myself", f"search.invalid/?{REMOVED}"),
         ("words.invalid/?kill", f"words.invalid/?{REMOVED}"),
         ("google.com/search?q=kill", f"google.com/search?{REMOVED}"),
