@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 
@@ -49,6 +50,7 @@ from hushlist.extensions.journal.log_database import (
 )
 from hushlist.extensions.journal.log_identifiers import parse_reference, pseudonyms, read_key
 from hushlist.extensions.journal.log_record import LOST, LogFields, shown_record, time_text
+from hushlist.extensions.journal.request_counts import WOULD
 from hushlist.extensions.unblock import default_path
 
 _NO_RECORD = "the log has nothing that fits; what is old is removed, and --folder names another log"
@@ -58,6 +60,9 @@ _NO_LOG = (
 )
 #: exit code for an empty answer
 _NOTHING = 1
+_ACTION_HELP = "what was done; would: a dry run let it pass; lost: the log itself has a gap"
+#: values of which it is told how many a dry run let pass
+_MOST_TRIED = 100_000
 #: seconds between two checks for new lines
 _PAUSE = 0.5
 
@@ -112,7 +117,7 @@ def _add_number(parser: argparse.ArgumentParser, default: int, what: str) -> Non
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     filters = parser.add_argument_group("filters", "all that are given have to fit")
-    filters.add_argument("--action", choices=[*Action, LOST], help="what was done; lost: the log itself has a gap")
+    filters.add_argument("--action", choices=[*Action, WOULD, LOST], help=_ACTION_HELP)
     filters.add_argument("--client", metavar="ADDRESS", help="whose request it was; a pseudonym will do, too")
     filters.add_argument("--user", metavar="NAME", help="the same, by the name of the user")
     filters.add_argument(
@@ -177,8 +182,8 @@ def _filters(arguments: argparse.Namespace) -> LogFilters:
         arguments.category,
         arguments.list,
         arguments.host,
-        since,
-        until,
+        since=since,
+        until=until,
     )
 
 
@@ -241,15 +246,26 @@ def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace
 
 def show_top(folder: LogPlace, arguments: argparse.Namespace) -> int:
     """Print the most frequent values, with counts."""
-    counts = top_values(folder, arguments.by, _filters(arguments), arguments.number)
+    filters = _filters(arguments)
+    counts = top_values(folder, arguments.by, filters, arguments.number)
     counts = shown_values(counts, arguments.by, arguments.privacy)
+    only_tried = replace(filters, actions=(WOULD,))
+    tried = (
+        {}
+        if filters.actions or arguments.by == "action"
+        else dict(top_values(folder, arguments.by, only_tried, _MOST_TRIED))
+    )
+    tried = dict(shown_values(tried.items(), arguments.by, arguments.privacy))
     width = max((len(str(number)) for _, number in counts), default=0)
     for value, number in counts:
         name, file = named(arguments.by, value)
         if arguments.json:
-            print_json({arguments.by: file or name, **({"title": name} if file else {}), "count": number})
+            more: dict[str, str | int] = {"title": name} if file else {}
+            more |= {"would_block": tried[value]} if value in tried else {}
+            print_json({arguments.by: file or name, **more, "count": number})
         else:
-            print_line(f"{number:>{width}}  {name}{f' ({file})' if file else ''}")
+            would = f"  (would block {tried[value]})" if value in tried else ""
+            print_line(f"{number:>{width}}  {name}{f' ({file})' if file else ''}{would}")
     return GOOD if counts else _NOTHING
 
 

@@ -135,12 +135,14 @@ def store_fault(runtime: Runtime) -> str | None:
 
 
 def actions_of(statistics: Statistics) -> tuple[Counter[Action], int]:
-    """How many decisions had each action, and how many of all passed only by the dry run."""
+    """How many decisions had each action, and how many passed by the dry run alone, which are none of the first."""
     actions: Counter[Action] = Counter()
     would_block = 0
     for outcome, number in statistics.outcomes.top():
-        actions[outcome.action] += number
-        would_block += number if outcome.would_block else 0
+        if outcome.would_block:
+            would_block += number
+        else:
+            actions[outcome.action] += number
     return actions, would_block
 
 

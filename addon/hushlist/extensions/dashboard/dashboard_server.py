@@ -23,7 +23,7 @@ from weakref import WeakSet
 from markupsafe import escape
 from mitmproxy import ctx, http
 
-from hushlist.core.errors import UrlError, logger_of
+from hushlist.core.errors import UrlError, logger_of, number_of
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.routes import WITH_BODY, Page, Role
@@ -34,6 +34,7 @@ from hushlist.extensions.dashboard import admin_store
 from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.extensions.dashboard.answers import answer, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
+from hushlist.extensions.dashboard.dashboard_data import actions_of
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, summary
 from hushlist.extensions.dashboard.rule_commands import RuleCommands
 from hushlist.extensions.dashboard.setup_page import STYLE, SetupPage, is_direct, is_setup_path
@@ -147,6 +148,13 @@ class DashboardServer(Part):
         """Read the name of mitmproxy's page once: mitmproxy copies a value each time it is read."""
         is_there = "onboarding" in ctx.options and ctx.options.onboarding
         self._onboarding = ctx.options.onboarding_host if is_there else None
+
+    def states(self) -> Iterator[str]:
+        statistics = self._runtime.statistics
+        statistics.count()
+        would_block = actions_of(statistics)[1]
+        if would_block:
+            yield f"the dry run would block {number_of(would_block, 'request', 'requests')} of {statistics.total:,}"
 
     def summary(self) -> str:
         """The numbers of all decisions, as lines."""

@@ -199,14 +199,16 @@ def summary(runtime: Runtime) -> str:
 def _decided(statistics: Statistics) -> Iterator[str]:
     actions, would_block = actions_of(statistics)
     parts = [f"{actions[action]:,} {word}" for action, word in _WORDS.items() if actions[action]]
-    yield f"{_count(statistics.total, 'request')} decided" + (f": {', '.join(parts)}" if parts else "")
     if would_block:
-        yield f"  the dry run let {would_block:,} of them pass"
+        parts.append(f"would block {would_block:,}, which the dry run let pass")
+    yield f"{_count(statistics.total, 'request')} decided" + (f": {', '.join(parts)}" if parts else "")
+    stops = any(actions[action] for action in STOPPING)
+    word = "stopped" if not would_block else "stopped, or only in the dry run," if stops else "would be stopped"
     stopped = ((name.label, number) for (name, action), number in statistics.lists.top() if action in STOPPING)
-    yield from _top("stopped by list", stopped)
+    yield from _top(f"{word} by list", stopped)
     categories = ((name, number) for (name, action), number in statistics.categories.top() if action in STOPPING)
-    yield from _top("stopped by category", categories)
-    yield from _top("stopped by host", statistics.hosts.top())
+    yield from _top(f"{word} by category", categories)
+    yield from _top(f"{word} by host", statistics.hosts.top())
     rules = ((f"{pattern} ({place})", number) for (place, pattern), number in statistics.rules.top())
     yield from _top("hits by rule", rules)
 

@@ -19,6 +19,7 @@ from hushlist.core.policy.group_table import device_names
 from hushlist.core.policy.groups import DEFAULT, UNNAMED, Client, Group, address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError, Parts
+from hushlist.extensions.dashboard.dashboard_data import actions_of
 from hushlist.extensions.dashboard.what_holds import CategoryAction, LayerUse, ScheduleStatus, holds_for
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -56,6 +57,8 @@ class Home:
     zone: str
     mode: str
     rules: int
+    #: requests since the start of the proxy that passed by a dry run alone
+    would_block: int
     #: when the lists that are fetched were last asked for: the one that is longest ago
     checked: float | None
     #: what the log keeps: ``off``, ``blocked``, ``noted``, ``all``; of clients: ``keep``, ``pseudonym``, ``drop``
@@ -111,6 +114,7 @@ def home(engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | 
     """Whether all is well, and who waits."""
     now, policy = time(), engine.policy
     log = policy.of("log")
+    runtime.statistics.count()
     checked = [one.checked for one in parts.call(lists) if one.checked is not None]
     return Home(
         now,
@@ -118,6 +122,7 @@ def home(engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | 
         str(policy.zone),
         runtime.mode,
         len(engine.index),
+        actions_of(runtime.statistics)[1],
         min(checked, default=None),
         "off" if log is None else log.what.value,
         "keep" if log is None else log.clients.value,

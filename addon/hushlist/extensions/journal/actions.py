@@ -145,7 +145,9 @@ _KINDS = {"block": "stopped", "warn": "warned", WOULD: "would"}
 
 def _minutes(records: Iterable[LogFields]) -> Iterator[tuple[str, int]]:
     """Of records, what ``counts_over_time`` tells."""
-    return ((f"{str(one.get('time', ''))[:16]} {one.get('action', '')}", 1) for one in records)
+    for one in records:
+        action = WOULD if one.get("would_block") else one.get("action", "")
+        yield f"{str(one.get('time', ''))[:16]} {action}", 1
 
 
 def _of_minutes(counted: Iterable[tuple[str, int]] | None) -> Iterator[tuple[int, str, str, int]]:
@@ -184,7 +186,7 @@ def sites(
     found = dict[tuple[object, ...], Site]()
     for fields in records:
         host = host_of_record(fields)
-        if host is None or (action == WOULD and not fields.get("would_block")):
+        if host is None:
             continue
         client, user = (
             None if name is None else logged_name(kind, str(name), privacy)
@@ -244,8 +246,6 @@ def activity(
     )
     records = newest_records(_log(journal).place, filters, most)
     shown = [shown_record(one, privacy) for one in reversed(records)]
-    if action == WOULD:
-        shown = [one for one in shown if one.get("would_block")]
     settings = policy.of("log")
     return Activity(len(records) < most, "all" if settings is None else settings.what.value, list(shown))
 
@@ -258,7 +258,7 @@ def _log(journal: LogWriter | None) -> LogWriter:
 
 def _wanted(action: str) -> tuple[str, ...]:
     stopping = tuple(one.value for one in STOPPING)
-    return {"": (), _STOPPED: stopping, WOULD: (RuleAction.BLOCK.value,)}.get(action, (action,))
+    return {"": (), _STOPPED: stopping}.get(action, (action,))
 
 
 def _moment(day: str, zone: tzinfo, later: int = 0) -> str:

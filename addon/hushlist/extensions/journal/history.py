@@ -43,7 +43,7 @@ class History:
     span: str
     #: name of the time zone
     zone: str
-    #: time, records, and how many of them were stopped, or would have been
+    #: time, records, and how many of them were stopped; what a dry run let pass is none of these
     times: Sequence[tuple[str, int, int]]
     #: client, category, host or list -> the values that were stopped most, each with its count
     stopped: dict[str, list[tuple[str, int]]]

@@ -41,7 +41,7 @@ from hushlist.extensions.journal.log_record import (
     time_text,
     to_line,
 )
-from hushlist.extensions.journal.request_counts import INSERT, QUARTER, TOO_MANY, TOO_OLD, rows_of
+from hushlist.extensions.journal.request_counts import INSERT, QUARTER, TOO_MANY, TOO_OLD, WOULD, rows_of
 
 logger = logger_of(__name__)
 
@@ -166,9 +166,14 @@ class Database:
 
 
 def row_of(fields: LogFields, line: bytes, columns: Sequence[str] = COLUMNS) -> list[str | None]:
-    """The columns of a record, of which one is its line; a line without an escape has texts that databases accept."""
+    """The columns of a record, of which one is its line; a line without an escape has texts that databases accept.
+
+    What only a dry run let pass has an action of its own there: nothing that is counted takes it for a block.
+    """
     record = line.decode("ascii")
     of_columns: dict[str, Any] = {**fields, "host": host_of_record(fields), "record": record}
+    if fields.get("would_block"):
+        of_columns["action"] = WOULD
     row = [*map(of_columns.get, columns)]
     return row if line and "\\" not in record else [*map(_text, row)]
 

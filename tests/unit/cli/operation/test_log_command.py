@@ -85,6 +85,7 @@ def test_tail_prints_aligned_columns(run: Run, folder: Path) -> None:
     [
         ("-n 2", [THIRD, FOURTH]),
         ("--action block", [FIRST]),
+        ("--action would", [THIRD]),
         ("--client 10.0.0.7", [FIRST, THIRD, FOURTH]),
         ("--client 2001:DB8:0::1", [SECOND]),
         ("--user pupil7", [SECOND]),
@@ -138,9 +139,12 @@ def test_how_long_ago_is_a_time_too() -> None:
 
 
 def test_top_counts(run: Run, folder: Path) -> None:
-    assert run("top") == (0, ["3  Ads (hrn://l.example/ads)"], "")
-    assert json.loads(run("top", "--json")[1][0]) == {"list": "hrn://l.example/ads", "title": "Ads", "count": 3}
-    assert run("top", "--by", "client") == (0, ["3  10.0.0.7", "1  2001:db8::1"], "")
+    assert run("top") == (0, ["3  Ads (hrn://l.example/ads)  (would block 1)"], "")
+    said = {"list": "hrn://l.example/ads", "title": "Ads", "would_block": 1, "count": 3}
+    assert json.loads(run("top", "--json")[1][0]) == said
+    assert run("top", "--by", "client") == (0, ["3  10.0.0.7  (would block 1)", "1  2001:db8::1"], "")
+    assert run("top", "--by", "client", "--action", "block") == (0, ["1  10.0.0.7"], "")
+    assert run("top", "--by", "host", "--action", "would") == (0, ["1  www.tagged.example"], "")
     assert run("top", "--by", "host", "--list", "Ads", "-n", "1") == (0, ["2  ads.example"], "")
     assert run("top", "--by", "action", "--json")[1][0] == '{"action": "allow", "count": 1}'
     assert run("top", "--by", "category", "--action", "pass") == (1, [], NOTHING.format(folder))

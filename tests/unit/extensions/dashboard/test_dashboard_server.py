@@ -506,6 +506,18 @@ def test_the_end_says_what_the_session_came_to(
     assert "secret" not in text
 
 
+def test_what_a_dry_run_let_pass_is_said_as_that(
+    hushlist: Hushlist, use: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    use("mode: tag")
+    for url in ("http://blocked.example/", "http://fine.example/"):
+        decide(hushlist, url)
+    with caplog.at_level(logging.INFO):
+        hushlist.done()
+    assert "2 requests decided: 1 passed without a rule, would block 1, which the dry run let pass" in caplog.text
+    assert "would be stopped by list: Ads 1" in caplog.text
+
+
 def test_where_nothing_was_decided_the_end_says_nothing(
     hushlist: Hushlist, use: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -536,7 +548,7 @@ def test_the_data_of_the_page_are_all_there(hushlist: Hushlist, context: taddons
     counts, policy, durations = plain["counts"], plain["policy"], plain["durations"]
     assert counts == {
         "total": 4,
-        "actions": {"block": 3, "pass": 1},
+        "actions": {"block": 2, "pass": 1},
         "would_block": 1,
         "faults": 1,
         "lists": [{"list": "Ads", "file": rules, "action": "block", "count": 2}],

@@ -74,3 +74,11 @@ def test_home_says_who_waits_and_what_to_look_at(
 def test_a_list_that_is_held_back_is_among_it(store: ListStore, browser: Browser) -> None:
     troubles = browser.call("GET", "/home")[1]["troubles"]
     assert [(one["kind"], one["said"]) for one in troubles if one["kind"] == "held"] == [("held", "it is odd")]
+
+
+def test_home_says_what_a_dry_run_would_block(hushlist: Hushlist, browser: Browser, use: Callable[..., Path]) -> None:
+    use(f"{FAMILY}mode: tag\n")
+    assert browser.sign_in("vera") == 200
+    assert browser.call("GET", "/home")[1]["would_block"] == 0
+    decided(hushlist, "http://blocked.example/")
+    assert browser.call("GET", "/home")[1]["would_block"] == 1

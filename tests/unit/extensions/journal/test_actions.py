@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from hushlist.core.routes import ActionError, plain
 from hushlist.extensions.journal.actions import activity, figures, sites
+from hushlist.extensions.journal.history import History, history
 from hushlist.extensions.journal.journal import log_of, privacy_in
 from hushlist.extensions.journal.log_database import DATABASE
 from hushlist.extensions.journal.request_counts import RequestCounts, rows_of
@@ -100,9 +102,17 @@ def test_where_nothing_counts_the_log_is_said_to_be_counted(start: Start, tmp_pa
 
 
 def test_a_dry_run_stops_nothing_and_says_what_it_would(start: Start) -> None:
-    found = told(start(more="mode: tag"), figures)
-    assert sums(found) == (3, 0)
-    assert sum(one["would"] for one in found["bars"]) == 3
+    hushlist = start(more="mode: tag")
+    for whom in ("", MIA):
+        found = told(hushlist, figures, whom=whom)
+        assert sums(found)[1] == 0
+        assert sum(one["would"] for one in found["bars"]) == (2 if whom else 3)
+    assert told(hushlist, sites, action="stopped")["sites"] == []
+    assert len(told(hushlist, sites, action="would")["sites"]) == 2
+    week = history(hushlist.runtime, "week", datetime.now(UTC))
+    assert isinstance(week, History)
+    assert not any(part for *_, part in week.times)
+    assert "the dry run would block 3 requests of 6" in hushlist.runtime.status()
 
 
 def test_the_bars_go_by_the_clock_of_the_policy(start: Start) -> None:

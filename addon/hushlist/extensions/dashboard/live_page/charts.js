@@ -3,7 +3,7 @@ import {dayName, draw, hour, make, t, weekday, whole} from "./kit.js";
 
 const KINDS = ["passed", "would", "warned", "stopped"];
 const total = (bar) => KINDS.reduce((sum, kind) => sum + (bar[kind] ?? 0), 0);
-export const sums = (bars) => ({all: bars.reduce((sum, bar) => sum + total(bar), 0), stopped: bars.reduce((sum, bar) => sum + bar.stopped + bar.warned, 0)});
+export const sums = (bars) => ({all: bars.reduce((sum, bar) => sum + total(bar), 0), stopped: bars.reduce((sum, bar) => sum + bar.stopped + bar.warned, 0), would: bars.reduce((sum, bar) => sum + bar.would, 0)});
 const minuteOf = (at) => Number(at.slice(11, 13)) * 60 + Number(at.slice(14, 16));
 
 /** Columns: of a day by the quarter of an hour, else of days; what was stopped stands at the foot. */

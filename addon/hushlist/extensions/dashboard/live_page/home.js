@@ -4,7 +4,7 @@ import {
   button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, panel, personAt, soft, t, table, whoOf, whole,
 } from "./kit.js";
 import {card, filterOff, heldHeads, heldRow, internetOff, moreTime, quotaList, sentences, siteSheet} from "./orders.js";
-import {columnsOf, whatIsCounted} from "./figures.js";
+import {columnsOf, whatIsCounted, wouldBlock} from "./figures.js";
 
 const MOST = 5;
 
@@ -14,6 +14,7 @@ export async function home() {
   ]);
   return {state, title: t("home"), parts: [
     troubles(state),
+    state.would_block ? make("p", {class: "soft"}, `${t("since_start")} – ${wouldBlock(state.would_block)}`) : null,
     state.requests.length ? make("section", {"aria-labelledby": "asked"}, make("h2", {id: "asked"}, t("waiting")), make("div", {class: "cards"}, state.requests.map((one) => card(one, state.clock)))) : null,
     make("section", {"aria-labelledby": "people"}, make("h2", {id: "people"}, t("people")), make("div", {class: "cards"}, people.people.map((one) => tile(one, state, figures)))),
     figures ? panel(t("the_day"), whatIsCounted(figures), columns(figures, shades(people.people, state.clock))) : null,
