@@ -22,6 +22,7 @@ from hushlist.core.compile.compile_report import CompileReport, ineffective_sche
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem, SourceError, UrlError, number_of
+from hushlist.core.extension import Fact, built_in
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_seal_key
 from hushlist.core.match.context import KINDS, host_of_page
@@ -97,6 +98,30 @@ def add_context(parser: argparse.ArgumentParser) -> None:
         metavar="HOST",
         help="an alias or an address that the name leads to by DNS; may be given again and again (default: unknown)",
     )
+
+
+def add_facts(parser: argparse.ArgumentParser) -> None:
+    """Add the options that extensions explain: what is true of an answer or a file."""
+    group = parser.add_argument_group("the answer or the file; rules for heads and files may depend on it")
+    for fact in {fact.name: fact for extension in built_in() for fact in extension.facts}.values():
+        group.add_argument(
+            f"--{fact.name}", type=_stated(fact), metavar=fact.metavar, help=fact.says, dest=f"fact {fact.name}"
+        )
+
+
+def _stated(fact: Fact) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if fact.form and not re.fullmatch(fact.form, text):
+            raise argparse.ArgumentTypeError(f"{text!r} does not fit: {fact.says}")
+        return text
+
+    return read
+
+
+def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """The facts in the arguments, by their names."""
+    values = ((name.partition("fact "), value) for name, value in vars(arguments).items() if value is not None)
+    return {name: value for (before, mark, name), value in values if mark and not before}
 
 
 def _page(text: str) -> bytes:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from hushlist.core.lists.list_source import ListDefaults, ProblemReport
     from hushlist.core.match.rule import Rule, RuleBlock
+    from hushlist.core.match.rule_match import Match
     from hushlist.core.policy.keys import Key
 
 #: the packages of the extensions that come with Hushlist, in the order in which their roles are used
@@ -169,6 +170,28 @@ class Command(NamedTuple):
     group: str
 
 
+class Fact(NamedTuple):
+    """An option of ``hushlist check`` and ``explain``: what is true of a request or its answer beyond the URL."""
+
+    #: without its hyphens
+    name: str
+    metavar: str
+    says: str
+    #: a regular expression for its value; empty: any
+    form: str = ""
+
+
+class Explained(NamedTuple):
+    """What an extension does with a request that is let through, or with its answer, by facts."""
+
+    #: for people
+    lines: tuple[str, ...]
+    #: of the rule that decides; ``None``: none does
+    match: Match | None = None
+    #: what it depends on besides, of which no fact says anything
+    doubts: tuple[str, ...] = ()
+
+
 #: what ``Part.happened`` hears of (``proxy/parts.py``): a client does not accept the proxy's certificate
 REFUSED_CERTIFICATE = "refused-certificate"
 HAPPENINGS = (REFUSED_CERTIFICATE,)
@@ -243,6 +266,11 @@ class Extension:
     #: formats of folders, by name: the names of the files in such a folder and their formats; any file may be missing
     folder_formats: Mapping[str, Mapping[str, ListFormat]] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()
+    #: what its explainer looks at, of an extension that comes with Hushlist; two may share one
+    facts: tuple[Fact, ...] = ()
+    #: a reference to a function from an engine, a ``Judgement``, a moment, and values by the names of facts, to what it
+    #: does by its own rules, ``Explained``; raises ``HushlistError``
+    explainer: str = ""
     #: a reference to the ``Matcher`` of its patterns (``core/match/matcher.py``)
     matcher: str = ""
     #: a reference to a function from a canonical host and a group's ``GroupSettings`` to why a connection to the host

@@ -38,6 +38,8 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("diff", "popular"): ("diff", "good.hosts", "good.hosts", "--popular", "{}"),
     ("doctor", "policy"): ("doctor", "--policy", "{}"),
     ("check", "policy"): ("check", "--policy", "{}", "a.example"),
+    ("check", "fact file"): ("check", "--policy", "policy.yaml", "--file", "{}", "a.example"),
+    ("explain", "fact file"): ("explain", "--policy", "policy.yaml", "--file", "{}", "a.example"),
     ("explain", "policy"): ("explain", "--policy", "{}", "a.example"),
     ("audit", "sources"): ("audit", "--policy", "policy.yaml", "{}"),
     ("audit", "policy"): ("audit", "--policy", "{}", "good.hosts"),

@@ -107,7 +107,8 @@ def test_references_of_built_in_extensions_name_what_is_there() -> None:
                 assert form.counter or re.compile(form.entry)
                 assert re.compile(form.head)
         functions = (each.matcher, each.why_decrypt, each.readings, each.part, each.checks, each.gate, each.pointers)
-        assert all(callable(load(name)) for name in (*functions, each.list_warnings, each.hides) if name)
+        others = (each.list_warnings, each.hides, each.explainer)
+        assert all(callable(load(name)) for name in (*functions, *others) if name)
         assert not each.lists or {"fetch_missing", "fetch_due"} <= {*vars(load(each.lists))}
         assert not each.actions or {"ACTIONS", "UNDOINGS"} <= {*vars(load(each.actions))}
         for command in each.commands:
@@ -121,6 +122,8 @@ def test_no_name_is_of_two_extensions() -> None:
         [name for each in built_in() for row in each.commands for name in row.names],
     ):
         assert len(names) == len(set(names))
+    facts = {fact for each in built_in() for fact in each.facts}
+    assert len(facts) == len({fact.name for fact in facts})
 
 
 def test_an_extension_of_another_package_is_found_by_its_entry_point(installed: Path) -> None:

@@ -4,10 +4,14 @@ In: the head of an answer or a request, and the first octets of its body. Out: i
 its place. Open first: ``file_rules``, then ``file_inspector``.
 """
 
-from hushlist.core.extension import Extension, ListFormat
+from hushlist.core.extension import Extension, Fact, ListFormat
 from hushlist.core.policy.keys import Key
 
 _HEX = "[0-9A-Fa-f]"
+
+#: facts that rules for heads look at, too
+MEDIA_TYPE = Fact("media-type", "TYPE", "the media type of the answer, or of the upload, such as image/png")
+WAY = Fact("for", "WAY", "download (the default) or upload: which way the file goes", "download|upload")
 
 EXTENSION = Extension(
     "files",
@@ -31,5 +35,12 @@ EXTENSION = Extension(
         Key("scanner", f"{__name__}.scanner:SCANNER", place="group").says("""who scans files for malware: see
             [A scanner](files.md#a-scanner)"""),
     ),
+    facts=(
+        MEDIA_TYPE,
+        Fact("name", "NAME", "the name of the file in Content-Disposition (default: that of the URL alone)"),
+        Fact("file", "FILE", "a file of this machine, as which the file is judged: its first bytes, length and hashes"),
+        WAY,
+    ),
+    explainer=f"{__name__}.file_explainer:explain_file",
     part=f"{__name__}.file_inspector:FileInspector",
 )

@@ -15,8 +15,13 @@ from collections.abc import Iterable, Iterator
 from hashlib import md5, sha1, sha256
 from typing import Any
 
+from hushlist.core.decide.decision import STOPPING
+from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, entries
-from hushlist.core.match.rule import Expression, Rule
+from hushlist.core.match.rule import Expression, ExpressionHash, Rule
+from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.groups import Client
+from hushlist.core.url.request import request_of
 from hushlist.extensions.files.content_coding import CodingError, Decoder, ExcessError
 
 #: digits of a hash -> its algorithm; that of lists that have several comes first
@@ -103,3 +108,20 @@ class FileHasher:
     def digests(self) -> Iterator[tuple[str, str]]:
         """Algorithm and hash, in hexadecimal."""
         return ((name, made.hexdigest()) for name, made in (*self._raw, *self._decoded))
+
+
+def algorithms_for(engine: Engine | None, client: Client) -> tuple[str, ...]:
+    """SHA-256, and others that a list has."""
+    others = () if engine is None else ("sha1", "md5")
+    return ("sha256", *(name for name in others if engine and engine.has_paths(host_of(name).encode(), client)))
+
+
+def listed_match(engine: Engine | None, client: Client, hasher: FileHasher) -> tuple[Match, ...]:
+    """The match of a list that has one of a file's hashes, and would stop it; or none."""
+    for name, digest in () if engine is None else hasher.digests():
+        assert engine is not None
+        said = engine.decide(request_of(address_of(name, digest).encode()), client=client)
+        is_hash = said.winner is not None and isinstance(said.winner.rule.pattern, Expression | ExpressionHash)
+        if said.action in STOPPING and said.winner is not None and is_hash:
+            return (said.winner,)
+    return ()

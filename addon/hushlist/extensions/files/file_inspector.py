@@ -18,14 +18,13 @@ from weakref import WeakKeyDictionary
 from mitmproxy import connection, http
 from mitmproxy.net.http import http1
 
-from hushlist.core.decide.decision import STOPPING, Decision, Judgement
-from hushlist.core.match.rule import Action, Expression, ExpressionHash
+from hushlist.core.decide.decision import Decision, Judgement
+from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.url.request import request_of
 from hushlist.extensions.files.content_coding import CodingError, Decoder, beginning_of
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
-from hushlist.extensions.files.file_hashes import FileHasher, address_of, host_of
+from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted
 from hushlist.extensions.files.held_upload import TOO_LONG, Account, HeldUpload, UploadSettings
@@ -376,22 +375,10 @@ class FileInspector(parts.Part):
         return False
 
     def _algorithms(self, judgement: Judgement) -> tuple[str, ...]:
-        """SHA-256, and others that a list has."""
-        engine = self._runtime.engine
-        others = (name for name in ("sha1", "md5") if engine is not None)
-        has = (name for name in others if engine and engine.has_paths(host_of(name).encode(), judgement.client))
-        return ("sha256", *has)
+        return algorithms_for(self._runtime.engine, judgement.client)
 
     def _listed(self, judgement: Judgement, hasher: FileHasher) -> tuple[Match, ...]:
-        """The match of a list that has one of a file's hashes, and would stop it."""
-        engine = self._runtime.engine
-        for name, digest in () if engine is None else hasher.digests():
-            assert engine is not None
-            said = engine.decide(request_of(address_of(name, digest).encode()), client=judgement.client)
-            is_hash = said.winner is not None and isinstance(said.winner.rule.pattern, Expression | ExpressionHash)
-            if said.action in STOPPING and said.winner is not None and is_hash:
-                return (said.winner,)
-        return ()
+        return listed_match(self._runtime.engine, judgement.client, hasher)
 
     def _count(
         self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts, counted: list[int], bound: int, octets: bytes

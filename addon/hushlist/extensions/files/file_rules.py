@@ -9,7 +9,7 @@ program
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, NamedTuple
@@ -132,36 +132,36 @@ class FileRule:
     def evidence(self, facts: FileFacts) -> str | None:
         """What of a file fits; ``None`` if it does not fit. What would need its content fits until that is seen."""
         words: list[str] = []
+        for _, _, word in self.conditions(facts):
+            if word is None:
+                return None
+            words.append(word)
+        return ", ".join(words)
+
+    def conditions(self, facts: FileFacts) -> Iterator[tuple[str, str, str | None]]:
+        """Each condition of which something is seen, what the file has for it, and what fits; ``None``: nothing."""
         if self.types:
             main = facts.media_type.partition("/")[0] + "/*"
-            if not self.types & {facts.media_type, main}:
-                return None
-            words.append(facts.media_type)
+            yield "types", facts.media_type, facts.media_type if self.types & {facts.media_type, main} else None
         if self.endings:
-            name = next((name for name in facts.names if not self.endings.isdisjoint(endings_of(name))), None)
-            if name is None:
-                return None
-            words.append(name)
+            names = (name for name in facts.names if not self.endings.isdisjoint(endings_of(name)))
+            yield "endings", ", ".join(facts.names), next(names, None)
         if self.larger_than is not None:
-            if facts.octets is None and not facts.is_upload:
-                return None
-            if facts.octets is not None and facts.octets <= self.larger_than:
-                return None
-            words.append("of untold length" if facts.octets is None else f"{facts.octets:,} octets")
+            octets = facts.octets
+            size = "" if octets is None else f"{octets:,} octets"
+            if octets is None and facts.is_upload:
+                yield "larger-than", size, "of untold length"
+            else:
+                yield "larger-than", size, size if octets is not None and octets > self.larger_than else None
         if self.needs_content and facts.kinds is not None:
             kinds = facts.kinds & self.content if self.content else facts.kinds
-            if not kinds or (self.disguised and not facts.is_disguised()):
-                return None
-            words.append(" ".join(sorted(kinds)))
+            fits = kinds and (not self.disguised or facts.is_disguised())
+            what = "content" if self.content else "disguised"
+            yield what, " ".join(sorted(facts.kinds)) or "text", " ".join(sorted(kinds)) if fits else None
         if self.listed and facts.listed is not None:
-            if not facts.listed:
-                return None
-            words.append("listed")
+            yield "listed", "in no list that stops it", "listed" if facts.listed else None
         if self.infected and facts.infection is not None:
-            if not facts.infection:
-                return None
-            words.append(facts.infection)
-        return ", ".join(words)
+            yield "infected", "nothing is found in it", facts.infection or None
 
     def match(self, evidence: str, facts: FileFacts | None = None) -> Match:
         """The match, as decisions have them: of what is listed, that of the list, with this rule's action."""
@@ -169,6 +169,15 @@ class FileRule:
             (match,) = facts.listed
             terms = replace(match.rule.terms, action=self.action, reason=self.reason or match.rule.terms.reason)
             return match._replace(rule=match.rule._replace(terms=terms))
+        reason = self.reason
+        if self.infected and facts is not None and facts.infection:
+            reason = ": ".join(filter(None, (reason, facts.infection)))
+        terms = Terms(self.action, "policy", self.source, self.category, reason, layer="files")
+        return Match(Rule(FilePattern(self.words), terms, self.line), evidence.encode(), _SPECIFICITY)
+
+    @property
+    def words(self) -> str:
+        """Its conditions, as people read them."""
         conditions = (
             *(("types", each) for each in sorted(self.types)),
             *(("ending", each) for each in sorted(self.endings)),
@@ -179,11 +188,7 @@ class FileRule:
         words += ["disguised"] if self.disguised else []
         words += ["listed"] if self.listed else []
         words += ["infected"] if self.infected else []
-        reason = self.reason
-        if self.infected and facts is not None and facts.infection:
-            reason = ": ".join(filter(None, (reason, facts.infection)))
-        terms = Terms(self.action, "policy", self.source, self.category, reason, layer="files")
-        return Match(Rule(FilePattern(f"file: {', '.join(words)}"), terms, self.line), evidence.encode(), _SPECIFICITY)
+        return f"file: {', '.join(words)}"
 
 
 def kinds_wanted(rules: Iterable[FileRule]) -> frozenset[str]:

@@ -4,8 +4,9 @@ In: the head of a request that passes, or of its answer. Out: another head, or t
 ``head_rules``.
 """
 
-from hushlist.core.extension import Extension
+from hushlist.core.extension import Extension, Fact
 from hushlist.core.policy.keys import Key
+from hushlist.extensions.files import MEDIA_TYPE, WAY
 
 EXTENSION = Extension(
     "heads",
@@ -14,5 +15,8 @@ EXTENSION = Extension(
             answers lose or get, a list of rules: see [Heads](heads.md#heads)"""),
     ),
     why_decrypt=f"{__name__}.head_rules:why_decrypt",
+    facts=(MEDIA_TYPE, WAY, Fact("status", "STATUS", "the status of the answer, such as 404", "[1-5][0-9]{2}")),
+    explainer=f"{__name__}.head_explainer:explain_heads",
+    uses=("files",),
     part=f"{__name__}.head_changes:HeadChanges",
 )

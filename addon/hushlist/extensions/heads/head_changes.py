@@ -11,6 +11,7 @@ from mitmproxy import connection, http
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.url.http_head import as_read
+from hushlist.extensions.files.upload_look import media_type_of
 from hushlist.extensions.heads.head_rules import HeadRule
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer
@@ -61,7 +62,7 @@ class HeadChanges(parts.Part):
         if answer is None or flow not in self._let_through:
             return
         judgement, rules = self._let_through[flow]
-        media_type = answer.headers.get("content-type", "").partition(";")[0].partition(",")[0].strip().lower()
+        media_type = media_type_of(answer.headers.get("content-type", ""))
         names = frozenset(as_read(name.lower()) for name, _ in answer.headers.fields)
         fitting = [rule for rule in rules if rule.fits_answer(answer.status_code, media_type, names)]
         for rule in fitting:
