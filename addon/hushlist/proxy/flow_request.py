@@ -15,6 +15,7 @@ from mitmproxy.proxy.mode_specs import DnsMode, ProxyMode, RegularMode, ReverseM
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.policy.groups import Client, user_of
+from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.url.host import LONGEST_NAME
 from hushlist.core.url.http_head import (
     Keeps,
@@ -275,14 +276,25 @@ def host_of_socket(host: str) -> str:
     return host.removeprefix("::ffff:").partition("%")[0]
 
 
+#: the machine of whoever asks
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
 def is_at_own_address(flow: http.HTTPFlow) -> bool:
-    """Whether a request is for the address and port by which the client has reached the proxy, and by no name."""
-    data, own = flow.request.data, flow.client_conn.sockname
+    """Whether a request is for the address and port by which the client has reached the proxy.
+
+    By no name, which any site could give the address, but ``localhost``, which is the machine of whoever asks: where
+    that is the proxy's, it is this port. mitmproxy refuses to go on to its own port, so that nothing else answers.
+    """
+    data, socket = flow.request.data, flow.client_conn.sockname
+    if socket is None or data.port != socket[1] or data.scheme != b"http" or not is_sent_to(flow.client_conn):
+        return False
     # where the network leads connections here, mitmproxy has the origin's address as its own
-    return (
-        own is not None
-        and data.port == own[1]
-        and data.scheme == b"http"
-        and data.host == host_of_socket(own[0])
-        and is_sent_to(flow.client_conn)
-    )
+    own = host_of_socket(socket[0])
+    return data.host == own or (data.host in _HERE and _is_from_here(flow, own))
+
+
+def _is_from_here(flow: http.HTTPFlow, own: str) -> bool:
+    """Whether a request is from the machine of the proxy: by its loopback, or from the address that it leads to."""
+    client = client_of_flow(flow)
+    return host_of_socket(client.address) == own or LOOPBACK.fits(client)

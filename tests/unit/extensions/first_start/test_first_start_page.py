@@ -115,6 +115,34 @@ def flow_of_name(host: str, client: str = "127.0.0.1") -> http.HTTPFlow:
     return flow
 
 
+@each_row(
+    ("host", "client", "own", "status"),
+    [
+        ("localhost:8080", "127.0.0.1", "127.0.0.1", 200),
+        ("localhost:8080", "::1", "::1", 200),
+        ("127.0.0.1:8080", "::1", "::1", 200),
+        # the machine itself, by its address on the network: the page is there, for who has the token
+        ("localhost:8080", LAN, LAN, 403),
+        ("localhost:8080", PUPIL, LAN, None),
+        ("127.0.0.1:8080", PUPIL, LAN, None),
+        ("localhost:8081", "127.0.0.1", "127.0.0.1", None),
+        ("evil.localhost.example:8080", "127.0.0.1", "127.0.0.1", None),
+    ],
+)
+def test_localhost_is_its_address_for_whoever_is_on_the_machine(
+    hushlist: Hushlist, host: str, client: str, own: str, status: int | None
+) -> None:
+    flow = flows.flow_of(f"http://{host}/start", client=client)
+    flow.client_conn.sockname = (own, 8080)
+    with suppress(exceptions.AddonHalt):
+        asyncio.run(_answered(hushlist, flow))
+    assert (None if flow.response is None else flow.response.status_code) == status
+
+
+async def _answered(hushlist: Hushlist, flow: http.HTTPFlow) -> None:
+    await (hushlist.requestheaders(flow) or asyncio.sleep(0))
+
+
 @each_row("client", [PUPIL, "192.168.7.1", "::ffff:192.168.7.99"])
 def test_nobody_on_the_network_may(hushlist: Hushlist, client: str) -> None:
     assert refused(get(hushlist, client=client))
@@ -134,7 +162,7 @@ def test_a_request_that_comes_back_from_the_proxy_itself_may_not(
 
 
 @each_row(
-    "host", ["evil.example:8080", "localhost:8080", "127.0.0.1:8081", "127.0.0.2:8080", f"x.{HOST}", f"{HOST}:81"]
+    "host", ["evil.example:8080", "localhost:8081", "127.0.0.1:8081", "127.0.0.2:8080", f"x.{HOST}", f"{HOST}:81"]
 )
 def test_another_name_that_leads_to_the_machine_is_no_way_to_it(hushlist: Hushlist, host: str) -> None:
     part = part_of(hushlist)
