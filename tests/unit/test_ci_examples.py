@@ -28,5 +28,5 @@ def test_every_command_of_a_workflow_is_one(name: str) -> None:
         cli.make_parser(command).parse_args([command, *rest])
     assert [line.split()[1] for line in lines] == [
         *("lint", "diff", "audit", "visit"),
-        *("hide", "leak", "sign", "verify"),
+        *("publish", "verify"),
     ]

@@ -55,6 +55,7 @@ MODULES = """
     hushlist.tools.publish.converted_list hushlist.tools.publish.hidden_list hushlist.tools.publish.list_history
     hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
+    hushlist.tools.publish.release hushlist.tools.publish.release_plan
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
     hushlist.extensions.files.scanner hushlist.extensions.heads.head_rules
@@ -81,6 +82,7 @@ SAID = """
     ScannerSettings.seconds Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
     Alert.times Alert.within Escalation.times WebhookChannel.method
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
+    Release.is_new ReleaseLimits.loses
     VisitJob.finds VisitJob.workers VisitOptions.browser VisitOptions.folder VisitOptions.patience PageResult.missing
     PageResult.pictures
 """

@@ -12,6 +12,7 @@ TOOL_COMMANDS = (
     Command(("visit",), f"{__name__}.visit.visit_command", "test lists"),
     Command(("leak",), f"{__name__}.audit.leak_command", "test lists"),
     Command(("hide",), f"{__name__}.publish.hide_command", "publish lists"),
+    Command(("publish",), f"{__name__}.publish.publish_command", "publish lists"),
     Command(("convert",), f"{__name__}.publish.convert_command", "publish lists"),
     Command(("serve-lists",), f"{__name__}.publish.serve_command", "publish lists"),
     Command(("keypair", "sealkey", "sign", "verify"), f"{__name__}.publish.sign_commands", "publish lists"),

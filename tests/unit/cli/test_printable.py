@@ -101,6 +101,11 @@ CALLS: dict[str, list[list[str]]] = {
         ["bad.yaml"],
         [ARGUMENT],
     ],
+    "publish": [
+        *(["out", "--plan", name] for name in ("bad.yaml", "publish.yaml", ARGUMENT)),
+        [f"{ARGUMENT}.out", "--plan", "publish.yaml"],
+        ["gone", "--plan", "forged.yaml"],
+    ],
     "serve-lists": [
         *(["--policy", name] for name in ("bad.yaml", ARGUMENT)),
         [*POLICY, "--list", f"{FORGED}x=MALWARE"],
@@ -257,6 +262,10 @@ def fill_folder(folder: Path) -> None:
     Path("hashes.yaml").write_text(json.dumps({"title": FORGED, "rules": [{"sha256": digest, "reason": FORGED}]}))
     Path(f"{FORGED}.yaml").write_bytes(Path("rules.yaml").read_bytes())
     Path("keys").write_text(f"sha256:{digest}\t\x1b[2J\u202e\tx\x85FORGED\n")
+    lists = [{"file": "bad.domains"}, {"file": "rules.yaml", "as": "hide", "to": "hidden.yaml"}]
+    Path("publish.yaml").write_text(json.dumps({"key": "secret.key", "lists": lists}))
+    lists = [{"file": FORGED, "to": FORGED}, {"file": "rules.yaml", "as": FORGED}]
+    Path("forged.yaml").write_text(json.dumps({"key": "secret.key", "lists": lists, FORGED: FORGED}))
     secret = SecretKey.generate()
     Path("secret.key").write_text(secret.text(None))
     Path("secret.key.pub").write_text(secret.public.text)

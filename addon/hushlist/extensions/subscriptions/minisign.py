@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from base64 import b64encode
 from binascii import Error, a2b_base64
 from collections.abc import Sequence
@@ -30,8 +31,16 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from struct import Struct
 
-from hushlist.core.errors import HushlistError
-from hushlist.core.system.files import LONGEST_LIST, LONGEST_WHOLE, open_regular, read_regular, read_whole
+from hushlist.core.errors import HushlistError, printable
+from hushlist.core.system.files import (
+    LONGEST_LIST,
+    LONGEST_WHOLE,
+    open_regular,
+    read_regular,
+    read_whole,
+    replace_file,
+    source_errors,
+)
 
 #: a file, or octets like one
 Octets = BufferedReader | BytesIO
@@ -227,6 +236,18 @@ def verify_file(path: Path, key: PublicKey, signature: Path | None = None) -> st
     """
     with open_regular(path, LONGEST_LIST) as file:
         return verify(file, read_regular(signature or signature_path(path), LONGEST_ARMOR), key)
+
+
+def sign_file(path: Path, key: SecretKey, comment: str | None = None) -> Path:
+    """Write a file's signature beside it, and say where; ``SourceError`` if that cannot be done."""
+    if comment is None:
+        # as minisign writes it
+        comment = f"timestamp:{int(time.time())}\tfile:{printable(path.name)}\thashed"
+    with source_errors(path, "sign"):
+        with open_regular(path, LONGEST_LIST) as file:
+            text = key.sign(file, comment)
+        replace_file(signature_path(path), text.encode())
+    return signature_path(path)
 
 
 def signature_path(path: Path) -> Path:

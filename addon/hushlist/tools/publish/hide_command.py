@@ -22,13 +22,13 @@ from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
-from hushlist.core.system.files import LONGEST_DOCUMENT, replace_file, source_errors
+from hushlist.core.system.files import replace_file, source_errors
 from hushlist.tools.audit.guesses import Targets
 from hushlist.tools.audit.leak_job import search_dictionary, verdict
 from hushlist.tools.publish.false_positives import Prefixes
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, hide
 from hushlist.tools.publish.key_table import write_key_table
-from hushlist.tools.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, common_head, plain_rules
+from hushlist.tools.publish.list_writer import PLAIN_FORMATS, common_head, text_of
 
 
 def add_to(commands: common.Commands) -> None:
@@ -105,7 +105,9 @@ def hide_lists(arguments: argparse.Namespace) -> int:
         return common.FOUND
     common.print_warnings(hidden.broad)
     head = common_head(files)
-    text = _text_of(hidden, form, head._replace(title=arguments.title or head.title, category=arguments.category))
+    head = head._replace(title=arguments.title or head.title, category=arguments.category)
+    text, problems = text_of(hidden, form, head)
+    common.print_warnings(problems)
     if why := too_many_lost(arguments, hidden.left_out, len(hidden.rules)):
         common.complain(f"nothing is written: {why}")
         return common.FOUND
@@ -145,23 +147,6 @@ def _format_of(output: Path | None, kind: HashKind) -> str:
         why = f"its name tells the format {form}, and hashes of this kind are written as yaml or {plain}"
         raise SourceError([Problem(str(output), 0, "output", why)])
     return form
-
-
-def _text_of(hidden: HiddenList, form: str, head: ListHead) -> str:
-    """The text of the list; ``SourceError`` if no rule is left, or it is longer than what is read of YAML."""
-    if form == "yaml":
-        text = as_yaml(hidden, head)
-    else:
-        hidden.rules, problems = plain_rules(hidden)
-        hidden.left_out += len(problems)
-        common.print_warnings(problems)
-        text = as_plain(hidden, head)
-    if not hidden.rules:
-        raise SourceError([Problem("hide", 0, "lists", "there is no rule in them that these hashes can hide")])
-    if form == "yaml" and len(text) > LONGEST_DOCUMENT:
-        why = f"as YAML the list is longer than {LONGEST_DOCUMENT:,} octets: write a hash a line (-o NAME.sha256)"
-        raise SourceError([Problem("hide", 0, "output", why)])
-    return text
 
 
 def _summary(hidden: HiddenList, output: Path, form: str) -> Iterator[str]:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import yaml
 
-from hushlist.core.errors import Problem
+from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.rule import Action, ExpressionHash
 from hushlist.core.policy.policy_file import ListFile
-from hushlist.core.system.files import source_errors
+from hushlist.core.system.files import LONGEST_DOCUMENT, source_errors
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.tools.publish.hidden_list import HashKind, HiddenList, HiddenRule, HiddenTerms
 
@@ -64,6 +64,26 @@ def _head_of(file: ListFile) -> ListHead:
         keys = None
     texts = {key: value for key, value in (keys if isinstance(keys, dict) else {}).items() if isinstance(value, str)}
     return ListHead(texts.get("title"), None, texts.get("name"), texts.get("description"))
+
+
+def text_of(hidden: HiddenList, form: str, head: ListHead) -> tuple[str, list[Problem]]:
+    """The text of a list, and what it cannot have, which is taken out of ``hidden``.
+
+    ``SourceError`` if no rule is left, or it is longer than what is read of YAML.
+    """
+    problems: list[Problem] = []
+    if form == "yaml":
+        text = as_yaml(hidden, head)
+    else:
+        hidden.rules, problems = plain_rules(hidden)
+        hidden.left_out += len(problems)
+        text = as_plain(hidden, head)
+    if not hidden.rules:
+        raise SourceError([Problem("hide", 0, "lists", "there is no rule in them that these hashes can hide")])
+    if form == "yaml" and len(text) > LONGEST_DOCUMENT:
+        why = f"as YAML the list is longer than {LONGEST_DOCUMENT:,} octets: write a hash a line (-o NAME.sha256)"
+        raise SourceError([Problem("hide", 0, "output", why)])
+    return text, problems
 
 
 def as_yaml(hidden: HiddenList, head: ListHead) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, complain_of, print_line, without_end
-from hushlist.core.errors import Problem, SourceError, printable
+from hushlist.core.errors import Problem, SourceError
 from hushlist.core.match.seal import SealKey
 from hushlist.core.system import files
 from hushlist.extensions.subscriptions import minisign
@@ -121,22 +120,10 @@ def sign_files(arguments: argparse.Namespace) -> int:
     code = GOOD
     for path in arguments.files:
         try:
-            sign_file(path, key, arguments.comment)
+            print_line(f"{minisign.sign_file(path, key, arguments.comment)}: signed with {key.public.name}")
         except SourceError as error:
             code = complain_of(error.problems)
     return code
-
-
-def sign_file(path: Path, key: minisign.SecretKey, comment: str | None = None) -> None:
-    """Write a file's signature beside it, and print where it is; ``SourceError`` if that cannot be done."""
-    if comment is None:
-        # as minisign writes it
-        comment = f"timestamp:{int(time.time())}\tfile:{printable(path.name)}\thashed"
-    with files.source_errors(path, "sign"):
-        with files.open_regular(path, files.LONGEST_LIST) as file:
-            text = key.sign(file, comment)
-        files.replace_file(minisign.signature_path(path), text.encode())
-    print_line(f"{minisign.signature_path(path)}: signed with {key.public.name}")
 
 
 def verify_files(arguments: argparse.Namespace) -> int:

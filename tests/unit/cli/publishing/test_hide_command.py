@@ -133,7 +133,7 @@ def test_a_list_that_cannot_be_hidden_is_bad_input(run: Run) -> None:
 
 
 def test_yaml_that_would_be_too_long_is_not_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.tools.publish.hide_command.LONGEST_DOCUMENT", 20)
+    monkeypatch.setattr("hushlist.tools.publish.list_writer.LONGEST_DOCUMENT", 20)
     code, _, err = run("hide", "ads.hosts", "-o", "hidden.yaml")
     assert code == 2
     assert "longer than 20 octets: write a hash a line (-o NAME.sha256)" in err
