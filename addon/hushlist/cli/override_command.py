@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from hushlist.cli.common import (
 from hushlist.core.lists.patterns import canonical_target, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.recurrence import next_morning
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.databases.postgres_address import PostgresAddress
@@ -46,7 +47,7 @@ from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_it
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import EVERYTHING, SCOPES, default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
-from hushlist.extensions.unblock.actions import AskedFor, asked_for
+from hushlist.extensions.unblock.actions import MORNING, AskedFor, asked_for
 from hushlist.extensions.unblock.admin_blocks import AdminBlock
 from hushlist.extensions.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.extensions.unblock.grant_events import GrantEvent
@@ -127,14 +128,14 @@ def add_to(commands: Commands) -> None:
         ("filter-off", filter_off, "let pass for a while what rules stop; checks of requests stay"),
     ):
         off = _add(own, name, command, text)
-        off.add_argument(
-            "--for",
-            dest="seconds",
-            type=parse_day,
-            required=True,
-            metavar="TIME",
-            help="how long: 30m, 2h; at most 1d",
-        )
+        end = off.add_mutually_exclusive_group(required=True)
+        end.add_argument("--for", dest="seconds", type=parse_day, metavar="TIME", help="how long: 30m, 2h; at most 1d")
+        if command is internet_off:
+            end.add_argument(
+                "--until",
+                choices=(MORNING,),
+                help="until the next end of the night by the policy's schedules, or else 06:00",
+            )
         off.add_argument(
             "--client",
             type=parse_sharer,
@@ -280,6 +281,10 @@ def say_where(store: Path | PostgresAddress) -> None:
 
 
 def internet_off(arguments: argparse.Namespace) -> int:
+    if arguments.until:
+        policy, now = policy_of(arguments), datetime.fromtimestamp(time.time()).astimezone()
+        morning = next_morning((), now.tzinfo or UTC, now) if policy is None else policy.next_morning(now)
+        arguments.seconds = (morning - now).total_seconds()
     return _turned_off(arguments, Overrides.block, by=acting_user())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from hushlist.core.policy.groups import DEFAULT, Group, GroupSettings, LayerUse
 from hushlist.core.policy.key_table import default_of
 from hushlist.core.policy.pass_through import HostSet
 from hushlist.core.policy.proxy_settings import NameAnswers, OnFailure
-from hushlist.core.policy.recurrence import Schedule
+from hushlist.core.policy.recurrence import Schedule, next_morning
 from hushlist.core.policy.schedule import rules_of_zone
 from hushlist.core.system.files import Fingerprint, fingerprint
 
@@ -153,6 +153,11 @@ class Policy:
     def all_groups(self) -> tuple[Group, ...]:
         """The groups, and everybody's at the end."""
         return (*self.groups, Group(DEFAULT, uses_of(self.layers), self.settings))
+
+    def next_morning(self, now: datetime) -> datetime:
+        """The next end of the night, by the schedules that groups go by and its clock."""
+        schedules = {one for group in self.all_groups for one in group.schedules.values()}
+        return next_morning(schedules, self.zone, now)
 
 
 def uses_of(layers: Iterable[Layer]) -> tuple[LayerUse, ...]:

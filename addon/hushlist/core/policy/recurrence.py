@@ -260,6 +260,30 @@ class Schedule:
         yield from sorted(waiting)
 
 
+#: minutes of a day: when it is night for whoever has one, the latest end of that, and its end where no schedule says
+_DEEP, _NOON, _SIX = 3 * 60, 12 * 60, 6 * 60
+
+
+def next_morning(schedules: Iterable[Schedule], zone: tzinfo, now: datetime) -> datetime:
+    """The next end of the night: of what is on at 03:00 and ends by noon, the first to end; 06:00 where nothing is.
+
+    >>> night = Schedule("night", UTC, (RecurringSpans(spans=((21 * 60, 31 * 60),)),))
+    >>> str(next_morning([night], UTC, datetime(2026, 12, 24, 6, 30, tzinfo=UTC)))
+    '2026-12-24 07:00:00+00:00'
+    >>> str(next_morning([], UTC, datetime(2026, 12, 24, 6, 30, tzinfo=UTC)))
+    '2026-12-25 06:00:00+00:00'
+    """
+    own, today = tuple(schedules), now.astimezone(zone).toordinal()
+    morning = _morning_of(today, own, zone)
+    return morning if morning > now else _morning_of(today + 1, own, zone)
+
+
+def _morning_of(day: int, schedules: Iterable[Schedule], zone: tzinfo) -> datetime:
+    deep, noon = (first_moment(day * A_DAY + minute, zone) for minute in (_DEEP, _NOON))
+    ends = (one.next_change(deep) for one in schedules if one.is_on(deep))
+    return min((end for end in ends if end is not None and end <= noon), default=first_moment(day * A_DAY + _SIX, zone))
+
+
 def _whiles(day: int, turns: list[int]) -> Iterator[tuple[int, int]]:
     """Ranges of days (first, last): some weeks from a day, and some weeks around each turn.
 

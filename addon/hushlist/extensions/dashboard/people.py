@@ -55,6 +55,8 @@ class Home:
     #: by the clock of the policy
     clock: str
     zone: str
+    #: when the night ends next, by that clock
+    morning: str
     mode: str
     rules: int
     #: requests since the start of the proxy that passed by a dry run alone
@@ -120,6 +122,7 @@ def home(engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | 
         now,
         f"{datetime.now(policy.zone):%Y-%m-%dT%H:%M}",
         str(policy.zone),
+        f"{policy.next_morning(datetime.now(UTC)).astimezone(policy.zone):%Y-%m-%dT%H:%M}",
         runtime.mode,
         len(engine.index),
         actions_of(runtime.statistics)[1],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from time import time
 from typing import Annotated, Any
 
@@ -48,6 +49,8 @@ from hushlist.extensions.unblock.overrides import Overrides
 #: how grants of an administrator are told of
 HOW = "administrator"
 _MINUTE = 60.0
+#: the end of an order that is that of the night
+MORNING = "morning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +264,20 @@ def internet_off(
     account: Account,
     overrides: Overrides,
     client: ForWhom,
-    minutes: UpToADay,
+    minutes: Annotated[int, Whole("for how many minutes; 0: until says it", 24 * 60, 0)] = 0,
     reason: Annotated[str, Text("why; a block page shows it", 200)] = "",
+    until: Annotated[str, Text("the next end of the night, by the schedules", choices=("", MORNING))] = "",
 ) -> Done[Blocked]:
     """Turn the internet off for a while: nothing passes but what is unblocked afterwards.
 
     The proxy's own pages stay.
     """
+    if bool(minutes) is bool(until):
+        raise ActionError(f"say for how many minutes, or until: {MORNING}")
+    now = datetime.now(UTC)
+    seconds = (policy.next_morning(now) - now).total_seconds() if until else minutes * _MINUTE
     whom, shown = whom_of(client, policy.all_groups), one_line(reason) or None
-    made = overrides.block(EVERYTHING, "*", minutes * _MINUTE, client=whom, reason=shown, by=account.name)
+    made = overrides.block(EVERYTHING, "*", seconds, client=whom, reason=shown, by=account.name)
     return Done(Blocked(**asdict(made)), {"kind": "block", "id": made.id, "made": made.made}, Role.MANAGE)
 
 

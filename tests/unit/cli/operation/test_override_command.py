@@ -443,6 +443,26 @@ def test_times_are_those_of_the_policy_of_the_first_start(
     assert run("internet-off", "--for", "1h")[1].endswith("  until 2027-01-15 14:30:00+05:30\n")
 
 
+@each_row(
+    ("schedules", "end"),
+    [
+        ("", "2027-01-16 06:00:00+05:30"),  # it is 13:30 there
+        (
+            "schedules: {bedtime: {times: 21:00-07:15}}\ndefault: {action: block, during: bedtime, otherwise: pass}\n",
+            "2027-01-16 07:15:00+05:30",
+        ),
+        (
+            "schedules: {lessons: {times: 08:00-13:00}}\ndefault: {action: block, during: lessons, otherwise: pass}\n",
+            "2027-01-16 06:00:00+05:30",
+        ),
+    ],
+)
+def test_the_internet_is_off_until_the_night_ends(run: Run, tmp_path: Path, schedules: str, end: str) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"timezone: Asia/Kolkata\nlayers: []\n{schedules}")
+    assert run("internet-off", "--until", "morning", "--policy", str(policy))[1].endswith(f"  until {end}\n")
+
+
 def ask(overrides: Overrides, host: str = "games.example", **more: str) -> None:
     """What a block page does for a person."""
     asked = {"client": "user:jo", "reason": "", **more}

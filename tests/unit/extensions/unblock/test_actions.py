@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -346,7 +348,12 @@ def test_the_internet_is_off_for_one_device_or_for_all(hushlist: Hushlist, manag
         done = manager.call("POST", "/blackouts", {"client": client, "minutes": 10})[1]["result"]
         assert tuple(decided(hushlist, "http://any.example/", own) for own in ("10.0.1.7", "10.0.1.8")) == statuses
         assert manager.call("DELETE", f"/blocks/{done['id']}")[0] == 200
-    assert manager.call("POST", "/blackouts", {"client": "everybody", "minutes": 0})[0] == 400
+    for wrong in ({}, {"minutes": 0}, {"minutes": 5, "until": "morning"}, {"until": "noon"}):
+        assert manager.call("POST", "/blackouts", {"client": "everybody", **wrong})[0] == 400
+    made = manager.call("POST", "/blackouts", {"client": "everybody", "until": "morning"})[1]["result"]
+    home = manager.call("GET", "/home")[1]
+    shown = datetime.fromtimestamp(made["until"] + 0.5, ZoneInfo(home["zone"]))
+    assert f"{shown:%Y-%m-%dT%H:%M}" == home["morning"]
     assert manager.call("POST", "/blackouts", {"client": "group:none", "minutes": 1})[0] == 400
 
 

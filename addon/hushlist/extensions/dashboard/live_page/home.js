@@ -65,7 +65,7 @@ function tile(person, state, figures, level = "h3") {
     person.quotas.length ? quotaList(person.quotas.slice(0, 3)) : null,
     make("div", {class: "actions"},
       turnOn && may("manage") ? named(t("turn_on"), turnOn) : null,
-      !turnOn && may("manage") ? named(t("internet_off_short"), () => internetOff(whom, state.clock)) : null,
+      !turnOn && may("manage") ? named(t("internet_off_short"), () => internetOff(whom, state.morning)) : null,
       person.quotas.length && may("approve") ? named(`+${minutes(15)}`, () => moreTime(person.quotas, whom), {class: "plain"}) : null,
       !turnOn && may("manage") ? named(t("filter_off"), () => filterOff(whom), {class: "plain"}) : null));
 }
@@ -115,7 +115,7 @@ export async function person(whom, values) {
       own.quotas.length ? quotaList(own.quotas) : null,
       make("div", {class: "actions"},
         ...said.filter(([, , ends]) => ends && may("manage")).map(([text, , ends]) => button(t("turn_on"), ends, {"aria-label": `${t("turn_on")}: ${text}`})),
-        may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.clock)) : null,
+        may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.morning)) : null,
         own.quotas.length && may("approve") ? button(t("more_time"), () => moreTime(own.quotas, whom), {class: "plain"}) : null,
         may("manage") ? button(t("filter_off"), () => filterOff(whom), {class: "plain"}) : null)),
     choose,

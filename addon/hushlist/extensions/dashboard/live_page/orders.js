@@ -9,7 +9,7 @@ export const minutesTo = (clock, time) => {
   const of = (text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));
   return (of(time) - of(clock.slice(11, 16)) + 1440 - 1) % 1440 + 1;
 };
-const MORNING = "07:00", MIDNIGHT = "00:00";
+const MIDNIGHT = "00:00";
 
 /** What an order came to, in a sentence. */
 const said = (key) => (one) => t(key, {what: what(one), whom: nameOf(one.client ?? null), when: lasting(one.until ?? null)});
@@ -25,10 +25,10 @@ const choices = (values, does) => {
 };
 
 /** Ask for how long the internet is off. */
-export function internetOff(whom, clock) {
-  const off = (number) => act((one) => t("told_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/blackouts", {client: whom, minutes: number}));
+export function internetOff(whom, morning) {
+  const off = (end) => act((one) => t("told_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/blackouts", {client: whom, ...end}));
   sheet(`${t("internet_off_short")}: ${nameOf(whom)}`, soft(t("internet_off_says")),
-    choices([[minutes(15), 15], [minutes(30), 30], [minutes(60), 60], [t("until_morning", {time: hour(`2000-01-01T${MORNING}`)}), minutesTo(clock, MORNING)]], off));
+    choices([...[15, 30, 60].map((number) => [minutes(number), {minutes: number}]), [t("until_morning", {time: hour(morning)}), {until: "morning"}]], off));
 }
 
 /** Ask whether the filter is to be off, which is no pause of the internet. */
