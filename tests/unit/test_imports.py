@@ -240,7 +240,13 @@ _OF_EXTENSIONS = {
     for name in (
         *("dashboard.admin_keys", "databases.postgres_address", "inside.forms", "inside.inside"),
         *(f"searches.{name}" for name in ("engines", "readings", "word_lists", "words")),
-        *("notify.notify_channels", "quotas.quotas", "safe_search.safe_search", "subscriptions.gate_limits"),
+        *(
+            "needs.ways",
+            "notify.notify_channels",
+            "quotas.quotas",
+            "safe_search.safe_search",
+            "subscriptions.gate_limits",
+        ),
         *("subscriptions.list_store", "subscriptions.subscription"),
     )
 }

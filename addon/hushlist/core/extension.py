@@ -53,6 +53,8 @@ BUILT_IN = tuple(
             "inside",
             "lookalikes",
             "resolution",
+            "geo",
+            "needs",
             "searches",
             "heads",
             "files",

@@ -10,6 +10,7 @@ TOOL_COMMANDS = (
     Command(("lint", "diff"), f"{__name__}.audit.list_commands", "test lists"),
     Command(("audit",), f"{__name__}.audit.audit_command", "test lists"),
     Command(("visit",), f"{__name__}.visit.visit_command", "test lists"),
+    Command(("learn",), f"{__name__}.audit.learn_command", "test lists"),
     Command(("leak",), f"{__name__}.audit.leak_command", "test lists"),
     Command(("hide",), f"{__name__}.publish.hide_command", "publish lists"),
     Command(("publish",), f"{__name__}.publish.publish_command", "publish lists"),

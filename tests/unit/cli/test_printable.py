@@ -160,6 +160,7 @@ CALLS: dict[str, list[list[str]]] = {
     "override extend": [["--by", "30m", "--client", f"user:{ARGUMENT}", "hrn://x.example"], ["--by", "1m", ARGUMENT]],
     "override list": [[], ["--store", ARGUMENT]],
     "override revoke": [[ARGUMENT]],
+    "learn": [["--from", ARGUMENT, "a.example"], ["--from", "a.har", ARGUMENT]],
     "override history": [[], ["--store", ARGUMENT]],
     "override passphrase": [[]],
     "admin token make": [

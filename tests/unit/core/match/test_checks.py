@@ -254,7 +254,7 @@ def test_a_layer_above_the_checks_beats_them(tmp_path: Path) -> None:
             "    nope: block\n",
             "4: nope: unknown check (known: well-known-port, encoded-nul, encoded-line-end, rare-ipv4, "
             "user-information, misleading-user, dns-over-https, names-disagree, mixed-scripts, "
-            "looks-like, new-name, private-answer)",
+            "looks-like, new-name, private-answer, country, asn)",
         ),
         ("    rare-ipv4: allow\n", "4: action: allow: expected one of block, tag, pass"),
         ("    rare-ipv4: {action: block, ports: [1]}\n", "4: ports: unknown key (known: action)"),

@@ -25,7 +25,18 @@ def test_there_are_lists_for_every_subject() -> None:
     subjects = {entry.category.rpartition("/")[2] for entry in CATALOGUE.values()}
     assert subjects == {
         *("malware", "phishing", "ads", "adult", "gambling", "doh", "bypass", "social", "services", "games", "dating"),
-        *("drugs", "weapons", "violence", "ai", "streaming", "piracy", "remote", "device-trackers"),
+        *(
+            "drugs",
+            "weapons",
+            "violence",
+            "ai",
+            "streaming",
+            "piracy",
+            "remote",
+            "device-trackers",
+            "dynamic-dns",
+            "free-hosting",
+        ),
     }
     assert len({entry.url or entry.file for entry in CATALOGUE.values()}) == len(CATALOGUE)
     assert [entry.name for entry in CATALOGUE.values() if entry.file] == ["services"]

@@ -1,0 +1,149 @@
+"""What an allowed page needs passes, and nothing else does: by the addon, request by request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mitmproxy import http
+
+from hushlist.extensions.needs import page_needs
+from hushlist.extensions.needs.page_needs import MOST_PAGES, PageNeeds
+from hushlist.proxy.addon import Hushlist
+from support.flows import flow_of
+from support.mitmproxied import mitmproxied
+from support.policies import read_whole, write_policy
+from unit.rows import each_row
+
+LISTS = {
+    "block.yaml": "rules: [ads.example/, {address: 203.0.113.0/24}, mixed.example/bad/]\n",
+    "allow.yaml": "rules: [{expression: exam.example/, action: allow}]\n",
+    "plain.yaml": "rules: [{expression: plain.example/, action: allow}]\n",
+}
+POLICY = """default: block
+layers:
+- {{name: blocked, lists: [block.yaml]}}
+- {{name: exam, lists: [allow.yaml], with: {way}}}
+- {{name: plain, lists: [plain.yaml]}}
+"""
+PAGE = "https://exam.example/"
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hushlist]:
+    addon = Hushlist()
+    way = getattr(request, "param", "needs")
+    with mitmproxied(addon, write_policy(tmp_path, POLICY.format(way=way), LISTS)):
+        yield addon
+
+
+def asked(proxy: Hushlist, url: str, page: str = "", kind: str = "", content: str = "", **more: Any) -> bool:
+    """Whether a request passes; its answer has a media type."""
+    headers = {"Referer": page, "Sec_Fetch_Dest": kind}
+    flow = flow_of(url, **{name: value for name, value in headers.items() if value}, **more)
+
+    assert proxy.requestheaders(flow) is None  # it waits for nobody
+    if flow.response is not None:
+        return False
+    flow.response = http.Response.make(200, b"", {"Content-Type": content} if content else {})
+    proxy.responseheaders(flow)
+    return True
+
+
+def load(proxy: Hushlist, page: str = PAGE, **more: Any) -> None:
+    assert asked(proxy, page, kind="document", content="text/html; charset=utf-8", **more)
+
+
+def test_what_a_page_needs_passes_once_it_was_sent(proxy: Hushlist) -> None:
+    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    load(proxy)
+    assert asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert asked(proxy, "http://cdn.example/a.js", PAGE)  # plain http has no Sec-Fetch
+    assert asked(proxy, "https://api.example/x", kind="empty", Origin="https://exam.example")
+    part = proxy.runtime.part(PageNeeds)
+    assert part is not None
+
+
+@each_row(
+    ("url", "more"),
+    [
+        ("https://cdn.example/", {"kind": "document"}),
+        ("https://cdn.example/", {"kind": "iframe"}),
+        ("https://cdn.example/", {"kind": "object"}),
+        ("http://cdn.example/", {"Accept": "text/html,*/*"}),
+        ("https://ads.example/a.js", {"kind": "script"}),
+        ("https://203.0.113.9/a.js", {"kind": "script"}),
+        ("https://mixed.example/bad/a.js", {"kind": "script"}),
+        ("https://mixed.example/x/../bad/a.js", {"kind": "script"}),
+        ("https://cdn.example/a.js", {"kind": "script", "client": "10.0.0.9"}),
+        ("https://cdn.example/a.js", {"kind": "script", "page": ""}),
+        ("https://cdn.example/a.js", {"kind": "script", "page": "https://plain.example/"}),
+        ("https://cdn.example/a.js", {"kind": "script", "page": "https://other.example/"}),
+        ("https://translate.google.com/translate?u=https://ads.example/", {"kind": "empty"}),
+        ("https://cdn.example/a.js", {"kind": "script", "Host": "ads.example"}),
+    ],
+)
+def test_nothing_else_passes(tmp_path_factory: pytest.TempPathFactory, url: str, more: dict[str, Any]) -> None:
+    addon = Hushlist()
+    with mitmproxied(addon, write_policy(tmp_path_factory.mktemp("needs"), POLICY.format(way="needs"), LISTS)):
+        load(addon)
+        load(addon, "https://plain.example/")
+        assert not asked(addon, url, **{"page": PAGE, **more})
+
+
+@pytest.mark.parametrize("proxy", ["needs-and-frames"], indirect=True)
+def test_frames_pass_by_choice_and_documents_never(proxy: Hushlist) -> None:
+    load(proxy)
+    assert asked(proxy, "https://frame.example/", PAGE, "iframe", content="text/html")
+    assert asked(proxy, "https://cdn.example/a.js", "https://frame.example/", "script")
+    assert not asked(proxy, "https://frame.example/", PAGE, "document")
+
+
+def test_a_style_sheet_loads_its_fonts_and_no_chain_goes_on_for_ever(proxy: Hushlist) -> None:
+    load(proxy)
+    before = PAGE
+    for number, passes in enumerate((True, True, True, False)):
+        url = f"https://c{number}.example/"
+        assert asked(proxy, f"{url}x.css", before, "style", content="text/css") is passes
+        before = url
+
+
+def test_a_page_is_forgotten_in_time_and_by_another_policy(proxy: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(proxy)
+    monkeypatch.setattr(page_needs, "LIFE", -1.0)
+    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    monkeypatch.setattr(page_needs, "LIFE", 600.0)
+    assert asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    part, engine = proxy.runtime.part(PageNeeds), proxy.runtime.engine
+    assert part is not None
+    assert engine is not None
+    part.follow(engine.policy)
+    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+
+
+def test_a_client_fills_no_memory(proxy: Hushlist) -> None:
+    load(proxy)
+    for number in range(MOST_PAGES):
+        load(proxy, f"https://h{number}.exam.example/")
+    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert asked(proxy, "https://cdn.example/a.js", f"https://h{MOST_PAGES - 1}.exam.example/", "script")
+
+
+def test_an_answer_that_is_no_page_needs_nothing(proxy: Hushlist) -> None:
+    assert asked(proxy, PAGE, content="application/json")
+    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+
+
+def test_the_decision_names_the_page_and_its_rule(proxy: Hushlist) -> None:
+    load(proxy)
+    flow = flow_of("https://cdn.example/a.js", Referer=PAGE, Sec_Fetch_Dest="script")
+    assert proxy.requestheaders(flow) is None
+    assert "needed by exam.example" in str(flow.metadata)
+    assert "allow.yaml" in str(flow.metadata)
+
+
+def test_the_key_is_checked(tmp_path: Path) -> None:
+    _, errors = read_whole(tmp_path, "layers:\n- name: a\n  with: everything\n")
+    assert errors == ["3: with: everything: expected one of needs, needs-and-frames"]
