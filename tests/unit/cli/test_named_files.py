@@ -50,10 +50,14 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("hide", "popular"): ("hide", "good.hosts", "--popular", "{}"),
     ("hide", "dictionary"): ("hide", "good.hosts", "--dictionary", "{}"),
     ("publish", "plan"): ("publish", "out", "--plan", "{}"),
+    ("learn", "source"): ("learn", "--from", "{}", "http://a.example/"),
     ("visit", "lists"): ("visit", "http://a.example/", "--list", "{}"),
     ("visit", "policy"): ("visit", "http://a.example/", "--list", "good.hosts", "--policy", "{}"),
     ("visit", "actions"): ("visit", "http://a.example/", "--list", "good.hosts", "--actions", "{}"),
     ("visit", "recording"): ("visit", "http://a.example/", "--list", "good.hosts", "--recording", "{}"),
+    ("service install", "policy"): ("service", "install", "--dry-run", "--policy", "{}"),
+    ("backup", "policy"): ("backup", "--policy", "{}", "new"),
+    ("restore", "file"): ("restore", "{}"),
     ("sign", "files"): ("sign", "{}", "--key", "secret.key"),
     ("sign", "key"): ("sign", "good.hosts", "--key", "{}"),
     ("verify", "files"): ("verify", "{}", "--key", "secret.key.pub"),
@@ -126,8 +130,8 @@ OTHERS = {
     ("alerts list", "store"),
     ("alerts seen", "store"),
     *(("visit", name) for name in ("folder", "html", "junit")),
-    *((command, name) for command in ("backup", "restore") for name in ("confdir", "file", "policy")),
-    *(("service install", name) for name in ("confdir", "policy", "root")),
+    *(("backup", "file"), ("restore", "policy"), ("service install", "root")),
+    *((command, "confdir") for command in ("backup", "restore", "service install")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 

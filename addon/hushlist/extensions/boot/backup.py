@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from hushlist import __version__
 from hushlist.core.errors import HushlistError
-from hushlist.core.system.files import PRIVATE_FILE
+from hushlist.core.system.files import PRIVATE_FILE, open_regular
 from hushlist.extensions.boot.belongings import AREAS, Belonging, copy_file
 
 _TABLE, _FORMAT = "hushlist-backup.json", 1
@@ -81,7 +81,7 @@ def read_backup(path: Path, folder: Path) -> tuple[str, list[tuple[Thing, Path]]
         OSError: it cannot be read, or the folder cannot be written to.
     """
     try:
-        with tarfile.open(path, "r:gz") as archive:
+        with open_regular(path) as packed, tarfile.open(fileobj=packed, mode="r:gz") as archive:
             first = archive.next()
             if first is None or first.name != _TABLE or not first.isfile() or first.size > _LONGEST_TABLE:
                 raise BackupError("it is no backup of Hushlist")

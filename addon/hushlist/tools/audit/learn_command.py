@@ -11,7 +11,7 @@ from hushlist.cli.common import FOUND, GOOD, Commands, add_command, checked, pri
 from hushlist.core.errors import UrlError
 from hushlist.core.match.context import host_of_page
 from hushlist.core.system.compression import decompressed
-from hushlist.core.system.files import source_errors
+from hushlist.core.system.files import open_regular, source_errors
 from hushlist.core.url.host import is_address
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import canonical_host, request_of
@@ -101,7 +101,7 @@ def _records(path: Path) -> Iterator[ReadRecord]:
     from hushlist.tools.audit.sources.line_sources import read_lines
     from hushlist.tools.audit.sources.source_formats import FORMATS, source_format_of
 
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         stream = decompressed(file)
         form = FORMATS["har"] if path.suffix == ".har" else source_format_of(stream.peek(_HEAD)[:_HEAD])
         if form.read_file is not None:
