@@ -23,6 +23,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("lint", "popular"): ("lint", "good.hosts", "--popular", "{}"),
     ("lint", "key_file"): ("lint", "good.hosts", "--key-file", "{}"),
     ("lint", "seal"): ("lint", "good.hosts", "--seal", "{}"),
+    ("lint", "state"): ("lint", "good.hosts", "--alive", "--resolver", "127.0.0.1:9", "--state", "{}"),
     ("leak", "seal"): ("leak", "good.hosts", "--dictionary", "good.hosts", "--seal", "{}"),
     ("diff", "seal"): ("diff", "good.hosts", "good.hosts", "--seal", "{}"),
     ("hide", "seal"): ("hide", "good.hosts", "--seal", "{}"),

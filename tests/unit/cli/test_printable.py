@@ -86,6 +86,8 @@ CALLS: dict[str, list[list[str]]] = {
         ["bad.domains"],
         [ARGUMENT],
         [LIST, "--popular", LIST],
+        *([LIST, "--alive", "--resolver", it, "--state", f"{ARGUMENT}/x"] for it in ("127.0.0.1:9", ARGUMENT)),
+        [LIST, "--alive", "--resolver", "127.0.0.1:9", "--state", LIST],
     ],
     "convert": [
         *(["rules.yaml", "-", "--format", form] for form in ("yaml", "adblock", "hosts", "squid-acl")),

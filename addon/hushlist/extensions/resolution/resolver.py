@@ -36,7 +36,7 @@ MOST_DATAGRAMS = 16
 MOST_KNOWN, MOST_OF_CLIENT = 1 << 14, 16
 #: that of name servers
 PORT = 53
-_A, _CNAME, _AAAA, _IN = 1, 5, 28, 1
+_A, _CNAME, _SOA, _AAAA, _IN = 1, 5, 6, 28, 1
 _HEADER, _QUESTION, _RECORD = struct.Struct("!6H"), struct.Struct("!2H"), struct.Struct("!2HIH")
 _IS_ANSWER, _IS_CUT, _CODE, _ASKS_ALL = 1 << 15, 1 << 9, 0xF, 1 << 8
 _NO_SUCH_NAME = 3
@@ -145,6 +145,40 @@ def read_answer(message: bytes, question: bytes) -> Answer | None:
     return answer._replace(life=life)
 
 
+def denying_zone(message: bytes, question: bytes) -> bytes | None:
+    """The zone whose name servers say that there is no such name; ``None``: the answer does not name it.
+
+    A name server that makes denials up, as filters do, has no zone that the name is in.
+
+    Spec: RFC 2308, 2.1
+
+    Raises:
+        MessageError: it makes no sense, or has too many records.
+    """
+    _, flags, _, answers, records, _ = _HEADER.unpack_from(message)
+    if flags & _CODE != _NO_SUCH_NAME or answers:
+        return None
+    if records > MOST_RECORDS:
+        raise MessageError("it has too many records")
+    at, names = len(question), dict[int, bytes]()
+    try:
+        name, _ = _read_name(question, _HEADER.size, {})
+        for _ in range(records):
+            owner, at = _read_name(message, at, names)
+            kind, class_, _, length = _RECORD.unpack_from(message, at)
+            at += _RECORD.size + length
+            if (kind, class_) == (_SOA, _IN) and (not owner or name == owner or name.endswith(b"." + owner)):
+                return owner
+    except (struct.error, IndexError) as error:
+        raise MessageError("it ends too early") from error
+    return None
+
+
+def is_denial(message: bytes) -> bool:
+    """Whether an answer says that there is no such name."""
+    return message[3] & _CODE == _NO_SUCH_NAME
+
+
 def _read_name(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes, int]:
     """A name in lower case, and where it ends; pointers go back alone, and each is read once."""
     labels, octets, end, first = list[bytes](), 0, 0, at
@@ -245,9 +279,7 @@ class Resolver:
         for server in (*servers[:3], *servers[:3]):
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 async with asyncio.timeout(PATIENCE):
-                    message = await by_udp(server, question)
-                    if int.from_bytes(message[2:4]) & _IS_CUT:
-                        message = await _by_tcp(server, question)
+                    message = await exchange(server, question)
                 if (answer := read_answer(message, question)) is not None:
                     return answer
         return Answer({}, {}, LIFE_OF_NOTHING)
@@ -283,11 +315,21 @@ def read_hosts(lines: Iterable[bytes]) -> dict[bytes, tuple[str, ...]]:
     return named
 
 
-async def by_udp(server: str, question: bytes) -> bytes:
+async def exchange(server: str, question: bytes, port: int = PORT) -> bytes:
+    """A name server's answer: by UDP, or if it is cut, by TCP; the caller limits the time.
+
+    Raises:
+        OSError, IncompleteReadError: there is none.
+    """
+    message = await by_udp(server, question, port)
+    return await _by_tcp(server, question, port) if int.from_bytes(message[2:4]) & _IS_CUT else message
+
+
+async def by_udp(server: str, question: bytes, port: int = PORT) -> bytes:
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as connection:
         connection.setblocking(False)
-        connection.connect((server, PORT))  # only that server can answer
+        connection.connect((server, port))  # only that server can answer
         await loop.sock_sendall(connection, question)
         for _ in range(MOST_DATAGRAMS):
             if is_answer(message := await loop.sock_recv(connection, 1 << 16), question):
@@ -295,8 +337,8 @@ async def by_udp(server: str, question: bytes) -> bytes:
     raise OSError("the name server answers other questions")
 
 
-async def _by_tcp(server: str, question: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection(server, PORT)
+async def _by_tcp(server: str, question: bytes, port: int) -> bytes:
+    reader, writer = await asyncio.open_connection(server, port)
     try:
         writer.write(len(question).to_bytes(2) + question)
         message = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.cli import command_options, common
 from hushlist.core.compile.index_cache import IndexCache
@@ -39,6 +40,12 @@ from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.sources.source_formats import FORMATS
 from hushlist.tools.publish.key_table import KeyEntry, read_key_table, revealed
 
+if TYPE_CHECKING:
+    from hushlist.tools.audit.alive_job import NameServer
+
+#: questions a second
+_USUAL_RATE = 20
+
 
 def add_to(commands: common.Commands) -> None:
     _add_lint(commands)
@@ -63,10 +70,36 @@ def _add_lint(commands: common.Commands) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print a JSON object a line: each finding, and last a summary"
     )
+    alive = parser.add_argument_group("names that are gone, in place of all else")
+    alive.add_argument(
+        "--alive", action="store_true", help="find names that each resolver denies twice, a day or more apart"
+    )
+    alive.add_argument(
+        "--resolver",
+        type=common.checked(_name_server, "is no address such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53"),
+        action="append",
+        default=[],
+        metavar="ADDRESS[:PORT]",
+        help="a name server to ask; may be given again and again",
+    )
+    alive.add_argument("--state", type=Path, metavar="FILE", help="keeps what was said, from run to run")
+    alive.add_argument(
+        "--rate", type=common.parse_number, metavar="N", help=f"questions a second (default: {_USUAL_RATE})"
+    )
+
+
+def _name_server(text: str) -> NameServer:
+    from hushlist.tools.audit.alive_job import parse_name_server
+
+    return parse_name_server(text)
 
 
 def lint_lists(arguments: argparse.Namespace) -> int:
     """Print the findings, and their number by kind."""
+    if arguments.alive:
+        return _lint_names(arguments)
+    if arguments.resolver or arguments.state or arguments.rate:
+        return common.complain("--resolver, --state and --rate need --alive")
     key = command_options.seal_key(arguments)
     files = [
         replace(file, tells_all=arguments.all) for file in command_options.files_of(arguments.lists, arguments, key)
@@ -98,6 +131,46 @@ def _lint_summary(linted: Linted) -> Iterator[str]:
     counts = [f"{linted.counts[kind]:,} {kind}" for kind in FindingKind if linted.counts[kind]]
     files = f"{number_of(linted.rules, 'rule', 'rules')} in {number_of(linted.lists, 'file', 'files')}"
     yield f"{files}: {', '.join(counts) or 'nothing found'}"
+
+
+def _lint_names(arguments: argparse.Namespace) -> int:
+    """Print the dead names, and the number of others."""
+    from hushlist.tools.audit.alive_job import MOST_RESOLVERS, NameSearch, State, Verdict, listed_names
+
+    if not arguments.resolver or arguments.state is None:
+        return common.complain("--alive needs --resolver ADDRESS and --state FILE")
+    if len(arguments.resolver) > MOST_RESOLVERS:
+        return common.complain(f"--alive asks at most {MOST_RESOLVERS} resolvers")
+    state = State(arguments.state, int(datetime.now(UTC).timestamp()))
+    files = command_options.files_of(arguments.lists, arguments, command_options.seal_key(arguments))
+    with common.shown_progress() as progress:
+        names, others = listed_names(files, progress)
+        search = NameSearch(arguments.resolver, arguments.rate or _USUAL_RATE, lambda: datetime.now(UTC), state)
+        asked = asyncio.run(search.run(list(names), progress))
+    for resolver, why in asked.refused.items():
+        common.remark(f"{resolver}: {why}: what it says does not count")
+    for resolver, zones in asked.wildcards.items():
+        where = f"{number_of(len(zones), 'zone', 'zones')}, such as {min(zones)}"
+        common.remark(f"{resolver}: it answers for every name in {where}: what it says there does not count")
+    if len(asked.refused) == len({*arguments.resolver}):
+        return common.complain("no resolver is left whose answers count")
+    for name, place in asked.dead(names):
+        if arguments.json:
+            common.print_json({"source": place.source, "line": place.line, "name": name})
+        else:
+            common.print_line(f"{place.source}:{place.line}: dead: {name}")
+    counts = asked.counts
+    if arguments.json:
+        wildcards = {resolver: sorted(zones) for resolver, zones in asked.wildcards.items()}
+        told = {"refused": asked.refused, "wildcards": wildcards}
+        common.print_json(
+            {"summary": {"names": len(names), "nameless": others, **{each: counts[each] for each in Verdict}, **told}}
+        )
+    else:
+        numbers = ", ".join(f"{counts[each]:,} {each}" for each in Verdict)
+        nameless = f"; {number_of(others, 'rule has', 'rules have')} no name to ask for" if others else ""
+        common.print_line(f"{number_of(len(names), 'name', 'names')}: {numbers}{nameless}")
+    return common.FOUND if counts[Verdict.DEAD] else common.GOOD
 
 
 # -- diff --------------------------------------------------------------------------------------------------------------
