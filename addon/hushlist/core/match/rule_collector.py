@@ -55,7 +55,7 @@ class Candidates(NamedTuple):
 #: expressions of whole hosts -> those that may be broad
 Suspects = Callable[[Sequence[bytes]], Container[bytes]]
 #: rules that are collected at once; and of which the rows are in memory
-_AT_ONCE, _MOST_IN_MEMORY = 1 << 12, 1 << 17
+_AT_ONCE, MOST_IN_MEMORY = 1 << 12, 1 << 17
 #: all octets but dots and line ends
 _NO_DOTS = bytes({*range(256)}.difference(b".\n"))
 
@@ -135,7 +135,7 @@ class RunCollector:
             if isinstance(rule, Rule) and type(rule.pattern) is not Expression:
                 self._add_block(expressions, own_terms, lines, suspects)
                 expressions, lines, own_terms = [], [], None
-                if self._folder is not None and self._part.rules - self._spilled >= _MOST_IN_MEMORY:
+                if self._folder is not None and self._part.rules - self._spilled >= MOST_IN_MEMORY:
                     self._spill()
                 self._part.rules += 1
                 self._add_other(rule)
@@ -158,7 +158,7 @@ class RunCollector:
         if terms is None:
             return
         part = self._part
-        if self._folder is not None and part.rules - self._spilled >= _MOST_IN_MEMORY:
+        if self._folder is not None and part.rules - self._spilled >= MOST_IN_MEMORY:
             self._spill()
         part.rules += len(expressions)
         places = map(PLACE.pack, repeat(part.number), lines, repeat(self._number_of(terms, is_clear=True)))

@@ -15,7 +15,7 @@ from hushlist.core.url.host import is_address
 
 #: candidates in one batch, and the most octets of all that may be broader than they
 _AT_ONCE = 1 << 14
-_MOST_OCTETS = 1 << 24
+MOST_OCTETS = 1 << 24
 #: a rule that is covered: its expression, line and action
 Shadowed = tuple[bytes, int, Action]
 
@@ -69,7 +69,7 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
     Also the whole hosts without guides from their parent domain up to that rule.
     """
     half = len(expressions) // 2
-    if half and _octets_above(expressions) > _MOST_OCTETS:
+    if half and _octets_above(expressions) > MOST_OCTETS:
         first, second = (_covers_of(index, layer, part) for part in (expressions[:half], expressions[half:]))
         return first[0] | second[0], first[1] | second[1]
     ends = list(map(bytes.find, expressions, repeat(b"/")))

@@ -33,7 +33,7 @@ def test_of_many_rules_the_rows_are_put_into_files(tmp_path: Path, monkeypatch: 
         collector = RunCollector(0, "lists", folder)
         collector.add(rules)
         parts.append(collector.finish())
-        monkeypatch.setattr(rule_collector, "_MOST_IN_MEMORY", 4)
+        monkeypatch.setattr(rule_collector, "MOST_IN_MEMORY", 4)
     whole, in_files = parts
     assert len(in_files.candidates) > 2
     assert {name: (load(run.rows), run.starts) for name, run in in_files.runs.items()} == {
