@@ -16,12 +16,12 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from hushlist import __version__
 from hushlist.core.errors import HushlistError
 from hushlist.core.system.files import PRIVATE_FILE, open_regular
-from hushlist.extensions.boot.belongings import AREAS, Belonging, copy_file
+from hushlist.extensions.boot.belongings import AREAS, Belonging, belongs, copy_file, is_database
 
 _TABLE, _FORMAT = "hushlist-backup.json", 1
 #: octets of the table, things in it, and octets of what is read at once
@@ -44,6 +44,17 @@ class Thing(NamedTuple):
     digest: str
 
 
+class _Member(tarfile.TarInfo):
+    """A member as ``write_backup`` makes it: what extends a head, which may be as long as the file, is refused."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise BackupError(f"{member.name} is no file")
+        return member
+
+
 def write_backup(path: Path, belongings: Iterable[Belonging], policy: str) -> list[Thing]:
     """Write a new backup; ``policy``: the name of the policy's file.
 
@@ -62,12 +73,14 @@ def write_backup(path: Path, belongings: Iterable[Belonging], policy: str) -> li
         try:
             with (
                 os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "wb") as file,
-                tarfile.open(fileobj=file, mode="w:gz") as archive,
+                tarfile.open(fileobj=file, mode="w:gz", format=tarfile.USTAR_FORMAT) as archive,
             ):
                 _add(archive, _TABLE, json.dumps(table, default=str).encode())
                 for each, copy in copies:
                     archive.add(copy, f"{each.area}/{each.name}", recursive=False)
             new.replace(path)
+        except ValueError as error:  # a name is too long for the format
+            raise OSError(0, str(error), str(path)) from error
         finally:
             new.unlink(missing_ok=True)
     return things
@@ -81,7 +94,7 @@ def read_backup(path: Path, folder: Path) -> tuple[str, list[tuple[Thing, Path]]
         OSError: it cannot be read, or the folder cannot be written to.
     """
     try:
-        with open_regular(path) as packed, tarfile.open(fileobj=packed, mode="r:gz") as archive:
+        with open_regular(path) as packed, tarfile.open(fileobj=packed, mode="r:gz", tarinfo=_Member) as archive:
             first = archive.next()
             if first is None or first.name != _TABLE or not first.isfile() or first.size > _LONGEST_TABLE:
                 raise BackupError("it is no backup of Hushlist")
@@ -101,6 +114,8 @@ def read_backup(path: Path, folder: Path) -> tuple[str, list[tuple[Thing, Path]]
                 place.chmod(PRIVATE_FILE)
                 if _digest(place) != thing.digest:
                     raise BackupError(f"{thing.area}/{thing.name} is damaged")
+                if place.suffix == ".sqlite" and not is_database(place):
+                    raise BackupError(f"{thing.area}/{thing.name} is no database")
                 unpacked.append((thing, place))
     except (tarfile.TarError, EOFError, ValueError, KeyError, TypeError) as error:
         raise BackupError(f"it is no backup of Hushlist, or damaged: {error}") from error
@@ -116,7 +131,7 @@ def _read_table(octets: bytes) -> tuple[str, list[Thing]]:
     if len(names) != len(things) or len(things) > _MOST:
         raise BackupError("it has too many things, or one twice")
     for thing in things:
-        if thing.area not in AREAS or not _is_below(thing.name):
+        if thing.area not in AREAS or not _is_below(thing.name) or not belongs(thing.area, thing.name):
             raise BackupError(f"{thing.area}/{thing.name} belongs nowhere")
     if ("policy", PurePosixPath(table["policy"])) not in names:
         raise BackupError("it has no policy")

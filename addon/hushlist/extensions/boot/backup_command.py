@@ -14,7 +14,7 @@ from hushlist.core.policy.policy_reader import policy_at
 from hushlist.core.system.files import config_folder
 from hushlist.extensions.boot.backup import BackupError, read_backup, write_backup
 from hushlist.extensions.boot.belongings import SERVICE, belongings_of, files_elsewhere, places_of, put_back
-from hushlist.extensions.boot.service_command import ServiceError, give_to_user
+from hushlist.extensions.boot.service_command import ServiceError, give_to_user, take_from_user
 
 
 def add_to(commands: Commands) -> None:
@@ -73,13 +73,15 @@ def restore(arguments: argparse.Namespace) -> int:
                 for thing, source in things
                 for path in [places.path_of(thing.area, thing.name)]
             ]
+            policy_at(Path(folder, "policy", name))  # what cannot be used replaces nothing
+            if arguments.service and not arguments.dry_run:
+                take_from_user()
             taken = [goal for _, goal in goals if goal.exists()]
             if taken and not arguments.force and not arguments.dry_run:
                 for goal in taken[:5]:
                     complain(f"{goal} is there")
-                return complain(
-                    f"{number_of(len(taken), 'file', 'files')} would be replaced: use --force to keep them beside"
-                )
+                number = number_of(len(taken), "file", "files")
+                return complain(f"{number} would be replaced: use --force to keep them beside")
             for source, goal in goals:
                 print_line(goal)
                 if not arguments.dry_run:

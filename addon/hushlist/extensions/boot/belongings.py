@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from errno import ELOOP
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ _AUTHORITY = PurePosixPath("authority.pem")
 #: what other files have, what only a running proxy needs, or what can be made again
 _PASSING = (".lock", "-wal", "-shm", "-journal", ".tmp", ".new", ".index")
 _LOG = "decisions"
+_OF_CERTIFICATE = "mitmproxy-*"
 _SQLITE = b"SQLite format 3\0"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -82,7 +84,7 @@ def belongings_of(policy: Policy, places: Places, *, with_log: bool = True) -> I
     for path in policy_files(policy, places):
         if path.is_relative_to(places.policy.parent):
             yield Belonging(POLICY, _name(path, places.policy.parent), path)
-    for path in sorted(places.confdir.glob("mitmproxy-*")):
+    for path in sorted(places.confdir.glob(_OF_CERTIFICATE)):
         if _is_file(path):
             yield Belonging(CERTIFICATE, PurePosixPath(path.name), path)
     if (authority := known_authority(places.state, places.confdir)).is_file():
@@ -97,6 +99,15 @@ def belongings_of(policy: Policy, places: Places, *, with_log: bool = True) -> I
     folder = places.folder_of(LISTS)
     for path in _files_below(folder):
         yield Belonging(LISTS, _name(path, folder), path)
+
+
+def belongs(area: str, name: PurePosixPath) -> bool:
+    """Whether a backup may have such a thing: mitmproxy's folder also has what makes it run programs.
+
+    >>> belongs("certificate", PurePosixPath("mitmproxy-ca.pem")), belongs("certificate", PurePosixPath("config.yaml"))
+    (True, False)
+    """
+    return area != CERTIFICATE or (len(name.parts) == 1 and name.match(_OF_CERTIFICATE))
 
 
 def files_elsewhere(policy: Policy, places: Places) -> list[Path]:
@@ -131,7 +142,7 @@ def copy_file(source: Path, target: Path) -> None:
         OSError: it cannot be read or written.
     """
     make_private(target.parent)
-    if _is_database(source):
+    if is_database(source):
         try:
             with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as before:
                 target.touch(PRIVATE_FILE, exist_ok=False)
@@ -145,8 +156,14 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def put_back(source: Path, target: Path) -> Path | None:
-    """Move a file to where it belongs; what was there is kept beside it: its new name, or ``None``."""
+    """Move a file to where it belongs; what was there is kept beside it: its new name, or ``None``.
+
+    Raises:
+        OSError: it cannot be moved, or its folder is a link, to wherever somebody else wants.
+    """
     make_private(target.parent)
+    if target.parent.is_symlink():
+        raise OSError(ELOOP, "it is a link, which is not followed", str(target.parent))
     before = None
     if os.path.lexists(target):
         before = next(place for number in range(1 << 20) if not os.path.lexists(place := _beside(target, number)))
@@ -162,6 +179,7 @@ def _beside(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.before{f'-{number}' if number else ''}")
 
 
-def _is_database(path: Path) -> bool:
+def is_database(path: Path) -> bool:
+    """Whether a file begins as SQLite's do."""
     with open_regular(path) as file:
         return file.read(len(_SQLITE)) == _SQLITE

@@ -276,6 +276,21 @@ def give_to_user(policy: Policy) -> None:
     _run("chmod", "--recursive", "u=rwX,g=rX,o=", str(SERVICE.policy.parent))
 
 
+def take_from_user() -> None:
+    """Close the service's folders to its user, who could lead what is written there elsewhere by a link.
+
+    Raises:
+        ServiceError: the service runs, or this user may not do that.
+    """
+    if _state() == "active":
+        raise ServiceError("the service runs, and would go on with what it has: systemctl stop hushlist")
+    for folder in (SERVICE.state, SERVICE.cache):
+        if folder.exists():
+            for link in (path for path in folder.rglob("*") if path.is_symlink()):
+                raise ServiceError(f"{link} is a link: remove it")
+            _run("chown", "--no-dereference", "--recursive", "root:root", str(folder))
+
+
 def _is_edited(policy: Policy) -> bool:
     """Whether administrators, who sign in to the filter's page, may change the policy and its lists."""
     return "admin" in policy.values
@@ -344,16 +359,24 @@ def status(_: argparse.Namespace) -> int:
     if not (_UNIT_FOLDER / UNITS[0]).exists():
         print_line("not installed")
         return FOUND
-    state = subprocess.run(
-        ["systemctl", "is-active", "hushlist.service"],  # noqa: S607  the system's
-        check=False,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
+    state = _state()
     is_ready, text = _ready()
     print_line("service", state)
     print_line("ready" if is_ready else "not ready", text)
     return GOOD if state == "active" and is_ready else FOUND
+
+
+def _state() -> str:
+    """What systemd says of the service, such as "active"; empty without systemd."""
+    try:
+        return subprocess.run(
+            ["systemctl", "is-active", "hushlist.service"],  # noqa: S607  the system's
+            check=False,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+    except FileNotFoundError:
+        return ""
 
 
 def _ready() -> tuple[bool, str]:

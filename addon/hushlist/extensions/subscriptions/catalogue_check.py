@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from tempfile import TemporaryFile
+from typing import BinaryIO, cast
 
 from hushlist.core.errors import FetchError
 from hushlist.core.lists.list_formats import FORMATS
@@ -26,7 +27,7 @@ def check_entry(entry: CatalogueEntry) -> list[str]:
         return []
     with TemporaryFile() as file:
         try:
-            fetch(entry.url, file, longest=LONGEST_LIST)
+            fetch(entry.url, cast(BinaryIO, file), longest=LONGEST_LIST)
         except FetchError as error:
             return [str(error)]
         file.seek(0)

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import tarfile
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,8 @@ GOOD = ["policy", "p.yaml", 1, A]
         (archive([GOOD, GOOD], [("policy/p.yaml", b"a")]), "one twice"),
         (archive([GOOD, ["policy", "../x", 1, A]], [("policy/p.yaml", b"a")]), "belongs nowhere"),
         (archive([GOOD, ["policy", "/x", 1, A]], [("policy/p.yaml", b"a")]), "belongs nowhere"),
+        (archive([GOOD, ["certificate", "config.yaml", 1, A]], [("policy/p.yaml", b"a")]), "belongs nowhere"),
+        (archive([["state", "a.sqlite", 1, A], GOOD], [("state/a.sqlite", b"a")]), "no database"),
         (archive([GOOD, ["etc", "x", 1, A]], [("policy/p.yaml", b"a")]), "belongs nowhere"),
         (archive([["policy", "p.yaml", 1 << 60, A]], [("policy/p.yaml", b"a")]), "more space"),
         (archive([["policy", "p.yaml", "1", A]], [("policy/p.yaml", b"a")]), "no backup"),
@@ -201,6 +204,38 @@ def test_what_is_no_backup_or_reaches_out_is_refused(tmp_path: Path, octets: byt
     with pytest.raises(BackupError, match=why):
         read_backup(tmp_path / "b", tmp_path / "to")
     assert {path.name for path in tmp_path.iterdir()} == {"b", "to"}
+
+
+def test_the_table_is_not_behind_what_makes_a_head_longer(tmp_path: Path) -> None:
+    octets = io.BytesIO()
+    with tarfile.open(fileobj=octets, mode="w:gz", format=tarfile.PAX_FORMAT) as written:
+        written.addfile(tarfile.TarInfo("n" * 5000))
+    (tmp_path / "b").write_bytes(octets.getvalue())
+    with pytest.raises(BackupError, match="is no file"):
+        read_backup(tmp_path / "b", tmp_path)
+
+
+def test_what_cannot_be_used_or_leads_elsewhere_replaces_nothing(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "all.tar.gz"
+    (home / "hushlist" / "sub").mkdir()
+    (home / "hushlist" / "sub" / "job").write_text("a")
+    assert cli.main(["backup", "--policy", str(home / "p" / "mine.yaml"), str(file)]) == 0
+    policy = home / "hushlist" / "mine.yaml"
+    bad = tmp_path / "bad.tar.gz"
+    digest = sha256(b"layers: bad").hexdigest()
+    bad.write_bytes(archive([["policy", "p.yaml", 11, digest]], [("policy/p.yaml", b"layers: bad")]))
+    assert cli.main(["restore", "--force", "--policy", str(policy), str(bad)]) == 2
+    assert "layers: expected a list" in capsys.readouterr().err
+    assert not policy.exists()
+    (home / "hushlist" / "sub" / "job").unlink()
+    (home / "hushlist" / "sub").rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    (home / "hushlist" / "sub").symlink_to(tmp_path / "elsewhere")
+    assert cli.main(["restore", "--force", "--policy", str(policy), str(file)]) == 2
+    assert "it is a link" in capsys.readouterr().err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_other_systems_are_told_what_to_do() -> None:
