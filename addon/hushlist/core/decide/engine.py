@@ -199,6 +199,10 @@ class Engine:
         except UrlError:
             return True
 
+    def may_have_paths(self, host: bytes, client: Client = NOBODY) -> bool:
+        """Whether there may be rules for paths on a host or its domain, in the clear or hidden."""
+        return self._hosts.of_group(client, None).needs_all is not None or self.has_paths(host, client)
+
     def why_inside(self, host: bytes, client: Client) -> str | None:
         """Why requests to a host have to be seen though an app refuses that, for people; ``None`` if no rule is about
         what is on the host."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from encodings.idna import dots, nameprep
 from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 import idna
 
@@ -170,6 +170,33 @@ _ISATAP, _UNIQUE = 0x5EFE, 0x02000000
 #: IPv6 addresses whose last octets lead to an IPv4 address: NAT64 for local use, as prefixes of 96 bits (RFC 8215);
 #: translated (RFC 2765, 2.1); compatible (RFC 4291, 2.5.5.1)
 _LEADING = (IPv6Network("64:ff9b:1::/48"), IPv6Network("::ffff:0:0:0/96"), IPv6Network("::/96"))
+
+
+#: what IANA's registries of special addresses have, and the tables of older Pythons do not: those for protocols (of
+#: which the two anycast services lead to whatever is near), the relays of 6to4, 6to4, and the newer documentation
+_SPECIAL = (
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("192.88.99.0/24"),
+    IPv6Network("2002::/16"),
+    IPv6Network("3fff::/20"),
+)
+#: the part of IPv6 that addresses of servers are given out from
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+
+
+def is_of_internet(address: IPv4Address | IPv6Address) -> bool:
+    """Whether an address may be a server's on the internet. One that embeds another says nothing of that.
+
+    Spec: RFC 6890, the IANA special-purpose address registries; RFC 4291, 2.4
+
+    >>> [is_of_internet(IPv4Address(text)) for text in ("8.8.8.8", "192.0.0.8", "192.88.99.1", "10.0.0.1")]
+    [True, False, False, False]
+    >>> [is_of_internet(IPv6Address(text)) for text in ("2606:4700::1", "fec0::1", "5f00::1", "3fff::1", "2001:db8::1")]
+    [True, False, False, False, False]
+    """
+    if address.is_multicast or (isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST):
+        return False
+    return address.is_global and not any(address in network for network in _SPECIAL)
 
 
 def tunnelled_ipv4(host: bytes) -> bytes | None:

@@ -111,9 +111,9 @@ class FileHasher:
 
 
 def algorithms_for(engine: Engine | None, client: Client) -> tuple[str, ...]:
-    """SHA-256, and others that a list has."""
+    """SHA-256, and others that a list has, or may have where it is hidden."""
     others = () if engine is None else ("sha1", "md5")
-    return ("sha256", *(name for name in others if engine and engine.has_paths(host_of(name).encode(), client)))
+    return ("sha256", *(name for name in others if engine and engine.may_have_paths(host_of(name).encode(), client)))
 
 
 def listed_match(engine: Engine | None, client: Client, hasher: FileHasher) -> tuple[Match, ...]:

@@ -321,7 +321,8 @@ class FileInspector(parts.Part):
         try:
             plain = None if octets is None else _decoded(octets, codings, settings.largest)
             if plain is not None:
-                infection, self._fault = await scanner.scan(Scanned(plain, request, answer)), ""
+                file = Scanned(plain, request, answer, judgement.client.address)
+                infection, self._fault = await scanner.scan(file), ""
                 return infection
             why, what = "it is larger than what is scanned", settings.larger
         except CodingError as error:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import Reading, any_text, choice, converted, mapping, number, read_rows
@@ -41,6 +42,8 @@ class Scanned(NamedTuple):
     #: the heads as they are sent, of the request and of the answer; the latter is empty for an upload
     request: bytes = b""
     answer: bytes = b""
+    #: the address of the client that waits for it
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ _KEYS = (
     Key("seconds", number(1, 600)).says(
         "how long a scan may take, its wait for others included: 60 if nothing is said"
     ),
-    Key("at-once", number(1, 1000), into="at_once").says("how many are scanned at once: 8 if nothing is said"),
+    Key("at-once", number(1, 1000), into="at_once").says("""how many are scanned at once: 8 if nothing is said. A client
+        has a quarter of these, but at least one"""),
     Key("on-failure", choice(_WHAT), into="on_failure").says("""what becomes of a file of which the scanner says
         nothing: `block` (the default) or `pass`"""),
 )
@@ -107,7 +111,9 @@ class Scanner:
 
     def __init__(self, settings: ScannerSettings) -> None:
         self.settings = settings
+        #: turns in all, and of each client: who has many files waits for these alone, and keeps nobody else waiting
         self._free = asyncio.Semaphore(settings.at_once)
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         #: octets of a preview, as the service of ICAP wants it, by method
         self._previews: dict[str, int | None] = {}
 
@@ -120,8 +126,9 @@ class Scanner:
         if not self.settings.address:
             raise ScanError("the policy has no scanner")
         ask = self._ask_icap if self.settings.address.startswith("icap:") else _ask_clamd
+        turn = self._turns.setdefault(file.client, asyncio.Semaphore(max(1, self.settings.at_once // 4)))
         try:
-            async with asyncio.timeout(self.settings.seconds), self._free:
+            async with asyncio.timeout(self.settings.seconds), turn, self._free:
                 return await self._connected(file, ask)
         except TimeoutError:
             raise ScanError(f"the scanner has not answered within {self.settings.seconds} seconds") from None
@@ -174,11 +181,13 @@ class Scanner:
                 await _send_chunked(writer, file.octets[preview:])
                 writer.write(b"0\r\n\r\n")
                 status, found = await _read_icap_head(reader)
+        if threat := _threat(found):
+            return threat
         if status == 204:
             return ""
         if status not in (200, 201):
             raise ScanError(f"the scanner has answered {status}")
-        return await _what_was_changed(reader, found, file)
+        return "" if await _is_sent_back(reader, found, file) else "something that the scanner takes out"
 
     async def _preview_of(self, reader: StreamReader, writer: StreamWriter, method: str) -> int | None:
         """The length of a preview that the service wants; ``None``: none."""
@@ -213,25 +222,43 @@ async def _read_icap_head(reader: StreamReader) -> tuple[int, dict[str, str]]:
     return int(found[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-async def _what_was_changed(reader: StreamReader, fields: Mapping[str, str], file: Scanned) -> str:
-    """What a service has found, by its fields; or that it has changed the file, if it sends another one back."""
-    if "x-infection-found" in fields:
-        threat = _THREAT.search(fields["x-infection-found"])
-        return threat[1].strip() if threat else "an infection"
-    if name := fields.get("x-virus-id", ""):
-        return name[:200]
-    places = dict(part.strip().partition("=")[::2] for part in fields.get("encapsulated", "").split(","))
-    body = next((int(place) for name, place in places.items() if name in ("res-body", "req-body")), None)
-    if body is None or body > _LONGEST_ANSWER:
-        return "something that the scanner takes out"
-    await reader.readexactly(body)
+def _threat(fields: Mapping[str, str]) -> str:
+    """What a service says that it has found, whatever its status is; empty: nothing."""
+    if (said := fields.get("x-infection-found")) is not None:
+        found = _THREAT.search(said)
+        return found[1].strip() if found else "an infection"
+    return fields.get("x-virus-id", "")[:200]
+
+
+async def _is_sent_back(reader: StreamReader, fields: Mapping[str, str], file: Scanned) -> bool:
+    """Whether a service sends back what it was sent: the file, no octet less or more, by a head that says no other.
+
+    A service may add fields to a head, as each proxy does; a blocked download has another status, a blocked upload has
+    an answer.
+    """
+    kind, head = ("res", file.answer) if file.answer else ("req", file.request)
+    parts = [part.strip().partition("=")[::2] for part in fields.get("encapsulated", "").split(",")]
+    places = {name: int(place) for name, place in parts if place}
+    body = places.get(f"{kind}-body")
+    if body is None or not 0 <= body <= _LONGEST_ANSWER:
+        return False
+    heads = await reader.readexactly(body)
+    at = places.get(f"{kind}-hdr")
+    if at is not None and _essence(heads[at:], kind) != _essence(head, kind):
+        return False
     received = bytearray()
     while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-        if len(received) + size > len(file.octets):
-            break
+        if not 0 < size <= len(file.octets) - len(received):
+            return False
         received += await reader.readexactly(size)
         await reader.readexactly(2)
-    return "" if bytes(received) == file.octets else "something that the scanner takes out"
+    return bytes(received) == file.octets
+
+
+def _essence(head: bytes, kind: str) -> list[bytes]:
+    """Status of an answer; method and target of a request."""
+    words = head.partition(b"\r\n")[0].split(b" ")
+    return words[1:2] if kind == "res" else words[:2]
 
 
 # -- clamd -----------------------------------------------------------------------------------------------------------

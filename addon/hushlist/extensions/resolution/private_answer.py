@@ -1,6 +1,6 @@
 """Finds public names that lead into a private network: DNS rebinding.
 
-Spec: RFC 6890, the special-purpose address registries; RFC 6303
+Spec: RFC 6303
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hushlist.core.policy.key_types import TEXT, choice, list_of
 from hushlist.core.policy.keys import Type
 from hushlist.core.url.host import (
     is_address,
+    is_of_internet,
     is_plain_name,
     names_above,
     parse_ipv4,
@@ -74,4 +75,4 @@ def is_special(lead: bytes) -> bool:
         address = IPv4Address(inner.decode())
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    return address is not None and (not address.is_global or address.is_multicast)
+    return address is not None and not is_of_internet(address)

@@ -1,8 +1,10 @@
 """Asks the name servers that mitmproxy uses for all that a name leads to: aliases, addresses, and for how long.
 
 mitmproxy's resolver (``mitmproxy_rs.dns``) tells addresses alone, neither the aliases on the way nor their time to
-live; the system's ``getaddrinfo`` tells only the last alias. So the questions are asked here. Names that no name server
-has, such as those of mDNS, are looked up by the system as before; these have no aliases.
+live; the system's ``getaddrinfo`` tells only the last alias. So the questions are asked here, and what the name servers
+say of a public name is all that is known of it: who owns a name server could deny a name here, and lead the system
+through aliases that nobody has decided. The system looks up what has no public suffix, such as names of mDNS, and
+everything where no name server is known.
 
 Spec: RFC 1035, 4 and 7
 """
@@ -22,10 +24,14 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from hushlist.core.errors import Excess
+from hushlist.core.match.public_suffixes import public_suffixes
+from hushlist.core.url.host import names_above
 from hushlist.proxy.connections.name_lookups import look_up_for
 
 #: aliases and addresses of a name that are followed and decided, and records of an answer that are read
 MOST_ALIASES, MOST_ADDRESSES, MOST_RECORDS = 16, 64, 512
+#: labels and pointers of a message that are read
+MOST_LABELS = 1 << 12
 #: seconds that somebody waits for all answers, and for one
 LONGEST_WAIT, PATIENCE = 6.0, 1.5
 #: seconds for which an answer is kept at most, and one that there is none
@@ -180,29 +186,32 @@ def is_denial(message: bytes) -> bool:
 
 
 def _read_name(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes, int]:
-    """A name in lower case, and where it ends; pointers go back alone, and each is read once."""
-    labels, octets, end, first = list[bytes](), 0, 0, at
+    """A name in lower case, and where it ends. Pointers go back alone; ``names`` has what was read at each place."""
+    way, octets, end, name = list[tuple[int, bytes]](), 0, 0, b""
     while length := message[at]:
+        if len(names) + len(way) >= MOST_LABELS:
+            raise MessageError("it has too many labels")
         if length >= _POINTER:
+            way.append((at, b""))
             end, target = end or at + 2, int.from_bytes(message[at : at + 2]) & 0x3FFF
             if target >= at:
                 raise MessageError("a name points forward")
-            if (rest := names.get(target)) is not None:
-                labels.append(rest)
-                octets += len(rest)
+            if (known := names.get(target)) is not None:
+                name = known
                 break
             at = target
             continue
         if length > _LONGEST_LABEL:
             raise MessageError("a label is too long")
-        labels.append(message[at + 1 : at + 1 + length].lower())
+        way.append((at, message[at + 1 : at + 1 + length].lower()))
         octets, at = octets + 1 + length, at + 1 + length
         if octets > _LONGEST_NAME:
             break
-    if octets > _LONGEST_NAME:
+    if octets + len(name) > _LONGEST_NAME:
         raise MessageError("a name is too long")
-    name = b".".join(labels)
-    names[first] = name
+    for place, label in reversed(way):
+        name = label + b"." + name if label and name else label or name
+        names[place] = name
     return name, end or at + 1
 
 
@@ -267,7 +276,10 @@ class Resolver:
                 return Resolution(tuple(aliases), in_order(addresses), monotonic() + life, None)
             if at == before:
                 break
-        return Resolution(tuple(aliases), await self.by_system(name), monotonic() + LIFE_OF_NOTHING, None)
+        if servers and _is_public(name):
+            return Resolution(tuple(aliases), (), monotonic() + LIFE_OF_NOTHING, None)
+        last, found = await self.by_system(name)
+        return Resolution((*aliases, *last), found, monotonic() + LIFE_OF_NOTHING, None)
 
     async def _ask(self, servers: Sequence[str], name: bytes, kind: int) -> Answer:
         """The first answer of a name server, of which each is asked twice; nothing, if none answers.
@@ -284,15 +296,19 @@ class Resolver:
                     return answer
         return Answer({}, {}, LIFE_OF_NOTHING)
 
-    async def by_system(self, name: bytes) -> tuple[str, ...]:
-        """The addresses that the system knows of a name, by whatever it asks."""
+    async def by_system(self, name: bytes) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+        """The last alias, if there is one, and the addresses that the system knows of a name, by whatever it asks."""
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(name.decode("ascii"), None, type=socket.SOCK_STREAM)
+            found = await loop.getaddrinfo(
+                name.decode("ascii"), None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME
+            )
         except (OSError, UnicodeError):
-            return ()
+            return (), ()
+        said = (last.lower().rstrip(".").encode() for _, _, _, last, _ in found)
+        aliases = tuple(dict.fromkeys(last for last in said if last and last != name))
         addresses = (str(place[0]).partition("%")[0] for *_, place in found)
-        return tuple(dict.fromkeys(addresses))[:MOST_ADDRESSES]
+        return aliases[:MOST_ALIASES], tuple(dict.fromkeys(addresses))[:MOST_ADDRESSES]
 
     def _in_hosts_file(self, name: bytes) -> tuple[str, ...]:
         with suppress(OSError, ValueError):
@@ -305,14 +321,19 @@ class Resolver:
 
 def read_hosts(lines: Iterable[bytes]) -> dict[bytes, tuple[str, ...]]:
     """The addresses by the names of a hosts file, as the system reads it."""
-    named: dict[bytes, tuple[str, ...]] = {}
+    named: dict[bytes, dict[str, None]] = {}
     for line in lines:
         address, *names = line.partition(b"#")[0].split() or [b""]
         with suppress(ValueError):
             text = str(ip_address(address.partition(b"%")[0].decode("ascii")))
             for name in names:
-                named[name.lower()] = (*named.get(name.lower(), ()), text)
-    return named
+                named.setdefault(name.lower(), {})[text] = None
+    return {name: tuple(addresses)[:MOST_ADDRESSES] for name, addresses in named.items()}
+
+
+def _is_public(name: bytes) -> bool:
+    """Whether a name is below a suffix of the public DNS."""
+    return any(public_suffixes().section_of(above + b"/") for above in names_above(name, _LONGEST_NAME))
 
 
 async def exchange(server: str, question: bytes, port: int = PORT) -> bytes:

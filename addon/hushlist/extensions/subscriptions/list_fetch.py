@@ -20,7 +20,7 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from threading import Event, Thread
 from typing import IO, BinaryIO, cast
 from urllib.error import HTTPError, URLError
@@ -41,7 +41,7 @@ from urllib.request import (
 from hushlist import __version__
 from hushlist.core.errors import FetchError, without_user
 from hushlist.core.system.compression import decompressed, fault_of
-from hushlist.core.url.host import EMBEDDING, tunnelled_ipv4
+from hushlist.core.url.host import EMBEDDING, is_of_internet, tunnelled_ipv4
 
 #: seconds that a server may say nothing; seconds that one fetch may take, whatever it says
 SILENCE, LONGEST_FETCH = 30.0, 600.0
@@ -231,24 +231,18 @@ def _connect_outside(known: str, address: tuple[str, int], timeout: float, _: ob
     raise fault
 
 
-#: addresses of the internet in IPv6, and those among them that lead to addresses in IPv4, which may be private: 6to4
-_INTERNET, _SIX_TO_FOUR = IPv6Network("2000::/3"), IPv6Network("2002::/16")
-
-
 def _is_outside(text: str) -> bool:
     """Whether an address, as the system's resolver gives it, is one host of the internet.
 
-    >>> [_is_outside(text) for text in ("192.88.99.7", "2606:4700::1", "10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::")]
+    >>> [_is_outside(text) for text in ("192.52.193.7", "2606:4700::1", "10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::")]
     [True, True, False, False, False]
     """
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address) and any(address in network for network in EMBEDDING):
         address = IPv4Address(int(address) & 0xFFFFFFFF)
-    if isinstance(address, IPv6Address) and (address not in _INTERNET or address in _SIX_TO_FOUR):
-        return False
     if tunnelled_ipv4(b"[%s]" % str(address).encode()):  # an IPv4 address is none
         return False
-    return address.is_global and not address.is_multicast
+    return is_of_internet(address)
 
 
 class _Statuses(HTTPErrorProcessor):

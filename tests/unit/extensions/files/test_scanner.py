@@ -61,6 +61,14 @@ def asked(answer: bytes, scheme: str, *, hangs: bool = False) -> tuple[str, floa
         return said, monotonic() - before
 
 
+def sent_back(head: bytes = _HEADS[1], body: bytes = b"a" * 100, rest: bytes = b"", kind: bytes = b"res") -> bytes:
+    """What a service answers that sends a file back."""
+    places = b"%b-hdr=0, %b-body=%d" % (kind, kind, len(head))
+    chunks = b"%x\r\n%b\r\n%b0\r\n\r\n" % (len(body), body, rest)
+    start = b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 200 OK\r\nEncapsulated: "
+    return start + places + b"\r\n\r\n" + head + chunks
+
+
 @each_row(
     ("scheme", "answer", "hangs", "expected"),
     [
@@ -78,10 +86,19 @@ def asked(answer: bytes, scheme: str, *, hangs: bool = False) -> tuple[str, floa
         ("icap", b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 500 No\r\n\r\n", False, "the scanner has answered 500"),
         ("icap", b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 204 No\r\n\r\n", False, ""),
         ("icap", b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 200 OK\r\nX-Virus-ID: A.B\r\n\r\n", False, "A.B"),
+        ("icap", b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 204 No\r\nX-Infection-Found: Threat=A.B;\r\n\r\n", False, "A.B"),
         ("icap", b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 200 OK\r\n\r\n", False, "something that the scanner takes out"),
+        ("icap", sent_back(), False, ""),
+        ("icap", sent_back(b"HTTP/1.0 200 Fine\r\nVia: x\r\n\r\n"), False, ""),
+        ("icap", sent_back(b"HTTP/1.1 403 No\r\n\r\n"), False, "something that the scanner takes out"),
+        ("icap", sent_back(b""), False, "something that the scanner takes out"),
+        ("icap", sent_back(kind=b"req"), False, "something that the scanner takes out"),
+        ("icap", sent_back(rest=b"1\r\nb\r\n"), False, "something that the scanner takes out"),
+        ("icap", sent_back(rest=b"fffffffff\r\n"), False, "something that the scanner takes out"),
+        ("icap", sent_back(body=b"a" * 99), False, "something that the scanner takes out"),
         (
             "icap",
-            b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 200 OK\r\nEncapsulated: res-hdr=0, res-body=0\r\n\r\nzz\r\n",
+            b"ICAP/1.0 200 OK\r\n\r\nICAP/1.0 200 OK\r\nEncapsulated: res-body=0\r\n\r\nzz\r\n",
             False,
             "the scanner's answer cannot be read",
         ),
@@ -98,6 +115,31 @@ def test_whatever_a_scanner_does_is_bounded(scheme: str, answer: bytes, hangs: b
     said, seconds = asked(answer, scheme, hangs=hangs)
     assert said.startswith(expected) if expected else said == ""
     assert seconds < 5
+
+
+def test_a_client_has_a_share_of_a_scanner(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def whole() -> None:
+        scanner, running, ends = (
+            Scanner(ScannerSettings("clamd://127.0.0.1:1", at_once=8)),
+            list[str](),
+            asyncio.Event(),
+        )
+
+        async def connected(file: Scanned, _: object) -> str:
+            running.append(file.client)
+            await ends.wait()
+            return ""
+
+        monkeypatch.setattr(scanner, "_connected", connected)
+        many = [asyncio.ensure_future(scanner.scan(Scanned(b"a", client="10.0.0.1"))) for _ in range(20)]
+        others = [asyncio.ensure_future(scanner.scan(Scanned(b"a", client=f"10.0.0.{last}"))) for last in (2, 3)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert running == ["10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3"]
+        ends.set()
+        assert await asyncio.gather(*many, *others) == [""] * 22
+
+    asyncio.run(whole())
 
 
 def test_nobody_listens() -> None:

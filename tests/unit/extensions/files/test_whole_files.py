@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import gzip
-from hashlib import sha256
+from hashlib import md5, sha256
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import http
 
-from hushlist.extensions.files.file_hashes import FileHasher
+from hushlist.core.compile.policy_compiler import compile_policy
+from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.groups import NOBODY
+from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.whole_files import TAIL, HeldEnd, ask_for_whole, asks_part, part_of
+from support.policies import write_policy
 from unit.rows import each_row
+
+_ADDRESS = b"md5.files.invalid/" + md5(b"a").hexdigest().encode()
 
 
 @given(st.lists(st.integers(1, TAIL * 2), max_size=5), st.booleans())
@@ -94,3 +101,24 @@ def test_a_bomb_is_unpacked_to_its_bound() -> None:
     hasher = FileHasher("gzip", ["sha256"])
     hasher.take(gzip.compress(bytes(1 << 26)))
     assert hasher.why_unseen == "it unpacks to too much"
+
+
+@each_row(
+    ("file", "text", "finds"),
+    [
+        ("list.yaml", f"rules: [{{expression: {_ADDRESS.decode()}}}]\n", True),
+        ("list.yaml", f"rules: [{{sha256: {sha256(_ADDRESS).hexdigest()}}}]\n", True),
+        ("list.sha256", f"{sha256(_ADDRESS).hexdigest()}\n", True),
+        ("list.yaml", "rules: [{expression: a.example/}]\n", False),
+    ],
+)
+def test_a_file_is_found_by_its_md5_though_the_list_is_hidden(
+    tmp_path_factory: pytest.TempPathFactory, file: str, text: str, finds: bool
+) -> None:
+    policy = f"layers:\n- {{name: lists, lists: [{file}]}}\n"
+    compiled = compile_policy(write_policy(tmp_path_factory.mktemp("hashes"), policy, {file: text}))
+    engine = Engine(compiled.policy, compiled.index)
+    hasher = FileHasher("", algorithms_for(engine, NOBODY))
+    hasher.take(b"a")
+    assert bool(listed_match(engine, NOBODY, hasher)) is finds
+    assert (len(list(hasher.digests())) > 1) is finds

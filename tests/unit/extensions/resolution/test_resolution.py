@@ -23,7 +23,9 @@ from hushlist.extensions.resolution import leads as leads_module
 from hushlist.extensions.resolution import resolver as resolver_module
 from hushlist.extensions.resolution.leads import Leads
 from hushlist.extensions.resolution.resolver import (
+    MOST_ADDRESSES,
     MOST_ALIASES,
+    MOST_LABELS,
     MOST_RECORDS,
     MessageError,
     Resolver,
@@ -71,6 +73,17 @@ QUESTION = question_of(b"a.example", A, 7)
 POINTER = b"\xc0\x0c"
 
 
+def chain(links: int) -> Sequence[bytes]:
+    """Records whose owner is reached through so many pointers, each to the one before; the first record has them."""
+    first = len(QUESTION) + 1 + 10  # the root as owner, and the fixed part of a record
+    octets = b"\0" + b"".join(
+        struct.pack("!H", 0xC000 | place) for place in (first, *range(first + 1, first + 2 * links - 1, 2))
+    )
+    holder = b"\0" + struct.pack("!HHIH", 16, 1, 300, len(octets)) + octets
+    last = struct.pack("!H", 0xC000 | first + len(octets) - 2)
+    return holder, *(record(last, A, "192.0.2.1"),) * (MOST_RECORDS - 1)
+
+
 def test_an_answer_is_read_with_its_aliases_and_its_shortest_life() -> None:
     records = [record(POINTER, CNAME, b"B.example", 60), record(packed(b"b.example"), A, "192.0.2.1", 30)]
     found = read_answer(answer_to(QUESTION, *records), QUESTION)
@@ -88,11 +101,28 @@ def test_an_answer_is_read_with_its_aliases_and_its_shortest_life() -> None:
         ((b"\x40" + record(b"", A, "192.0.2.1"),), "label"),
         ((packed(b".".join([b"x" * 63] * 4)) + record(b"", A, "192.0.2.1"),), "name is too long"),
         ((record(POINTER, A, "192.0.2.1"),) * (MOST_RECORDS + 1), "many records"),
+        (chain(MOST_LABELS + 1), "many labels"),
+        ([record(b"\1x" * 120 + b"\0", A, "192.0.2.1")] * MOST_RECORDS, "many labels"),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_an_error(records: Sequence[bytes], why: str) -> None:
     with pytest.raises(MessageError, match=why):
         read_answer(answer_to(QUESTION, *records), QUESTION)
+
+
+def test_a_pointer_is_followed_once_however_many_names_lead_through_it() -> None:
+    looks = 0
+
+    class Counted(bytes):
+        def __getitem__(self, at: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().__getitem__(at)
+
+    found = read_answer(Counted(answer_to(QUESTION, *chain(MOST_LABELS // 2))), QUESTION)
+    assert found is not None
+    assert len(found.addresses[b""]) == MOST_RECORDS - 1
+    assert looks < 4 * (MOST_LABELS // 2 + MOST_RECORDS)
 
 
 def test_only_an_answer_to_the_question_counts() -> None:
@@ -108,6 +138,13 @@ def test_a_hosts_file_is_read_as_the_system_does() -> None:
     lines = [b"# x", b"127.0.0.1 localhost Local # x", b"::1 localhost", b"fe80::1%lo0 x", b"nonsense y", b""]
     named = {b"localhost": ("127.0.0.1", "::1"), b"local": ("127.0.0.1",), b"x": ("fe80::1",)}
     assert read_hosts(lines) == named
+
+
+def test_a_hosts_file_that_says_the_same_without_end_is_read_in_time() -> None:
+    lines = [b"127.0.0.1" + b" x" * 200_000, *(b"10.0.%d.%d y" % divmod(number, 256) for number in range(20_000))]
+    found = read_hosts(lines)
+    assert found[b"x"] == ("127.0.0.1",)
+    assert len(found[b"y"]) == MOST_ADDRESSES
 
 
 # -- look-ups ----------------------------------------------------------------------------------------------------------
@@ -132,8 +169,8 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Zone:
             question, *(record(POINTER, kind, own, 0 if name == b"flips.example.com" else 300) for own in addresses)
         )
 
-    async def by_system(_: object, __: bytes) -> tuple[str, ...]:
-        return ()
+    async def by_system(_: object, name: bytes) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+        return ((b"last.example",), ("192.0.2.99",)) if name.startswith(b"system") else ((), ())
 
     monkeypatch.setattr(resolver_module, "by_udp", by_udp)
     monkeypatch.setattr(Resolver, "by_system", by_system)
@@ -183,6 +220,37 @@ def test_a_name_is_asked_for_once_while_it_holds_and_whoever_goes_away(zone: Zon
     asyncio.run(whole())
 
 
+@each_row(
+    ("name", "servers", "addresses"),
+    [
+        (b"system.example.com", ["192.0.2.53"], ()),  # denied, and the system may be led elsewhere
+        (b"system.x.ck", ["192.0.2.53"], ()),
+        (b"system.cloaked.com", ["192.0.2.53"], ()),  # an alias, and then nothing
+        (b"system.lan", ["192.0.2.53"], ("192.0.2.99",)),
+        (b"system", ["192.0.2.53"], ("192.0.2.99",)),
+        (b"system.example.com", [], ("192.0.2.99",)),
+    ],
+)
+def test_the_system_is_asked_only_where_no_name_server_can_say_it(
+    zone: Zone, name: bytes, servers: list[str], addresses: tuple[str, ...]
+) -> None:
+    zone[b"system.cloaked.com"] = b"tracker.example.net"
+    found = asyncio.run(Resolver(lambda: servers, lambda: False).look_up(name, "10.0.0.1"))
+    assert found.addresses == addresses
+    assert found.aliases == (
+        (b"last.example",) if addresses else (b"tracker.example.net",) if b"cloaked" in name else ()
+    )
+
+
+def test_the_last_alias_that_the_system_says_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(*_: object, **__: object) -> list[Any]:
+        return [(0, 0, 0, "Tracker.example.net.", ("192.0.2.1", 0)), (0, 0, 0, "", ("fe80::1%lo", 0, 0, 1))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", said)
+    found = asyncio.run(Resolver(list, lambda: False).look_up(b"a.example.com", "10.0.0.1"))
+    assert found[:2] == ((b"tracker.example.net",), ("192.0.2.1", "fe80::1"))
+
+
 def test_a_silent_server_keeps_a_client_only_so_long(zone: Zone, monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(*_: object) -> bytes:
         await asyncio.sleep(3600)
@@ -214,6 +282,12 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
         ("rebind.example.com", [b"[::ffff:10.0.0.1]"], "leads to"),
         ("rebind.example.com", [b"[64:ff9b::10.0.0.1]"], "leads to"),
         ("rebind.example.com", [b"169.254.169.254"], "leads to 169.254.169.254"),
+        ("rebind.example.com", [b"192.0.0.8"], "leads to 192.0.0.8"),
+        ("rebind.example.com", [b"192.88.99.1"], "leads to 192.88.99.1"),
+        ("rebind.example.com", [b"[fec0::1]"], "leads to [fec0::1]"),
+        ("rebind.example.com", [b"[5f00::1]"], "leads to [5f00::1]"),
+        ("rebind.example.com", [b"[3fff::1]"], "leads to [3fff::1]"),
+        ("rebind.example.com", [b"[2002:1::1]"], "leads to [2002:1::1]"),
         ("shop.example.com", [b"8.8.8.8", b"cdn.example.net"], None),
         ("nas.lan.example", [b"10.0.0.7"], None),
         ("router", [b"10.0.0.7"], None),
