@@ -15,7 +15,7 @@ from hushlist.extensions.files.content_kinds import LONGEST_LOOK, kinds_of
 from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import file_name, name_of_target
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file
-from hushlist.extensions.files.upload_look import media_type_of
+from hushlist.extensions.files.upload_look import media_types_of
 
 _CHUNK = 1 << 20
 
@@ -47,8 +47,8 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: M
 
 def _facts(engine: Engine, judgement: Judgement, told: Mapping[str, str]) -> tuple[FileFacts, list[tuple[str, str]]]:
     names = (file_name(told.get("name", "")), name_of_target(judgement.request.target))
-    media_type = media_type_of(told.get("media-type", ""))
-    facts = FileFacts(told.get("for") == "upload", media_type, tuple(filter(None, names)))
+    media_types = media_types_of([told.get("media-type", "")])
+    facts = FileFacts(told.get("for") == "upload", media_types, tuple(filter(None, names)))
     if "file" not in told:
         return facts, []
     path, hasher = Path(told["file"]), FileHasher("", algorithms_for(engine, judgement.client))
@@ -64,7 +64,7 @@ def _facts(engine: Engine, judgement: Judgement, told: Mapping[str, str]) -> tup
 
 def _seen(facts: FileFacts) -> Iterator[str]:
     yield "upload" if facts.is_upload else "download"
-    yield from filter(None, (facts.media_type, *facts.names))
+    yield from filter(None, (*facts.media_types, *facts.names))
     if facts.octets is not None and facts.kinds is not None:
         yield f"{facts.octets:,} octets"
         yield " ".join(sorted(facts.kinds)) or "text"

@@ -29,13 +29,15 @@ from hushlist.extensions.files.file_names import name_of_target, names_of_dispos
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted
 from hushlist.extensions.files.held_upload import TOO_LONG, Account, HeldUpload, UploadSettings
 from hushlist.extensions.files.multipart import MultipartError
+from hushlist.extensions.files.safe_look import Looked, SafeLook
 from hushlist.extensions.files.scanner import ScanError, Scanned, Scanner, ScannerSettings
-from hushlist.extensions.files.upload_look import Hashing, UploadLook, contents_of, is_form, media_type_of
+from hushlist.extensions.files.upload_look import Hashing, UploadLook, contents_of, is_form, media_types_of
 from hushlist.extensions.files.whole_files import TAIL, HeldEnd, Part, SeenFiles, ask_for_whole, asks_part, part_of
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.page import block_response
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
 
@@ -120,6 +122,7 @@ class FileInspector(parts.Part):
             look,
             settings,
             partial(self._refuse_rest, flow, judgement),
+            partial(self._failed, flow, "request"),
             flow.client_conn.peername[0],
             waits=judgement.settings.mode != "tag",
         )
@@ -127,7 +130,7 @@ class FileInspector(parts.Part):
     def _facts_of_upload(self, request: http.Request) -> FileFacts:
         headers = request.headers
         kinds = frozenset[str]() if is_form(headers.get_all("content-type")) else None
-        return FileFacts(True, _media_type(headers), _names(request, headers), _length(headers), kinds)
+        return FileFacts(True, _media_types(headers), _names(request, headers), _length(headers), kinds)
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Refuse an upload that a rule blocks."""
@@ -140,12 +143,20 @@ class FileInspector(parts.Part):
             held = self._uploads.get(flow)
             if held is None and (held := self._held_upload(flow, judgement)) is not None:
                 held.take(flow.request.raw_content or b"", True)
+            if held is not None and (page := held.failure) is not None:
+                refuse(flow, lambda _: page)
+                return None
             match = match if held is None else self._said_of(held, judgement) or match
         self._refuse(flow, judgement, match)
         needs_scan = any(rule.infected and rule.applies(is_upload=True, now=now) for rule in _rules(judgement))
         if flow.response is None and needs_scan and judgement.settings.mode == "block":
             return self._scan_upload(flow, judgement, facts)
         return None
+
+    def _failed(self, flow: http.HTTPFlow, what: str, error: Exception) -> http.Response | None:
+        """The page in place of a file that could not be looked at, unless it passes by the policy's ``on-failure``."""
+        passes = self._runtime.failure_policy.lets_pass(error, what)
+        return None if passes else block_response.failure(flow.request)
 
     def _refuse(self, flow: http.HTTPFlow, judgement: Judgement, match: Match | None) -> None:
         if match is not None and (recorded := self._record(flow, judgement, match)) is not None:
@@ -210,7 +221,7 @@ class FileInspector(parts.Part):
         if judgement is None or answer is None:
             return
         headers = answer.headers
-        facts = FileFacts(False, _media_type(headers), _names(flow.request, headers), _length(headers))
+        facts = FileFacts(False, _media_types(headers), _names(flow.request, headers), _length(headers))
         part = part_of(answer)
         if part is not None and part.first and (seen := self._seen.of_part(flow, part)) is not None:
             facts = facts._replace(kinds=seen.kinds)
@@ -234,7 +245,8 @@ class FileInspector(parts.Part):
             is_enough = _enough(download, verdict)
             if verdict.needs_scan:
                 is_enough = self._enough_to_scan(download, is_enough)
-            look_at_answer(flow, is_enough, partial(self._look, download), is_slow=verdict.needs_scan)
+            safe = SafeLook(is_enough, partial(self._look, download), partial(self._failed, flow, "answer"))
+            look_at_answer(flow, safe.is_enough, safe.look, is_slow=verdict.needs_scan)
         elif verdict.match is None:
             self._follow(download)
 
@@ -255,9 +267,7 @@ class FileInspector(parts.Part):
         """Whether a rule would need more of a file than a part that came, or will come."""
         return verdict.needs_end or (verdict.needs_content and (part.first > 0 or part.end < LONGEST_LOOK))
 
-    def _look(
-        self, download: _Download, octets: bytes, is_whole: bool
-    ) -> http.Response | Awaitable[http.Response | None] | None:
+    def _look(self, download: _Download, octets: bytes, is_whole: bool) -> Looked:
         """The page in place of a file of which the first octets are here, or ``None``."""
         _, judgement, facts, codings, _ = download
         if facts.kinds is None:
@@ -359,7 +369,21 @@ class FileInspector(parts.Part):
         if needs_content:
             steps.append(_Beginning(partial(self._look, download)))
         if steps:
-            flow.response.stream = partial(_through, steps)
+            flow.response.stream = partial(self._go_through, flow, steps)
+
+    def _go_through(self, flow: http.HTTPFlow, steps: list[Callable[[bytes], bytes]], octets: bytes) -> bytes:
+        """What steps leave of the next octets; if one fails, the file ends here, or passes by ``on-failure``."""
+        try:
+            return _through(steps, octets)
+        except Exception as error:
+            if self._runtime.failure_policy.lets_pass(error, "answer"):
+                waiting = b"".join(step.waiting for step in steps if isinstance(step, HeldEnd))
+                steps.clear()
+                return waiting + octets
+        steps[:] = [lambda _: b""]
+        if flow.killable:
+            flow.kill()
+        return b""
 
     def _passes(self, download: _Download, hasher: FileHasher) -> bool:
         """Whether a file of which all has come may end."""
@@ -507,8 +531,8 @@ def _names(request: http.Request, headers: http.Headers) -> tuple[str, ...]:
     return tuple(filter(None, names))
 
 
-def _media_type(headers: http.Headers) -> str:
-    return media_type_of(headers.get("content-type", ""))
+def _media_types(headers: http.Headers) -> tuple[str, ...]:
+    return media_types_of(headers.get_all("content-type"))
 
 
 def _length(headers: http.Headers) -> int | None:
@@ -528,4 +552,4 @@ def _through(steps: Sequence[Callable[[bytes], bytes]], octets: bytes) -> bytes:
 
 def _unless_told(rules: Sequence[FileRule], facts: FileFacts) -> list[FileRule]:
     """Rules that say nothing of types as long as none is told."""
-    return [rule if facts.media_type else replace(rule, types=frozenset()) for rule in rules]
+    return [rule if facts.media_types else replace(rule, types=frozenset()) for rule in rules]

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from email.errors import HeaderParseError
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from urllib.parse import unquote, unquote_to_bytes
 
-#: characters of a header, and of a name, that are read
-_LONGEST = 4096
-#: name, its number in RFC 2231, whether it is extended, its value
+#: stands for a name that is not read, but by a client perhaps; no file has it
+UNREAD = "/not read"
+#: characters of a header, and of a name, that are read; and headers of a message
+_LONGEST, _MOST = 4096, 8
+#: whether it is extended or continued, its number in RFC 2231, whether that piece is extended, its value; each
+#: character can be read in one way alone, so that the time is linear
 _PARAMETER = re.compile(
-    r"""(?:^|[;\s"])(?:file)?name\s*(?:\*(\d{1,2}))?(\*)?\s*=\s*("(?:[^"\\]|\\.)*"?|[^;]*)""", re.IGNORECASE | re.DOTALL
+    r"""(?:^|[;\s"])(?:file)?name\s*(\*([0-9]*)(\*?)\s*)?=\s*("(?:[^"\\]|\\.)*"?|[^;]*)""", re.IGNORECASE | re.DOTALL
 )
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 #: what ends a name, or is left out of it, where it becomes a file
@@ -29,47 +32,74 @@ _UNSEEN = re.compile(r"[\0-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff
 
 
 def names_of_disposition(headers: Iterable[str]) -> Iterator[str]:
-    r"""Every name that a client may read in the values of ``Content-Disposition``.
+    r"""Every name that a client may read in the values of ``Content-Disposition``; ``UNREAD`` if there may be more.
 
     >>> list(names_of_disposition(["attachment; filename=\"a.txt\"; filename*=UTF-8''a%2Eexe"]))
     ['a.txt', 'a.exe']
     """
-    for header in headers:
-        continued: dict[int, str] = {}
-        for number, is_extended, value in _PARAMETER.findall(header[:_LONGEST]):
-            text = value.strip()
-            if text[:1] == '"':
-                text = _QUOTED_PAIR.sub(r"\1", text[1:].removesuffix('"'))
+    for count, header in enumerate(headers):
+        if count >= _MOST:
+            yield UNREAD
+            return
+        if len(header) > _LONGEST:
+            yield UNREAD
+        yield from dict.fromkeys(_names(header[:_LONGEST]))
+
+
+def _names(header: str) -> Iterator[str]:
+    pieces: dict[int, list[str]] = {}
+    for mark, number, is_piece_extended, value in _PARAMETER.findall(header):
+        is_extended = bool(mark) and (bool(is_piece_extended) or not number)
+        for text in _spellings(value.strip()):
             if number:
-                continued[int(number)] = _extended(text) if is_extended else text
-                continue
-            yield from map(file_name, _readings(text, is_extended=bool(is_extended)))
-        if continued:
-            yield file_name("".join(continued[number] for number in sorted(continued)))
+                pieces.setdefault(int(number), []).append(_extended(text) if is_extended else text)
+            else:
+                yield from _readings(text, is_extended=is_extended)
+    if not pieces:
+        return
+    if any(len(set(texts)) > 1 for texts in pieces.values()):
+        yield UNREAD  # which of them goes with which is not said
+    numbers = sorted(pieces)
+    in_order = [number for at, number in enumerate(numbers) if number == at]
+    for read in (in_order, numbers):  # some clients stop where a number is left out
+        yield from _readings("".join(pieces[number][0] for number in read), is_extended=False)
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """What clients take for the value: without its quotes; of one without them, all of it or up to a space."""
+    if value[:1] == '"':
+        yield _QUOTED_PAIR.sub(r"\1", value[1:].removesuffix('"'))
+        return
+    yield value
+    if len(words := value.split(None, 1)) > 1:
+        yield words[0]
 
 
 def _readings(text: str, *, is_extended: bool) -> Iterator[str]:
-    """What clients make of one value: as it is, without its escapes, and as a word of mail."""
+    """The names that clients make of one value: as it is, without its quotes or escapes, and as a word of mail."""
     if is_extended:
-        yield _extended(text)
+        yield file_name(_extended(text))
         return
-    yield text
+    yield file_name(text)
+    if text[:1] == "'" or text[-1:] == "'":
+        yield file_name(text.strip("'"))
     if "%" in text:
-        yield unquote(text)
+        yield file_name(unquote(text).strip("'"))
     if "=?" in text:
         try:
-            yield str(make_header(decode_header(text)))
-        except (HeaderParseError, LookupError, UnicodeError):
-            return
+            yield file_name(str(make_header(decode_header(text))))
+        except (MessageError, LookupError, ValueError):
+            yield UNREAD
 
 
 def _extended(text: str) -> str:
     """A value with a character set and a language, ``UTF-8''a%20b``; what is not so is read without them."""
-    charset, mark, rest = text.partition("'")
-    octets = unquote_to_bytes(rest.partition("'")[2] if mark else text)
+    pieces = text.split("'", 2)
+    charset = pieces[0] if len(pieces) > 1 and pieces[0] else "utf-8"
+    octets = unquote_to_bytes((pieces[-1] or text.strip("'")).encode("utf-8", "surrogateescape"))
     try:
-        return octets.decode(charset if mark and charset else "utf-8", "replace")
-    except LookupError:
+        return octets.decode(charset, "replace")
+    except (LookupError, ValueError):
         return octets.decode("utf-8", "replace")
 
 
@@ -80,12 +110,15 @@ def name_of_target(target: bytes) -> str:
     'setup.exe'
     """
     path = target.partition(b"?")[0].partition(b"#")[0]
-    return file_name(unquote_to_bytes(path.rpartition(b"/")[2][:_LONGEST]).decode("utf-8", "replace"))
+    return file_name(unquote_to_bytes(path.rpartition(b"/")[2][-_LONGEST:]).decode("utf-8", "replace"))
 
 
 def file_name(text: str) -> str:
-    """A name as systems make a file of it: without folders, invisible characters, and dots and spaces at its end."""
-    return _UNSEEN.sub("", _FOLDERS.split(text[:_LONGEST])[-1]).lstrip(_SPACE).rstrip(f"{_SPACE}.")
+    """A name as systems make a file of it: without folders, invisible characters, and dots and spaces at its end.
+
+    Of one that is too long, the end is left, which says what it is.
+    """
+    return _UNSEEN.sub("", _FOLDERS.split(text[-_LONGEST:])[-1]).lstrip(_SPACE).rstrip(f"{_SPACE}.")
 
 
 def endings_of(name: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The policy's ``files``: which files may be downloaded and uploaded. The first rule that fits decides.
 
 >>> rule = FileRule("policy.yaml", 7, Action.BLOCK, content=frozenset({"program"}))
->>> facts = FileFacts(names=("holiday.png",), media_type="image/png", kinds=frozenset({"program"}))
+>>> facts = FileFacts(names=("holiday.png",), media_types=("image/png",), kinds=frozenset({"program"}))
 >>> print(rule.evidence(facts))
 program
 """
@@ -38,7 +38,7 @@ from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
 from hushlist.extensions.files.content_kinds import KINDS
-from hushlist.extensions.files.file_names import endings_of
+from hushlist.extensions.files.file_names import UNREAD, endings_of
 
 #: which way files go
 WAYS = ("download", "upload", "both")
@@ -64,8 +64,9 @@ class FileFacts(NamedTuple):
     """What is seen of a file."""
 
     is_upload: bool = False
-    media_type: str = ""
-    #: every name that a client may give it
+    #: all that are stated
+    media_types: tuple[str, ...] = ()
+    #: every name that a client may give it, and ``UNREAD`` if there may be more
     names: tuple[str, ...] = ()
     #: how long it is, or has become; ``None``: it does not tell
     octets: int | None = None
@@ -79,9 +80,10 @@ class FileFacts(NamedTuple):
     def is_disguised(self) -> bool:
         """Whether it is of another kind than its media type or a name says."""
         seen = (self.kinds or frozenset()) - _UNSEEN
-        main = self.media_type.partition("/")[0] + "/"
-        claims = (self.media_type, main, *(endings[-1] for name in self.names if (endings := endings_of(name))))
-        return bool(seen) and any(claim in _CLAIMS and not seen <= _CLAIMS[claim] for claim in claims)
+        types = (claim for each in self.media_types for claim in (each, each.partition("/")[0] + "/"))
+        claims = (*types, *(endings[-1] for name in self.names if (endings := endings_of(name))))
+        is_other = any(claim in _CLAIMS and not seen <= _CLAIMS[claim] for claim in claims)
+        return bool(seen) and (is_other or UNREAD in self.names)
 
 
 @dataclass(frozen=True)
@@ -141,11 +143,16 @@ class FileRule:
     def conditions(self, facts: FileFacts) -> Iterator[tuple[str, str, str | None]]:
         """Each condition of which something is seen, what the file has for it, and what fits; ``None``: nothing."""
         if self.types:
-            main = facts.media_type.partition("/")[0] + "/*"
-            yield "types", facts.media_type, facts.media_type if self.types & {facts.media_type, main} else None
+            fitting = [each for each in facts.media_types if self.types & {each, each.partition("/")[0] + "/*"}]
+            # what is allowed may be of no other type
+            is_other = self.action is Action.ALLOW and len(fitting) < len(facts.media_types)
+            yield "types", ", ".join(facts.media_types), fitting[0] if fitting and not is_other else None
         if self.endings:
             names = (name for name in facts.names if not self.endings.isdisjoint(endings_of(name)))
-            yield "endings", ", ".join(facts.names), next(names, None)
+            name = next(names, None)
+            if UNREAD in facts.names:
+                name = None if self.action is Action.ALLOW else name or "a name that is not read"
+            yield "endings", ", ".join(facts.names), name
         if self.larger_than is not None:
             octets = facts.octets
             size = "" if octets is None else f"{octets:,} octets"

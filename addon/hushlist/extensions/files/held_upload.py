@@ -83,15 +83,20 @@ class HeldUpload:
         look: UploadLook,
         settings: UploadSettings,
         refuse: Callable[[], http.Response | None],
+        fail: Callable[[Exception], http.Response | None],
         client: str,
         *,
         waits: bool,
     ) -> None:
-        """``waits``: as against a dry run, in which all goes on at once."""
-        self.look, self._settings, self._refuse, self._waits = look, settings, refuse, waits
+        """``fail`` has the page if the look fails; ``waits``: as against a dry run, in which all goes on at once."""
+        self.look, self._settings, self._refuse, self._fail, self._waits = look, settings, refuse, fail, waits
+        #: the page of the request's decision, if the look has failed before that
+        self.failure: http.Response | None = None
         self._account = Account(client)
         self._held = bytearray()
         self._goes_on = not waits
+        #: whether the request was decided, or the look has failed: whatever is held goes on
+        self._is_decided = self._has_failed = False
         #: why not all of it can be looked at
         self.why_unseen = look.why_unseen
 
@@ -102,16 +107,30 @@ class HeldUpload:
     @property
     def is_over(self) -> bool:
         """Whether nothing that comes can change anything, and nothing is held."""
-        return self.look.is_decided and self._goes_on and not self._held
+        return self._has_failed or (self.look.is_decided and self._goes_on and not self._held)
 
     def take(self, octets: bytes, has_ended: bool) -> bytes | http.Response | None:
         """What goes on once these octets have come, or have been the last; ``None``: nothing, not even the head."""
+        self._hold(octets)
+        if self._has_failed:
+            return self.drop()
+        try:
+            goes_on = self._look_at(octets, has_ended)
+        except Exception as error:
+            self._has_failed, page = True, self._fail(error)
+            goes_on = self.drop()
+            if page is not None and self._is_decided:
+                return page
+            self.failure = page
+        self._is_decided = self._is_decided or goes_on is not None
+        return goes_on
+
+    def _look_at(self, octets: bytes, has_ended: bool) -> bytes | http.Response | None:
         had = len(self.matches), self.why_unseen
         self.look.take(octets)
         if has_ended:
             self.look.end()
         self.why_unseen = self.why_unseen or self.look.why_unseen
-        self._hold(octets)
         if not self._goes_on:
             if not (has_ended or self.look.is_decided or self._is_too_long()):
                 return None

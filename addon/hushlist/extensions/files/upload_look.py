@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 import quopri
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -190,7 +190,7 @@ class UploadLook:
             raise MultipartError("it states several media types")
         if depth > _DEEPEST:
             raise MultipartError("it has forms within forms")
-        boundary, of_form = boundary_of(content_types[0]), media_type_of(content_types[0]) == "multipart/form-data"
+        boundary, of_form = boundary_of(content_types[0]), "multipart/form-data" in media_types_of(content_types)
         return MultipartReader(boundary, lambda head: self._begin_part(head, depth, of_form=of_form))
 
     def _begin_part(self, head: PartHead, depth: int, *, of_form: bool) -> PartTaker:
@@ -208,7 +208,7 @@ class UploadLook:
             return self._reader_of([content_type], depth + 1)
         fields = (disposition, f";{content_type.partition(';')[2]}")
         names = (*names_of_disposition(fields), file_name(head.get("content-location", "")))
-        facts = FileFacts(True, media_type_of(content_type), tuple(filter(None, names)), 0)
+        facts = FileFacts(True, media_types_of([content_type]), tuple(filter(None, names)), 0)
         file = _File(facts, self._judge, self._note, self._wanted, self._bounds, decode, self._hashing)
         self._note(self._judge(facts))
         return file
@@ -250,6 +250,11 @@ def is_form(content_types: Sequence[str]) -> bool:
     return any(_MULTIPART in each.lower() for each in content_types)
 
 
-def media_type_of(content_type: str) -> str:
-    """The media type of a field ``Content-Type``, without its parameters, in lower case; the first of several."""
-    return content_type.partition(";")[0].partition(",")[0].strip().lower()
+def media_types_of(content_types: Iterable[str]) -> tuple[str, ...]:
+    """The media types that fields ``Content-Type`` state, without parameters, in lower case: clients take any of them.
+
+    >>> media_types_of(["text/plain; charset=utf-8, Image/PNG", "text/plain"])
+    ('text/plain', 'image/png')
+    """
+    stated = (each.partition(";")[0].strip().lower() for field in content_types for each in field.split(","))
+    return tuple(dict.fromkeys(each for each in stated if "/" in each))

@@ -35,17 +35,20 @@ class HeldEnd:
     """A streamed body whose last octets wait until somebody says whether it passes."""
 
     def __init__(self, take: Callable[[bytes], object], passes: Callable[[], bool], octets: int = TAIL) -> None:
-        self._take, self._passes, self._octets, self._tail = take, passes, octets, b""
+        self._take, self._passes, self._octets = take, passes, octets
+        #: the last octets that have come
+        self.waiting = b""
 
     def __call__(self, octets: bytes) -> bytes:
         """What goes on of the body once these octets have come; none: it has ended."""
         if not octets:
-            tail, self._tail = self._tail, b""
-            return tail if self._passes() else b""
+            passes, tail = self._passes(), self.waiting
+            self.waiting = b""
+            return tail if passes else b""
         self._take(octets)
-        waiting = self._tail + octets
+        waiting = self.waiting + octets
         end = max(0, len(waiting) - self._octets)
-        self._tail = waiting[end:]
+        self.waiting = waiting[end:]
         return waiting[:end]
 
 

@@ -11,7 +11,7 @@ from mitmproxy import connection, http
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.url.http_head import as_read
-from hushlist.extensions.files.upload_look import media_type_of
+from hushlist.extensions.files.upload_look import media_types_of
 from hushlist.extensions.heads.head_rules import HeadRule
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer
@@ -62,22 +62,24 @@ class HeadChanges(parts.Part):
         if answer is None or flow not in self._let_through:
             return
         judgement, rules = self._let_through[flow]
-        media_type = media_type_of(answer.headers.get("content-type", ""))
+        media_types = media_types_of(answer.headers.get_all("content-type"))
         names = frozenset(as_read(name.lower()) for name, _ in answer.headers.fields)
-        fitting = [rule for rule in rules if rule.fits_answer(answer.status_code, media_type, names)]
+        fitting = [rule for rule in rules if rule.fits_answer(answer.status_code, media_types, names)]
         for rule in fitting:
-            if rule.blocks and (page := self._page(flow, judgement, rule, media_type)) is not None:
+            if rule.blocks and (page := self._page(flow, judgement, rule, media_types)) is not None:
                 look_at_answer(flow, lambda *_: True, lambda *_, page=page: page)
                 return
         for rule in fitting:
             if judgement.settings.mode != "tag":
                 _change(flow, answer, rule)
 
-    def _page(self, flow: http.HTTPFlow, judgement: Judgement, rule: HeadRule, media_type: str) -> http.Response | None:
+    def _page(
+        self, flow: http.HTTPFlow, judgement: Judgement, rule: HeadRule, media_types: tuple[str, ...]
+    ) -> http.Response | None:
         """The page in place of an answer, and the line in the log; ``None`` in a dry run."""
         assert flow.response is not None
         before = judgement.decision
-        match = rule.match(f"{flow.response.status_code} {media_type}".strip())
+        match = rule.match(f"{flow.response.status_code} {', '.join(media_types)}".strip())
         decision = Decision(Action.BLOCK, before.url, (match, *before.matches), match, group=before.group)
         recorded = self._runtime.record(judgement._replace(decision=decision), flow.request.method, is_live=flow.live)
         flow_outcome.annotate(flow, recorded)

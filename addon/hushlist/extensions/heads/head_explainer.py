@@ -9,7 +9,7 @@ from datetime import datetime
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.decide.engine import Engine
 from hushlist.core.extension import Explained
-from hushlist.extensions.files.upload_look import media_type_of
+from hushlist.extensions.files.upload_look import media_types_of
 from hushlist.extensions.heads.head_rules import HeadRule
 
 
@@ -18,35 +18,37 @@ def explain_heads(engine: Engine, judgement: Judgement, moment: datetime, told: 
     rules: tuple[HeadRule, ...] = judgement.settings.of("heads")
     status = told.get("status", "")
     # of an upload, the media type says nothing of the answer
-    media_type = "" if told.get("for") == "upload" else media_type_of(told.get("media-type", ""))
+    media_types = () if told.get("for") == "upload" else media_types_of([told.get("media-type", "")])
     lines, match, doubts = ["Heads"] if rules else ["Heads        no rules"], None, list[str]()
     for rule in rules:
         place, doubt = f"{rule.source}:{rule.line}", ""
-        why = _why_not(rule, judgement, moment, status, media_type) or (doubt := _doubt(rule, status, media_type))
+        why = _why_not(rule, judgement, moment, status, media_types) or (doubt := _doubt(rule, status, media_types))
         if not why and rule.blocks and match is None:
-            match, why = rule.match(f"{status} {media_type}".strip()), "<- decides"
+            match, why = rule.match(f"{status} {', '.join(media_types)}".strip()), "<- decides"
         lines.append(f"  {place}: {rule.way}, {'; '.join(_does(rule))}  {why or 'fits'}")
         doubts += [f"{place} {doubt}"] if doubt and rule.blocks and match is None else []
     return Explained(tuple(lines), match, tuple(doubts))
 
 
-def _why_not(rule: HeadRule, judgement: Judgement, moment: datetime, status: str, media_type: str) -> str:
+def _why_not(rule: HeadRule, judgement: Judgement, moment: datetime, status: str, media_types: tuple[str, ...]) -> str:
     """Why a rule does nothing; empty if it may."""
     if rule.during is not None and not rule.during.is_on(moment):
         return "is outside its schedule"
     if not rule.fits_request(judgement, moment):
         return "does not fit: the address is of another site or category"
-    seen = replace(rule, status=rule.status if status else frozenset(), types=rule.types if media_type else frozenset())
-    if rule.way == "answer" and not seen.fits_answer(int(status or 0), media_type, frozenset((rule.has,))):
-        return f"does not fit: {' '.join(filter(None, (status, media_type)))}"
+    seen = replace(
+        rule, status=rule.status if status else frozenset(), types=rule.types if media_types else frozenset()
+    )
+    if rule.way == "answer" and not seen.fits_answer(int(status or 0), media_types, frozenset((rule.has,))):
+        return f"does not fit: {' '.join(filter(None, (status, *media_types)))}"
     return ""
 
 
-def _doubt(rule: HeadRule, status: str, media_type: str) -> str:
+def _doubt(rule: HeadRule, status: str, media_types: tuple[str, ...]) -> str:
     """What it depends on whether a rule fits; empty if that is sure."""
     if rule.status and not status:
         return "depends on the answer's status: say it by --status"
-    if rule.types and not media_type:
+    if rule.types and not media_types:
         return "depends on the answer's media type: say it by --media-type"
     return f"depends on whether the answer has {rule.has.decode()}" if rule.has else ""
 

@@ -6,6 +6,7 @@ All rules that fit hold, in their order; an answer is blocked by the first that 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
@@ -96,11 +97,12 @@ class HeadRule:
         target = judgement.decision.url.partition(b"://")[2]
         return not self.sites or any(_covers(site, target) for site in self.sites)
 
-    def fits_answer(self, status: int, media_type: str, names: frozenset[bytes]) -> bool:
-        """Whether an answer has such a head, by the names of its fields as they are read."""
+    def fits_answer(self, status: int, media_types: Iterable[str], names: frozenset[bytes]) -> bool:
+        """Whether an answer has such a head, by any of its media types and the names of its fields as they are read."""
         if self.status and self.status.isdisjoint((str(status), f"{status // 100}xx")):
             return False
-        if self.types and self.types.isdisjoint((media_type, media_type.partition("/")[0] + "/*")):
+        types = {each for stated in media_types for each in (stated, stated.partition("/")[0] + "/*")}
+        if self.types and self.types.isdisjoint(types):
             return False
         return not self.has or self.has in names
 
@@ -115,10 +117,12 @@ def _covers(site: bytes, target: bytes) -> bool:
 
     >>> [_covers(b"a.example/b", target) for target in (b"w.a.example/b/c", b"a.example/bc", b"ba.example/b")]
     [True, False, False]
+    >>> [_covers(b"[::1]/", target) for target in (b"[::1]/a", b"[::1]:9701/a", b"[::2]/a")]
+    [True, True, False]
     """
     host, _, path = site.partition(b"/")
     asked, _, rest = target.partition(b"/")
-    asked = asked.partition(b":")[0] if not asked.startswith(b"[") else asked
+    asked = asked[: asked.find(b"]") + 1] if asked.startswith(b"[") else asked.partition(b":")[0]
     if asked != host and not asked.endswith(b"." + host):
         return False
     return rest.startswith(path) and (not path or path.endswith(b"/") or rest[len(path) :][:1] in (b"", b"/", b"?"))

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hushlist.core.match.rule import Action
+from hushlist.extensions.files.file_names import UNREAD
 from hushlist.extensions.files.file_rules import FileFacts, judge_file
 from support.policies import read_whole
 from unit.rows import each_row
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
-PNG = FileFacts(media_type="image/png", names=("a.png",), octets=500)
+PNG = FileFacts(media_types=("image/png",), names=("a.png",), octets=500)
 PROGRAM = frozenset({"program"})
 
 
@@ -52,7 +53,20 @@ def verdict(folder: Path, rules: str, facts: FileFacts) -> str:
         ("[{disguised: true}]", PNG._replace(kinds=frozenset({"image"})), "pass"),
         ("[{disguised: true}]", PNG._replace(kinds=frozenset({"part"})), "pass"),
         ("[{disguised: true}]", FileFacts(names=("a.exe",), kinds=PROGRAM), "pass"),
-        ("[{disguised: true}]", FileFacts(media_type="text/plain", kinds=PROGRAM), "block: program by file: disguised"),
+        (
+            "[{disguised: true}]",
+            FileFacts(media_types=("text/plain",), kinds=PROGRAM),
+            "block: program by file: disguised",
+        ),
+        (
+            "[{disguised: true}]",
+            PNG._replace(names=(UNREAD,), kinds=frozenset({"image"})),
+            "block: image by file: disguised",
+        ),
+        ("[{endings: exe}]", PNG._replace(names=(UNREAD,)), "block: a name that is not read by file: ending exe"),
+        ("[{endings: png, action: allow}]", PNG._replace(names=("a.png", UNREAD)), "pass"),
+        ("[{types: image/*}]", PNG._replace(media_types=("a/b", "image/a")), "block: image/a by file: types image/*"),
+        ("[{types: image/*, action: allow}]", PNG._replace(media_types=("a/b", "image/a")), "pass"),
         ("[{types: image/png, action: allow}, {endings: png}]", PNG, "allow: image/png by file: types image/png"),
         ("[{content: program}, {endings: png}]", PNG._replace(kinds=frozenset()), "block: a.png by file: ending png"),
     ],

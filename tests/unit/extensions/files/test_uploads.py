@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import http
@@ -13,7 +15,7 @@ from mitmproxy import http
 from hushlist.extensions.files.file_rules import FileFacts, judge_file
 from hushlist.extensions.files.held_upload import HeldUpload, UploadSettings
 from hushlist.extensions.files.multipart import MultipartError, MultipartReader, PartHead, boundary_of
-from hushlist.extensions.files.upload_look import UploadLook, media_type_of
+from hushlist.extensions.files.upload_look import UploadLook, media_types_of
 from support.policies import read_whole
 from unit.rows import each_row
 
@@ -139,7 +141,7 @@ def looked(folder: Path, rules: str, body: bytes, content_types: str, codings: s
     assert errors == []
     known = policy.all_groups[-1].settings.of("files")
     types = content_types.split("|") if content_types else []
-    facts = FileFacts(True, media_type_of(types[0] if types else ""), (), len(body))
+    facts = FileFacts(True, media_types_of(types), (), len(body))
     look = UploadLook(known, lambda facts: judge_file(known, facts, NOW).match, facts, codings, types)
     for at in range(0, len(body), step):
         look.take(body[at : at + step])
@@ -185,6 +187,9 @@ _NAMED = "[{endings: exe}]"
         (_NAMED, form(part(b"", 'form-data; FILENAME = "C:\\\\a.exe "')), FORM, "", "a.exe"),
         (_NAMED, form(part(b"", 'form-data; filename="=?utf-8?B?YS5leGU=?="')), FORM, "", "a.exe"),
         (_NAMED, form(part(b"", "form-data", "Content-Type: application/x; name=a.exe")), FORM, "", "a.exe"),
+        (_NAMED, form(part(b"", f"form-data; x={'a' * 4096}; filename=a.exe")), FORM, "", "a name that is not read"),
+        (_NAMED, form(part(b"", "form-data; filename*=idna''a.exe")), FORM, "", "a.exe"),
+        ("[{types: video/*}]", form(part(b"", "form-data", "Content-Type: a/b, video/a")), FORM, "", "video/a"),
         (_NAMED, form(part(b"", "attachment; filename=a.txt")), FORM, "", "a part of it is none of a form"),
         (_NAMED, form(part(b"", "attachment; filename=a.exe")), MIXED, "", "a.exe"),
         (_NAMED, form(part(b"")), f"{FORM}|text/plain", "", "it states several media types"),
@@ -223,7 +228,17 @@ def test_each_part_is_judged(
     assert looked(tmp_path, rules, body, content_types, codings, step=1 << 16) == expected
 
 
-def held(folder: Path, settings: UploadSettings, *, waits: bool = True) -> HeldUpload:
+def never(error: Exception) -> None:
+    raise error
+
+
+def held(
+    folder: Path,
+    settings: UploadSettings,
+    *,
+    waits: bool = True,
+    fail: Callable[[Exception], http.Response | None] = never,
+) -> HeldUpload:
     policy, _ = read_whole(folder, f"files: {_CONTENT}\nlayers: []\n")
     rules = policy.all_groups[-1].settings.of("files")
     look = UploadLook(
@@ -233,7 +248,8 @@ def held(folder: Path, settings: UploadSettings, *, waits: bool = True) -> HeldU
         "",
         ["multipart/form-data; boundary=q7"],
     )
-    return HeldUpload(look, settings, lambda: http.Response.make(403) if waits else None, "192.0.2.1", waits=waits)
+    refuse = (lambda: http.Response.make(403)) if waits else (lambda: None)
+    return HeldUpload(look, settings, refuse, fail, "192.0.2.1", waits=waits)
 
 
 def sent(upload: HeldUpload, *pieces: bytes) -> list[object]:
@@ -270,3 +286,49 @@ def test_nothing_of_a_part_goes_on_before_it_is_seen(
 ) -> None:
     upload = held(tmp_path, UploadSettings(hold, unseen), waits=waits)
     assert (sent(upload, *pieces), upload.why_unseen) == (expected, why)
+
+
+@each_row(
+    ("hold", "waits", "passes", "fails_at", "expected"),
+    [
+        (1 << 20, True, False, 0, ["all", "all", "all"]),  # the request's decision refuses it
+        (1 << 20, True, False, 1, [None, "all", "all"]),
+        (1 << 20, True, False, 2, [None, None, "all"]),
+        (1 << 20, True, True, 1, [None, "all", "all"]),
+        (1000, True, False, 1, ["all", 500, "all"]),
+        (1000, True, True, 1, ["all", "all", "all"]),
+        (1000, False, False, 0, ["all", "all", "all"]),
+        (1000, False, False, 1, ["all", 500, "all"]),
+    ],
+)
+def test_a_look_that_fails_refuses_or_passes_as_the_policy_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hold: int,
+    waits: bool,
+    passes: bool,
+    fails_at: int,
+    expected: list[object],
+) -> None:
+    errors = list[Exception]()
+
+    def fail(error: Exception) -> http.Response | None:
+        errors.append(error)
+        return None if passes else http.Response.make(500)
+
+    upload = held(tmp_path, UploadSettings(hold, "pass"), waits=waits, fail=fail)
+    take, taken = upload.look.take, list[bytes]()
+
+    def take_or_fail(octets: bytes) -> None:
+        taken.append(octets)
+        if len(taken) > fails_at:
+            raise KeyError
+        take(octets)
+
+    monkeypatch.setattr(upload.look, "take", take_or_fail)
+    assert (sent(upload, _LONG, _END), [type(error) for error in errors], upload.is_over) == (
+        expected,
+        [KeyError],
+        True,
+    )
+    assert (upload.failure is not None) is (not passes and 500 not in expected)

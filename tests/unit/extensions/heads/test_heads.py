@@ -47,6 +47,7 @@ def test_a_mistake_has_its_line_and_reason(tmp_path: Path, heads: str, error: st
         ("[{status: [200, 4xx], block: true}]", True),
         ("[{status: 403, block: true}]", False),
         ("[{types: text/*, block: true}]", True),
+        ("[{types: text/html, block: true}]", True),
         ("[{types: image/*, block: true}]", False),
         ("[{has: Set_Cookie, block: true}]", True),
         ("[{has: X-A, block: true}]", False),
@@ -55,7 +56,7 @@ def test_a_mistake_has_its_line_and_reason(tmp_path: Path, heads: str, error: st
 def test_an_answer_fits_by_all_that_its_head_says(tmp_path: Path, heads: str, fits: bool) -> None:
     (rule,), errors = rules_of(tmp_path, heads)
     assert errors == []
-    assert rule.fits_answer(404, "text/html", frozenset({b"set-cookie"})) is fits
+    assert rule.fits_answer(404, ["text/plain", "text/html"], frozenset({b"set-cookie"})) is fits
 
 
 def test_hosts_of_rules_are_decrypted(tmp_path: Path) -> None:
