@@ -291,7 +291,7 @@ class Resolver:
         for server in (*servers[:3], *servers[:3]):
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 async with asyncio.timeout(PATIENCE):
-                    message = await exchange(server, question)
+                    message = await exchange(server, question, PORT)
                 if (answer := read_answer(message, question)) is not None:
                     return answer
         return Answer({}, {}, LIFE_OF_NOTHING)
@@ -336,7 +336,7 @@ def _is_public(name: bytes) -> bool:
     return any(public_suffixes().section_of(above + b"/") for above in names_above(name, _LONGEST_NAME))
 
 
-async def exchange(server: str, question: bytes, port: int = PORT) -> bytes:
+async def exchange(server: str, question: bytes, port: int) -> bytes:
     """A name server's answer: by UDP, or if it is cut, by TCP; the caller limits the time.
 
     Raises:
@@ -346,7 +346,7 @@ async def exchange(server: str, question: bytes, port: int = PORT) -> bytes:
     return await _by_tcp(server, question, port) if int.from_bytes(message[2:4]) & _IS_CUT else message
 
 
-async def by_udp(server: str, question: bytes, port: int = PORT) -> bytes:
+async def by_udp(server: str, question: bytes, port: int) -> bytes:
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as connection:
         connection.setblocking(False)
