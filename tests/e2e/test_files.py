@@ -20,7 +20,8 @@ from support.policies import write_policy
 _PROGRAM = b"MZ\x90\0" + bytes(1 << 19)
 _RULES = """
 files:
-- {content: [program, part, unknown], reason: No programs}
+- {content: audio, action: tag, reason: Sound}
+- {content: [program, part], reason: No programs}
 - {endings: bat, reason: No batches}
 - {types: video/*, reason: No films}
 - {larger-than: 1m, for: download, reason: Too large}
@@ -88,6 +89,13 @@ def serve(connection: socket.socket) -> None:
         connection.sendall(
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
         )
+    elif b"/doubled" in head:
+        body = gzip.compress(gzip.compress(_PROGRAM))
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+    elif b"/foreign" in head:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Encoding: a\r\nContent-Length: 9\r\n\r\nMZ" + bytes(7))
     elif b"/transfer" in head:
         body = gzip.compress(_PROGRAM)
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")
@@ -109,7 +117,7 @@ def test_what_does_not_tell_itself_is_seen(tmp_path: Path) -> None:
         mitmdump(tmp_path, origin, policy=write_policy(tmp_path, _RULES)) as proxy,
         proxy.client(timeout=PATIENCE) as client,
     ):
-        for page in ("packed", "empty", "transfer", "part"):
+        for page in ("packed", "empty", "doubled", "foreign", "transfer", "part"):
             assert "No programs" in client.get(f"http://good.test/{page}", headers={"Accept": "text/html"}).text
         with client.stream("GET", "http://good.test/events") as answer:
             assert next(answer.iter_raw()) == b"data: 1\n\n"

@@ -7,82 +7,57 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from io import BytesIO
 from typing import Any, TypeAlias
 
 import brotli  # type: ignore[import-untyped]
 import zstandard
 
-#: octets of a compressed body that are handed to a decoder that has no bound of its own
-_STEP = 16
+#: octets that are handed at once to a decoder without a bound: a block of Brotli has at most 16 MiB, one of Zstandard
+#: 128 KiB; and to one that leaves what it has not read, which is copied
+_BROTLI_STEP, _ZSTD_STEP, _ZLIB_STEP = 16, 1 << 8, 1 << 14
 #: octets that are unpacked at once; and what a body may unpack to: so much, and so many times its length
 _PIECE, _MOST_OF_SHORT, _MOST_TIMES = 1 << 16, 1 << 24, 100
-
-
-def _inflate(octets: bytes, most: int) -> bytes:
-    """``gzip`` of one member or many, and ``deflate``, which some servers send without its head."""
-    decoded = b""
-    try:
-        while octets and len(decoded) < most:
-            decoder = zlib.decompressobj(47)
-            decoded += decoder.decompress(octets, most - len(decoded))
-            octets = decoder.unused_data
-    except zlib.error:
-        return decoded or zlib.decompressobj(-15).decompress(octets, most)
-    return decoded
-
-
-def _unbrotli(octets: bytes, most: int) -> bytes:
-    decoder, decoded = brotli.Decompressor(), b""
-    for at in range(0, len(octets), _STEP):
-        decoded += decoder.process(octets[at : at + _STEP])
-        if len(decoded) >= most:
-            break
-    return decoded[:most]
-
-
-def _unzstd(octets: bytes, most: int) -> bytes:
-    decoder = zstandard.ZstdDecompressor(max_window_size=1 << 23)
-    with decoder.stream_reader(BytesIO(octets), read_across_frames=True) as reader:
-        decoded: bytes = reader.read(most)
-        return decoded
-
-
-_DECODERS: Mapping[str, Callable[[bytes, int], bytes]] = {
-    **dict.fromkeys(("gzip", "x-gzip", "deflate"), _inflate),
-    "br": _unbrotli,
-    "zstd": _unzstd,
-}
+#: members of gzip, or frames of Zstandard, one behind another
+_MOST_MEMBERS = 1000
+#: octets of a coded body in which its beginning is looked for
+LONGEST_CODED = 1 << 14
 
 
 def _codings(codings: str) -> list[str]:
     return [coding for each in codings.lower().split(",") if (coding := each.strip()) not in ("", "identity")]
 
 
-def beginning_of(octets: bytes, codings: str, most: int) -> bytes | None:
-    """The first octets of a body, at most so many; ``None`` if it has another coding, or several, or is not as it says.
-
-    >>> beginning_of(b"as it is", "identity", 5), beginning_of(b"", "compress", 5)
-    (b'as it', None)
-    """
-    named = _codings(codings)
-    if not named:
-        return octets[:most]
-    decode = _DECODERS.get(named[0]) if len(named) == 1 else None
-    if decode is None:
-        return None
-    try:
-        return decode(octets, most)
-    except (zlib.error, brotli.error, zstandard.ZstdError):
-        return None
-
-
 class CodingError(ValueError):
     """A body has a coding that is not read, or is not as it says."""
 
 
-class ExcessError(CodingError):
-    """A body unpacks to too much."""
+class UnseenError(CodingError):
+    """Some client may get of a body what the filter does not see: it unpacks to too much, or clients read it
+    in different ways."""
+
+
+def beginning_of(octets: bytes, codings: str, most: int) -> bytes | None:
+    """The first octets of a body, at most so many; ``None`` if its coding is not read, or it is not as it says.
+
+    >>> beginning_of(b"as it is", "identity", 5), beginning_of(b"", "compress", 5)
+    (b'as it', None)
+
+    Raises:
+        UnseenError: see there; also if they may be behind ``LONGEST_CODED`` octets.
+    """
+    decoded, coded = b"", octets[:LONGEST_CODED] if _codings(codings) else octets[:most]
+    try:
+        for piece in Decoder(codings).decode(coded):
+            decoded += piece
+            if len(decoded) >= most:
+                return decoded[:most]
+    except UnseenError:
+        raise
+    except CodingError:
+        return decoded or None
+    if len(coded) < len(octets) and _codings(codings):
+        raise UnseenError("its beginning has next to nothing in it")
+    return decoded
 
 
 class Decoder:
@@ -95,8 +70,10 @@ class Decoder:
     def __init__(self, codings: str) -> None:
         """Raises ``CodingError`` if it is none that is read; ``codings`` as ``beginning_of`` takes them."""
         named = _codings(codings)
-        if len(named) > 1 or (named and named[0] not in _STREAMS):
-            raise CodingError(f"its coding is {', '.join(named)}")
+        if len(named) > 1:
+            raise UnseenError(f"its coding is {', '.join(named)}")
+        if named and named[0] not in _STREAMS:
+            raise CodingError(f"its coding is {named[0]}")
         self._decode = _STREAMS[named[0]]() if named else None
         self._came = self._gave = 0
 
@@ -111,7 +88,7 @@ class Decoder:
             for decoded in self._decode(octets):
                 self._gave += len(decoded)
                 if self._gave > _MOST_OF_SHORT + _MOST_TIMES * self._came:
-                    raise ExcessError("it unpacks to too much")
+                    raise UnseenError("it unpacks to too much")
                 if decoded:
                     yield decoded
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:
@@ -121,12 +98,38 @@ class Decoder:
 _Decode: TypeAlias = Callable[[bytes], Iterator[bytes]]
 
 
+class _Members:
+    """Counts members that are one behind another: some clients read the first, others all, so the rest are empty."""
+
+    def __init__(self) -> None:
+        self._ended = 0
+
+    def end(self) -> None:
+        self._ended += 1
+        if self._ended > _MOST_MEMBERS:
+            raise UnseenError("it has too many members")
+
+    def seen(self, decoded: bytes) -> bytes:
+        if decoded and self._ended:
+            raise UnseenError("it has several members")
+        return decoded
+
+
+def _pieces(octets: bytes, step: int) -> Iterator[bytes]:
+    return (octets[at : at + step] for at in range(0, len(octets), step))
+
+
 def _inflating() -> _Decode:
-    decoder, came, tries_raw = zlib.decompressobj(47), b"", True
+    decoder, members, came, tries_raw = zlib.decompressobj(47), _Members(), b"", True
 
     def decode(octets: bytes) -> Iterator[bytes]:
+        for piece in _pieces(octets, _ZLIB_STEP):
+            yield from decode_piece(piece)
+
+    def decode_piece(octets: bytes) -> Iterator[bytes]:
         nonlocal decoder, came, tries_raw
-        while octets:
+        is_full = False
+        while octets or is_full:
             try:
                 decoded = decoder.decompress(octets, _PIECE)
             except zlib.error:
@@ -136,37 +139,36 @@ def _inflating() -> _Decode:
                 tries_raw = False
                 continue
             came, tries_raw = came + octets[:2], tries_raw and not decoded
-            yield decoded
-            octets = decoder.unconsumed_tail
+            yield members.seen(decoded)
+            octets, is_full = decoder.unconsumed_tail, len(decoded) == _PIECE
             if decoder.eof:
-                octets, decoder = decoder.unused_data, zlib.decompressobj(47)
+                octets, decoder, is_full = decoder.unused_data, zlib.decompressobj(47), False
+                members.end()
 
     return decode
 
 
 def _unbrotling() -> _Decode:
     decoder = brotli.Decompressor()
-
-    def decode(octets: bytes) -> Iterator[bytes]:
-        return (decoder.process(octets[at : at + _STEP]) for at in range(0, len(octets), _STEP))
-
-    return decode
+    return lambda octets: (decoder.process(piece) for piece in _pieces(octets, _BROTLI_STEP))
 
 
 def _unzstding() -> _Decode:
     def begun() -> Any:
         return zstandard.ZstdDecompressor(max_window_size=1 << 23).decompressobj()
 
-    decoder = begun()
+    decoder, members = begun(), _Members()
 
     def decode(octets: bytes) -> Iterator[bytes]:
         nonlocal decoder
-        for at in range(0, len(octets), _STEP):
-            piece = octets[at : at + _STEP]
-            while piece:
-                yield decoder.decompress(piece)
-                piece = decoder.unused_data if decoder.eof else b""
-                decoder = begun() if decoder.eof else decoder
+        for piece in _pieces(octets, _ZSTD_STEP):
+            left = piece
+            while left:
+                yield members.seen(decoder.decompress(left))
+                left = b""
+                if decoder.eof:
+                    left, decoder = decoder.unused_data, begun()
+                    members.end()
 
     return decode
 

@@ -22,7 +22,7 @@ from hushlist.core.match.rule import Expression, ExpressionHash, Rule
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.request import request_of
-from hushlist.extensions.files.content_coding import CodingError, Decoder, ExcessError
+from hushlist.extensions.files.content_coding import CodingError, Decoder, UnseenError
 
 #: digits of a hash -> its algorithm; that of lists that have several comes first
 ALGORITHMS = {64: "sha256", 40: "sha1", 32: "md5"}
@@ -103,7 +103,7 @@ class FileHasher:
         except CodingError as error:
             # behind an end, clients ignore what is no more of it: what was decoded is the file
             self._decoder = None
-            self.why_unseen = str(error) if isinstance(error, ExcessError) else ""
+            self.why_unseen = str(error) if isinstance(error, UnseenError) else ""
 
     def digests(self) -> Iterator[tuple[str, str]]:
         """Algorithm and hash, in hexadecimal."""

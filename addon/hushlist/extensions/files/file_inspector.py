@@ -7,6 +7,7 @@ too large, ends where it does.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,7 @@ from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
-from hushlist.extensions.files.content_coding import CodingError, Decoder, beginning_of
+from hushlist.extensions.files.content_coding import CodingError, Decoder, UnseenError, beginning_of
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
 from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
@@ -40,6 +41,9 @@ from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.page import block_response
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
+
+#: octets of a coded body that are decoded in one turn of a thread
+_DECODED_AT_ONCE = 1 << 18
 
 
 class _Download(NamedTuple):
@@ -168,9 +172,14 @@ class FileInspector(parts.Part):
         bodies = [request.raw_content] if request.raw_content is not None else [None]
         codings, content_types = _codings(request.headers), request.headers.get_all("content-type")
         if bodies[0] is not None and facts.kinds is not None:
+            settings, account = _upload_settings(judgement), Account(flow.client_conn.peername[0])
             with suppress(CodingError, MultipartError):
-                plain = b"".join(Decoder(codings).decode(bodies[0]))
-                bodies, codings = [plain, *contents_of(content_types, plain)], ""
+                plain = await decoded(bodies[0], codings, settings.hold, account)
+                if plain is not None:
+                    bodies, codings = [plain, *await asyncio.to_thread(contents_of, content_types, plain)], ""
+                elif settings.blocks_unseen:
+                    self._refuse(flow, judgement, _unseen(judgement, TOO_LONG, is_upload=True))
+                    return
         for body in bodies:
             infection = await self._infection(flow, judgement, body, codings)
             if isinstance(infection, Match):
@@ -270,29 +279,36 @@ class FileInspector(parts.Part):
     def _look(self, download: _Download, octets: bytes, is_whole: bool) -> Looked:
         """The page in place of a file of which the first octets are here, or ``None``."""
         _, judgement, facts, codings, _ = download
+        now, unseen = datetime.now(UTC), None
         if facts.kinds is None:
-            beginning = beginning_of(octets, codings, LONGEST_LOOK)
-            # where hardly anything is in the first octets of what is coded, the file is behind them
-            if beginning is None or (codings and not is_whole and len(beginning) < LONGEST_LOOK // 2):
-                facts = facts._replace(kinds=frozenset({"unknown"}))
-            else:
-                facts = facts._replace(kinds=kinds_of(beginning))
+            kinds, why_unseen = _kinds_of_coded(octets, codings, is_whole=is_whole)
+            if why_unseen and judgement.settings.of("ranges") != "pass":
+                unseen = _unseen_kind(judgement, facts, why_unseen)
+            facts = facts._replace(kinds=kinds)
         if is_whole and facts.octets is None:
             facts = facts._replace(octets=len(octets))
-        now = datetime.now(UTC)
+        download = download._replace(facts=facts)
         verdict = judge_file(_rules(judgement), facts, now)
+        if unseen is not None and not (verdict.match and self._stops(judgement, verdict.match)):
+            verdict = FileVerdict(unseen)
         is_dry = judgement.settings.mode == "tag"
+        hasher = None
         if verdict.needs_whole and is_whole and not is_dry:
             hasher = FileHasher(codings, self._algorithms(judgement))
-            hasher.take(octets)
-            if hasher.why_unseen and judgement.settings.of("ranges") != "pass":
-                verdict = FileVerdict(_unseen(judgement, hasher.why_unseen))
-            else:
-                facts = facts._replace(listed=self._listed(judgement, hasher))
-                verdict = judge_file(_rules(judgement), facts, now)
+            if not verdict.needs_scan:
+                hasher.take(octets)
+                download, verdict = self._hashed(download, hasher)
         if verdict.needs_scan and not is_dry and not (verdict.match and self._stops(judgement, verdict.match)):
-            return self._scanned(download._replace(facts=facts), octets, is_whole)
-        return self._looked(download._replace(facts=facts), verdict, is_whole=is_whole)
+            return self._scanned(download, octets, is_whole, hasher)
+        return self._looked(download, verdict, is_whole=is_whole)
+
+    def _hashed(self, download: _Download, hasher: FileHasher) -> tuple[_Download, FileVerdict]:
+        """What is known of a file by its hashes, and what rules say of it."""
+        judgement = download.judgement
+        if hasher.why_unseen and judgement.settings.of("ranges") != "pass":
+            return download, FileVerdict(_unseen(judgement, hasher.why_unseen))
+        facts = download.facts._replace(listed=self._listed(judgement, hasher))
+        return download._replace(facts=facts), judge_file(_rules(judgement), facts, datetime.now(UTC))
 
     def _looked(self, download: _Download, verdict: FileVerdict, *, is_whole: bool) -> http.Response | None:
         """What becomes of a file by what was seen of it."""
@@ -307,8 +323,15 @@ class FileInspector(parts.Part):
             self._follow(download, needs_whole=verdict.needs_whole)
         return None
 
-    async def _scanned(self, download: _Download, octets: bytes, is_whole: bool) -> http.Response | None:
-        """The page in place of a file that is scanned first, or ``None``."""
+    async def _scanned(
+        self, download: _Download, octets: bytes, is_whole: bool, hasher: FileHasher | None
+    ) -> http.Response | None:
+        """The page in place of a file that is scanned first, or ``None``; ``hasher``: where its hashes count."""
+        if hasher is not None:
+            await asyncio.to_thread(hasher.take, octets)
+            download, verdict = self._hashed(download, hasher)
+            if not verdict.needs_scan or (verdict.match and self._stops(download.judgement, verdict.match)):
+                return self._looked(download, verdict, is_whole=is_whole)
         flow, judgement, facts, codings, _ = download
         assert flow.response is not None
         head = http1.assemble_response_head(flow.response)
@@ -329,7 +352,8 @@ class FileInspector(parts.Part):
         settings = _scanner_settings(judgement)
         scanner = self._scanners.get(settings) or self._scanners.setdefault(settings, Scanner(settings))
         try:
-            plain = None if octets is None else _decoded(octets, codings, settings.largest)
+            account = Account(flow.client_conn.peername[0])
+            plain = None if octets is None else await decoded(octets, codings, settings.largest, account)
             if plain is not None:
                 file = Scanned(plain, request, answer, judgement.client.address)
                 infection, self._fault = await scanner.scan(file), ""
@@ -449,11 +473,20 @@ def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
 
 
 def _unseen(judgement: Judgement, why: str, *, is_upload: bool = False) -> Match:
-    """The match of the first rule that needs to see more of a file than can be seen."""
-    rules = (rule for rule in _rules(judgement) if rule.needs_content or rule.listed or rule.infected)
-    now, others = datetime.now(UTC), _rules(judgement)
-    rule = next((rule for rule in rules if rule.applies(is_upload=is_upload, now=now)), others[0])
-    return rule.match(why)
+    """The match of the first rule that needs to see more of a file than can be seen; of those that block, if any."""
+    now = datetime.now(UTC)
+    rules = [rule for rule in _rules(judgement) if rule.needs_content or rule.listed or rule.infected]
+    rules = [rule for rule in rules if rule.applies(is_upload=is_upload, now=now)] or [_rules(judgement)[0]]
+    return next((rule for rule in rules if rule.action is Action.BLOCK), rules[0]).match(why)
+
+
+def _unseen_kind(judgement: Judgement, facts: FileFacts, why: str) -> Match | None:
+    """The match of the first rule that blocks by kinds, and fits a download but for them; ``None`` if none counts."""
+    now = datetime.now(UTC)
+    rules = (rule for rule in _rules(judgement) if rule.needs_content and rule.action is Action.BLOCK)
+    fitting = (rule for rule in rules if rule.applies(is_upload=False, now=now) and rule.evidence(facts) is not None)
+    rule = next(fitting, None) if judge_file(_rules(judgement), facts, now).needs_content else None
+    return None if rule is None else rule.match(why)
 
 
 def _scanner_settings(judgement: Judgement) -> ScannerSettings:
@@ -501,14 +534,42 @@ def _enough(download: _Download, verdict: FileVerdict) -> Callable[[bytes, int],
     return is_enough
 
 
-def _decoded(octets: bytes, codings: str, largest: int) -> bytes | None:
-    """A body without its codings; ``None`` if it is larger than that."""
-    pieces, length = [], 0
-    for piece in Decoder(codings).decode(octets):
-        pieces.append(piece)
-        if (length := length + len(piece)) > largest:
+async def decoded(octets: bytes, codings: str, largest: int, account: Account) -> bytes | None:
+    """A body without its codings; ``None`` if it is larger than that, or there is no room; raises ``CodingError``."""
+    if not codings:
+        return octets if len(octets) <= largest else None
+    decoder, plain = Decoder(codings), bytearray()
+
+    def decode(coded: bytes) -> None:
+        for piece in decoder.decode(coded):
+            plain.extend(piece)
+            if len(plain) > largest:
+                break
+
+    for at in range(0, len(octets), _DECODED_AT_ONCE):
+        await asyncio.to_thread(decode, octets[at : at + _DECODED_AT_ONCE])
+        account.set(len(plain))
+        if len(plain) > largest or account.is_full:
             return None
-    return b"".join(pieces)
+    return bytes(plain)
+
+
+def _kinds_of_coded(octets: bytes, codings: str, *, is_whole: bool) -> tuple[frozenset[str], str]:
+    """The kinds of a body, and why some client may get another.
+
+    Where its coding cannot be read, some keep it as it is.
+    """
+    as_it_is = kinds_of(octets) | {"unknown"}
+    try:
+        beginning = beginning_of(octets, codings, LONGEST_LOOK)
+    except UnseenError as error:
+        return as_it_is, str(error)
+    if beginning is None:
+        return as_it_is, ""
+    # where hardly anything is in the first octets of what is coded, the file is behind them
+    if codings and not is_whole and len(beginning) < LONGEST_LOOK // 2:
+        return as_it_is, "its beginning has next to nothing in it"
+    return kinds_of(beginning), ""
 
 
 def _codings(headers: http.Headers) -> str:

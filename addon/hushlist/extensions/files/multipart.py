@@ -94,9 +94,10 @@ class MultipartReader:
         Raises:
             MultipartError: servers may read them in different ways.
         """
-        self._kept += octets
-        while self._read():
-            pass
+        for at in range(0, len(octets), LONGEST_HEAD):  # so that little is copied at each boundary
+            self._kept += octets[at : at + LONGEST_HEAD]
+            while self._read():
+                pass
 
     def end(self) -> None:
         """Raises ``MultipartError`` if the body has ended before its last boundary."""

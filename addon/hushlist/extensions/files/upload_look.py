@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import quopri
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,13 +29,39 @@ _MULTIPART = "multipart"
 _DEEPEST = 3
 #: codings of a part that leave it as it is, and those that some servers undo
 _AS_IT_IS = frozenset(("", "7bit", "8bit", "binary"))
-_DECODERS: dict[str, Callable[[bytes], bytes]] = {
-    # what has come may end within a group of four
-    "base64": lambda octets: binascii.a2b_base64(octets.translate(None, b"\r\n")[: 4 * LONGEST_LOOK // 3 // 4 * 4]),
-    "quoted-printable": quopri.decodestring,
+_NO_BASE64 = bytes({*range(256)} - {*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="})
+_SOFT_BREAK, _NO_ESCAPE = re.compile(rb"=[ \t]*\r?\n"), re.compile(rb"=(?![0-9A-Fa-f]{2})")
+
+
+def _from_base64(coded: bytes) -> bytes:
+    if b"=" in coded.rstrip(b"="):
+        raise ValueError("something is behind its end")
+    return binascii.a2b_base64(coded)
+
+
+def _from_quoted_printable(coded: bytes) -> bytes:
+    found = _NO_ESCAPE.search(coded)
+    if found is not None and found.start() < len(coded) - 2:  # or the last escape is cut
+        raise ValueError("an escape cannot be read")
+    return quopri.decodestring(coded)
+
+
+class _PartCoding(NamedTuple):
+    """A coding of a part that some servers undo."""
+
+    #: takes out what stands for no octet; and what is left -> octets; raises ``ValueError``
+    compact: Callable[[bytes], bytes]
+    decode: Callable[[bytes], bytes]
+    #: octets of what is left that are needed
+    longest: int
+
+
+_PART_CODINGS = {
+    "base64": _PartCoding(lambda octets: octets.translate(None, _NO_BASE64), _from_base64, -(-LONGEST_LOOK // 3) * 4),
+    "quoted-printable": _PartCoding(
+        lambda octets: _SOFT_BREAK.sub(b"", octets), _from_quoted_printable, 3 * LONGEST_LOOK
+    ),
 }
-#: octets of a part with such a coding that are kept to be looked at
-_LONGEST_CODED = 2 * LONGEST_LOOK
 
 #: facts of a file -> the rule that fits
 Judge = Callable[[FileFacts], Match | None]
@@ -58,10 +85,12 @@ class _File:
     wanted: frozenset[str]
     #: sizes at which a rule begins to fit; none where the head has told the size
     bounds: Sequence[int] = ()
-    decode: Callable[[bytes], bytes] | None = None
+    coding: _PartCoding | None = None
     hashing: Hashing | None = None
     hasher: FileHasher | None = None
     beginning: bytes = b""
+    #: what stands for octets, where it has a coding
+    coded: bytes = b""
     came: int = 0
 
     @property
@@ -76,9 +105,13 @@ class _File:
             self.hasher.take(octets)
         has_news = any(before <= bound < self.came for bound in self.bounds)
         if self.facts.kinds is None:
-            longest = LONGEST_LOOK if self.decode is None else _LONGEST_CODED
-            self.beginning += octets[: longest - len(self.beginning)]
-            if len(self.beginning) >= longest or (self.decode is None and can_tell(self.beginning, self.wanted)):
+            self.beginning += octets[: LONGEST_LOOK - len(self.beginning)]
+            if self.coding is None:
+                is_enough = can_tell(self.beginning, self.wanted)
+            else:
+                self.coded = self.coding.compact(self.coded + octets)
+                is_enough = len(self.coded) >= self.coding.longest
+            if is_enough:
                 has_news = True
                 self._see()
         if has_news:
@@ -94,11 +127,11 @@ class _File:
 
     def _see(self) -> None:
         kinds = kinds_of(self.beginning)
-        if self.decode is not None:
+        if self.coding is not None:
             try:
-                kinds |= kinds_of(self.decode(self.beginning))
+                kinds |= kinds_of(self.coding.decode(self.coded[: self.coding.longest]))
             except ValueError:
-                kinds |= {"unknown"}
+                raise MultipartError("a part has a coding that is not as it says") from None
         self.facts = self.facts._replace(kinds=kinds)
 
     def _judge(self) -> None:
@@ -198,8 +231,8 @@ class UploadLook:
         if of_form and disposition.partition(";")[0].strip().lower() != "form-data":
             raise MultipartError("a part of it is none of a form")
         coding = head.get("content-transfer-encoding", "").strip().lower()
-        decode = _DECODERS.get(coding)
-        is_read = coding in _AS_IT_IS or (decode is not None and self._hashing is None and not self._waits_for_end)
+        part_coding = _PART_CODINGS.get(coding)
+        is_read = coding in _AS_IT_IS or (part_coding is not None and self._hashing is None and not self._waits_for_end)
         if not is_read or "content-encoding" in head:
             raise MultipartError("a part has a coding that is not read")
         if is_form([content_type]):
@@ -209,7 +242,7 @@ class UploadLook:
         fields = (disposition, f";{content_type.partition(';')[2]}")
         names = (*names_of_disposition(fields), file_name(head.get("content-location", "")))
         facts = FileFacts(True, media_types_of([content_type]), tuple(filter(None, names)), 0)
-        file = _File(facts, self._judge, self._note, self._wanted, self._bounds, decode, self._hashing)
+        file = _File(facts, self._judge, self._note, self._wanted, self._bounds, part_coding, self._hashing)
         self._note(self._judge(facts))
         return file
 

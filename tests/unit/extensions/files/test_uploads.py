@@ -150,7 +150,9 @@ def looked(folder: Path, rules: str, body: bytes, content_types: str, codings: s
 
 
 _CODING = "Content-Transfer-Encoding"
+_QUOTED = f"{_CODING}: quoted-printable"
 _UNREAD = "a part has a coding that is not read"
+_MISREAD = "a part has a coding that is not as it says"
 _INNER = b"--i\r\nContent-Disposition: file; filename=a.exe\r\n\r\n\r\n--i--\r\n"
 _INNER_TYPE = "Content-Type: multipart/mixed; boundary=i"
 _FILMS = "[{types: video/*, larger-than: 10}]"
@@ -177,7 +179,13 @@ _NAMED = "[{endings: exe}]"
         (_CONTENT, form(part(b"MZ", "form-data", f"{_CODING}: x-uu")), FORM, "", _UNREAD),
         (_CONTENT, form(part(b"MZ", "form-data", "Content-Encoding: gzip")), FORM, "", _UNREAD),
         ("[{content: unknown}]", form(part(b"=", "form-data", f"{_CODING}: base64")), FORM, "", ""),
-        ("[{content: unknown}]", form(part(b"A===A", "form-data", f"{_CODING}: base64")), FORM, "", "unknown"),
+        ("[{content: unknown}]", form(part(b"A===A", "form-data", f"{_CODING}: base64")), FORM, "", _MISREAD),
+        (_CONTENT, form(part(b"\r\n" * 9000 + b"TVqQAAMA", "form-data", f"{_CODING}: base64")), FORM, "", "program"),
+        (_CONTENT, form(part(b" !" * 9000 + b"TVqQAAMA", "form-data", f"{_CODING}: base64")), FORM, "", "program"),
+        (_CONTENT, form(part(b"TQ==WpAA", "form-data", f"{_CODING}: base64")), FORM, "", _MISREAD),
+        (_CONTENT, form(part(b"= \r\n" * 9000 + b"MZ=90=00", "form-data", _QUOTED)), FORM, "", "program"),
+        (_CONTENT, form(part(b"=" + b" " * 20000 + b"\r\nMZ=90=00", "form-data", _QUOTED)), FORM, "", _MISREAD),
+        (_CONTENT, form(part(b"a=3D" * 9000, "form-data", _QUOTED)), FORM, "", ""),
         (_NAMED, form(part(b"", 'form-data; name="f"; filename="a.exe"')), FORM, "", "a.exe"),
         (_NAMED, form(part(b"", "form-data; filename=a.exe")), FORM, "", "a.exe"),
         (_NAMED, form(part(b"", "form-data; filename=a.png; filename*=UTF-8''a%2Eexe")), FORM, "", "a.exe"),
