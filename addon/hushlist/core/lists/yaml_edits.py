@@ -239,7 +239,7 @@ def _of_sequence(text: str, node: Any, value: list[Plain]) -> Iterator[Splice]:
         for item in new:
             from_place = moved.get(_identity(item))
             if from_place is not None and old[from_place] == item:  # with its comments
-                lines += text[starts[from_place] : ends[from_place]].rstrip("\r\n").splitlines()
+                lines += re.split("\r?\n", text[starts[from_place] : ends[from_place]].rstrip("\r\n"))
             else:
                 lines += _block([item], indent)
         yield _lines_at(text, ends[place - 1] if place else starts[0], lines)

@@ -13,6 +13,7 @@ from hushlist.core.lists.yaml_edits import EditError
 from hushlist.core.match.index import Index
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.system.files import LONGEST_DOCUMENT, edit_file, reason_of
+from hushlist.extensions.policy_edits.policy_reach import out_of_reach
 from hushlist.extensions.policy_edits.policy_text import PolicyText, Section, policy_text, why_read_only
 from hushlist.extensions.policy_edits.policy_trial import Editor, told_to_try
 from hushlist.extensions.policy_edits.policy_versions import PolicyVersion, Versions, digest_of, versions_of
@@ -85,15 +86,20 @@ class PolicyFile(NamedTuple):
             now = before.section(name)
             if {"*", now.etag}.isdisjoint(etags):
                 raise ChangedError(now)
-            return edit(before)
+            return self._within_reach(before, edit(before))
 
         return self._changed(checked, name)
 
     def preview(self, name: str, edit: Edit) -> dict[str, Any]:
         """What a change would make otherwise; raises as ``change``."""
         before = policy_text(self.path)
-        after = edit(before)
+        after = self._within_reach(before, edit(before))
         return {"text": after.section(name).text, **self._tried("preview", after)}
+
+    def _within_reach(self, before: PolicyText, after: PolicyText) -> PolicyText:
+        if problems := out_of_reach(self.path, before, after):
+            raise UnusableError(problems)
+        return after
 
     def undo(self, number: int = 0) -> tuple[PolicyVersion, Change]:
         """Go back to what the file was before its last change, or before a change by its number.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -22,10 +23,12 @@ from hushlist.core.lists.yaml_edits import (
     spliced,
     with_value,
 )
-from hushlist.core.lists.yaml_nodes import LOADER, read_document
+from hushlist.core.lists.yaml_nodes import LOADER, YamlNode, read_document
 from hushlist.core.system.files import LONGEST_DOCUMENT, read_regular, reason_of
 
 _MARK = "\ufeff"
+#: what no text of a section has: all but tabs and the ends of lines
+_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,12 @@ class PolicyText:
 
     @cached_property
     def whole(self) -> dict[str, Plain]:
-        """What it says, by section.
+        """What it says, by section; ``EditError`` as ``nodes``."""
+        return {name: plain_of(node) for name, node in self.nodes.items()}
+
+    @cached_property
+    def nodes(self) -> dict[str, YamlNode]:
+        """What it says with its lines, by section.
 
         Raises:
             EditError: it cannot be read, or is written in a way that no part of it can be changed.
@@ -65,7 +73,7 @@ class PolicyText:
         if not isinstance(document.value, dict) or not document.value:
             raise EditError("it is no mapping with the keys of a policy")
         self._places  # noqa: B018  it raises
-        return {name: plain_of(node) for name, node in document.value.items()}
+        return document.value
 
     @property
     def _text(self) -> str:
@@ -115,7 +123,11 @@ class PolicyText:
         """
         wanted = {own: value for own, value in self.whole.items() if own != name}
         ours = line_end(self._text)
-        lines = "".join(f"{line}{ours}" for line in text.removeprefix(_MARK).splitlines())
+        own = text.removeprefix(_MARK).replace("\r\n", "\n")
+        if control := _CONTROL.search(own):
+            line = own.count("\n", 0, control.start()) + 1
+            raise EditError(f"line {line} of the text has the control character U+{ord(control[0]):04X}")
+        lines = f"{own}{'' if own.endswith(chr(10)) or not own else chr(10)}".replace("\n", ours)
         if text.strip():
             said = PolicyText(lines.encode("utf-8", "surrogatepass")).whole
             if [*said] != [name]:

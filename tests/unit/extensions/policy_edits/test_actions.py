@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.extension import built_in
+from hushlist.extensions.policy_edits.policy_text import PolicyText
 from hushlist.proxy.addon import Hushlist
 from support.administrators import Browser, browser, manager, use
 from unit.extensions.subscriptions.test_logged_visits import record, write_log
@@ -167,6 +168,93 @@ def test_changes_go_back_one_by_one_and_each_by_its_number(browser: Browser, pol
         assert policy.read_text() == text
     assert browser.call("POST", "/policy/undo", {})[0] == 400
     assert browser.recorded()[:1] == ["went back to the policy before"]
+
+
+REACH = """notify:
+- {command: [/usr/bin/true, now], name: tell}
+- {webhook: 'https://tell.example/', token: /dev/null/token}
+"""
+OUT = "is outside of the policy's folder"
+RUNS = "which programs run is not changed here"
+HOOK = {"webhook": "https://a.example/"}
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "line", "why"),
+    [
+        ("notify", [{"name": "x", "command": ["/bin/sh", "-c", "id"]}], 5, f"notify: command: {RUNS}"),
+        ("notify", [{"command": ["/usr/bin/true"]}], 5, RUNS),
+        ("notify", [{"command": ["/usr/bin/true", "now"]}] * 2, 6, RUNS),
+        ("notify", [{**HOOK, "token": "/etc/shadow"}], 5, f"notify: token: '/etc/shadow': /etc/shadow {OUT}"),
+        ("notify", [{"mail": "a@b.example", "login": "~/login"}], 5, OUT),
+        ("notify", [{**HOOK, "token": "link"}], 5, OUT),
+        ("block-page", "/etc/hostname", 0, OUT),
+        ("block-page", "../x/../../page.html", 0, OUT),
+        ("block-page", "/dev/null/token", 0, OUT),  # the policy named it, but not to show it
+        ("layers", [{"name": "x", "lists": ["own.yaml", "/etc/hosts"]}], 0, "layers: lists: '/etc/hosts': /etc/hosts"),
+        ("layers", [{"name": "x", "lists": [{"file": "own.yaml", "seal": "/etc/key"}]}], 0, OUT),
+        ("layers", [{"name": "x", "lists": [{"url": "https://a.example/l", "key": "folder/link"}]}], 0, OUT),
+        ("log", {"folder": "../elsewhere"}, 0, OUT),
+        ("log", {"also": "syslog:/run/x"}, 0, OUT),
+        ("scanner", {"address": "clamd:///run/x"}, 0, OUT),
+        ("store", "postgresql://db.example/x?sslkey=/etc/key", 0, OUT),
+        ("pass-through", {"hosts": [{"file": "/etc/hosts"}]}, 0, OUT),
+    ],
+)
+def test_the_page_reaches_no_program_and_no_file_that_the_policy_did_not_name(
+    browser: Browser, use: Callable[..., Path], tmp_path: Path, section: str, value: object, line: int, why: str
+) -> None:
+    policy = use().with_name("policy.yaml")
+    assert browser.sign_in("max") == 200
+    policy.write_text(policy.read_text() + REACH)
+    (tmp_path / "folder").mkdir()
+    for link in ("link", "folder/link"):
+        (tmp_path / link).symlink_to("/etc/hostname")
+    before, lines = policy.read_text(), policy.read_text().count("\n")
+    for method, path in (("PUT", section), ("POST", f"{section}/preview")):
+        status, said = browser.call(method, f"/policy/{path}", {"value": value}, If_Match="*")
+        assert (status, why in said["error"]) == (400, True), said
+        (problem, *_) = said["detail"]["problems"]
+        assert (problem["file"], problem["what"].partition(":")[0]) == (str(policy), section)
+        assert 0 < problem["line"] <= lines + 9
+    assert policy.read_text() == before
+
+
+def test_what_the_policy_names_itself_may_stay_move_go_and_come_back(
+    browser: Browser, use: Callable[..., Path], tmp_path: Path
+) -> None:
+    far = tmp_path.with_name(f"{tmp_path.name}-far.domains")
+    far.write_text("far.example\n")
+    policy = use("notify: [{command: [/usr/bin/true], name: tell}]", lists=str(far)).with_name("policy.yaml")
+    assert browser.sign_in("max") == 200
+    before = policy.read_text()
+    tell = {"command": ["/usr/bin/true"], "name": "tell"}
+    assert put(browser, "notify", value=[HOOK, {**tell, "weekly": "on"}])[0] == 200
+    assert put(browser, "notify", value=None)[0] == 200
+    assert put(browser, "notify", value=[tell])[0] == 400
+    assert browser.call("POST", "/policy/undo", {})[0] == browser.call("POST", "/policy/undo", {})[0] == 200
+    assert policy.read_text() == before
+    assert put(browser, "layers", value=[{"name": "x", "lists": [{"file": str(far)}, "own.yaml"]}])[0] == 200
+    assert put(browser, "search-forms", value=[{"host": "a.example", "path": "/find", "keys": "q"}])[0] == 200
+    assert put(browser, "block-page", value="/find")[0] == 400
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029"])
+@pytest.mark.parametrize("ours", ["\n", "\r\n"])
+def test_a_text_is_cut_where_lines_end_alone(end: str, ours: str) -> None:
+    before = PolicyText(f"log: on{ours}mode: tag{ours}".encode())
+    for written in (f'log: "one{end}two"\r\n# more\n', f'log: "one{end}two"\n# more'):
+        after = before.with_text("log", written)
+        assert after.octets.decode() == f'log: "one{end}two"{ours}# more{ours}mode: tag{ours}'
+
+
+@pytest.mark.parametrize("control", ["\x0b", "\x0c", "\x1c", "\x85", "\r", "\x00", "\x7f"])
+def test_a_text_has_no_control_characters(browser: Browser, policy: Path, control: str) -> None:
+    before = policy.read_text()
+    status, said = put(browser, "log", text=f"# a\nlog: on  # two{control}mode: tag\n")
+    assert status == 400
+    assert f"line 2 of the text has the control character U+{ord(control):04X}" in said["error"] or control == "\0"
+    assert policy.read_text() == before
 
 
 @pytest.mark.parametrize(
