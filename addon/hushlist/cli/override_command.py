@@ -53,6 +53,7 @@ from hushlist.extensions.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.extensions.unblock.grant_events import GrantEvent
 from hushlist.extensions.unblock.grants import FOR_GOOD, Grant, narrowness_of_grant
 from hushlist.extensions.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
+from hushlist.extensions.unblock.shown_clients import privacy_by
 
 _HOW = "command line"
 #: how the number of an administrator's block is written, beside those of grants
@@ -241,15 +242,10 @@ def privacy_of_store(place: Path | PostgresAddress, policy: Policy | None) -> Pr
         return privacy_beside(KEPT, policy, place.parent)
     try:
         with Overrides(place, time.time) as overrides:
-            return _privacy(overrides, policy)
+            return privacy_by(overrides, policy)
     except StoreError as error:
         remark(f"what may be shown of clients is not known: {error}")
         return privacy_beside(KEPT, policy, state_folder()) if policy else Privacy(clients=LoggedClients.DROP)
-
-
-def _privacy(overrides: Overrides, policy: Policy | None) -> Privacy:
-    place = overrides.place
-    return privacy_beside(overrides.shown(), policy, place.parent if isinstance(place, Path) else state_folder())
 
 
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
@@ -264,7 +260,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
                 made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=acting_user())
             else:
                 grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=acting_user())
-                made = _grant_line(grant, zone, _privacy(overrides, policy_of(arguments)))
+                made = _grant_line(grant, zone, privacy_by(overrides, policy_of(arguments)))
     except ValueError as error:
         return complain(error)
     _warn_of(target and narrowness_of_grant(scope, target))
@@ -297,7 +293,7 @@ def _turned_off(arguments: argparse.Namespace, make: Callable[..., Grant | Admin
     place = store_of(arguments, default_path, may_be_new=True)
     with Overrides(place, time.time) as overrides:
         made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, **by)
-        print_line(_grant_line(made, clock_of(arguments), _privacy(overrides, policy_of(arguments))))
+        print_line(_grant_line(made, clock_of(arguments), privacy_by(overrides, policy_of(arguments))))
     say_where(place)
     return GOOD
 
@@ -325,7 +321,7 @@ def list_grants(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grants, blocks = overrides.active(time.time()), overrides.blocks()
-        privacy = _privacy(overrides, policy_of(arguments))
+        privacy = privacy_by(overrides, policy_of(arguments))
     every: list[Grant | AdminBlock] = [*grants, *blocks]
     for found in every:
         if arguments.json:
@@ -366,7 +362,7 @@ def history(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         events = overrides.history(max(0, arguments.limit))
-        privacy = _privacy(overrides, policy_of(arguments))
+        privacy = privacy_by(overrides, policy_of(arguments))
     for event in events:
         print_line(_event_line(event, zone, privacy))
     if not events:
@@ -378,7 +374,7 @@ def list_requests(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         found = overrides.requests(waiting=not arguments.all)
-        privacy = _privacy(overrides, policy_of(arguments))
+        privacy = privacy_by(overrides, policy_of(arguments))
     for one in found:
         shown = asked_for(one, privacy)
         if arguments.json:
@@ -395,7 +391,7 @@ def approve(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
-        privacy = _privacy(overrides, policy_of(arguments))
+        privacy = privacy_by(overrides, policy_of(arguments))
     _warn_of(narrowness_of_grant(grant.scope, grant.target))
     print_line(_grant_line(grant, zone, privacy))
     return GOOD

@@ -11,6 +11,7 @@ import argparse
 import ast
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -24,8 +25,14 @@ from mitmproxy.test import taddons, tflow
 from hushlist import cli
 from hushlist.core.extension import Notice
 from hushlist.core.routes import Action
+from hushlist.extensions.alerts.alert_book import Hit
+from hushlist.extensions.alerts.alert_keys import NEW_DEVICE
+from hushlist.extensions.alerts.alert_part import AlertPart
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import DashboardServer
+from hushlist.extensions.devices import device_watch
+from hushlist.extensions.devices.device_watch import DeviceWatch
+from hushlist.extensions.devices.network_tables import Seen
 from hushlist.extensions.journal.history import History, history
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
@@ -45,12 +52,17 @@ from unit.sources import MODULES, tree_of
 
 #: addresses of two clients, a user, and a word of a query: none of them may be anywhere
 CLIENT, OTHER, USER, QUERY = "10.98.76.54", "10.98.76.55", "josephine", "secretword"
-HIDDEN = (CLIENT, OTHER, USER, QUERY)
+#: of the first client's device, which calls itself as its user
+MAC, OTHER_MAC = "00:00:5e:00:53:01", "00:00:5e:00:53:02"
+HIDDEN = (CLIENT, OTHER, USER, QUERY, MAC, OTHER_MAC)
 URL = f"http://www.blocked.example/page?{QUERY}"
 ADS = "hrn://c.example/ads"
 MORE = """
 unblock: {ask: on}
 quotas: {'hrn://c.example/ads': 30}
+notify: [{command: [/bin/true]}]
+alerts: [{name: ads, when: {category: 'hrn://c.example/ads'}}]
+devices: [{name: tv, mac: '00:00:5e:00:53:09'}]
 """
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -69,6 +81,8 @@ class World(NamedTuple):
     #: a reference number of the log
     reference: str
     policy: Path
+    #: the notices since then
+    told: list[Notice]
 
     @property
     def overrides(self) -> Overrides:
@@ -83,14 +97,26 @@ def world(
     use: Callable[..., Path],  # noqa: F811
     browser: Browser,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> World:
     """A proxy of which clients have used whatever there is, first while the log kept everything."""
     clients: str = request.param
+    leases = [Seen(CLIENT, MAC, f"{USER}-phone"), Seen(OTHER, "00:00:5e:00:53:03")]
+    monkeypatch.setattr(device_watch, "neighbours", lambda: [Seen(CLIENT, MAC), Seen(OTHER, OTHER_MAC)])
+    monkeypatch.setattr(device_watch, "leases", lambda: leases)
     use(f"log: {{what: all}}\n{MORE}")
     decided(hushlist, URL, CLIENT)
     use(f"log: {{what: all, clients: {clients}, queries: drop}}\n{MORE}")
     decided(hushlist, URL, OTHER)
     assert browser.sign_in("max") == 200
+    told: list[Notice] = []
+    monkeypatch.setattr(hushlist.runtime, "notify", told.append)
+    alerts = part_of(hushlist.runtime, AlertPart)
+    about = {"url": URL, "event": NEW_DEVICE}
+    hits = {
+        ("ads", whom): Hit(1, about) for whom in (CLIENT, f"user:{USER}")
+    }  # the log had them when they were counted
+    alerts._opened().note(hits, alerts._alerts)
     journal, overrides = log_of(hushlist.runtime), overrides_of(hushlist.runtime)
     assert journal is not None
     assert overrides is not None
@@ -120,7 +146,7 @@ def world(
     assert journal.flush(30.0)
     (newest,) = newest_records(journal.place, LogFilters(), 1)
     reference = str(newest["reference"])
-    return World(hushlist, browser, clients, reference, tmp_path / "policy.yaml")
+    return World(hushlist, browser, clients, reference, tmp_path / "policy.yaml", told)
 
 
 def named(text: str) -> list[str]:
@@ -156,13 +182,17 @@ ASKED: dict[str, list[list[str]]] = {
     "admin token revoke": [["school"]],
     "fleet status": [[]],
     "store migrate": [["--policy", "POLICY"]],
+    "alerts list": [[], ["--policy", "POLICY"]],
+    "alerts seen": [["1"], ["2", "--policy", "POLICY"]],
+    "backup": [["--policy", "POLICY", "--confdir", "FOLDER", "BACKUP"]],
+    "restore": [["--dry-run", "--policy", "POLICY", "--confdir", "FOLDER", "BACKUP"]],
 }
 #: commands that read neither the store nor the log of a proxy, but what they are given
 UNRELATED = {
     *("helper", "init", "import", "doctor", "lint", "diff", "audit", "leak", "hide", "serve-lists", "keypair"),
     *("sealkey", "sign", "verify", "canonicalize", "expressions", "hash", "prefixes", "compare", "extract", "parse"),
     *("hrn", "conformance", "completion", "man", "override passphrase", "proxy", "services", "notify test"),
-    *("convert", "visit"),
+    *("convert", "visit", "learn", "publish", "service install", "service remove", "service status"),
 }
 
 
@@ -201,6 +231,7 @@ def test_no_command_names_anybody(world: World, capsys: pytest.CaptureFixture[st
     for command, ways in ASKED.items():
         for way in ways:
             places = {"POLICY": str(world.policy), "REFERENCE": world.reference}
+            places |= {"FOLDER": str(world.policy.parent), "BACKUP": str(world.policy.with_name("all.backup"))}
             arguments = [*command.split(), *(places.get(one, one) for one in way)]
             for more in ([], *([name] for name in switches(COMMANDS[command]))):
                 cli.main([*arguments, *more])
@@ -210,7 +241,7 @@ def test_no_command_names_anybody(world: World, capsys: pytest.CaptureFixture[st
     asked = shown["override requests --all"]
     assert "asks for http://www.blocked.example/page: homework" in asked
     assert (SOMEBODY if world.clients == "drop" else "client-") in asked
-    for command in ("override list", "override history", "log tail"):
+    for command in ("override list", "override history", "log tail", "alerts list"):
         assert len(shown[command].splitlines()) >= 2, command
     assert ("client-" in shown["log top --by client"]) is (world.clients == "pseudonym")
 
@@ -230,6 +261,8 @@ BODIES: dict[str, dict[str, object]] = {
     "accept_list": {"url": "https://lists.example/a", "digest": "0" * 64},
     "roll_back_list": {"url": "https://lists.example/a"},
     "decline": {"word": "no"},
+    "change_section": {"value": "tag"},
+    "preview_section": {"value": "tag"},
 }
 QUERIES = {
     "preview": f"?scope=host&target=www.blocked.example&client={CLIENT}",
@@ -245,6 +278,9 @@ def numbers(world: World, call: Action) -> list[str]:
         return [str(one["id"]) for one in world.browser.call("GET", "/record")[1]["record"]]
     if call.name == "withdraw_code":
         return [code.hash.hex() for code in world.overrides.codes()]
+    sections = ["mode"] if call.name != "policy_section" else ["mode", "log", "alerts", "devices", "layers"]
+    if "section" in call.in_path:
+        return sections
     own = {"approve": ["2", "3"], "decline": ["4"]}.get(call.name, ["1", "2", "3"])
     return own if call.in_path else [""]
 
@@ -258,10 +294,9 @@ def test_no_call_of_the_interface_names_anybody(world: World) -> None:
     reading = [call for call in calls if call.method == "GET"]
     for call in (*reading, *sorted(calls, key=lambda one: one.name == "undo"), *reading):
         for number in numbers(world, call):
-            path = call.path.replace("{number}", number).replace("{identity}", number) + QUERIES.get(call.name, "")
-            response = world.browser.send(
-                call.method, BASE + path, BODIES.get(call.name, {}) if call.method == "POST" else None
-            )
+            path = re.sub("{(number|identity|section)}", number, call.path) + QUERIES.get(call.name, "")
+            body = BODIES.get(call.name, {}) if call.method in ("POST", "PUT") else None
+            response = world.browser.send(call.method, BASE + path, body, If_Match="*" if call.method == "PUT" else "")
             shown[f"{call.method} {path}"] = f"{shown.get(f'{call.method} {path}', '')}{response.text}"
             statuses.setdefault(call.name, set()).add(response.status_code)
     assert {asked: found for asked, text in shown.items() if (found := named(text))} == {}
@@ -285,7 +320,7 @@ def test_no_page_names_anybody(world: World) -> None:
 # -- notices -----------------------------------------------------------------------------------------------------------
 
 #: what makes a notice; that of mitmproxy's authority, ``Upkeep._tell``, is about no client
-MAKERS = {"notice_of", "summary_of", "_tell"}
+MAKERS = {"notice_of", "summary_of", "_tell", "notices_of", "_notice"}
 
 
 def test_every_notice_is_asked_for() -> None:
@@ -307,6 +342,13 @@ def test_no_notice_names_anybody(world: World) -> None:
     told: list[Notice] = [notice_of(one, privacy, "en") for one in world.overrides.requests(waiting=False)]
     assert len(told) >= 2
     told.append(summary_of(found, date(2026, 12, 21), "en"))
+    alerts = part_of(runtime, AlertPart)
+    alerts._tell(alerts._alerts, datetime.now(UTC))
+    watch, policy = part_of(runtime, DeviceWatch), world.hushlist.runtime.engine.policy
+    watch._tell(policy, CLIENT, MAC)
+    assert [[*notice.details] for notice in world.told].count(["alert"]) >= 2
+    assert [notice.details.get("kind") for notice in world.told].count("device") >= 1
+    told += world.told
     for notice in told:
         assert named(f"{json.dumps(notice.as_dict(), default=str)} {notice.html}") == [], notice
 

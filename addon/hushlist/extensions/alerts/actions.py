@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from hushlist.core.routes import Account, Action, Done, Number, Role
 from hushlist.extensions.alerts.alert_book import AlertBook, AlertRow
-from hushlist.extensions.journal.log_record import Privacy, logged_name, without_query
-from hushlist.extensions.journal.masked_clients import SOMEBODY
+from hushlist.extensions.alerts.alert_hits import shown_alert
+from hushlist.extensions.journal.log_record import Privacy
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,11 @@ class AlertStatus:
 
 
 def status_of(row: AlertRow, privacy: Privacy) -> AlertStatus:
-    """An alert as it may be shown: it may be older than the log's settings."""
-    about = {key: without_query(text, privacy) if key == "url" else text for key, text in row.about.items()}
-    who = row.whom if "list" in row.about and "event" in row.about else _shown(row.whom, privacy)
-    return AlertStatus(row.id, row.alert, who, row.first, row.last, row.number, about, row.times, row.seen, row.seen_by)
-
-
-def _shown(whom: str, privacy: Privacy) -> str:
-    kind, _, name = whom.partition(":") if whom.startswith("user:") else ("client", "", whom)
-    shown = logged_name(kind, name, privacy)
-    return SOMEBODY if shown is None else whom if shown == name else shown
+    """An alert as it may be shown."""
+    row = shown_alert(row, privacy)
+    return AlertStatus(
+        *(row.id, row.alert, row.whom, row.first, row.last, row.number, row.about, row.times, row.seen, row.seen_by)
+    )
 
 
 def alerts(book: AlertBook, privacy: Privacy) -> list[AlertStatus]:

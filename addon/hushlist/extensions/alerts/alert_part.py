@@ -20,7 +20,7 @@ from hushlist.core.errors import Problem, logger_of
 from hushlist.core.policy.groups import NOBODY, Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.alerts.alert_book import AlertBook, Hit
-from hushlist.extensions.alerts.alert_hits import about_record, alerts_of, is_for, whom_of
+from hushlist.extensions.alerts.alert_hits import about_record, alerts_of, is_for, shown_alert, whom_of
 from hushlist.extensions.alerts.alert_keys import HELD_BACK, NEW_DEVICE, Alert
 from hushlist.extensions.alerts.alert_notices import SEEN, notices_of
 from hushlist.extensions.databases.sql import StoreError
@@ -144,7 +144,7 @@ class AlertPart(Part):
         return self._taps.answer(flow)
 
     def _tap(self, token: str, acts: bool, texts: Texts) -> tuple[str, str]:
-        row = self._opened().tapped(token, acts=acts)
+        row = shown_alert(self._opened().tapped(token, acts=acts), privacy_in(self._runtime))
         about = texts["pair"].format(name=row.alert, value=row.whom or texts["somebody"])
         return (
             (texts["pair"].format(name=texts["alert_seen"], value=about), "") if acts else (about, texts["alert_seen"])
@@ -249,7 +249,8 @@ class AlertPart(Part):
             return self.book
 
     def _tell(self, alerts: Sequence[Alert], now: datetime) -> None:
-        due = self._opened().take_due(alerts, now)
+        privacy = privacy_in(self._runtime)
+        due = [(shown_alert(row, privacy), alert) for row, alert in self._opened().take_due(alerts, now)]
         for notice in notices_of(self._opened(), due, self._runtime.engine):
             self._runtime.notify(notice)
             self._told += 1

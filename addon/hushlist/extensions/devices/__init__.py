@@ -16,4 +16,5 @@ EXTENSION = Extension(
     device_names=f"{__name__}.known_devices:device_names",
     part=f"{__name__}.device_watch:DeviceWatch",
     actions=f"{__name__}.actions",
+    uses=("journal",),
 )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import Action, ActionError, Role
 from hushlist.extensions.devices.known_devices import NETWORK, KnownDevice, device_names
 from hushlist.extensions.devices.network_tables import is_random
+from hushlist.extensions.journal.log_keys import LoggedClients
+from hushlist.extensions.journal.log_record import Privacy
 from hushlist.proxy.runtime import Runtime
 
 #: most addresses that are shown
 _MOST = 1000
+_HIDDEN = "several use its address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,11 @@ class SeenDevice:
     doubt: str | None
 
 
-def devices_on_network(policy: Policy, runtime: Runtime) -> list[SeenDevice]:
-    """The devices on the networks of this machine."""
+def devices_on_network(policy: Policy, runtime: Runtime, privacy: Privacy) -> list[SeenDevice]:
+    """The devices on the networks of this machine.
+
+    Where the log keeps no clients, it is not said which addresses, MACs and names they have.
+    """
     if NETWORK.fault is not None:
         raise ActionError(NETWORK.fault)
     name = device_names(policy)
@@ -52,6 +58,8 @@ def devices_on_network(policy: Policy, runtime: Runtime) -> list[SeenDevice]:
         found.append(SeenDevice(named, addresses, mac, is_random(mac), host, _group(runtime, addresses[0]), None))
     for address, why in sorted(NETWORK.doubts.items())[:_MOST]:
         found.append(SeenDevice(None, [address], None, False, None, _group(runtime, address), why))
+    if privacy.clients is not LoggedClients.KEEP:
+        found = [replace(one, addresses=[], mac=None, host=None, doubt=one.doubt and _HIDDEN) for one in found]
     here = {one.name for one in found}
     absent: list[KnownDevice] = [device for device in policy.of("devices") if device.name not in here]
     found += [SeenDevice(one.name, [*one.addresses], None, False, one.host or None, None, None) for one in absent]

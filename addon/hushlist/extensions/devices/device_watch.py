@@ -16,6 +16,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import make_private, read_regular, replace_file, state_folder
 from hushlist.extensions.devices.known_devices import NETWORK, device_names, known
 from hushlist.extensions.devices.network_tables import Seen, TableError, is_random, leases, neighbours
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.proxy.languages import live_texts
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
@@ -78,7 +79,8 @@ class DeviceWatch(Part):
             logger.warning("hushlist: %s", f"devices: {fault}; rules for addresses hold" if fault else "devices: known")
         for address in found.doubts.keys() - NETWORK.doubts.keys():
             why = found.doubts[address]
-            logger.warning("hushlist: devices: %s: %s; rules for addresses hold", address, why)
+            said = f"{address}: {why}" if _names_clients(policy) else "it is not sure who has an address"
+            logger.warning("hushlist: devices: %s; rules for addresses hold", said)
         NETWORK.macs, NETWORK.hosts, NETWORK.doubts, NETWORK.fault = found.macs, found.hosts, found.doubts, fault
         self._meet(policy)
 
@@ -108,17 +110,26 @@ class DeviceWatch(Part):
 
     def _tell(self, policy: Policy, address: str, mac: str) -> None:
         texts = live_texts()[policy.of("language")]
-        host = NETWORK.hosts.get(address, "")
-        who = ", ".join(filter(None, (host, address, mac)))
         more = texts["random_mac"] if is_random(mac) else ""
-        details = {"kind": "device", "client": address, "mac": mac, "host": host, "random": is_random(mac)}
-        words = " ".join(filter(None, (f"{texts['new_device']}: {who}.", more)))
+        details: dict[str, object] = {"kind": "device", "random": is_random(mac)}
+        who = ""
+        if _names_clients(policy):
+            host = NETWORK.hosts.get(address, "")
+            who = f": {', '.join(filter(None, (host, address, mac)))}"
+            details |= {"client": address, "mac": mac, "host": host}
+        words = " ".join(filter(None, (f"{texts['new_device']}{who}.", more)))
         self._runtime.notify(Notice(texts["new_device"], words, details, client=address))
 
     def faults(self) -> Iterator[str]:
         """That nobody is known by a device now."""
         if self._policy is not None and NETWORK.fault is not None:
             yield NETWORK.fault
+
+
+def _names_clients(policy: Policy) -> bool:
+    """Whether people may read who is there: not where the log keeps no clients."""
+    log = policy.of("log")
+    return log is None or log.clients is LoggedClients.KEEP
 
 
 def _read_met(path: Path) -> dict[str, float]:

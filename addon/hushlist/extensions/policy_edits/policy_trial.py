@@ -35,7 +35,7 @@ from hushlist.core.system.files import LONGEST_DOCUMENT, state_folder
 from hushlist.core.system.platform import number_of_cores
 from hushlist.core.url.request import request_of
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
-from hushlist.extensions.journal.log_record import MOST_SHOWN, LogFields, time_text
+from hushlist.extensions.journal.log_record import MOST_SHOWN, LogFields, Privacy, hiding_of, time_text, without_query
 from hushlist.proxy.page.template import load_template
 
 #: records that a preview decides again, seconds that it takes for them, and how old they may be
@@ -138,10 +138,10 @@ def _preview(path: Path, engine: Engine) -> dict[str, object] | str:
         records = newest_records(log.place or state_folder(), LogFilters(since=since), MOST_DECIDED)
     except (OSError, RuntimeError, SourceError) as error:
         return f"the log cannot be read, or the policy file: {error}"
-    return _compared(old, engine, records)
+    return _compared(old, engine, records, Privacy(log.queries, hides=hiding_of(before)))
 
 
-def _compared(old: Engine, new: Engine, records: list[LogFields]) -> dict[str, object]:
+def _compared(old: Engine, new: Engine, records: list[LogFields], privacy: Privacy) -> dict[str, object]:
     end = monotonic() + _LONGEST
     counts, changes, groups = Counter[str](), Counter[tuple[str, str, str]](), Counter[str]()
     is_all = len(records) < MOST_DECIDED
@@ -156,7 +156,7 @@ def _compared(old: Engine, new: Engine, records: list[LogFields]) -> dict[str, o
             continue
         counts["decided"] += 1
         if was != will:
-            changes[str(record.get("url", "")), was, will] += 1
+            changes[without_query(str(record.get("url", "")), privacy), was, will] += 1
             groups[str(record.get("group", ""))] += 1
             counts["stopped" if will in STOPPING else "let_through" if was in STOPPING else "other"] += 1
     return {
