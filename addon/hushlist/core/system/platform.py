@@ -160,14 +160,14 @@ def receive_sockets(sender: socket.socket, octets: int, most: int) -> tuple[byte
         return message, [socket.socket(fileno=descriptor) for descriptor in descriptors]
 
 
-async def open_local(path: os.PathLike[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to a program of this machine; ``OSError`` if it does not listen."""
+async def open_local(path: os.PathLike[str], limit: int = 1 << 16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to a program of this machine; ``limit``: octets of a line. ``OSError`` if it does not listen."""
     if sys.platform == "win32":
         raise OSError(_ALONE)
     else:
         import asyncio
 
-        return await asyncio.open_unix_connection(path)
+        return await asyncio.open_unix_connection(path, limit=limit)
 
 
 async def serve_local(serve: Serve, path: os.PathLike[str], limit: int) -> asyncio.Server:

@@ -13,6 +13,7 @@ import re
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -20,6 +21,7 @@ from weakref import WeakValueDictionary
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import Reading, any_text, choice, converted, mapping, number, read_rows
 from hushlist.core.policy.keys import Key, Type
+from hushlist.core.system.platform import open_local
 from hushlist.extensions.files.file_rules import read_size
 
 #: octets that are sent at once, of a preview if the service states none, and of a scanner's answer
@@ -146,7 +148,7 @@ class Scanner:
             port = parts.port or (1344 if parts.scheme == "icap" else 3310)
             reader, writer = await asyncio.open_connection(parts.hostname, port, limit=_LONGEST_ANSWER)
         else:
-            reader, writer = await asyncio.open_unix_connection(parts.path, limit=_LONGEST_ANSWER)
+            reader, writer = await open_local(Path(parts.path), _LONGEST_ANSWER)
         try:
             return await ask(reader, writer, file)
         finally:
