@@ -44,12 +44,16 @@ def test_every_file_is_part_of_an_example() -> None:
     assert files - used == {
         *(
             EXAMPLES / name
-            for name in ("README.md", "moving.md", "tablet.md", "why.md", "count_lists.py", "audit_partitions.py")
+            for name in (
+                *("README.md", "moving.md", "tablet.md", "why.md", "breakage.md"),
+                *("count_lists.py", "audit_partitions.py"),
+            )
         ),
         *(EXAMPLES / "router" / name for name in ("README.md", "hushlist.nft", "hushlist-firewall.service")),
         *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
         *LOGS,
         *(EXAMPLES / "extension").rglob("*.*"),  # test_extension_example.py installs it
+        *(EXAMPLES / "ci").iterdir(),  # tests/unit/test_ci_examples.py tries their commands
         *(EXAMPLES / "fleet").iterdir(),  # tests/e2e/test_fleet.py and test_monitoring.py try each of them
         *(EXAMPLES / "upstream").iterdir(),  # tests/unit/test_upstream_patches.py applies them
         *(EXAMPLES / "service").iterdir(),  # tests/unit/test_service_files.py has what holds for them

@@ -109,7 +109,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["gone", "--plan", "forged.yaml"],
     ],
     "serve-lists": [
-        *(["--policy", name] for name in ("bad.yaml", ARGUMENT)),
+        *(["--policy", name] for name in ("bad.yaml", f"{ARGUMENT}.yaml")),
         [*POLICY, "--list", f"{FORGED}x=MALWARE"],
         [*POLICY, "--client-keys", ARGUMENT],
         [*POLICY, "--certificate", ARGUMENT, "--key", ARGUMENT],

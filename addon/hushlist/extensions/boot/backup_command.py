@@ -58,7 +58,7 @@ def backup(arguments: argparse.Namespace) -> int:
     for path in files_elsewhere(policy, places):
         remark(f"{path} is not in it: it is outside of the policy's folder")
     for area, number in Counter(thing.area for thing in things).items():
-        print_line(area, number_of(number, "file", "files"))
+        print_line(f"{area}: {number_of(number, 'file', 'files')}")
     return GOOD
 
 

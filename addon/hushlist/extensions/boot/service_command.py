@@ -361,8 +361,8 @@ def status(_: argparse.Namespace) -> int:
         return FOUND
     state = _state()
     is_ready, text = _ready()
-    print_line("service", state)
-    print_line("ready" if is_ready else "not ready", text)
+    print_line(f"service: {state}")
+    print_line(f"{'ready' if is_ready else 'not ready'}: {text}")
     return GOOD if state == "active" and is_ready else FOUND
 
 

@@ -28,8 +28,8 @@ _LONGEST, MOST = 1 << 22, 1 << 14
 _NAME = re.compile(r"[^\W_][\w.-]{0,62}")
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _ISC_LEASE = re.compile(r"^lease ([0-9.]+) \{$(.*?)^\}$", re.MULTILINE | re.DOTALL)
-_ISC_MAC = re.compile(r"^\s*hardware ethernet ([0-9A-Fa-f:]+);", re.MULTILINE)
-_ISC_NAME = re.compile(r'^\s*client-hostname "([^"]*)";', re.MULTILINE)
+_ISC_MAC = re.compile(r"^[ \t]*hardware ethernet ([0-9A-Fa-f:]+);", re.MULTILINE)
+_ISC_NAME = re.compile(r'^[ \t]*client-hostname "([^"]*)";', re.MULTILINE)
 #: numbers of rtnetlink
 _GET, _NEW, _DUMP, _DONE, _ERROR = 30, 28, 0x301, 3, 2
 _ADDRESS, _LINK = 1, 2

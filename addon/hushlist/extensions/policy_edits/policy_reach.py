@@ -23,7 +23,7 @@ _SAME_KEY = {"lists": "file"}
 #: sections whose paths are those of URLs
 _OF_URLS = ("search-forms",)
 #: before a socket, as in `syslog:/dev/log` and `clamd:///run/x`
-_SCHEME = re.compile(r"[a-z+]+:(?:(?=/(?!/))|//(?=/))", re.IGNORECASE)
+_SCHEME = re.compile(r"\A[a-z+]+:(?:(?=/(?!/))|//(?=/))", re.IGNORECASE)
 #: whose parameters may be files
 _DATABASE = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 
