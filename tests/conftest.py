@@ -210,9 +210,11 @@ def own_folders_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache folder of a file's own: who compiles a policy goes through the lists of all others in the folder."""
+    """Folders of a file's own: who compiles a policy goes through all lists in the cache; orders stay in the store."""
+    folder = tmp_path_factory.mktemp(f"folders_{next(_NUMBERS)}", numbered=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp(f"cache_{next(_NUMBERS)}", numbered=False)))
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         yield
 
 

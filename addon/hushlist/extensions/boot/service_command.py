@@ -165,7 +165,7 @@ def _install_steps(policy: Policy, before: Places, arguments: argparse.Namespace
         return root / path.relative_to("/")
 
     for path in files_elsewhere(policy, before):
-        if not _is_open(path):
+        if not is_open_to_all(path):
             why = "the filter's user cannot read it: move it into the policy's folder, or a folder that all can enter"
             raise ServiceError(f"{path}: {why}")
     is_image = root != Path("/")
@@ -221,10 +221,10 @@ def _program(*, is_image: bool) -> tuple[Path, list[Step]]:
         ServiceError: the Python that it would be of is in a folder of one user.
     """
     ours = Path(sys.prefix)
-    if is_image or (sys.prefix != sys.base_prefix and _is_open(ours / "bin" / "hushlist")):
+    if is_image or (sys.prefix != sys.base_prefix and is_open_to_all(ours / "bin" / "hushlist")):
         return ours, []
     python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-    if not _is_open(python):
+    if not is_open_to_all(python):
         raise ServiceError(f"{python}: the filter's user cannot enter its folder: use a Python of the system")
     make = _command(str(python), "-m", "venv", str(PROGRAM))
     return PROGRAM, [make, _command(str(PROGRAM / "bin" / "pip"), "install", "--quiet", _source())]
@@ -241,7 +241,7 @@ def _source() -> str:
     return f"hushlist=={__version__}"
 
 
-def _is_open(path: Path) -> bool:
+def is_open_to_all(path: Path) -> bool:
     """Whether every user can read a file, and enter the folders above it."""
     try:
         above = all(folder.stat().st_mode & 0o001 for folder in path.resolve().parents)

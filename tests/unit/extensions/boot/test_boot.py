@@ -111,7 +111,10 @@ def test_a_service_has_what_the_filter_had_under_its_own_names(home: Path, tmp_p
     assert cli.main([*install]) == 2  # nothing is replaced
 
 
-def test_a_dry_run_says_each_step_and_changes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_says_each_step_and_changes_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(service_command, "is_open_to_all", lambda _: True)
     (home / "p" / "mine.yaml").write_text(f"{ADMIN}\n{POLICY}")
     before = texts(home)
     assert cli.main(["service", "install", "--policy", str(home / "p" / "mine.yaml"), "--dry-run"]) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -74,5 +75,6 @@ def test_a_table_that_cannot_be_read_is_told_and_nobody_is_known(
     monkeypatch.setattr(device_watch, "neighbours", fail)
     watch.look_at_network(policy)
     assert NETWORK.macs == {}
-    watch._policy = policy
+    monkeypatch.setattr(device_watch, "Thread", Mock())
+    watch.follow(policy)
     assert [*watch.faults()] == ["the neighbours of this machine are not known: it has more than 16,384 entries"]

@@ -33,15 +33,24 @@ HOUR = timedelta(hours=1)
 Zone = Mapping[str, str]
 
 
+def bound_twice() -> tuple[socket, socket]:
+    """Sockets of UDP and TCP at one port, which is free for both."""
+    while True:
+        udp = socket(AF_INET, SOCK_DGRAM)
+        udp.bind(("127.0.0.1", 0))
+        try:
+            return udp, create_server(udp.getsockname())
+        except OSError:
+            udp.close()
+
+
 class Server:
     """A name server; ``asked`` are the names by UDP, in order."""
 
     def __init__(self, zone: Zone) -> None:
         self.zone, self.asked = dict(zone), list[str]()
-        self._udp = socket(AF_INET, SOCK_DGRAM)
-        self._udp.bind(("127.0.0.1", 0))
+        self._udp, self._tcp = bound_twice()
         self.address = NameServer("127.0.0.1", self._udp.getsockname()[1])
-        self._tcp = create_server(("127.0.0.1", self.address.port))
         for serve in (self._serve_udp, self._serve_tcp):
             Thread(target=serve, daemon=True).start()
 
