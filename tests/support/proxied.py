@@ -30,8 +30,9 @@ _NUMBERS = count()
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A cache folder of a test's own, made when it is needed: nearly each compiles a policy."""
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.getbasetemp() / f"cache_of_test_{next(_NUMBERS)}")
+    """A cache and a state folder of a test's own, made when they are needed: nearly each compiles a policy."""
+    folder = tmp_path_factory.getbasetemp() / f"folders_of_test_{next(_NUMBERS)}"
+    os.environ["XDG_CACHE_HOME"], os.environ["XDG_STATE_HOME"] = str(folder), str(folder / "state")
 
 
 @pytest.fixture
