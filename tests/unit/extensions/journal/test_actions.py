@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def test_where_nothing_counts_the_log_is_said_to_be_counted(start: Start, tmp_pa
     log = log_of(hushlist.runtime)
     assert log is not None
     log.close()
-    with sqlite3.connect(tmp_path / "state" / "hushlist" / DATABASE) as database:
+    with closing(sqlite3.connect(tmp_path / "state" / "hushlist" / DATABASE)) as database:
         database.execute("DROP TABLE counts")
     for whom, stopped in (("", 3), (MIA, 2), ("10.0.0.9", 0)):
         found = told(hushlist, figures, whom=whom)
