@@ -16,6 +16,7 @@ from errno import ELOOP
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.authority_file import known_authority
 from hushlist.core.system.files import PRIVATE_FILE, cache_folder, make_private, open_regular, state_folder
@@ -116,10 +117,13 @@ def files_elsewhere(policy: Policy, places: Places) -> list[Path]:
 
 
 def policy_files(policy: Policy, places: Places) -> list[Path]:
-    """The policy and the files that it names; what this package or the cache has is not among them."""
+    """The policy and the files that it names.
+
+    What this package or the cache has is not among them, but beside the shipped policy: administrators write there.
+    """
     there = {Path(os.path.abspath(path)) for path, seen in policy.files.items() if seen is not None}  # noqa: PTH100
-    others = (PACKAGE, PACKAGE.parents[1] / "rules", places.cache)
-    named = {path for path in there if not any(path.is_relative_to(folder) for folder in others)}
+    others = [folder for folder in (PACKAGE, shipped_policy().parent) if not places.policy.is_relative_to(folder)]
+    named = {path for path in there if not any(path.is_relative_to(folder) for folder in (*others, places.cache))}
     return sorted(named | {places.policy})
 
 

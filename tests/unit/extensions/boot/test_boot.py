@@ -16,9 +16,12 @@ from typing import Any
 import pytest
 
 from hushlist import cli
+from hushlist.core.policy import shipped_policy
+from hushlist.core.policy.policy_reader import policy_at
 from hushlist.core.system.authority_file import known_authority
 from hushlist.extensions.boot import service_command
 from hushlist.extensions.boot.backup import BackupError, read_backup
+from hushlist.extensions.boot.belongings import belongings_of, places_of
 from hushlist.extensions.boot.service_command import SERVICE, macos_steps, unit_text, windows_steps
 from hushlist.extensions.subscriptions.list_store import lists_folder
 from unit.rows import each_row
@@ -250,3 +253,10 @@ def test_other_systems_are_told_what_to_do() -> None:
         lines[lines.index(next(line for line in lines if line.startswith("cat"))) + 1 : lines.index("END")]
     )
     assert plistlib.loads(plist.encode())["ProgramArguments"] == ["/x/mitmdump", *options]
+
+
+@pytest.mark.usefixtures("home")
+def test_beside_the_shipped_policy_stands_what_administrators_wrote(tmp_path: Path) -> None:
+    places = places_of(shipped_policy(), tmp_path / "none")
+    names = {str(each.name) for each in belongings_of(policy_at(places.policy), places) if each.area == "policy"}
+    assert {"policy.yaml", "overrides.yaml"} <= names
