@@ -30,7 +30,7 @@ from hushlist.extensions.databases.sql import SqlConnection, keep_newest
 from hushlist.extensions.databases.store import open_store
 from hushlist.extensions.unblock.grant_events import GrantEvent, record_event
 from hushlist.extensions.unblock.overrides import UNBLOCKS
-from hushlist.extensions.unblock.taps import TapError, TapFault, make_taps, tap_of, use_tap
+from hushlist.extensions.unblock.taps import TapError, TapFault, make_taps, record_refusal, tap_of, use_tap
 
 _DAY = 86400.0
 #: alerts that are kept, and seconds for which they are; counters and devices that are kept
@@ -181,9 +181,8 @@ class AlertBook:
                 fault = TapError(TapFault.ANSWERED, tap)
             except TapError as error:
                 fault = error
-            if fault is not None and fault.tap is not None and acts:
-                how = f"{fault.tap.subject.replace(':', ' ')}: {fault}"
-                record_event(database, GrantEvent(now, "refused", None, None, None, how, fault.tap.by))
+            if fault is not None and acts:
+                record_refusal(database, fault, now)
         if fault is not None:
             raise fault
         return row

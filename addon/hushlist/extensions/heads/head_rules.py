@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
 from hushlist.core.decide.decision import Judgement, own_categories
 from hushlist.core.lists.patterns import read_expression
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.match.rule import Action, FilterPattern, Rule, Terms
+from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.key_types import (
@@ -36,6 +36,7 @@ from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
 from hushlist.core.url.hrn import category_levels
 from hushlist.core.url.http_head import as_read, is_believed
+from hushlist.extensions.files.file_rules import FilePattern
 
 #: fields that say where a message ends or goes, by which client, proxy and server would come to disagree
 _FRAMING = frozenset(
@@ -50,16 +51,10 @@ _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)")
 _TYPE = re.compile(r"[a-z0-9-]+/(\*|[!#$&^_.+a-z0-9-]+)")
 
 
-@dataclass(frozen=True)
-class HeadPattern(FilterPattern):
+class HeadPattern(FilePattern):
     """The pattern of a rule for heads, as people read it."""
 
     extension: ClassVar[str] = "heads"
-    is_exception: bool = field(default=False, init=False)
-    words: str
-
-    def __str__(self) -> str:
-        return self.words
 
 
 @dataclass(frozen=True, slots=True)

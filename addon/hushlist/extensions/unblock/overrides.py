@@ -50,7 +50,7 @@ from hushlist.extensions.unblock.credentials import (
 )
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
-from hushlist.extensions.unblock.taps import TapError, TapFault, make_taps, tap_of, use_tap
+from hushlist.extensions.unblock.taps import TapError, TapFault, make_taps, record_refusal, tap_of, use_tap
 from hushlist.extensions.unblock.verdict import UnblockVerdict
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
@@ -391,9 +391,8 @@ class Overrides(UnblockVerdict):
                 fault = TapError(TapFault.ANSWERED, tap)
             except TapError as error:
                 fault = error
-            if fault is not None and fault.tap is not None and acts:
-                how = f"{fault.tap.subject.replace(':', ' ')}: {fault}"
-                record_event(database, GrantEvent(now, "refused", None, None, None, how, fault.tap.by))
+            if fault is not None and acts:
+                record_refusal(database, fault, now)
         if fault is not None:
             raise fault
         return tap.choice, found

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hushlist.core.errors import HushlistError
 from hushlist.extensions.databases.sql import SqlConnection, keep_newest
+from hushlist.extensions.unblock.grant_events import GrantEvent, record_event
 
 #: tokens that are kept, and seconds for which those are that cannot act any longer: who uses one is told why
 MOST_TAPS = 10_000
@@ -100,3 +101,10 @@ def use_tap(database: SqlConnection, token: str, kind: str, now: float) -> Tap:
     tap = tap_of(database, token, kind, now)
     database.execute("UPDATE taps SET used = ? WHERE hash = ?", (now, _hash(token)))
     return tap
+
+
+def record_refusal(database: SqlConnection, fault: TapError, now: float) -> None:
+    """Record a tap that did nothing, unless nobody can say whose it was."""
+    if fault.tap is not None:
+        how = f"{fault.tap.subject.replace(':', ' ')}: {fault}"
+        record_event(database, GrantEvent(now, "refused", None, None, None, how, fault.tap.by))
