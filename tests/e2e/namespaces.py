@@ -34,7 +34,7 @@ _UDP = 17
 @cache
 def why_not(*more_tools: str) -> str | None:
     """Why there are no namespaces here; ``None`` if there are."""
-    if sys.platform != "linux" or os.geteuid() != 0:
+    if sys.platform != "linux" or not hasattr(os, "geteuid") or os.geteuid() != 0:
         return "network namespaces need Linux and root"
     missing = [tool for tool in ("unshare", "nsenter", "ip", "nft", "sysctl", *more_tools) if _path(tool) is None]
     if missing:

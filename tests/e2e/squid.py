@@ -58,7 +58,7 @@ DENIED = "<p id='why'>%o</p>"
 
 def why_not() -> str:
     """Why Squid cannot be run here; empty where it can."""
-    if SQUID is None:
+    if SQUID is None or not hasattr(os, "geteuid"):
         return "Squid is not installed"
     if os.geteuid() == 0 and subprocess.run([*_NOT_AS_ROOT, "true"], capture_output=True, check=False).returncode:
         return "Squid does not run as root, and this system has no user namespaces"
