@@ -7,6 +7,7 @@ from pathlib import Path
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.rule import RUNGS, Action
+from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import (
     NETWORK,
     Reading,
@@ -82,6 +83,7 @@ RULE_KEYS = (
     Key("reason", reason).says("what the block page says, in at most 500 characters; without it, the list's"),
     Key("expires", _text("^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$")).says("""the last day (UTC) on which
         the rule holds"""),
+    *table_of().rows("rule"),
 )
 
 

@@ -360,6 +360,7 @@ class ListDefaults:
         category: str | None = None,
         reason: str | None = None,
         expires: date | None = None,
+        values: tuple[tuple[str, str], ...] = (),
     ) -> Terms:
         """A rule's own terms, completed by the defaults; the default action is ``block`` if the list has none."""
         return Terms(
@@ -372,6 +373,7 @@ class ListDefaults:
             title=self.title,
             layer=self.layer or "",
             confirmer=self.confirmer or "",
+            values=values,
         )
 
 

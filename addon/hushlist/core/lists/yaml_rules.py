@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.category_names import category_named
@@ -29,7 +30,8 @@ from hushlist.core.lists.patterns import (
 )
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Terms, each_rule
-from hushlist.core.policy.key_types import names_of
+from hushlist.core.policy.key_table import table_of
+from hushlist.core.policy.key_types import Reading, names_of, read_values
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "expression": parse_written_expression,
@@ -38,6 +40,7 @@ _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "address": parse_address_range,
 }
 _LIST_KEYS, _PATTERN_KEYS, _RULE_KEYS = names_of(LIST_KEYS), names_of(PATTERN_KEYS), names_of(RULE_KEYS)
+_OF_EXTENSIONS = table_of().rows("rule")
 _NO_RUNG = "only an expression can have it; what says how a hashed URI is compared is its variant"
 
 
@@ -80,6 +83,7 @@ class _RuleListReader:
             category=fields.name("category", category_named),
             reason=fields.reason(),
             expires=fields.day("expires"),
+            values=tuple(read_values(_OF_EXTENSIONS, fields, Reading(Path(self.report.source), self.report)).items()),
         )
         given = [key for key in _PATTERN_KEYS if key in fields]
         if len(given) != 1:

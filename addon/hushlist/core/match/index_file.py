@@ -208,16 +208,19 @@ def encode_terms(terms: Terms, *, is_clear: bool) -> bytes:
     """The file's form of terms, with whether their rules are in the clear."""
     expires = None if terms.expires is None else terms.expires.isoformat()
     first = (is_clear, terms.action, terms.list, terms.source, terms.category, terms.reason, expires)
-    return json.dumps((*first, terms.title, terms.layer, terms.confirmer), separators=(",", ":")).encode()
+    last = (terms.title, terms.layer, terms.confirmer, terms.values)
+    return json.dumps((*first, *last), separators=(",", ":")).encode()
 
 
 def decode_terms(octets: bytes) -> tuple[bool, Terms]:
     """The reverse of ``encode_terms``; ``ValueError``, ``TypeError`` or ``RecursionError`` if they are not terms."""
-    is_clear, action, of_list, source, category, reason, expires, title, layer, confirmer = json.loads(octets)
-    if not all(isinstance(text, str | None) for text in (of_list, source, category, reason, title, layer, confirmer)):
+    is_clear, action, of_list, source, category, reason, expires, *last, pairs = json.loads(octets)
+    title, layer, confirmer = last
+    values = tuple((str(key), str(value)) for key, value in pairs)
+    if not all(isinstance(text, str | None) for text in (of_list, source, category, reason, *last)):
         raise TypeError("there is something else in the place of a text")
     day = None if expires is None else date.fromisoformat(expires)
-    return is_clear, Terms(Action(action), of_list, source, category, reason, day, title, layer, confirmer)
+    return is_clear, Terms(Action(action), of_list, source, category, reason, day, title, layer, confirmer, values)
 
 
 #: the section that says for each part which of the sections ``lines 1``, ``lines 2``, ... has its lines' numbers

@@ -182,6 +182,8 @@ class Terms:
     layer: str = ""
     #: who has to confirm that a rule, which is a prefix, fits: a key of the policy's ``confirmers``; empty: nobody
     confirmer: str = ""
+    #: what keys of extensions say of the rule, by their names
+    values: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:

@@ -39,7 +39,8 @@ class Key:
     #: a type; or a reference to one, ``package.module:NAME``, which is imported where the key is used
     type: Type | str
     #: where an extension's key may stand: in the ``policy``; there and in each ``group``; in a
-    #: ``layer``; or in the entry of a ``list``
+    #: ``layer``; in the entry of a ``list``; or, if it is a text of one that comes
+    #: with Hushlist, in a ``rule`` of a list in YAML
     place: str = "policy"
     #: of an extension's key: the value where it is absent or wrong
     default: Any = None

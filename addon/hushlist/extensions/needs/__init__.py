@@ -10,10 +10,17 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "needs",
     part=f"{__name__}.page_needs:PageNeeds",
-    policy_keys=tuple(
-        Key("with", f"{__name__}.ways:WITH", place=place).says(f"""what passes besides with pages that the rules
-            of this {place} allow: `needs`, what these pages load, or `needs-and-frames`, frames in them, too: see
-            [What an allowed page needs](decisions.md#what-an-allowed-page-needs)""")
-        for place in ("layer", "list")
+    policy_keys=(
+        *(
+            Key("with", f"{__name__}.ways:WITH", place=place).says(f"""what passes besides with pages that the rules
+                of this {place} allow: `needs`, what these pages load, or `needs-and-frames`, frames in them, too: see
+                [What an allowed page needs](decisions.md#what-an-allowed-page-needs)""")
+            for place in ("layer", "list")
+        ),
+        Key(
+            "with", f"{__name__}.ways:OF_RULE", place="rule"
+        ).says("""of a rule that allows: what passes besides with its
+            pages, `needs` or `needs-and-frames`; without it, the list's or the layer's: see [What an allowed page
+            needs](decisions.md#what-an-allowed-page-needs)"""),
     ),
 )

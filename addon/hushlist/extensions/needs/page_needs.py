@@ -21,6 +21,7 @@ from hushlist.core.match.context import Telling, host_of_page
 from hushlist.core.match.rule import Action, Anything, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.schedule import ScheduledAction
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.needs.ways import FRAMES
 from hushlist.proxy.parts import Part
@@ -54,7 +55,7 @@ class PageNeeds(Part):
 
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
-        #: by layer, and by layer and source of a list
+        #: by layer, and by layer and source of a list; those of rules are in their terms
         self._ways: dict[str | tuple[str, str], str] = {}
         #: client's address -> canonical host -> what was sent from there
         self._sent: dict[str, dict[bytes, _Sent]] = {}
@@ -62,8 +63,9 @@ class PageNeeds(Part):
         self._passed: WeakKeyDictionary[http.HTTPFlow, tuple[str, bytes, _Sent]] = WeakKeyDictionary()
 
     def is_idle(self, policy: Policy | None) -> bool:
-        """Whether no layer and no list has ``with``."""
-        return policy is None or not _ways_of(policy)
+        """Whether no default action blocks, so that nothing gives way."""
+        settings = [] if policy is None else [group.settings for group in policy.all_groups]
+        return not any(Action.BLOCK in _actions(each.default) for each in settings)
 
     def follow(self, policy: Policy) -> None:
         """Go by the layers and lists of another policy; pages that it does not allow need nothing any more."""
@@ -130,7 +132,8 @@ class PageNeeds(Part):
             self._note(used, judgement, _Sent(0.0, winner.rule, way == FRAMES, 0))
 
     def _way_of(self, terms: Terms) -> str | None:
-        return self._ways.get((terms.layer, terms.source)) or self._ways.get(terms.layer)
+        of_rule = dict(terms.values).get("with")
+        return of_rule or self._ways.get((terms.layer, terms.source)) or self._ways.get(terms.layer)
 
     def _note(self, flow: http.HTTPFlow, judgement: Judgement, sent: _Sent) -> None:
         try:
@@ -158,6 +161,12 @@ class PageNeeds(Part):
         if len(pages) >= MOST_PAGES:
             del pages[next(iter(pages))]
         pages[host] = sent._replace(moment=monotonic())
+
+
+def _actions(default: ScheduledAction | None) -> Iterator[Action | None]:
+    """What a default action is at some time."""
+    for each in () if default is None else default.chain():
+        yield from (each.action, each.otherwise)
 
 
 def _ways_of(policy: Policy) -> dict[str | tuple[str, str], str]:

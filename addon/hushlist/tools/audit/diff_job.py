@@ -68,10 +68,12 @@ class RuleMeaning(NamedTuple):
     layer: str
     #: whether the list shows in the clear what the rule fits
     is_clear: bool
+    #: as in ``Terms``
+    values: tuple[tuple[str, str], ...] = ()
 
 
 def meaning_of(is_clear: bool, terms: Terms) -> RuleMeaning:
-    return RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear)
+    return RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear, terms.values)
 
 
 class RuleState(NamedTuple):
@@ -119,11 +121,17 @@ def differences(old: RuleMeaning, new: RuleMeaning) -> Iterator[str]:
     >>> own = RuleMeaning(Action.BLOCK, None, "ads", None, "", is_clear=True)
     >>> [*differences(own, own._replace(action=Action.WARN, is_clear=False))]
     ['action: block -> warn', 'now hashed']
+    >>> [*differences(own, own._replace(values=(("with", "needs"),)))]
+    ['with: none -> needs']
     """
     for name in ("action", "category", "reason", "expires", "layer"):
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
             yield f"{name}: {_named(before)} -> {_named(after)}"
+    before, after = dict(old.values), dict(new.values)
+    for key in sorted({*before, *after}):
+        if before.get(key) != after.get(key):
+            yield f"{key}: {_named(before.get(key))} -> {_named(after.get(key))}"
     if old.is_clear != new.is_clear:
         yield "now in the clear" if new.is_clear else "now hashed"
 
@@ -443,4 +451,4 @@ class _DiffRun:
         source, pattern = self._sources[place.part], self._patterns(place.part).get(place[:3])
         if pattern is None:
             raise source.changed
-        return RuleState(source.file.source, place.line, str(pattern), *self._meaning(place)[:-1])
+        return RuleState(source.file.source, place.line, str(pattern), *self._meaning(place)[:-2])

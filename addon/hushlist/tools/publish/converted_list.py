@@ -314,7 +314,7 @@ class _Writer:
                 continue
             said = {"category": terms.category, "reason": terms.reason, "expires": terms.expires}
             keys |= {} if terms.action is Action.BLOCK else {"action": str(terms.action)}
-            keys |= {key: str(value) for key, value in said.items() if value is not None}
+            keys |= {key: str(value) for key, value in (*said.items(), *terms.values) if value is not None}
             yield "  - {" + ", ".join(f"{key}: {json.dumps(value)}" for key, value in keys.items()) + "}"
 
 

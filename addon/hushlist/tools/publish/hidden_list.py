@@ -70,6 +70,8 @@ class HiddenTerms(NamedTuple):
     category: str | None = None
     reason: str | None = None
     expires: date | None = None
+    #: as in ``Terms``
+    values: tuple[tuple[str, str], ...] = ()
 
 
 class HiddenRule(NamedTuple):
@@ -210,7 +212,8 @@ class _Collector:
         if chunk.file.format.conditions:
             self._of_filters.add(chunk.file.source)
         for some in chunk.rule_blocks:
-            terms = HiddenTerms(some.terms.action, some.terms.category, some.terms.reason, some.terms.expires)
+            own = some.terms
+            terms = HiddenTerms(own.action, own.category, own.reason, own.expires, own.values)
             if isinstance(some, RuleBlock):
                 self._clear(some.expressions, some.lines, terms, chunk)
             else:

@@ -175,6 +175,7 @@ def _own_terms(terms: HiddenTerms, same: HiddenTerms) -> Iterator[str]:
         yield f", reason: {_quoted(terms.reason)}"
     if terms.expires is not None:
         yield f", expires: {terms.expires}"
+    yield from (f", {key}: {value}" for key, value in terms.values)
 
 
 @cache

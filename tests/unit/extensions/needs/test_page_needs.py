@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from mitmproxy import http
 
+from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.extensions.needs import page_needs
 from hushlist.extensions.needs.page_needs import MOST_PAGES, PageNeeds
 from hushlist.proxy.addon import Hushlist
 from support.flows import flow_of
 from support.mitmproxied import mitmproxied
 from support.policies import read_whole, write_policy
+from support.readings import read_list
 from unit.rows import each_row
 
 LISTS = {
@@ -101,6 +103,26 @@ def test_frames_pass_by_choice_and_documents_never(proxy: Hushlist) -> None:
     assert not asked(proxy, "https://frame.example/", PAGE, "document")
 
 
+def test_one_rule_may_say_it_for_itself(tmp_path: Path) -> None:
+    rules = "{expression: %s.example/, action: allow%s}"
+    texts = ", ".join(
+        rules % each for each in (("exam", ", with: needs"), ("plain", ""), ("wide", ", with: needs-and-frames"))
+    )
+    schedule = "default: {action: block, during: always}\nschedules: {always: {days: mon-sun}}\n"
+    policy = f"{schedule}layers: [{{name: a, lists: [a.yaml]}}]\n"
+    addon = Hushlist()
+    with mitmproxied(addon, write_policy(tmp_path, policy, {"a.yaml": f"rules: [{texts}]\n"})):
+        for name, kind, passes in (
+            ("plain", "script", False),
+            ("exam", "script", True),
+            ("exam", "iframe", False),
+            ("wide", "iframe", True),
+        ):
+            page = f"https://{name}.example/"
+            load(addon, page)
+            assert asked(addon, "https://cdn.example/a", page, kind) is passes
+
+
 def test_a_style_sheet_loads_its_fonts_and_no_chain_goes_on_for_ever(proxy: Hushlist) -> None:
     load(proxy)
     before = PAGE
@@ -147,3 +169,9 @@ def test_the_decision_names_the_page_and_its_rule(proxy: Hushlist) -> None:
 def test_the_key_is_checked(tmp_path: Path) -> None:
     _, errors = read_whole(tmp_path, "layers:\n- name: a\n  with: everything\n")
     assert errors == ["3: with: everything: expected one of needs, needs-and-frames"]
+    rules = "rules: [{expression: a.example, action: warn, with: needs}, {expression: a.example, with: 7}]\n"
+    _, errors, _ = read_list(read_yaml, rules, source="a.yaml")
+    assert errors == [
+        "a.yaml:1: with: only a rule that allows has pages that load something",
+        "a.yaml:1: with: 7: expected one of needs, needs-and-frames",
+    ]

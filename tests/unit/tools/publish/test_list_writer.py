@@ -22,7 +22,12 @@ TERMS = st.builds(
     CATEGORIES,
     st.none() | TEXTS,
     st.none() | st.dates(date(2000, 1, 1)),
+).map(
+    lambda terms: (
+        terms._replace(values=(("with", "needs"),)) if terms.action is Action.ALLOW and terms.reason else terms
+    )
 )
+
 HASHES = st.binary(min_size=32, max_size=32).map(ExpressionHash)
 URIS = st.binary(min_size=16, max_size=16).map(lambda digest: parse_hashed_uri(f"hashed:md5={digest.hex()}+query"))
 
@@ -34,7 +39,7 @@ def test_yaml_is_read_again_with_all_terms(rules: list[HiddenRule], title: str |
     assert text.isascii()
     found = list(FORMATS["yaml"].read(text.encode(), ListDefaults(), report))
     assert (report.errors, report.warnings) == ([], [])
-    kept = ("action", "category", "reason", "expires")
+    kept = ("action", "category", "reason", "expires", "values")
     assert [(rule.pattern, *(getattr(rule.terms, name) for name in kept)) for rule in found] == [
         (rule.pattern, *rule.terms) for rule in rules
     ]
