@@ -177,7 +177,7 @@ ADS = diff_job.RuleMeaning(Action.BLOCK, "hrn://c.example/ads", None, None, "lis
 
 def test_all_that_differs_is_told() -> None:
     other = diff_job.RuleMeaning(Action.WARN, None, "why", date(2027, 1, 31), "own", is_clear=False)
-    ends = diff_job.RuleState("old", 1, "a.example/", *ADS[:-1]), diff_job.RuleState("new", 2, "sha256:00", *other[:-1])
+    ends = diff_job.RuleState("old", 1, "a.example/", *ADS[:-2]), diff_job.RuleState("new", 2, "sha256:00", *other[:-2])
     change = diff_job.RuleChange(ChangeKind.CHANGED, *ends, tuple(diff_job.differences(ADS, other)), None)
     assert str(change) == (
         "~ old:1 -> new:2: changed: a.example/ -> sha256:00 (action: block -> warn; category: hrn://c.example/ads -> "
@@ -187,7 +187,7 @@ def test_all_that_differs_is_told() -> None:
 
 def test_json_has_both_ends() -> None:
     change = diff_job.RuleChange(
-        ChangeKind.ADDED, None, diff_job.RuleState("new", 2, "co.uk/", *ADS[:-1]), (), "it is broad"
+        ChangeKind.ADDED, None, diff_job.RuleState("new", 2, "co.uk/", *ADS[:-2]), (), "it is broad"
     )
     assert str(change) == "+ new:2: co.uk/: broad: it is broad"
     assert encode(change) == {

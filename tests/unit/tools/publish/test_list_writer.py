@@ -22,6 +22,7 @@ TERMS = st.builds(
     CATEGORIES,
     st.none() | TEXTS,
     st.none() | st.dates(date(2000, 1, 1)),
+    st.just(()),
 ).map(
     lambda terms: (
         terms._replace(values=(("with", "needs"),)) if terms.action is Action.ALLOW and terms.reason else terms
