@@ -31,6 +31,7 @@ SCREENS = {
     "people/127.0.0.3": "127.0.0.3",
     "activity": "Activity",
     "activity?by=site": "Activity",
+    "activity?by=page": "Activity",
     "history?days=31": "Over time",
     "explain?url=http://www.games.test/": "What would happen to …",
     "rules": "Rules",
@@ -241,6 +242,69 @@ def test_a_decision_is_in_the_feed_within_a_second_and_says_why(browser: Chrome,
     rows = len(browser.find_elements(By.CSS_SELECTOR, ".rows .row"))
     named(browser, "Older").click()
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, ".rows .row")) > rows)
+
+
+#: requests in their order: URL, type, what asks for it, browser; then the tab, the load of a page, and the frame
+_NEWS, _SHOP, _VIDEO = "https://news.test/", "https://shop.test/", "https://video.test/embed"
+_BELONG = (
+    ((_NEWS, "document", "", "A"), (1, 1, "")),
+    (("https://news.test/a.css", "stylesheet", _NEWS, "A"), (1, 1, "")),
+    (("https://fonts.test/a.woff", "font", "https://news.test/a.css", "A"), (1, 1, "")),
+    ((_SHOP, "document", "", "A"), (2, 2, "")),
+    (("https://ads.test/a.js", "script", _NEWS, "A"), (1, 1, "")),
+    ((_VIDEO, "subdocument", _NEWS, "A"), (1, 1, _VIDEO)),
+    (("https://video.test/a.mp4", "media", "https://video.test/", "A"), (1, 1, _VIDEO)),
+    ((_NEWS, "document", "", "B"), (3, 3, "")),  # another browser
+    (("https://news.test/b.png", "image", _NEWS, "A"), (1, 1, "")),
+    (("https://news.test/today", "document", _NEWS, "A"), (1, 4, "")),  # a link that was followed
+    (("https://news.test/b.png", "image", "https://news.test/today", "A"), (1, 4, "")),
+    ((_SHOP, "document", "", "A"), (2, 5, "")),  # a reload
+    (("https://ads.test/b.js", "script", "https://unseen.test/", "A"), (0, "unseen.test", "")),
+    (("https://unsaid.test/c.js", "script", "", "A"), (0, "", "")),
+)
+
+
+def test_the_tester_s_view_tells_where_requests_belong_and_shows_the_others_of_a_page(
+    browser: Chrome, family: Proxy
+) -> None:
+    sign_in(browser, screen="activity?by=page")
+    script = """
+        const [rows, done] = arguments;
+        import("/requests.js").then(({Places}) => {
+            const places = new Places();
+            done(rows.map(([url, type, by, agent]) => places.of({url, told: {
+                type, by, agent, page: by.split("/")[2] ?? ""}})).map(({tab, load, frame}) => [tab, load, frame]));
+        }, (error) => done(String(error)));
+    """
+    assert browser.execute_async_script(script, [row for row, _ in _BELONG]) == [list(place) for _, place in _BELONG]
+
+    page = {"Accept": "text/html", "User-Agent": "Tester/1"}
+    for path in ("", "other"):
+        family.get(f"http://page.test/{path}", headers=page)
+    of_page = {"Referer": "http://page.test/", "User-Agent": "Tester/1"}
+    for url in ("http://page.test/a.css", "http://pixel.ads.test/a.png"):
+        family.get(url, headers=of_page)
+    shown = (
+        "return [...document.querySelectorAll('.requests li:not([hidden]) .url')].map((one) => one.textContent)"
+        ".filter((one) => /^(page|pixel.ads).test/.test(one))"
+    )
+    pixel, style, other, first = "pixel.ads.test/a.png", "page.test/a.css", "page.test/other", "page.test/"
+    wait_until(browser, lambda one: one.execute_script(shown) == [pixel, style, other, first])
+    for name, value, left in (
+        ("type", "image", [pixel]),
+        ("party", "third party", [pixel]),
+        ("frame", "All", [pixel, style, other, first]),
+    ):
+        Select(browser.find_element(By.NAME, name)).select_by_visible_text(value)
+        assert browser.execute_script(shown) == left
+        Select(browser.find_element(By.NAME, name)).select_by_index(0)
+    row = "[...document.querySelectorAll('.rows .row')].find((one) => one.textContent.includes('pixel'))"
+    browser.execute_script(f"{row}.click()")
+    sheet = browser.find_element(By.TAG_NAME, "dialog").text
+    for words in ("image", "third party", "http://page.test/"):
+        assert words in sheet
+    named(browser, "Other requests of the page: 2").click()
+    assert browser.execute_script(shown) == [pixel, style, first]
 
 
 def test_the_search_leads_to_a_person_a_site_and_the_number_of_a_block_page(browser: Chrome, family: Proxy) -> None:

@@ -21,6 +21,7 @@ from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import BESIDE
 from hushlist.core.system.memory import resident_octets
+from hushlist.extensions.dashboard.asked_by import asked_by
 from hushlist.extensions.databases.store_upkeep import StoreUpkeep
 from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import troubles
@@ -266,8 +267,9 @@ def with_decisions(data: LiveData, runtime: Runtime, noted: Iterable[NotedDecisi
 
 
 def _spelled(noted: NotedDecision, privacy: Privacy, device_of: DeviceNames | None) -> dict[str, object]:
-    """A decision in the form of the log, with its duration in µs."""
-    return {**fields_of(noted.record, privacy, device_of), "number": noted.number, "duration": noted.duration / 1000}
+    """A decision in the form of the log, with its duration in µs, and what the request tells of its place."""
+    fields, told = fields_of(noted.record, privacy, device_of), asked_by(noted.record, privacy)
+    return {**fields, "number": noted.number, "duration": noted.duration / 1000, "told": told}
 
 
 def _policy(runtime: Runtime) -> PolicyStatus:

@@ -90,7 +90,7 @@ def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None
         "device": _device_of(record, device_of) if privacy.clients is LoggedClients.KEEP else None,
         "group": record.group,
         "method": record.method,
-        "url": without_query(_readable(octets), privacy),
+        "url": shown_url(octets, privacy),
         "original": None if request is None or is_as_sent else _original_of(decision, request, privacy),
         "action": decision.action._value_,  # without a call of Python
         "would_block": record.would_block or None,
@@ -100,7 +100,7 @@ def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None
         found["layer"], found["category"] = terms.layer, terms.category
         found["list"], found["title"] = terms.list, terms.title
         found["rule"] = f"{terms.source}:{line}"
-        found["expression"] = without_query(_readable(winner.expression), privacy)
+        found["expression"] = shown_url(winner.expression, privacy)
         found["reason"], found["via"] = terms.reason, winner.via
     if decision.matches:
         tags = (tag.rule.terms for tag in decision.tags)
@@ -211,7 +211,7 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
     >>> url_of(Decision(Action.BLOCK, fault="its port is no number", asked=b"http://me:se/cret@h:x/?a"))
     'http://h:x/?a'
     """
-    return without_query(_readable(_url_octets(decision)), privacy)
+    return shown_url(_url_octets(decision), privacy)
 
 
 def _url_octets(decision: Decision) -> bytes:
@@ -241,9 +241,10 @@ def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str 
     return text
 
 
-def _readable(octets: bytes) -> str:
+def shown_url(octets: bytes, privacy: Privacy) -> str:
+    """A canonical URL as text, as far as it may be shown."""
     octets = _USER_WITHIN.sub(b"//", octets) if b"@" in octets else octets
-    return octets.decode("ascii", "backslashreplace")
+    return without_query(octets.decode("ascii", "backslashreplace"), privacy)
 
 
 def _unreadable(url: bytes) -> bytes:

@@ -5,6 +5,7 @@ import {
   LOCALE, bdi, button, categoryName, chip, code, dayName, deviceOf, facts, field, get, hour, isolate, link, listName, make, micro, nameOf, pair, panel, personAt, query, select, soft, t, table, whole, whoOf, whomOf,
 } from "./kit.js";
 import {siteSheet} from "./orders.js";
+import {requests} from "./requests.js";
 
 const MOST = 100;
 const ACTIONS = ["stopped", "block", "warn", "would", "allow", "tag", "pass"];
@@ -27,19 +28,19 @@ export const hostOf = (one) => (one.url ?? "").replace(/^[a-z][a-z0-9+.-]*:\/\//
 
 export async function activity(_, values) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, values.get(name) ?? ""]));
-  const bySite = values.get("by") === "site";
+  const by = ["site", "page"].find((one) => one === values.get("by")) ?? "";
   const [state, {people}] = await Promise.all([get("/home").catch(() => null), get("/people").catch(() => ({people: []}))]);
-  const at = (more) => `#/activity?${query({...filters, by: bySite ? "site" : "", ...more})}`;
+  const at = (more) => `#/activity?${query({...filters, by, ...more})}`;
   const names = new Set(["", ...people.map((one) => `group:${one.name}`), ...(filters.whom ? [filters.whom] : [])]);
   const form = make("form", {class: "chips", "aria-label": t("show_only")},
     field(t("who"), select("whom", [...names].map((one) => [one, nameOf(one)]), filters.whom)),
     field(t("action"), select("action", [["", t("all_actions")], ...ACTIONS.map((one) => [one, one === "stopped" ? t("stopped") : t(`action_${one}`)])], filters.action)),
     field(t("site"), make("input", {name: "host", type: "search", value: filters.host, maxlength: "2048", dir: "ltr", spellcheck: "false", autocapitalize: "none"})),
-    field(t("day"), make("input", {name: "day", type: "date", value: filters.day})),
+    by === "page" ? null : field(t("day"), make("input", {name: "day", type: "date", value: filters.day})),
     make("button", {class: "plain"}, t("show")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    location.hash = at(Object.fromEntries(["whom", "action", "host", "day"].map((name) => [name, form.elements[name].value.trim()])));
+    location.hash = at(Object.fromEntries(["whom", "action", "host", "day"].map((name) => [name, form.elements[name]?.value.trim() ?? ""])));
   });
   for (const one of form.querySelectorAll("select, [type=date]")) one.addEventListener("change", () => form.requestSubmit());
   const dropped = FILTERS.filter((name) => filters[name] && !["whom", "action", "host", "day"].includes(name)).map((name) =>
@@ -47,18 +48,18 @@ export async function activity(_, values) {
   const said = [t(state?.kept === "all" ? "log_keeps_all" : "log_keeps_some"), state && state.clients !== "keep" && t(`clients_${state.clients}`)].filter(Boolean).join(" ");
   const feed = make("div", {class: "feed"});
   const parts = [form, ...(dropped.length ? [make("p", {}, dropped)] : []),
-    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"]].map(([by, key]) => link(t(key), at({by}), {"aria-current": (by === "site") === bySite ? "true" : null})),
+    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ["page", "as_they_happen"]].map(([one, key]) => link(t(key), at({by: one}), {"aria-current": one === by ? "true" : null})),
       link(t("over_time"), "#/history"), link(t("what_if"), "#/explain")),
-    soft(said), feed];
+    soft(by === "page" ? t("as_requests_say") : said), feed];
   const screen = {state, title: t("activity"), parts};
-  if (bySite) {
+  if (by === "site") {
     const found = await get("/sites", {whom: filters.whom, action: filters.action, days: 7});
     feed.append(soft([t("last_week"), found.is_all ? "" : t("newest_only", {number: whole.format(found.read)})].filter(Boolean).join(". ")),
       table(t("site"), [t("site"), t("who"), t("category"), t("stopped"), t("opened"), ""], found.sites.map((one) => [one.host, whoOf(one), one.category ? categoryName(one.category) : "", whole.format(one.stopped), whole.format(one.passed),
         button(t("act"), () => siteSheet(one, people), {class: "small", "aria-label": `${t("act")}: ${one.host}, ${whoOf(one)}`})])));
     return screen;
   }
-  return {...screen, ...follow(feed, filters, people)};
+  return {...screen, ...(by === "page" ? requests(feed, (one) => fits(one, filters), people) : follow(feed, filters, people))};
 }
 
 /** The feed: what the log has, and above it what is decided meanwhile; or that alone, where there is no log. */
@@ -66,17 +67,13 @@ function follow(feed, filters, people) {
   const list = make("ol", {class: "rows", "aria-label": t("decisions")});
   const none = soft(t("no_decision"));
   const older = button(t("older"), () => load(), {class: "plain", hidden: true});
-  const pause = button(t("pause"), () => {
-    isPaused = !isPaused;
-    pause.setAttribute("aria-pressed", String(isPaused));
-  }, {class: "plain", "aria-pressed": "false"});
   const known = new Set();
-  let isPaused = false, isOver = false, last = 0, of = "", before = "";
-  feed.append(make("div", {class: "bar"}, make("h2", {}, t("decisions")), filters.day ? null : pause), none, list, older);
+  let before = "";
   const show = (records, isNew) => {
-    const fresh = records.filter((one) => !known.has(one.reference) && fits(one, filters));
-    for (const one of fresh) known.add(one.reference);
-    const rows = fresh.map((one) => row(one, people));
+    const nameOfIt = (one) => one.reference || one.number; // without a log, it has no reference
+    const fresh = records.filter((one) => !known.has(nameOfIt(one)) && fits(one, filters));
+    for (const one of fresh) known.add(nameOfIt(one));
+    const rows = fresh.map((one) => make("li", {}, row(one, people)));
     if (isNew) list.prepend(...rows); else list.append(...rows);
     while (isNew && list.children.length > 1000) list.lastChild.remove();
     none.hidden = list.children.length > 0;
@@ -93,17 +90,29 @@ function follow(feed, filters, people) {
       older.hidden = true; // there is no log: what is decided from now on, and was since the start, is there
     }
   };
+  const {pause, leave} = watched((found) => show(found.reverse(), true), load, !filters.day && !filters.reference);
+  feed.append(make("div", {class: "bar"}, make("h2", {}, t("decisions")), filters.day ? null : pause), none, list, older);
+  return {leave};
+}
+
+/** Hand over what is decided, from what the proxy remembers on; its button interrupts that. */
+export function watched(take, before = () => {}, goesOn = true) {
+  let isPaused = false, isOver = false, last = 0, of = "";
+  const pause = button(t("pause"), () => {
+    isPaused = !isPaused;
+    pause.setAttribute("aria-pressed", String(isPaused));
+  }, {class: "plain", "aria-pressed": "false"});
   const watch = async () => {
-    await load();
-    while (!isOver && !filters.day && !filters.reference) {
+    await before();
+    while (!isOver && goesOn) {
       if (isPaused || document.hidden) {
         await sleep(500);
         continue;
       }
       try {
-        const found = await get("/live", {of, since: last, most: 500});
+        const found = await get("/live", {of, since: last});
         [of, last] = [found.of, found.last];
-        if (!isOver && !isPaused) show(found.decisions.reverse(), true);
+        if (!isOver && found.decisions.length) take(found.decisions);
         await sleep(200);
       } catch (error) {
         if (error.status === 401) return;
@@ -112,25 +121,26 @@ function follow(feed, filters, people) {
     }
   };
   watch();
-  return {leave: () => { isOver = true; }};
+  return {pause, leave: () => { isOver = true; }};
 }
 
 const sleep = (time) => new Promise((done) => setTimeout(done, time));
 /** A moment after one of a record: those of the same moment are asked for again. */
 const later = (time) => new Date(Date.parse(time) + 1).toISOString();
 
-function row(one, people) {
+/** A decision in a line; `told` gives what its sheet shows besides, `more` stands in the line. */
+export function row(one, people, told = () => [], more = null) {
   const host = hostOf(one);
   const [, path = ""] = (one.url ?? "").split(host, 2).length > 1 ? [null, one.url.slice(one.url.indexOf(host) + host.length)] : [];
   const time = new Date(one.time);
   const when = (Date.now() - time < 86400e3 ? local : dated).format(time);
-  return make("li", {}, make("button", {type: "button", class: "row", onclick: () => decision(one, people)},
+  return make("button", {type: "button", class: "row", onclick: () => decision(one, people, told())},
     make("time", {datetime: one.time}, when), make("span", {class: "who"}, bdi(whoOf(one)), deviceOf(one) ? make("small", {}, " ", bdi(deviceOf(one))) : null),
-    chip(shownAs(one)), make("span", {class: "url", dir: "ltr"}, make("b", {}, host), path)));
+    chip(shownAs(one)), more, make("span", {class: "url", dir: "ltr"}, make("b", {}, host), path));
 }
 
 /** A decision: why, and what can be done. */
-export function decision(one, people) {
+export function decision(one, people, told = []) {
   const why = one.fault ?? one.reason;
   const shown = {...one, host: hostOf(one), url: one.original ?? one.url, action: shownAs(one)};
   siteSheet(shown, people,
@@ -146,6 +156,7 @@ export function decision(one, people) {
       [t("request"), code(one.reference)],
       one.duration !== undefined && [t("how_long"), micro(one.duration)],
     ]),
+    ...told,
     make("p", {}, link(t("explain_this"), `#/explain?${query({url: one.original ?? one.url, client: /^[0-9a-f.:]+$/.test(one.client ?? "") ? one.client : "", user: one.user})}`), " · ",
       link(t("only_this_site"), `#/activity?${query({host: hostOf(one)})}`), whomOf(one) ? [" · ", link(whoOf(one), personAt(whomOf(one)))] : null));
 }
