@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, time, tzinfo
 from ipaddress import ip_address
@@ -178,6 +179,8 @@ def open_engine(arguments: argparse.Namespace) -> Engine:
     """The engine of a policy; warnings go to standard error, those of its lists in one line."""
     engine = load_engine(arguments.policy or default_policy())
     command = "hushlist compile" if arguments.policy is None else f"hushlist compile --policy {arguments.policy}"
+    if lists := getattr(arguments, "lists", ()):  # in place of a policy
+        command = shlex.join(["hushlist", "lint", *map(str, lists)])
     of_lists = CompileReport.of(engine.index).brief_warnings(command)
     print_warnings([*engine.policy.held_back, *ineffective_schedules(engine.policy, engine.index), *of_lists])
     return engine

@@ -138,7 +138,7 @@ def _audit(arguments: argparse.Namespace) -> int:
 def _revealed(report: AuditReport, table: Mapping[str, KeyEntry]) -> AuditReport:
     """The report with what hashes stand for: in the place of a rule, and behind one that never fired."""
     rules = tuple(
-        use._replace(key=use.key._replace(rule=f"{entry.plaintext}, {entry.place}"))
+        use._replace(key=use.key._replace(rule=f"{entry.plaintext}, {entry.place}"), text="")
         if (entry := table.get(use.key.rule))
         else use
         for use in report.rules

@@ -31,9 +31,10 @@ from hushlist.core.url.parts import split_web
 from hushlist.core.url.request import Request, Told
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind, digest_of
 from hushlist.tools.audit.diff_job import RuleMeaning, meaning_of
-from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of, site_of_url
+from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of
 from hushlist.tools.audit.replay.tally import Examples, HeavyHitters, RecordCounter, RuleKey, SourceTally, is_local
 from hushlist.tools.audit.report_codec import Flat
+from hushlist.tools.audit.sites import site_of_url
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest
 
 #: examples of each kind, and of each change of a rule

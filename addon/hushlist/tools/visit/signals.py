@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from hushlist.core.match.public_suffixes import public_suffixes
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import canonical_host
+from hushlist.tools.audit.sites import site_of_url
+from hushlist.tools.audit.third_parties import role_of_frame
 
 
 class Signal(NamedTuple):
@@ -43,19 +42,6 @@ class Visit:
         return next((request for request in self.requests if request["kind"] == "document"), None)
 
 
-#: frames without which nobody can go on, and those that lists often mean: by their addresses
-_VITAL = re.compile(
-    r"stripe|paypal|adyen|braintree|klarna|checkout|payment|/pay\b|3-?d-?secure|mollie|worldpay|square(up)?\."
-    r"|accounts\.google|appleid|login|signin|sign-in|oauth|/auth\b|\bsso\b|saml|openid"
-    r"|captcha|turnstile|challenge",
-    re.IGNORECASE,
-)
-_PLAYER = re.compile(
-    r"youtu\.?be|vimeo|dailymotion|player|jwplatform|brightcove|wistia|twitch|/embed/video|video", re.IGNORECASE
-)
-_EMBEDDED = re.compile(
-    r"comment|disqus|maps?\b|openstreetmap|tweet|twitter|instagram|post|embed|soundcloud", re.IGNORECASE
-)
 _NEWSLETTER = re.compile(r"newsletter|subscri|inbox|updates|abonn|mailing", re.IGNORECASE)
 #: pixels that a box may move sideways
 _NEAR = 8
@@ -69,8 +55,7 @@ def site_of(address: str) -> str:
     >>> site_of("https://img.shop.example/a.png"), site_of("http://192.0.2.1:8080/")
     ('shop.example', '192.0.2.1')
     """
-    host = canonical_host(to_bytes(urlsplit(address).hostname or ""))
-    return public_suffixes().registrable_domain(host).decode("ascii", "backslashreplace") if host else ""
+    return site_of_url(to_bytes(address)) or ""
 
 
 def compare(without: Visit, with_list: Visit) -> tuple[Signal, ...]:
@@ -164,30 +149,31 @@ def _videos(was: Visit, now: Visit) -> Signal:
         after = now.seen["videos"].get(path)
         if before["there"] and not before["ad"] and (after is None or not after["there"]):
             gone.append(before["address"] or path)
-    gone += [address for address in _gone_frames(was, now) if _PLAYER.search(address) and not _VITAL.search(address)]
-    return Signal("videos", len(gone), tuple(gone))
+    return _counted("videos", [*gone, *_gone_frames(was, now, "videos")])
 
 
-def _gone_frames(was: Visit, now: Visit) -> list[str]:
-    """The addresses of frames that are there no more, or show a block page, advertising left out."""
+def _counted(name: str, evidence: list[str]) -> Signal:
+    return Signal(name, len(evidence), tuple(evidence))
+
+
+def _gone_frames(was: Visit, now: Visit, signal: str) -> list[str]:
+    """The addresses of frames for that signal that are there no more, or show a block page, advertising left out."""
     stopped = {request["url"] for request in now.stopped}
     there = {one["address"] for one in now.seen["frames"].values()} - stopped
     return [
         one["address"]
         for one in was.seen["frames"].values()
         if not one["ad"] and one["address"] and one["address"] not in there
+        if (role := role_of_frame(one["address"])) and role.signal == signal
     ]
 
 
 def _frames(was: Visit, now: Visit) -> Signal:
-    gone = [one for one in _gone_frames(was, now) if _EMBEDDED.search(one)]
-    gone = [one for one in gone if not _VITAL.search(one) and not _PLAYER.search(one)]
-    return Signal("frames", len(gone), tuple(gone))
+    return _counted("frames", _gone_frames(was, now, "frames"))
 
 
 def _vital_frames(was: Visit, now: Visit) -> Signal:
-    gone = [one for one in _gone_frames(was, now) if _VITAL.search(one)]
-    return Signal("vital-frames", len(gone), tuple(gone))
+    return _counted("vital-frames", _gone_frames(was, now, "vital-frames"))
 
 
 def _forms(was: Visit, now: Visit) -> Signal:
@@ -198,7 +184,7 @@ def _forms(was: Visit, now: Visit) -> Signal:
         is_meant = before["inputs"] and not before["ad"] and not is_newsletter
         if is_meant and (after is None or after["inputs"] < before["inputs"]):
             lost.append(before["address"] or path)
-    return Signal("forms", len(lost), tuple(lost))
+    return _counted("forms", lost)
 
 
 def _dead_controls(was: Visit, now: Visit) -> Signal:
@@ -216,7 +202,7 @@ def _dead_controls(was: Visit, now: Visit) -> Signal:
         if not control["disabled"] and now.seen["controls"].get(path, control)["disabled"]
     ]
     dead = list(dict.fromkeys(dead))
-    return Signal("dead-controls", len(dead), tuple(dead))
+    return _counted("dead-controls", dead)
 
 
 def _scripts(_: Visit, now: Visit) -> Signal:
@@ -226,7 +212,7 @@ def _scripts(_: Visit, now: Visit) -> Signal:
         for request in now.stopped
         if request["kind"] in ("script", "style") and site_of(request["url"]) == site
     ]
-    return Signal("scripts", len(stopped), tuple(stopped))
+    return _counted("scripts", stopped)
 
 
 def _errors(was: Visit, now: Visit) -> Signal:
@@ -234,18 +220,18 @@ def _errors(was: Visit, now: Visit) -> Signal:
     fresh = [
         f"{message} ({where})" if where else message for message, where in now.seen["errors"] if message not in before
     ]
-    return Signal("errors", len(fresh), tuple(fresh))
+    return _counted("errors", fresh)
 
 
 def _spinners(was: Visit, now: Visit) -> Signal:
     before = {path for path, _ in was.seen["spinners"]}
     fresh = [path for path, area in now.seen["spinners"] if path not in before and area >= 100]
-    return Signal("spinners", len(fresh), tuple(fresh))
+    return _counted("spinners", fresh)
 
 
 def _notices(was: Visit, now: Visit) -> Signal:
     fresh = [text for text in now.seen["notices"] if text not in was.seen["notices"]]
-    return Signal("blocker-notices", len(fresh), tuple(fresh))
+    return _counted("blocker-notices", fresh)
 
 
 def _walls(was: Visit, now: Visit) -> Signal:

@@ -9,8 +9,10 @@ from typing import Any
 
 import yaml
 
+from hushlist.core.lists.packed_lists import open_list, unpacked_name
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, read_regular, replace_file, source_errors
+from hushlist.tools.audit.written_lines import written_lines
 from hushlist.tools.visit.signals import RuleUse
 
 #: the keys of a policy that say what is decided; a visit logs nothing, asks nobody and opens nothing for a while
@@ -24,9 +26,9 @@ class VisitPolicies:
         """``lists``: their files and formats, where these are given; ``policy`` may have some of them, too."""
         self._folder, self._lists, self._number = folder, lists, 0
         self._base: dict[str, Any] = {}
-        #: copy -> the list that it is of; the lines of lists
+        #: copy -> the list that it is of; texts of rules by list and line
         self._originals: dict[Path, Path] = {}
-        self._lines: dict[Path, list[str]] = {}
+        self._texts: dict[tuple[Path, int], str] = {}
         if policy is not None:
             policy_at(policy)  # says with file and line what is wrong
             with source_errors(policy, "policy"):
@@ -72,19 +74,18 @@ class VisitPolicies:
     def as_written(self, rule: RuleUse) -> RuleUse:
         """A rule with the place and the text that it has in the list that was named; a copy has its lines, too."""
         path = self._originals.get(Path(rule.source), Path(rule.source))
-        if path not in self._lines:
-            self._lines[path] = _lines_of(path)
-        lines = self._lines[path]
-        text = lines[rule.line - 1].strip() if 0 < rule.line <= len(lines) else rule.text
-        return rule._replace(source=str(path), text=text)
+        place = path, rule.line
+        if place not in self._texts:
+            self._texts[place] = written_lines(path, (rule.line,), None).get(rule.line, rule.text)
+        return rule._replace(source=str(path), text=self._texts[place])
 
     def _is_adblock(self, path: Path) -> bool:
         return any(path == each.absolute() and (form or "").startswith("adblock") for each, form in self._lists)
 
     def _longer(self, path: Path, more: Sequence[str]) -> Path:
-        with source_errors(path, "list"):
-            octets = read_regular(path, LONGEST_LIST)
-        copy = self._path(path.suffix)
+        with source_errors(path, "list"), open_list(path, LONGEST_LIST) as file:
+            octets = file.read()
+        copy = self._path(unpacked_name(path).suffix)
         self._originals[copy] = path.absolute()
         replace_file(copy, octets.rstrip(b"\n") + b"\n" + "".join(f"{line}\n" for line in more).encode())
         return copy
@@ -110,10 +111,3 @@ def _absolute(layer: Mapping[str, Any], folder: Path, tried: set[Path]) -> dict[
             lists.append({**(each if isinstance(each, Mapping) else {}), "file": str(path)})
     kept = {key: value for key, value in layer.items() if key != "lists"} | ({"lists": lists} if lists else {})
     return kept if lists or "checks" in kept else {}
-
-
-def _lines_of(path: Path) -> list[str]:
-    try:
-        return read_regular(path, LONGEST_LIST).decode(errors="replace").splitlines()
-    except OSError:
-        return []

@@ -136,6 +136,12 @@ class RuleUse(NamedTuple):
     category: str | None
     hits: Flat[Hits]
     example: str | None
+    #: of a filter: how it is written in its list; empty where that cannot be read
+    text: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.text or self.key.rule
 
 
 class SitesUse(NamedTuple):
@@ -158,6 +164,16 @@ class Breakage(NamedTuple):
     """The stopped requests of one resource type that break a page."""
 
     requests: int
+    examples: tuple[str, ...]
+
+
+class PartyUse(NamedTuple):
+    """What a list stops of third parties of one role."""
+
+    role: str
+    key: Flat[ListKey]
+    stopped: int
+    pages: FrequentNames
     examples: tuple[str, ...]
 
 
@@ -290,6 +306,8 @@ class AuditReport:
     popular_domains: tuple[PopularUse, ...]
     popular_examples: tuple[str, ...]
     breaks: dict[str, Breakage]
+    #: the most stopped requests of a role first
+    third_parties: tuple[PartyUse, ...]
     slowest: tuple[SlowRecord, ...]
     #: https by what ``decrypt: where-needed`` does
     tls: dict[str, TlsCounts]
@@ -305,6 +323,8 @@ class AuditReport:
         """The keys of records, the most important first; of the rules, only the first so many have theirs."""
         for broken in self.breaks.values():
             yield from broken.examples
+        for party in self.third_parties:
+            yield from party.examples
         yield from (slow.record for slow in self.slowest)
         for examples in (*(use.examples for use in self.lists), *(use.examples for use in self.categories)):
             yield from examples
@@ -329,6 +349,7 @@ def read_report(octets: bytes) -> AuditReport:
     for is_so, what in (
         (report.records_shown.keys() >= {*report.keys()}, "an example is not among the records"),
         (lists >= {row.key.of_list for row in report.rules}, "a rule is of none of its lists"),
+        (lists >= {row.key for row in report.third_parties}, "a third party is stopped by none of its lists"),
         (all(at in places for row in report.overlaps for at in row.lists), "an overlap is of none of its lists"),
         (report.seconds >= 0, "it took less than no time"),
     ):

@@ -18,17 +18,18 @@ from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
 from hushlist.core.match.expressions import host_suffixes
-from hushlist.core.match.public_suffixes import public_suffixes
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_plain_name
-from hushlist.core.url.request import PLAIN_URL, Request, Told, canonical_host, request_of
+from hushlist.core.url.request import PLAIN_URL, Request, Told, request_of
 from hushlist.tools.audit.replay.decryption import DistinctNames, TlsHost, TlsKey, tls_host
 from hushlist.tools.audit.replay.tally import (
+    MOST_PAGES,
     MOST_SLOWEST,
     POPULAR,
     AuditTally,
+    HeavyHitters,
     HitKey,
     Hits,
     ListKey,
@@ -37,7 +38,9 @@ from hushlist.tools.audit.replay.tally import (
     SlowDecision,
     is_local,
 )
+from hushlist.tools.audit.sites import host_of_url, page_name, site_of_host, site_of_url
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest, ResourceType, digest
+from hushlist.tools.audit.third_parties import Places, places_at, role_at
 
 #: URLs whose decisions are cached
 _MOST_URLS = 1 << 15
@@ -85,6 +88,8 @@ class _SiteOfHost:
     site: str | None
     #: the popular domain that the host is, or is below
     popular: str | None
+    #: what there is of third parties that people notice
+    parties: Places = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -152,6 +157,8 @@ class Auditor(RecordCounter[AuditTally]):
         if effect.fits or effect.is_stopped:
             is_broken = effect.is_stopped and self._breaks(record, place.site)
             self._take_examples(record, place, effect, is_broken=is_broken)
+            if effect.is_stopped and place.parties:
+                self._see_third_party(record, place, effect)
         case = (place, effect, record.kind, is_broken, tls)
         cases = self._cases
         cases[case] = cases.get(case, 0) + 1
@@ -169,6 +176,20 @@ class Auditor(RecordCounter[AuditTally]):
         if kind is not ResourceType.SCRIPT and kind is not ResourceType.STYLE:
             return False
         return record.page is not None and site is not None and self._pages[record.page] == site
+
+    def _see_third_party(self, record: RecordedRequest, place: _SiteOfHost, effect: _CountedDecision) -> None:
+        """Count what is stopped of another site that a page is known to use."""
+        winner = effect.decision.winner
+        if winner is None or record.page is None or record.kind is ResourceType.DOCUMENT:
+            return
+        role = role_at(place.parties, record.url)
+        if role is None or self._pages[record.page] in (None, place.site):
+            return
+        key = role, rule_of(winner).of_list
+        tally = self.tally
+        tally.parties[key] += 1
+        tally.party_pages.setdefault(key, HeavyHitters(MOST_PAGES)).add(page_name(record.page))
+        tally.other_examples.add(key, record.ranked)
 
     def _take_examples(
         self, record: RecordedRequest, place: _SiteOfHost, effect: _CountedDecision, *, is_broken: bool
@@ -278,7 +299,8 @@ class Auditor(RecordCounter[AuditTally]):
     def _place(self, host: bytes | None) -> _SiteOfHost:
         if host is None:
             return _SiteOfHost(None, None)
-        return _SiteOfHost(_site_of_host(host), self._most_popular(host) if self._popular else None)
+        popular = self._most_popular(host) if self._popular else None
+        return _SiteOfHost(site_of_host(host), popular, places_at(host))
 
     def _effect(self, decision: Decision) -> _CountedDecision:
         # Nearly all decisions share their matches, since a host's matches are cached. An effect holds them, so that
@@ -344,28 +366,3 @@ def _tls_key(request: bytes | Request) -> TlsKey | None:
         except UrlError:
             return None
     return (request.hosts, request.port) if request.scheme in (b"https", b"wss") else None
-
-
-# -- sites -------------------------------------------------------------------------------------------------------------
-
-
-def host_of_url(url: bytes) -> bytes | None:
-    """The canonical host of a URL, or ``None`` where it names none."""
-    plain = PLAIN_URL.match(url)
-    if plain is not None and is_plain_name(plain[2]):
-        return plain[2]
-    try:
-        return canonical_host(request_of(url).hosts[0])
-    except UrlError:
-        return None
-
-
-def _site_of_host(host: bytes) -> str:
-    """The site of a host: the registrable domain, or the address."""
-    return public_suffixes().registrable_domain(host).decode("ascii", "backslashreplace")
-
-
-def site_of_url(url: bytes) -> str | None:
-    """The site of a URL, or ``None`` where it names no host."""
-    host = host_of_url(url)
-    return None if host is None else _site_of_host(host)

@@ -123,6 +123,7 @@ def _tally_of(report: audit_report.AuditReport) -> AuditTally:
         *((row.category, row.hits, row.examples) for row in report.categories),
         *((row.key, row.hits, () if row.example is None else (row.example,)) for row in report.rules),
     ]
+    parties = {(row.role, row.key): row for row in report.third_parties}
     tally = AuditTally(
         sources={row.source: row for row in report.sources},
         broken=[*report.broken.first],
@@ -138,6 +139,8 @@ def _tally_of(report: audit_report.AuditReport) -> AuditTally:
         popular=Counter({row.domain: row.stopped for row in report.popular_domains}),
         popular_ranks={row.domain: row.rank for row in report.popular_domains if row.rank is not None},
         breaks=Counter({kind: row.requests for kind, row in report.breaks.items()}),
+        parties=Counter({key: row.stopped for key, row in parties.items()}),
+        party_pages={key: HeavyHitters(*row.pages) for key, row in parties.items()},
         slowest=[SlowDecision(row.microseconds, records[row.record]) for row in report.slowest],
         tls_requests=Counter({use: row.requests for use, row in report.tls.items()}),
         tls_otherwise=Counter({use: row.otherwise for use, row in report.tls.items()}),
@@ -149,6 +152,7 @@ def _tally_of(report: audit_report.AuditReport) -> AuditTally:
         tally.overlaps[first, second] = overlap.requests
     for examples, name, shown in (
         *((tally.examples_of(key), key, row) for key, _, row in rows),
+        *((tally.other_examples, key, row.examples) for key, row in parties.items()),
         *((tally.break_examples, kind, row.examples) for kind, row in report.breaks.items()),
         (tally.break_examples, POPULAR, report.popular_examples),
     ):
@@ -239,6 +243,10 @@ def tallied_report(
             kind: audit_report.Breakage(number, keys_of(tally.break_examples[kind]))
             for kind, number in sorted(tally.breaks.items())
         },
+        third_parties=tuple(
+            audit_report.PartyUse(*key, number, tally.party_pages[key].result(), keys_of(tally.other_examples[key]))
+            for key, number in sorted(tally.parties.items(), key=lambda row: (-row[1], row[0]))
+        ),
         slowest=tuple(audit_report.SlowRecord(slow.microseconds, key_of(slow.record)) for slow in tally.slowest),
         tls=tls,
         decryption=by_setting(tls),

@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
-from hushlist.core.lists.list_source import LONGEST_LINE
 from hushlist.core.match.expressions import expressions, full_hash
 from hushlist.core.match.rule import Terms
-from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.policy_file import ListFile, Policy
 from hushlist.core.url.request import Request, canonical_forms, request_of
 from hushlist.tools.audit.replay.audit_report import (
     AuditReport,
@@ -30,17 +29,19 @@ from hushlist.tools.audit.replay.audit_report import (
     Overlap,
     PolicyDigest,
     RecordExplanation,
+    RuleUse,
     UnusedRule,
     recorded,
 )
 from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded
 from hushlist.tools.audit.replay.tally import ListKey, by_source
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest, hide_user
+from hushlist.tools.audit.written_lines import written_lines
 
 #: rules whose example is explained: those with the most hits
 _MOST_EXPLAINED_RULES = 500
-#: most characters of a rule's text
-_LONGEST_TEXT = 120
+#: rules whose text is read: those with the most hits
+_MOST_WRITTEN_RULES = 10_000
 
 
 def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unused: int = 10) -> AuditReport:
@@ -55,6 +56,7 @@ def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unuse
     return replace(
         report,
         lists=tuple(used.get(key, ListUse(key))._replace(facts=facts.get(key, ListFacts())) for key in keys),
+        rules=_as_written(report.rules, engine),
         overlaps=tuple(Overlap((moved[first], moved[second]), number) for (first, second), number in report.overlaps),
         records_shown={
             key: replace(row, explanation=explain_record(engine, recorded(row), moment) if key in explained else None)
@@ -87,8 +89,12 @@ def digest_file(path: Path) -> str:
 
 def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey, ListFacts]:
     """For each list: how many rules it has, how many fired, and the first of the others."""
-    fired = {(use.key.source, use.key.line, digest) for use in report.rules for digest in _digests_of(use.key.rule)}
+    places = {(use.key.source, use.key.line, use.key.rule): _digests_of(use.key.rule) for use in report.rules}
+    fired = {(source, line, digest) for (source, line, _), digests in places.items() for digest in digests}
     fired_lines = {(use.key.source, use.key.line) for use in report.rules}
+    #: those of the index that have fired; lists of those that have not, by the lines of those that have
+    known = set[tuple[str, int, bytes]]()
+    beside: dict[tuple[str, int], list[ListKey]] = {}
     titles: dict[ListKey, str | None] = {}
     rules, hit = Counter[ListKey](), Counter[ListKey]()
     unused: dict[ListKey, list[int]] = {}
@@ -96,17 +102,30 @@ def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey,
         key = ListKey(terms.list, terms.source)
         titles.setdefault(key, terms.title)
         rules[key] += 1
-        if (terms.source, line, digest) in fired:
+        place = terms.source, line
+        if (*place, digest) in fired:
             hit[key] += 1
+            known.add((*place, digest))
+        elif place in fired_lines:
+            beside.setdefault(place, []).append(key)
         lines = unused.setdefault(key, [])
         # A line may have several rules; it is named if none of them fired.
-        if (terms.source, line) in fired_lines or line in lines:
+        if place in fired_lines or line in lines:
             continue
         if len(lines) < most or line < lines[-1]:
             insort(lines, line)
             del lines[most:]
+    for (source, line, _), digests in places.items():
+        if not any((source, line, digest) in known for digest in digests):  # a filter, whose text does not tell its key
+            hit.update(beside.pop((source, line), ()))
+    paths = {file.source: file.read_from for file in _files(engine)}
     return {
-        key: ListFacts(title, rules[key], hit[key], tuple(_unused_rules(Path(key.source), unused.get(key, []))))
+        key: ListFacts(
+            title,
+            rules[key],
+            hit[key],
+            tuple(_unused_rules(paths.get(key.source, Path(key.source)), unused.get(key, []))),
+        )
         for key, title in titles.items()
     }
 
@@ -137,17 +156,24 @@ def _digests_of(rule: str) -> tuple[bytes, ...]:
 
 
 def _unused_rules(path: Path, lines: list[int]) -> Iterator[UnusedRule]:
-    """The rules at some lines of a file; without a text if it has no lines, or has changed and cannot be read."""
-    texts: dict[int, str] = {}
-    with suppress(OSError), path.open("rb") as file:
-        for number in range(1, max(lines, default=0) + 1):
-            line = file.readline(LONGEST_LINE)
-            if b"\0" in line:
-                texts.clear()  # a list of binary hashes has no lines
-                break
-            if number in lines:
-                texts[number] = line.strip().decode("utf-8", "backslashreplace")[:_LONGEST_TEXT]
+    """The rules at some lines of a file."""
+    texts = written_lines(path, lines)
     return (UnusedRule(line, texts.get(line, "")) for line in lines)
+
+
+def _as_written(rules: Sequence[RuleUse], engine: Engine) -> tuple[RuleUse, ...]:
+    """The rules; those with the most hits that are filters have the texts of their lists."""
+    paths = {file.source: file.read_from for file in _files(engine) if file.format.conditions}
+    lines: dict[str, set[int]] = {}
+    for use in rules[:_MOST_WRITTEN_RULES]:
+        if use.key.source in paths:
+            lines.setdefault(use.key.source, set()).add(use.key.line)
+    texts = {source: written_lines(paths[source], numbers) for source, numbers in lines.items()}
+    return tuple(use._replace(text=texts.get(use.key.source, {}).get(use.key.line, "")) for use in rules)
+
+
+def _files(engine: Engine) -> Iterator[ListFile]:
+    return chain.from_iterable(layer.lists for layer in engine.policy.layers)
 
 
 # -- explanations ------------------------------------------------------------------------------------------------------

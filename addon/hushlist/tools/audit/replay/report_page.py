@@ -23,6 +23,7 @@ from hushlist.core.errors import printable
 from hushlist.tools.audit.replay.audit_report import AuditReport
 from hushlist.tools.audit.replay.report_text import SETTINGS, short_names
 from hushlist.tools.audit.report_codec import encode
+from hushlist.tools.audit.third_parties import roles
 
 #: most rows of each table
 _MOST = 10_000
@@ -33,6 +34,8 @@ _MOST_OCTETS_OF_RECORDS = 1 << 22
 _MOST_IN_MATRIX = 30
 #: unused rules of a list that are named
 _MOST_UNUSED = 20
+#: pages of a third party's role that are named
+_MOST_PAGES = 20
 #: most characters of a text, such as a URL
 _LONGEST_TEXT = 2000
 _SCRIPTS = ("elements.js", "explain.js", "report.js")
@@ -93,7 +96,7 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
             [
                 lists[row.key.of_list],
                 row.key.line,
-                row.key.rule,
+                row.shown,
                 row.category,
                 *astuple(row.hits),
                 row.example if row.example in shown else None,
@@ -102,6 +105,10 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
         ],
         "sites": [[name, requests.get(name, 0), stopped.get(name, 0), broken.get(name, 0)] for name in sites],
         "popular_domains": report.popular_domains,
+        "third_parties": [
+            row._replace(pages=row.pages._replace(counts=row.pages.counts[:_MOST_PAGES]))
+            for row in report.third_parties
+        ],
     }
     kept = {name: list(_within(rows[:_MOST], _MOST_OCTETS)) for name, rows in every.items()}
     left_out = {name: len(rows) - len(kept[name]) for name, rows in every.items()}
@@ -117,6 +124,7 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
             **short_names(row.key.source for row in report.lists),
         },
         "settings": SETTINGS,
+        "roles": {name: role.says for name, role in roles().items()},
         "matrix": _matrix(report),
         "sites_error": max(row.error for row in report.sites),
         "rules_hit": len(report.rules),

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from hushlist.core.errors import number_of, printable
 from hushlist.tools.audit.replay.audit_report import AuditReport, ListUse, ShownRecord
 from hushlist.tools.audit.sources.recorded_request import text_of
+from hushlist.tools.audit.third_parties import roles
 
 MOST_ROWS = 15
 _LONGEST_BAR = 24
@@ -49,13 +50,14 @@ def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
         "Rules that stop most",
         ("stopped", "alone", "rule"),
         [
-            (row.hits.stopped, row.hits.alone, f"{row.key.rule}  ({page.place(row.key.source, row.key.line)})")
+            (row.hits.stopped, row.hits.alone, f"{row.shown}  ({page.place(row.key.source, row.key.line)})")
             for row in report.rules
             if row.hits.stopped
         ],
     )
     yield from _sites(report, page)
     yield from _breaks(report, page)
+    yield from _third_parties(report, page)
     if report.popular is not None:
         yield from page.table(
             "Popular domains to which requests are stopped",
@@ -141,6 +143,23 @@ def _breaks(report: AuditReport, page: _Page) -> Iterator[str]:
         f"What breaks a page: {what}",
         ("kind", "URL", "by"),
         [(kind, text_of(record.url), page.why(record)) for kind, record in shown],
+    )
+
+
+def _third_parties(report: AuditReport, page: _Page) -> Iterator[str]:
+    yield from page.table(
+        "What is stopped of other sites that people notice",
+        ("stopped", "pages", "what for", "list", "the first page"),
+        [
+            (
+                row.stopped,
+                len(row.pages.counts),
+                roles()[row.role].says if row.role in roles() else row.role,
+                page.name(row.key.source),
+                next((name for name, _ in row.pages.counts), ""),
+            )
+            for row in report.third_parties
+        ],
     )
 
 

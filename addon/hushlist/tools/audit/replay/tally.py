@@ -51,6 +51,8 @@ Ranked = tuple[Rank, RecordedRequest]
 _LARGEST = (1 << 64) - 1
 #: names that are counted separately
 MOST_NAMES = 1 << 16
+#: pages that are counted separately of each third party's role and list
+MOST_PAGES = 1 << 10
 
 
 class Examples:
@@ -212,6 +214,8 @@ class RuleKey(NamedTuple):
 #: what hits are counted for: a rule, a list, or a category, where "" stands for none
 HitKey: TypeAlias = RuleKey | ListKey | str
 KeyT = TypeVar("KeyT", RuleKey, ListKey, str)
+#: the role of a third party, and the list that stopped it
+PartyKey: TypeAlias = tuple[str, ListKey]
 
 
 @dataclass(slots=True)
@@ -307,6 +311,10 @@ class AuditTally(SourceTally):
     #: stopped requests that break a page, by resource type
     breaks: Counter[str] = field(default_factory=Counter)
 
+    #: requests that third parties were not asked for, and on which pages
+    parties: Counter[PartyKey] = field(default_factory=Counter)
+    party_pages: dict[PartyKey, HeavyHitters] = field(default_factory=dict)
+
     #: https by what ``decrypt: where-needed`` does: requests, those that names alone would decide otherwise, names
     tls_requests: Counter[str] = field(default_factory=Counter)
     tls_otherwise: Counter[str] = field(default_factory=Counter)
@@ -314,7 +322,7 @@ class AuditTally(SourceTally):
     tls_connections: dict[str, DistinctNames] = field(default_factory=dict)
 
     rule_examples: Examples = field(default_factory=lambda: Examples(1))
-    #: of lists and categories
+    #: of lists, categories and third parties
     other_examples: Examples = field(default_factory=lambda: Examples(MOST_EXAMPLES))
     #: by resource type of a breakage, and ``POPULAR``
     break_examples: Examples = field(default_factory=lambda: Examples(MOST_BROKEN_EXAMPLES))

@@ -17,9 +17,10 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import NOBODY, Client
 from hushlist.core.url.request import Request
 from hushlist.tools.audit.replay.audit_report import recorded, shown_record
-from hushlist.tools.audit.replay.auditor import Auditor, ReplayMoment, host_of_url
+from hushlist.tools.audit.replay.auditor import Auditor, ReplayMoment
 from hushlist.tools.audit.replay.report_details import explain_record
 from hushlist.tools.audit.replay.tally import MOST_EXAMPLES, POPULAR, Hits, ListKey, RuleKey, SourceCount
+from hushlist.tools.audit.sites import host_of_url, page_name
 from hushlist.tools.audit.sources.recorded_request import (
     HIDDEN,
     BrokenRecord,
@@ -76,6 +77,31 @@ def test_a_document_and_a_page_s_own_scripts_and_styles_break_it_when_they_are_s
     assert tally.breaks == {"document": 1, "script": 1, "style": 1}
     assert dict(tally.broken_sites.result().counts) == {"page.example": 2, "both.example": 1}
     assert [record.number for record in tally.break_examples["script"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "page", "role"),
+    [
+        (b"https://js.stripe.com/v3/", ResourceType.SCRIPT, b"https://me@shop.example/cart?id=1", "payment"),
+        (b"https://m.stripe.com/v3/", ResourceType.SCRIPT, b"https://shop.example/cart", None),  # not in the table
+        (b"https://www.youtube.com/embed/1", ResourceType.FRAME, b"https://shop.example/cart", "player"),
+        (b"https://www.youtube.com/embed/1", ResourceType.FRAME, b"https://www.youtube.com/", None),  # its own page
+        (b"https://www.youtube.com/", ResourceType.DOCUMENT, b"https://shop.example/cart", None),  # a link was followed
+        (b"https://www.youtube.com/embed/1", ResourceType.FRAME, None, None),  # nobody can tell
+        (b"https://www.google.com/maps/embed", ResourceType.FRAME, b"https://shop.example/cart", None),  # it passes
+    ],
+)
+def test_what_is_stopped_of_other_sites_counts_by_its_role_and_list(
+    tmp_path: Path, url: bytes, kind: ResourceType, page: bytes | None, role: str | None
+) -> None:
+    engine = load_engine(write_policy(tmp_path, **{"more.domains": "stripe.com\nyoutube.com\n"}))
+    tally = tally_of(engine, [RecordedRequest(url, "s", number, kind, page) for number in (1, 2)])
+    of_list = role and (role, key(tmp_path, "more.domains"))
+    assert tally.parties == ({of_list: 2} if of_list else {})
+    assert {name: dict(own.result().counts) for name, own in tally.party_pages.items()} == (
+        {of_list: {page_name(page or b""): 2}} if of_list else {}
+    )
+    assert [record.number for record in tally.other_examples[of_list]] == ([1, 2] if of_list else [])
 
 
 def test_popular_domains_count_what_is_stopped_at_or_below_them(engine: Engine) -> None:

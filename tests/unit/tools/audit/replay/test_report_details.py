@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import gzip
 from hashlib import sha256
 from pathlib import Path
+
+import pytest
 
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.url.hashed_uri import HashedUri, HashKey
 from hushlist.tools.audit.replay import report_details
-from hushlist.tools.audit.replay.audit_report import ListFacts, ReplayOptions, UnusedRule
+from hushlist.tools.audit.replay.audit_report import AuditReport, ListFacts, ReplayOptions, UnusedRule
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.replay.report_details import add_details, digest_policy, explain_record
 from hushlist.tools.audit.report_codec import encode
-from hushlist.tools.audit.sources.recorded_request import RecordedRequest
+from hushlist.tools.audit.sources.recorded_request import RecordedRequest, ResourceType
 from unit.rows import each_row
 from unit.tools.audit.samples import AT_NOW, NOW, RECORDS, tally_of, write_policy
 
 
-def facts(engine: Engine, records: list[RecordedRequest], unused: int = 10) -> dict[str, ListFacts]:
+def report_of(engine: Engine, records: list[RecordedRequest], unused: int = 10) -> AuditReport:
     policy = digest_policy(Path(engine.policy.source), engine.policy)
     report = tallied_report(tally_of(engine, [*records]), policy, ReplayOptions(NOW), None, 0.0, 1)
-    lists = add_details(report, engine, AT_NOW, unused).lists
-    return {Path(own.key.source).name: own.facts for own in lists}
+    return add_details(report, engine, AT_NOW, unused)
+
+
+def facts(engine: Engine, records: list[RecordedRequest], unused: int = 10) -> dict[str, ListFacts]:
+    return {Path(own.key.source).name: own.facts for own in report_of(engine, records, unused).lists}
 
 
 def test_the_first_rules_that_never_fired_are_named_with_their_lines(engine: Engine) -> None:
@@ -63,6 +69,19 @@ def test_a_line_with_several_rules_has_fired_where_one_has(tmp_path: Path) -> No
         state = facts(engine, [RecordedRequest(b"http://h.example" + path)])["urls"]
         assert (state.rules, state.fired) == (4, 2)
         assert [own.line for own in state.unused_first] == [2]
+
+
+@pytest.mark.parametrize("name", ["l.adblock", "l.adblock.gz"])
+def test_filters_are_named_as_they_are_written_and_have_fired(tmp_path: Path, name: str) -> None:
+    text = b"! a comment\n||ads.example^$third-party\n||never.example^$script\n||host.example^\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    engine = load_engine(write_policy(tmp_path, f"layers: [{{name: l, lists: [{{file: {name}, format: adblock}}]}}]"))
+    urls = (b"http://ads.example/x.js", b"http://host.example/")
+    records = [RecordedRequest(url, "s", 1, ResourceType.SCRIPT, b"http://h.example/") for url in urls]
+    assert facts(engine, records)[name] == ListFacts(None, 3, 2, (UnusedRule(3, "||never.example^$script"),))
+    made = report_of(engine, records)
+    shown = {use.key.line: use.shown for use in made.rules}
+    assert shown == {2: "||ads.example^$third-party", 4: "||host.example^"}
 
 
 def test_an_explanation_has_the_decision_and_every_step_to_it(engine: Engine, tmp_path: Path) -> None:

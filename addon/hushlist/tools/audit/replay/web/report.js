@@ -144,6 +144,27 @@ function breaks() {
     }) : null);
 }
 
+function parties() {
+  const rows = report.third_parties;
+  if (!rows.length) return;
+  const largest = most(rows, (row) => row.stopped);
+  const pages = (row) => element("details", {}, element("summary", {}, count(row.pages.counts.length, "page")),
+    element("ul", { class: "examples" }, row.pages.counts.map(([name, requests]) => element("li", {}, code(short(name)), ` ${number(requests)}`))));
+  section("parties", "Other sites", "What is stopped of other sites that people notice",
+    "Players, payment, sign-in, maps and the like, by a table of their hosts, where the record names the page. Whether a page misses them, a browser tells: hushlist visit.",
+    table({
+      caption: "By what it is for, and list", rows, sorted: 1, leftOut: report.left_out.third_parties,
+      columns: [
+        { head: "What for", of: (row) => report.roles[row.role] ?? row.role },
+        { head: "Stopped", of: (row) => row.stopped },
+        { head: "Stopped requests", kind: "wide", of: (row) => row.stopped, show: (row) => bar([[row.stopped, "block"]], largest) },
+        { head: "List", of: (row) => listName(row.source), show: (row) => breakable(listName(row.source)) },
+        { head: "On the pages", kind: "folded", of: (row) => row.pages.counts.length, show: pages },
+        exampleColumn,
+      ],
+    }));
+}
+
 // -- lists, categories, rules -----------------------------------------------------------------------------------------
 
 function lists() {
@@ -373,4 +394,4 @@ function about() {
     element("h3", {}, "What the words mean"), words);
 }
 
-for (const part of [asked, figures, actions, breaks, lists, overlaps, categories, rules, sites, popular, decryption, unused, slowest, broken, about]) part();
+for (const part of [asked, figures, actions, breaks, parties, lists, overlaps, categories, rules, sites, popular, decryption, unused, slowest, broken, about]) part();
