@@ -44,10 +44,10 @@ from hushlist.cli.common import (
 )
 from hushlist.core.compile.compile_report import by_kind, decrypting, ineffective_schedules, unused_categories
 from hushlist.core.compile.stat_cache import asking_engine, compile_recorded
-from hushlist.core.decide.decision import STOPPING, Decision, Judgement
+from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
+from hushlist.core.decide.facts import DecidedByFacts, decide_by_facts
 from hushlist.core.errors import HushlistError, UrlError, number_of, printable
-from hushlist.core.extension import Explained, extensions_named, load
 from hushlist.core.lists.list_source import ListedProblem
 from hushlist.core.policy import default_policy
 from hushlist.core.policy.groups import Client, GroupSettings
@@ -97,27 +97,12 @@ def _add_deciding(commands: Commands, name: str, command: Command, text: str) ->
 
 def _by_facts(
     arguments: argparse.Namespace, engine: Engine, url: bytes, decision: Decision, moment: datetime, client: Client
-) -> tuple[list[str], Decision, list[str]]:
-    """What extensions do with a request by the facts in the arguments, for people; the decision after that; doubts."""
-    facts, lines, doubts = facts_of(arguments), list[str](), list[str]()
+) -> DecidedByFacts:
+    """The decision after the facts in the arguments."""
+    facts = facts_of(arguments)
     if not facts or decision.fault is not None:
-        return lines, decision, doubts
-    if decision.action in STOPPING:
-        return ["Not asked    the request itself is stopped, so that no file or answer is looked at"], decision, doubts
-    judgement = Judgement(
-        request_of(url, told_of(arguments)), client, engine.group(client).settings, decision, duration=0
-    )
-    for extension in extensions_named(engine.policy.extensions):
-        if extension.explainer and any(fact.name in facts for fact in extension.facts):
-            said: Explained = load(extension.explainer)(engine, judgement, moment, facts)
-            lines += said.lines
-            doubts += said.doubts
-            if said.match is not None:
-                action, matches = said.match.rule.terms.action, (said.match, *decision.matches)
-                decision = Decision(action, decision.url, matches, said.match, group=decision.group)
-                if action in STOPPING:
-                    break
-    return lines, decision, doubts
+        return DecidedByFacts(decision)
+    return decide_by_facts(engine, request_of(url, told_of(arguments)), decision, moment, client, facts)
 
 
 # -- compile -----------------------------------------------------------------------------------------------------------
@@ -178,7 +163,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         decision, shown = engine.decide_url(url, moment, client, told_of(arguments)), without_userinfo(url)
         if decision.fault is not None:
             decision = decision._replace(canonical=without_userinfo(decision.url))
-        _, decision, more = _by_facts(arguments, engine, url, decision, moment, client)
+        decision, _, more = _by_facts(arguments, engine, url, decision, moment, client)
         if arguments.json:
             print_json({"url": readable(shown), "mode": mode, **decision.as_dict()})
         else:
@@ -294,7 +279,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
         policy = f"{engine.policy.source}{'' if arguments.policy else ' (--policy names another)'}"
         print_line(f"Policy       {policy}")
         print_lines(_layers_asked(found))
-        lines, decision, _ = _by_facts(arguments, engine, url, found.decision, moment, client)
+        decision, lines, _ = _by_facts(arguments, engine, url, found.decision, moment, client)
         print_lines(lines)
         needs = _needs_inside(engine, decision, moment, client)
         print_lines(f"Leads to     {readable(lead)}" for lead in arguments.leads_to)

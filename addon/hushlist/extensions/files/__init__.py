@@ -8,6 +8,7 @@ from hushlist.core.extension import Extension, Fact, ListFormat
 from hushlist.core.policy.keys import Key
 
 _HEX = "[0-9A-Fa-f]"
+_HASH = f"(?:{_HEX}{{32}}|{_HEX}{{40}}|{_HEX}{{64}})"
 
 #: facts that rules for heads look at, too
 MEDIA_TYPE = Fact("media-type", "TYPE", "the media type of the answer, or of the upload, such as image/png")
@@ -20,7 +21,7 @@ EXTENSION = Extension(
             f"{__name__}.file_hashes:read_file_hashes",
             is_by_line=True,
             endings=(".hdb", ".hsb", ".hdu", ".hsu"),
-            entry=rf"(?:{_HEX}{{32}}|{_HEX}{{40}}|{_HEX}{{64}}):(?:[0-9]+|\*):.*|\"[0-9: -]+\", *\"{_HEX}{{64}}\",.*",
+            entry=rf"{_HASH}:(?:[0-9]+|\*):.*|\"[0-9: -]+\", *\"{_HEX}{{64}}\",.*",
         )
     },
     policy_keys=(
@@ -39,6 +40,9 @@ EXTENSION = Extension(
         MEDIA_TYPE,
         Fact("name", "NAME", "the name of the file in Content-Disposition (default: that of the URL alone)"),
         Fact("file", "FILE", "a file of this machine, as which the file is judged: its first bytes, length and hashes"),
+        Fact("content", "KINDS", "what it is by its first bytes, such as program, or text", "[a-z]+(?:[, ][a-z]+)*"),
+        Fact("size", "BYTES", "how long it is, in bytes", "[0-9]{1,18}"),
+        Fact("hash", "HASHES", "its SHA-256, SHA-1 or MD5, with commas between them", f"{_HASH}(?:,{_HASH})*"),
         WAY,
     ),
     explainer=f"{__name__}.file_explainer:explain_file",

@@ -6,11 +6,13 @@ Spec: RFC 9110, 8.4
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import brotli  # type: ignore[import-untyped]
 import zstandard
+
+from hushlist.extensions.files.content_kinds import LONGEST_LOOK, kinds_of
 
 #: octets that are handed at once to a decoder without a bound: a block of Brotli has at most 16 MiB, one of Zstandard
 #: 128 KiB; and to one that leaves what it has not read, which is copied
@@ -58,6 +60,33 @@ def beginning_of(octets: bytes, codings: str, most: int) -> bytes | None:
     if len(coded) < len(octets) and _codings(codings):
         raise UnseenError("its beginning has next to nothing in it")
     return decoded
+
+
+def codings_of(named: Iterable[str]) -> str:
+    """The codings of a body, but that of its transfer in chunks, with commas between them.
+
+    Spec: RFC 9110, 8.4; RFC 9112, 7
+    """
+    codings = (coding.strip().lower() for each in named for coding in each.split(","))
+    return ",".join(coding for coding in codings if coding not in ("", "chunked", "identity"))
+
+
+def kinds_of_coded(octets: bytes, codings: str, *, is_whole: bool) -> tuple[frozenset[str], str]:
+    """The kinds of a body, and why some client may get another.
+
+    Where its coding cannot be read, some keep it as it is.
+    """
+    as_it_is = kinds_of(octets) | {"unknown"}
+    try:
+        beginning = beginning_of(octets, codings, LONGEST_LOOK)
+    except UnseenError as error:
+        return as_it_is, str(error)
+    if beginning is None:
+        return as_it_is, ""
+    # where hardly anything is in the first octets of what is coded, the file is behind them
+    if codings and not is_whole and len(beginning) < LONGEST_LOOK // 2:
+        return as_it_is, "its beginning has next to nothing in it"
+    return kinds_of(beginning), ""
 
 
 class Decoder:

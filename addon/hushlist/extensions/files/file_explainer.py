@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.decide.engine import Engine
+from hushlist.core.errors import HushlistError
 from hushlist.core.extension import Explained
 from hushlist.core.match.rule import Action
 from hushlist.core.system.files import open_regular, source_errors
-from hushlist.extensions.files.content_kinds import LONGEST_LOOK, kinds_of
-from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
-from hushlist.extensions.files.file_names import file_name, name_of_target
+from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, kinds_of
+from hushlist.extensions.files.file_hashes import ALGORITHMS, FileHasher, algorithms_for, listed_match
+from hushlist.extensions.files.file_names import name_of_target
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file
+from hushlist.extensions.files.recorded_files import TEXT, facts_of_octets, names_told
 from hushlist.extensions.files.upload_look import media_types_of
 
 _CHUNK = 1 << 20
@@ -24,7 +26,7 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: M
     """What becomes of a file, by which rule, and why by no other.
 
     Raises:
-        SourceError: the local file cannot be read.
+        HushlistError: the local file cannot be read, or no file is of such a kind.
     """
     rules: tuple[FileRule, ...] = judgement.settings.of("files")
     facts, digests = _facts(engine, judgement, told)
@@ -46,28 +48,41 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: M
 
 
 def _facts(engine: Engine, judgement: Judgement, told: Mapping[str, str]) -> tuple[FileFacts, list[tuple[str, str]]]:
-    names = (file_name(told.get("name", "")), name_of_target(judgement.request.target))
+    if "file" in told:
+        told = {**told, **_facts_of_file(Path(told["file"]), algorithms_for(engine, judgement.client))}
+    names = (*names_told(told.get("name", "")), name_of_target(judgement.request.target))
     media_types = media_types_of([told.get("media-type", "")])
     facts = FileFacts(told.get("for") == "upload", media_types, tuple(filter(None, names)))
-    if "file" not in told:
-        return facts, []
-    path, hasher = Path(told["file"]), FileHasher("", algorithms_for(engine, judgement.client))
-    octets, beginning = 0, b""
+    if "size" in told:
+        facts = facts._replace(octets=int(told["size"]))
+    if "content" in told:
+        kinds = frozenset(told["content"].replace(",", " ").split()) - {TEXT}
+        if odd := kinds - KINDS.keys():
+            raise HushlistError(f"--content: {min(odd)}: expected {TEXT} or some of {', '.join(KINDS)}")
+        facts = facts._replace(kinds=kinds)
+    digests = [(ALGORITHMS[len(digest)], digest.lower()) for digest in told.get("hash", "").split(",") if digest]
+    if digests:
+        facts = facts._replace(listed=listed_match(engine, judgement.client, digests))
+    return facts, digests
+
+
+def _facts_of_file(path: Path, algorithms: Iterable[str]) -> dict[str, str]:
+    octets, beginning, hasher = 0, b"", FileHasher("", algorithms)
     with source_errors(path, "file"), open_regular(path) as file:
         while chunk := file.read(_CHUNK):
             beginning = beginning or chunk[:LONGEST_LOOK]
             octets += len(chunk)
             hasher.take(chunk)
-    listed = listed_match(engine, judgement.client, hasher)
-    return facts._replace(octets=octets, kinds=kinds_of(beginning), listed=listed), list(hasher.digests())
+    return facts_of_octets(kinds_of(beginning), octets, hasher)
 
 
 def _seen(facts: FileFacts) -> Iterator[str]:
     yield "upload" if facts.is_upload else "download"
     yield from filter(None, (*facts.media_types, *facts.names))
-    if facts.octets is not None and facts.kinds is not None:
+    if facts.octets is not None:
         yield f"{facts.octets:,} octets"
-        yield " ".join(sorted(facts.kinds)) or "text"
+    if facts.kinds is not None:
+        yield " ".join(sorted(facts.kinds)) or TEXT
 
 
 def _why_not(rule: FileRule, facts: FileFacts, moment: datetime) -> str:
@@ -82,5 +97,5 @@ def _why_not(rule: FileRule, facts: FileFacts, moment: datetime) -> str:
 def _doubt(rule: FileRule, facts: FileFacts) -> str:
     """What it depends on whether a rule fits; empty if that is sure."""
     if (rule.needs_content and facts.kinds is None) or (rule.listed and facts.listed is None):
-        return "depends on the file itself: name one by --file"
+        return "depends on the file itself (--file)"
     return "depends on the scanner, which is not asked here" if rule.infected and facts.infection is None else ""

@@ -116,9 +116,9 @@ def algorithms_for(engine: Engine | None, client: Client) -> tuple[str, ...]:
     return ("sha256", *(name for name in others if engine and engine.may_have_paths(host_of(name).encode(), client)))
 
 
-def listed_match(engine: Engine | None, client: Client, hasher: FileHasher) -> tuple[Match, ...]:
-    """The match of a list that has one of a file's hashes, and would stop it; or none."""
-    for name, digest in () if engine is None else hasher.digests():
+def listed_match(engine: Engine | None, client: Client, digests: Iterable[tuple[str, str]]) -> tuple[Match, ...]:
+    """The match of a list that has one of a file's hashes, each with its algorithm, and would stop it; or none."""
+    for name, digest in () if engine is None else digests:
         assert engine is not None
         said = engine.decide(request_of(address_of(name, digest).encode()), client=client)
         is_hash = said.winner is not None and isinstance(said.winner.rule.pattern, Expression | ExpressionHash)

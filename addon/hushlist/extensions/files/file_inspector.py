@@ -23,8 +23,8 @@ from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
-from hushlist.extensions.files.content_coding import CodingError, Decoder, UnseenError, beginning_of
-from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell, kinds_of
+from hushlist.extensions.files.content_coding import CodingError, Decoder, codings_of, kinds_of_coded
+from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell
 from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted
@@ -176,7 +176,8 @@ class FileInspector(parts.Part):
             with suppress(CodingError, MultipartError):
                 plain = await decoded(bodies[0], codings, settings.hold, account)
                 if plain is not None:
-                    bodies, codings = [plain, *await asyncio.to_thread(contents_of, content_types, plain)], ""
+                    parts = await asyncio.to_thread(contents_of, content_types, plain)
+                    bodies, codings = [plain, *(content for _, content in parts)], ""
                 elif settings.blocks_unseen:
                     self._refuse(flow, judgement, _unseen(judgement, TOO_LONG, is_upload=True))
                     return
@@ -281,7 +282,7 @@ class FileInspector(parts.Part):
         _, judgement, facts, codings, _ = download
         now, unseen = datetime.now(UTC), None
         if facts.kinds is None:
-            kinds, why_unseen = _kinds_of_coded(octets, codings, is_whole=is_whole)
+            kinds, why_unseen = kinds_of_coded(octets, codings, is_whole=is_whole)
             if why_unseen and judgement.settings.of("ranges") != "pass":
                 unseen = _unseen_kind(judgement, facts, why_unseen)
             facts = facts._replace(kinds=kinds)
@@ -427,7 +428,7 @@ class FileInspector(parts.Part):
         return algorithms_for(self._runtime.engine, judgement.client)
 
     def _listed(self, judgement: Judgement, hasher: FileHasher) -> tuple[Match, ...]:
-        return listed_match(self._runtime.engine, judgement.client, hasher)
+        return listed_match(self._runtime.engine, judgement.client, hasher.digests())
 
     def _count(
         self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts, counted: list[int], bound: int, octets: bytes
@@ -554,32 +555,8 @@ async def decoded(octets: bytes, codings: str, largest: int, account: Account) -
     return bytes(plain)
 
 
-def _kinds_of_coded(octets: bytes, codings: str, *, is_whole: bool) -> tuple[frozenset[str], str]:
-    """The kinds of a body, and why some client may get another.
-
-    Where its coding cannot be read, some keep it as it is.
-    """
-    as_it_is = kinds_of(octets) | {"unknown"}
-    try:
-        beginning = beginning_of(octets, codings, LONGEST_LOOK)
-    except UnseenError as error:
-        return as_it_is, str(error)
-    if beginning is None:
-        return as_it_is, ""
-    # where hardly anything is in the first octets of what is coded, the file is behind them
-    if codings and not is_whole and len(beginning) < LONGEST_LOOK // 2:
-        return as_it_is, "its beginning has next to nothing in it"
-    return kinds_of(beginning), ""
-
-
 def _codings(headers: http.Headers) -> str:
-    """The codings of a body, but that of its transfer in chunks, with commas between them.
-
-    Spec: RFC 9110, 8.4; RFC 9112, 7
-    """
-    named = (*headers.get_all("content-encoding"), *headers.get_all("transfer-encoding"))
-    codings = (coding.strip().lower() for each in named for coding in each.split(","))
-    return ",".join(coding for coding in codings if coding not in ("", "chunked", "identity"))
+    return codings_of((*headers.get_all("content-encoding"), *headers.get_all("transfer-encoding")))
 
 
 def _has_body(request: http.Request) -> bool:

@@ -252,8 +252,8 @@ class _Content:
 
     is_settled = True
 
-    def __init__(self) -> None:
-        self.octets = bytearray()
+    def __init__(self, head: PartHead) -> None:
+        self.head, self.octets = head, bytearray()
 
     def take(self, octets: bytes) -> None:
         self.octets += octets
@@ -262,20 +262,20 @@ class _Content:
         """There is nothing to do."""
 
 
-def contents_of(content_types: Sequence[str], body: bytes) -> list[bytes]:
-    """The parts of a form, by one of its media types; raises ``MultipartError``."""
+def contents_of(content_types: Sequence[str], body: bytes) -> list[tuple[PartHead, bytes]]:
+    """The parts of a form with their heads, by one of its media types; raises ``MultipartError``."""
     if len(content_types) != 1:
         raise MultipartError("it states several media types")
     parts: list[_Content] = []
 
-    def begin(_: PartHead) -> PartTaker:
-        parts.append(_Content())
+    def begin(head: PartHead) -> PartTaker:
+        parts.append(_Content(head))
         return parts[-1]
 
     reader = MultipartReader(boundary_of(content_types[0]), begin)
     reader.take(body)
     reader.end()
-    return [bytes(part.octets) for part in parts]
+    return [(part.head, bytes(part.octets)) for part in parts]
 
 
 def is_form(content_types: Sequence[str]) -> bool:

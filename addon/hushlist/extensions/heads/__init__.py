@@ -15,7 +15,12 @@ EXTENSION = Extension(
             answers lose or get, a list of rules: see [Heads](heads.md#heads)"""),
     ),
     why_decrypt=f"{__name__}.head_rules:why_decrypt",
-    facts=(MEDIA_TYPE, WAY, Fact("status", "STATUS", "the status of the answer, such as 404", "[1-5][0-9]{2}")),
+    facts=(
+        MEDIA_TYPE,
+        WAY,
+        Fact("status", "STATUS", "the status of the answer, such as 404", "[1-5][0-9]{2}"),
+        Fact("fields", "NAMES", "the names of all header fields of the answer, with commas between them"),
+    ),
     explainer=f"{__name__}.head_explainer:explain_heads",
     uses=("files",),
     part=f"{__name__}.head_changes:HeadChanges",

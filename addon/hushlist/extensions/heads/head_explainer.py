@@ -9,6 +9,7 @@ from datetime import datetime
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.decide.engine import Engine
 from hushlist.core.extension import Explained
+from hushlist.core.url.http_head import as_read
 from hushlist.extensions.files.upload_look import media_types_of
 from hushlist.extensions.heads.head_rules import HeadRule
 
@@ -17,20 +18,35 @@ def explain_heads(engine: Engine, judgement: Judgement, moment: datetime, told: 
     """Which rules change the heads of a request and of its answer, or block the answer, and why others do not."""
     rules: tuple[HeadRule, ...] = judgement.settings.of("heads")
     status = told.get("status", "")
+    is_upload, names = told.get("for") == "upload", _names(told)
     # of an upload, the media type says nothing of the answer
-    media_types = () if told.get("for") == "upload" else media_types_of([told.get("media-type", "")])
+    media_types = () if is_upload else media_types_of([told.get("media-type", "")])
     lines, match, doubts = ["Heads"] if rules else ["Heads        no rules"], None, list[str]()
     for rule in rules:
         place, doubt = f"{rule.source}:{rule.line}", ""
-        why = _why_not(rule, judgement, moment, status, media_types) or (doubt := _doubt(rule, status, media_types))
+        why = _why_not(rule, judgement, moment, status, media_types, names)
+        why = why or (doubt := _doubt(rule, status, media_types, names))
         if not why and rule.blocks and match is None:
             match, why = rule.match(f"{status} {', '.join(media_types)}".strip()), "<- decides"
         lines.append(f"  {place}: {rule.way}, {'; '.join(_does(rule))}  {why or 'fits'}")
-        doubts += [f"{place} {doubt}"] if doubt and rule.blocks and match is None else []
+        doubts += [f"{place} {doubt}"] if doubt and rule.blocks and match is None and not is_upload else []
     return Explained(tuple(lines), match, tuple(doubts))
 
 
-def _why_not(rule: HeadRule, judgement: Judgement, moment: datetime, status: str, media_types: tuple[str, ...]) -> str:
+def _names(told: Mapping[str, str]) -> frozenset[bytes] | None:
+    """The names of the answer's fields, as servers read them; ``None``: nobody says them."""
+    text = told.get("fields")
+    return None if text is None else frozenset(as_read(name.strip().lower().encode()) for name in text.split(","))
+
+
+def _why_not(
+    rule: HeadRule,
+    judgement: Judgement,
+    moment: datetime,
+    status: str,
+    media_types: tuple[str, ...],
+    names: frozenset[bytes] | None,
+) -> str:
     """Why a rule does nothing; empty if it may."""
     if rule.during is not None and not rule.during.is_on(moment):
         return "is outside its schedule"
@@ -41,16 +57,18 @@ def _why_not(rule: HeadRule, judgement: Judgement, moment: datetime, status: str
     )
     if rule.way == "answer" and not seen.fits_answer(int(status or 0), media_types, frozenset((rule.has,))):
         return f"does not fit: {' '.join(filter(None, (status, *media_types)))}"
+    if rule.has and names is not None and rule.has not in names:
+        return f"does not fit: the answer has no {rule.has.decode()}"
     return ""
 
 
-def _doubt(rule: HeadRule, status: str, media_types: tuple[str, ...]) -> str:
+def _doubt(rule: HeadRule, status: str, media_types: tuple[str, ...], names: frozenset[bytes] | None) -> str:
     """What it depends on whether a rule fits; empty if that is sure."""
     if rule.status and not status:
-        return "depends on the answer's status: say it by --status"
+        return "depends on the answer's status (--status)"
     if rule.types and not media_types:
-        return "depends on the answer's media type: say it by --media-type"
-    return f"depends on whether the answer has {rule.has.decode()}" if rule.has else ""
+        return "depends on the answer's media type (--media-type)"
+    return f"depends on whether the answer has {rule.has.decode()} (--fields)" if rule.has and names is None else ""
 
 
 def _does(rule: HeadRule) -> Iterator[str]:

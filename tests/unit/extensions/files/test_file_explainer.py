@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--file long --name a.txt", "x.example/", 0, "pass   x.example/\n"),
         ("--file long", "x.example/a.exe", 0, "tag    x.example/a.exe  a.exe by policy (p.yaml:5)\n"),
         ("--file listed", "x.example/", 1, " by bad (bad.txt:1)"),
-        ("--name a.exe", "x.example/", 0, "(p.yaml:3 depends on the file itself: name one by --file)"),
+        ("--name a.exe", "x.example/", 0, "(p.yaml:3 depends on the file itself (--file))"),
         ("--file long --for upload --media-type Video/MP4;a=b", "x.example/", 1, "video/mp4 by policy (p.yaml:4)"),
         ("--file program", "bad.example/", 1, "bad.example/ by sites"),
         ("--file none", "x.example/", 2, "none: file: No such file or directory"),

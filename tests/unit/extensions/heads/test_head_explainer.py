@@ -21,7 +21,7 @@ Heads
   p.yaml:3: answer, remove set-cookie; add X: y  {}
   p.yaml:4: request, set User-Agent: a  does not fit: the address is of another site or category
   p.yaml:5: answer, block  {}
-  p.yaml:6: answer, block  depends on whether the answer has refresh
+  p.yaml:6: answer, block  depends on whether the answer has refresh (--fields)
 """
 
 
@@ -40,12 +40,14 @@ def test_rules_for_heads_are_explained(
     html, flash = ("--media-type", "Text/HTML"), ("--media-type", "application/x-shockwave-flash")
     assert EXPLAINED.format("fits", "does not fit: text/html") in said("explain", *html)
     unfit = "does not fit: application/x-shockwave-flash"
-    assert EXPLAINED.format(unfit, "depends on the answer's status: say it by --status") in said("explain", *flash)
+    assert EXPLAINED.format(unfit, "depends on the answer's status (--status)") in said("explain", *flash)
     assert EXPLAINED.format("does not fit: 200 application/x-shockwave-flash", "<- decides") in said(
         "explain", *flash, "--status", "200"
     )
     by_rule = "block  news.example/a  200 application/x-shockwave-flash by policy (p.yaml:5): No Flash\n"
     assert said("check", *flash, "--status", "200") == by_rule
-    unsure = "depends on the answer's media type: say it by --media-type"
+    unsure = "depends on the answer's media type (--media-type)"
     assert EXPLAINED.format(unsure, unsure) in said("explain", *html, "--for", "upload", "--status", "200")
-    assert "(p.yaml:6 depends on whether the answer has refresh)" in said("check", *html)
+    assert "(p.yaml:6 depends on whether the answer has refresh (--fields))" in said("check", *html)
+    assert "p.yaml:6: answer, block  does not fit: the answer has no refresh" in said("explain", "--fields", "date")
+    assert said("check", "--fields", "Date,REFRESH").startswith("block")

@@ -232,6 +232,7 @@ class ShownRecord:
     method: str
     status: int
     request: ShownRequest | None
+    seen: tuple[dict[str, str], ...]
     explanation: Unread[RecordExplanation] = None
 
 
@@ -248,7 +249,9 @@ def shown_record(record: RecordedRequest) -> ShownRecord:
         )
         request = ShownRequest(*origin, request_or_url.userinfo is not None, request_or_url.fault)
     place = record.source, record.number, record.kind, None if page is None else hide_user(page), record.time
-    return ShownRecord(record.url, *place, *record.client, record.method, record.status, request)
+    return ShownRecord(
+        record.url, *place, *record.client, record.method, record.status, request, tuple(map(dict, record.seen))
+    )
 
 
 def recorded(shown: ShownRecord) -> RecordedRequest:
@@ -256,7 +259,7 @@ def recorded(shown: ShownRecord) -> RecordedRequest:
     request = shown.request
     place = shown.source, shown.number, shown.kind, shown.page, time_of(shown.time)
     client = Client(shown.client, shown.user, shown.port)
-    record = RecordedRequest(shown.url, *place, client, shown.method, shown.status)
+    record = RecordedRequest(shown.url, *place, client, shown.method, shown.status, shown.seen)
     if request is None:
         return record
     user = HIDDEN if request.has_user else None
@@ -294,6 +297,8 @@ class AuditReport:
     kinds: dict[str, KindCount]
     #: unreadable URLs by the reason
     faults: dict[str, int]
+    #: what rules for files and heads depend on that the recordings do not have, by the rule
+    doubts: dict[str, int]
     #: by source; with details, also those without a hit
     lists: tuple[ListUse, ...]
     overlaps: tuple[Overlap, ...]

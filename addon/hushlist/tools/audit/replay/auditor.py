@@ -16,7 +16,9 @@ from typing import TypeAlias, cast
 
 from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
+from hushlist.core.decide.facts import DecidedByFacts, decide_by_facts
 from hushlist.core.errors import UrlError
+from hushlist.core.extension import extensions_named
 from hushlist.core.match.expressions import host_suffixes
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client
@@ -59,6 +61,22 @@ def decide_recorded(
     if isinstance(request, bytes):
         return engine.decide_url(request, now, client, context)
     return engine.decide(request, now, client)
+
+
+def decide_seen(
+    engine: Engine, record: RecordedRequest, decision: Decision, now: datetime, client: Client
+) -> DecidedByFacts:
+    """The decision for a record, after that for its request: by its answer, and by each file in its body."""
+    doubts: list[str] = []
+    if decision.fault is None:
+        request = request_of(record.asked, record.told) if isinstance(record.asked, bytes) else record.asked
+        for facts in record.seen:
+            if decision.action in STOPPING:
+                break
+            said = decide_by_facts(engine, request, decision, now, client, facts)
+            decision = said.decision
+            doubts += said.doubts if decision.action not in STOPPING else ()
+    return DecidedByFacts(decision, (), tuple(doubts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +148,7 @@ class Auditor(RecordCounter[AuditTally]):
         super().__init__(AuditTally())
         self._engine, self._moment = engine, moment
         self._popular = popular or {}
+        self._looks_at_files = any(each.explainer for each in extensions_named(engine.policy.extensions))
         self._verdicts = BoundedCache(partial(self._decide, now=moment.at, client=moment.client), _MOST_URLS)
         self._pages = BoundedCache(site_of_url, _MOST_HOSTS)
         self._places = BoundedCache(self._place, _MOST_HOSTS)
@@ -153,6 +172,10 @@ class Auditor(RecordCounter[AuditTally]):
         if self._took > self._quick:
             self._see_time(record)
         place, effect, tls = verdict
+        if record.seen and not effect.is_stopped and self._looks_at_files:
+            said = decide_seen(self._engine, record, effect.decision.of(record.asked), *self._moment.of(record))
+            self.tally.doubts.update(said.doubts)
+            effect = effect if said.decision.winner is effect.decision.winner else self._effect(said.decision)
         is_broken = False
         if effect.fits or effect.is_stopped:
             is_broken = effect.is_stopped and self._breaks(record, place.site)

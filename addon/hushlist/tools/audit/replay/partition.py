@@ -131,6 +131,7 @@ def _tally_of(report: audit_report.AuditReport) -> AuditTally:
         kinds=Counter({kind: row.requests for kind, row in report.kinds.items()}),
         stopped_kinds=Counter({kind: row.stopped for kind, row in report.kinds.items() if row.stopped}),
         faults=Counter(report.faults),
+        doubts=Counter(report.doubts),
         hits={key: hits for key, hits, _ in rows},
         rule_categories={row.key: row.category for row in report.rules if row.category is not None},
         sites=HeavyHitters(*report.sites.requests),
@@ -215,6 +216,7 @@ def tallied_report(
             for kind, number in sorted(tally.kinds.items())
         },
         faults=dict(sorted(tally.faults.items())),
+        doubts=dict(sorted(tally.doubts.items())),
         lists=tuple(
             audit_report.ListUse(key, audit_report.ListFacts(), lists[key], keys_of(tally.other_examples[key]))
             for key in places

@@ -33,7 +33,7 @@ from hushlist.tools.audit.replay.audit_report import (
     UnusedRule,
     recorded,
 )
-from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded
+from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded, decide_seen
 from hushlist.tools.audit.replay.tally import ListKey, by_source
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest, hide_user
 from hushlist.tools.audit.written_lines import written_lines
@@ -182,7 +182,9 @@ def _files(engine: Engine) -> Iterator[ListFile]:
 def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment) -> RecordExplanation:
     """The decision for a record, with its canonical URLs and expressions."""
     request = record.asked
-    decision = decide_recorded(engine, request, *moment.of(record), record.told)
+    now, client = moment.of(record)
+    decision = decide_recorded(engine, request, now, client, record.told)
+    decision = decide_seen(engine, record, decision, now, client).decision
     shown = decision._replace(canonical=hide_user(decision.url), asked=b"")
     return RecordExplanation(shown, tuple(_forms(request)))
 

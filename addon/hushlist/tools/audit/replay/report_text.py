@@ -56,6 +56,11 @@ def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
         ],
     )
     yield from _sites(report, page)
+    yield from page.table(
+        "Rules for files and heads that depend on what was not recorded",
+        ("requests", "rule"),
+        [(number, rule) for rule, number in report.doubts.items()],
+    )
     yield from _breaks(report, page)
     yield from _third_parties(report, page)
     if report.popular is not None:

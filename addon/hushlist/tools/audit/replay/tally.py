@@ -295,6 +295,8 @@ class AuditTally(SourceTally):
     stopped_kinds: Counter[str] = field(default_factory=Counter)
     #: unreadable URLs by the reason
     faults: Counter[str] = field(default_factory=Counter)
+    #: requests of which the recording does not have what a rule for files or heads depends on
+    doubts: Counter[str] = field(default_factory=Counter)
 
     hits: dict[HitKey, Hits] = field(default_factory=dict)
     rule_categories: dict[RuleKey, str] = field(default_factory=dict)

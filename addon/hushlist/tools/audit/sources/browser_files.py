@@ -16,6 +16,7 @@ http://www.softwareishard.com/blog/har-12-spec/, and what Chromium adds (``_reso
 from __future__ import annotations
 
 import sqlite3
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -25,6 +26,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hushlist.core.url.parts import to_bytes
+from hushlist.extensions.files.recorded_files import (
+    RecordedMessage,
+    facts_of_answer,
+    facts_of_part,
+    facts_of_uploads,
+)
 from hushlist.tools.audit.sources.json_stream import JsonError, json_records
 from hushlist.tools.audit.sources.recorded_request import (
     BrokenRecord,
@@ -164,7 +171,55 @@ def _record(source: str, pages: dict[str, bytes], entry: object, number: int) ->
         _time(entry),
         method=method if isinstance(method, str) else "",
         status=status,
+        seen=tuple(_seen(request, response, status)),
     )
+
+
+def _seen(request: Mapping[str, Any], response: Mapping[str, Any], status: int) -> Iterator[dict[str, str]]:
+    """The facts of an answer, and of what a request has in its body."""
+    content, posted = _object(response, "content"), _object(request, "postData")
+    fields = _fields(response, content.get("mimeType"))
+    if fields or content:
+        size = content.get("size")
+        octets = size if type(size) is int and size >= 0 else None
+        yield facts_of_answer(status, RecordedMessage(fields, _octets_of(content), octets, is_coded=False))
+    if isinstance(posted.get("text"), str) and posted["text"]:
+        yield from facts_of_uploads(RecordedMessage(_fields(request, posted.get("mimeType")), _octets_of(posted)))
+        return
+    params = posted.get("params")
+    for part in params if isinstance(params, list) else ():
+        if isinstance(part, dict) and isinstance(name := part.get("fileName"), str):
+            value, media_type = part.get("value"), part.get("contentType")
+            yield facts_of_part(
+                f'form-data; filename="{name}"',
+                media_type if isinstance(media_type, str) else "",
+                to_bytes(value) if isinstance(value, str) else None,
+            )
+
+
+def _fields(message: Mapping[str, Any], media_type: object) -> list[tuple[str, str]]:
+    """The fields of a head; where it has none, that of the media type alone."""
+    headers = message.get("headers")
+    pairs = (
+        [(each.get("name"), each.get("value")) for each in headers if isinstance(each, dict)]
+        if isinstance(headers, list)
+        else []
+    )
+    fields = [(name.lower(), value) for name, value in pairs if isinstance(name, str) and isinstance(value, str)]
+    return fields or ([("content-type", media_type)] if isinstance(media_type, str) and media_type else [])
+
+
+def _octets_of(content: Mapping[str, Any]) -> bytes | None:
+    """A body, which HAR has as text or in Base64."""
+    text = content.get("text")
+    if not isinstance(text, str):
+        return None
+    if content.get("encoding") != "base64":
+        return to_bytes(text)
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        return None
 
 
 def _object(owner: Mapping[str, Any], key: str) -> Mapping[str, Any]:

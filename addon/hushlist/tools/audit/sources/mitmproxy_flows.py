@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.http_head import Naming, request_of_head
+from hushlist.extensions.files.recorded_files import RecordedMessage, facts_of_answer, facts_of_uploads
 from hushlist.tools.audit.sources import recorded_request
 
 #: most levels of lists and dictionaries
@@ -207,7 +208,28 @@ def _record(flow: Any, source: str, number: int) -> recorded_request.RecordedReq
         _client(flow, client, mode),
         head.method.decode("ascii", "replace"),
         _number(response.get("status_code") or 0, 1000),
+        _seen(request, response),
     )
+
+
+def _seen(request: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
+    """The facts of both bodies; none of a body that was not recorded, as of one that was streamed."""
+    uploads = facts_of_uploads(_message(request))
+    return (
+        *((facts_of_answer(_number(response["status_code"], 1000), _message(response)),) if response else ()),
+        *uploads,
+    )
+
+
+def _message(message: Mapping[str, Any]) -> RecordedMessage:
+    fields = [
+        (_octets(name).decode("latin-1").lower(), _octets(value).decode("utf-8", "replace"))
+        for name, value in message["headers"]
+    ]
+    body = message.get("content")
+    length = next((value for name, value in fields if name == "content-length"), "")
+    octets = int(length) if length.isdecimal() and len(length) < 19 else None
+    return RecordedMessage(fields, None if body is None else _octets(body), octets)
 
 
 #: what browsers say that a response is for. Spec: Fetch Metadata, 2.1

@@ -6,6 +6,7 @@ The resource type comes from the names that browsers and lists use, or from the 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
@@ -56,6 +57,8 @@ class RecordedRequest(NamedTuple):
     method: str = ""
     #: status of the response; 0 if there is none
     status: int = 0
+    #: facts (``core/extension.py:Fact``) of its answer, and of each file in its body, as far as they were recorded
+    seen: tuple[Mapping[str, str], ...] = ()
 
     @property
     def url(self) -> bytes:

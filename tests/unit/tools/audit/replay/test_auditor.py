@@ -256,3 +256,44 @@ def test_a_recorded_flow_is_decided_by_its_headers(tmp_path: Path) -> None:
     requests = [Request(b"https", (b"ads.example",), 443, b"/", fields=((b"Sec-Fetch-Site", site),)) for site in sites]
     tally = tally_of(load_engine(tmp_path / "policy.yaml"), [RecordedRequest(asked) for asked in requests])
     assert tally.actions == {"block": 1, "pass": 1}
+
+
+FILES = """
+files:
+- {content: program, reason: No programs}
+- {listed: true}
+- {endings: exe, for: upload}
+heads: [{status: 404, block: true}]
+layers: [{name: own, lists: [{file: bad.txt, format: file-hashes}, own.yaml]}]
+"""
+
+
+def test_recorded_answers_and_uploads_are_judged_by_rules_for_files_hashes_and_heads(tmp_path: Path) -> None:
+    bad = "ab" * 32
+    path = write_policy(tmp_path, FILES, **{"bad.txt": bad})
+    seen = [
+        ({"status": "200", "content": "program", "hash": "00" * 32},),
+        ({"status": "200", "content": "text", "hash": f"{'00' * 16},{bad}"},),
+        ({"status": "404", "content": "text", "hash": "00" * 32},),
+        (
+            {"status": "200", "content": "text", "hash": "00" * 32},
+            {"for": "upload", "content": "text", "name": "a.exe"},
+        ),
+        ({"status": "200", "content": "text", "hash": "00" * 32}, {"for": "upload", "content": "text"}),
+        ({"for": "download", "status": "200"},),
+        (),
+    ]
+    records = [RecordedRequest(b"http://h.example/%d" % at, seen=each) for at, each in enumerate(seen)]
+    engine = load_engine(path)
+    tally = tally_of(engine, [*records])
+    assert tally.actions == {"block": 4, "pass": 3}
+    rules = [(rule.line, rule.rule) for rule, hits in tally.hits_of(RuleKey).items() if hits.stopped]
+    assert rules == [
+        (3, "file: content program"),
+        (1, f"sha256.files.invalid/{bad}"),
+        (6, "head of an answer"),
+        (5, "file: ending exe"),
+    ]
+    assert tally.doubts == {f"{path}:{line} depends on the file itself (--file)": 1 for line in (3, 4)}
+    shown = recorded(shown_record(records[0]))
+    assert explain_record(engine, shown, AT_NOW).decision.action is Action.BLOCK

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from hashlib import sha256
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -214,3 +216,21 @@ def test_a_number_in_place_of_octets_takes_no_memory(place: str, value: object) 
     (broken,) = read(tnetstring.dumps({"type": "http", "request": request}))  # type: ignore[arg-type]
     assert isinstance(broken, BrokenRecord)
     assert "Error(" in broken.why
+
+
+def test_what_was_recorded_of_bodies_are_facts() -> None:
+    program = b"MZ\x90\0" + bytes(80)
+    flow = web_flow(raw_content=program)
+    flow.response.headers["content-encoding"] = "gzip"  # type: ignore[attr-defined]
+    flow.response.raw_content = gzip.compress(program)  # type: ignore[attr-defined]
+    (record,) = read(written(flow))
+    assert isinstance(record, RecordedRequest)
+    answer, upload = record.seen
+    assert (answer["content"], answer["media-type"], answer["status"]) == ("program", "text/javascript", "200")
+    digest = sha256(program).hexdigest()
+    assert (digest in answer["hash"], digest in upload["hash"], upload["for"]) == (True, True, "upload")
+    flow.request.raw_content = flow.response.raw_content = None  # type: ignore[attr-defined]
+    flow.response.headers["content-length"] = "7"  # type: ignore[attr-defined]
+    (record,) = read(written(flow))
+    assert isinstance(record, RecordedRequest)
+    assert [("content" in facts, facts.get("size")) for facts in record.seen] == [(False, "7")]

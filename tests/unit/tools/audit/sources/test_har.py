@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import md5, sha1, sha256
 from io import BytesIO
 from typing import Any
 
@@ -36,6 +37,7 @@ def test_an_entry_is_a_record_with_all_that_it_tells() -> None:
     assert record == RecordedRequest(
         "https://h.example/ü#frag".encode(), "f.har", 1, ResourceType.STYLE, b"http://page.example/", 1795251600.5,
         method="GET", status=200,
+        seen=({"for": "download", "status": "200", "fields": "content-type", "media-type": "text/css; charset=utf-8"},),
     )  # fmt: skip
 
 
@@ -119,3 +121,48 @@ def test_real_files_have_the_requests_that_a_plain_reading_finds() -> None:
         assert [
             own.asked.decode() for own in found if isinstance(own, RecordedRequest) and isinstance(own.asked, bytes)
         ] == [own["request"]["url"] for own in plain]
+
+
+@each_row(
+    ("request_", "response", "seen"),
+    [
+        (
+            {},
+            {
+                "headers": [{"name": "Content-Disposition", "value": "attachment; filename=a.png"}, 7, {"name": 1}],
+                "content": {"mimeType": "image/png", "size": 4, "text": "TVqQAA==", "encoding": "base64"},
+            },
+            {
+                "content": "program",
+                "fields": "content-disposition",
+                "for": "download",
+                "hash": f"{sha256(b'MZ' + bytes([0x90, 0])).hexdigest()},{sha1(b'MZ' + bytes([0x90, 0])).hexdigest()},"
+                f"{md5(b'MZ' + bytes([0x90, 0])).hexdigest()}",
+                "name": "a.png",
+                "size": "4",
+                "status": "200",
+            },
+        ),
+        ({}, {"content": {"mimeType": "a/b", "size": -1, "text": "%", "encoding": "base64"}}, {"fields": "content-type",
+          "for": "download", "media-type": "a/b", "status": "200"}),
+        ({"postData": {"mimeType": "text/plain", "text": "#!/bin/sh"}}, {}, {"content": "script", "for": "upload",
+          "media-type": "text/plain", "size": "9"}),
+        ({"postData": {"params": [{"fileName": "a.exe", "contentType": "x/y"}, {"name": "n"}, 7]}}, {},
+         {"for": "upload", "media-type": "x/y", "name": "a.exe"}),
+        ({"postData": {"mimeType": "multipart/form-data; boundary=q",
+                       "text": '--q\r\nContent-Disposition: form-data; filename="a.exe"\r\n\r\nMZ\r\n--q--\r\n'}},
+         {}, {"content": "text", "for": "upload", "name": "a.exe", "size": "2"}),
+        ({"postData": {"mimeType": "multipart/form-data; boundary=q", "text": "--r"}}, {},
+         {"for": "upload", "media-type": "multipart/form-data; boundary=q", "size": "3"}),
+        ({"postData": {"text": 7, "params": 7}}, {"content": {"text": 7}}, {"for": "download", "status": "200"}),
+    ],
+)  # fmt: skip
+def test_what_was_recorded_of_bodies_are_facts(
+    request_: dict[str, Any], response: dict[str, Any], seen: dict[str, str]
+) -> None:
+    (record,) = read({"request": {"url": "http://h.example/", **request_}, "response": {"status": 200, **response}})
+    assert isinstance(record, RecordedRequest)
+    last = dict(record.seen[-1])
+    if "hash" not in seen:
+        last.pop("hash", None)
+    assert last == seen
