@@ -58,7 +58,8 @@ MODULES = """
     hushlist.tools.publish.release hushlist.tools.publish.release_plan
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
-    hushlist.extensions.files.scanner hushlist.extensions.heads.head_rules
+    hushlist.extensions.files.scanner hushlist.extensions.files.recorded_files hushlist.extensions.heads.head_rules
+    hushlist.core.decide.facts
     hushlist.extensions.files.upload_look hushlist.extensions.tenants.tenants
     hushlist.tools.visit.page_actions hushlist.tools.visit.signals hushlist.tools.visit.visit_job
     hushlist.tools.visit.visitor

@@ -24,8 +24,8 @@ class RecordedMessage(NamedTuple):
     body: bytes | None = None
     #: octets, as they were sent; ``None``: nobody has noted that
     octets: int | None = None
-    #: whether the body still has its content coding
-    is_coded: bool = True
+    #: whether the body is without its content coding
+    is_decoded: bool = False
 
     def get_all(self, name: str) -> list[str]:
         return [value for field, value in self.fields if field == name]
@@ -37,7 +37,7 @@ def facts_of_answer(status: int, answer: RecordedMessage) -> dict[str, str]:
     facts = {"for": "download", "status": str(status), "fields": ",".join(sorted({name for name, _ in answer.fields}))}
     facts |= {"media-type": ",".join(answer.get_all("content-type")), "name": names}
     codings = codings_of((*answer.get_all("content-encoding"), *answer.get_all("transfer-encoding")))
-    return _stated(facts | _facts_of_content(answer.body, codings if answer.is_coded else "", answer.octets))
+    return _stated(facts | _facts_of_content(answer.body, "" if answer.is_decoded else codings, answer.octets))
 
 
 def facts_of_uploads(request: RecordedMessage) -> Iterator[dict[str, str]]:

@@ -182,7 +182,7 @@ def _seen(request: Mapping[str, Any], response: Mapping[str, Any], status: int) 
     if fields or content:
         size = content.get("size")
         octets = size if type(size) is int and size >= 0 else None
-        yield facts_of_answer(status, RecordedMessage(fields, _octets_of(content), octets, is_coded=False))
+        yield facts_of_answer(status, RecordedMessage(fields, _octets_of(content), octets, is_decoded=True))
     if isinstance(posted.get("text"), str) and posted["text"]:
         yield from facts_of_uploads(RecordedMessage(_fields(request, posted.get("mimeType")), _octets_of(posted)))
         return
