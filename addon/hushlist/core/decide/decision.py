@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from hushlist.core.decide.verdict import NO_BLOCKS, Blocks, Grant, Question
 from hushlist.core.errors import Excess, UrlError, printable, without_user
-from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, FilterPattern, Rule, Terms
+from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, FilterPattern, Rule, Scope, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import DEFAULT_LAYER, Client, Group, GroupSettings, LayerUse
 from hushlist.core.policy.recurrence import Schedule
@@ -396,6 +396,8 @@ class EffectivePolicy:
         self.is_timeless = not changes
         #: the first moment at which it changes, or ``None``
         self.until = _first(*changes.values())
+        #: schedule -> until when it is on; those that are off are not there
+        self._on = {name: said.changes[name] for name, own in group.timetable.items() if own.is_on(now)}
         #: the decision if no rule fits
         self.nothing = self.decide(())
 
@@ -430,15 +432,25 @@ class EffectivePolicy:
         own = self._as_policy_says(match)
         return own is not None and own.rule.terms.action is Action.ALLOW
 
+    def counts(self, terms: Terms) -> bool:
+        """Whether rules of these terms count now: their layer is asked, and they are for this group."""
+        return terms.layer in self._layers and (terms.scope is None or self._is_for(terms.scope))
+
+    def _is_for(self, scope: Scope) -> bool:
+        return (not scope.groups or self.group.name in scope.groups) and (not scope.during or scope.during in self._on)
+
     def _as_policy_says(self, match: Match) -> Match | None:
         """The match with the action that the policy gives to its category; ``None`` if it does not count.
 
         Matches that allow or tag keep their action: a list's exception does not belong to the list's category.
         """
         pattern, terms, line = match.rule
-        if terms.layer not in self._layers:
-            return None  # this layer does not count now
+        if not self.counts(terms):
+            return None
         until = self._layers[terms.layer]
+        if terms.scope is not None:
+            until = _first(until, self._on.get(terms.scope.during))
+            match = match._replace(via=", ".join(filter(None, (match.via, str(terms.scope)))))
         said: _Said = (None, None, None)
         if terms.category is not None and terms.action in BY_CATEGORY and self.group.settings.categories:
             said = self._nearest[terms.category]
@@ -475,12 +487,12 @@ def _may_allow(match: Match) -> bool:
     return not isinstance(pattern, ExpressionHash) or pattern.is_full
 
 
-def _schedules(group: Group) -> Iterator[Schedule]:
+def _schedules(group: Group) -> Iterable[Schedule]:
     """All schedules that change something for a group."""
     settings = group.settings
     timed = (*settings.categories.values(), *filter(None, [settings.default]))
     by: list[ScheduledAction | LayerUse] = [*group.layers, *(own for one in timed for own in one.chain())]
-    return (one.during for one in by if one.during is not None)
+    return (*(one.during for one in by if one.during is not None), *group.timetable.values())
 
 
 def _first(*moments: datetime | None) -> datetime | None:

@@ -611,7 +611,7 @@ class Engine:
                     rules.add(match.rule)
                     octets = max(len(known_host.canonical), match.specificity[0])
                     by_names.append(match._replace(via=reader.via, specificity=(octets, match.specificity[1])))
-            others += reader.counted(by_names)
+            others += reader.counted([own for own in by_names if known_host.view.counts(own.rule.terms)])
         return others
 
     def _filters(self, case: _Case) -> Sequence[RequestMatcher]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
-from hushlist.core.match.rule import RUNGS, Action
+from hushlist.core.match.rule import RUNGS, Action, Scope
 from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import (
     NETWORK,
+    TEXT,
     Reading,
     any_text,
     category,
@@ -20,6 +22,7 @@ from hushlist.core.policy.key_types import (
     read_rows,
     reason,
     schema_of_rows,
+    some_of,
     title,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
@@ -45,6 +48,40 @@ def read_defaults(fields: MappingReader) -> ListDefaults:
     """The defaults that a mapping gives for all rules of a list."""
     report = fields.report
     return ListDefaults(**read_rows(DEFAULTS_KEYS, fields, Reading(Path(report.source), report)))
+
+
+def read_groups(fields: MappingReader, key: str, known: Collection[str] | None) -> tuple[str, ...]:
+    """The groups that a key names, one or a list; ``known``: those that there are, ``None``: any."""
+    node, found = fields.node(key), list[str]()
+    for item in () if node is None else node.items:
+        if not isinstance(item.value, str) or not item.value.strip():
+            fields.report.error(item.line, key, f"expected the name of a group, not {item.kind}")
+        elif known is not None and item.value not in known:
+            fields.report.error(item.line, item.value, f"there is no such group (known: {', '.join(known)})")
+        else:
+            found.append(item.value)
+    if node is not None and node.value == []:
+        fields.error(key, "expected some groups")  # otherwise it would be for everybody
+    return tuple(found)
+
+
+def read_scope(fields: MappingReader, known: tuple[Collection[str], Collection[str]] | None) -> Scope | None:
+    """For whom rules count, and when; ``known``: the groups and the schedules that there are, ``None``: any."""
+    groups, during = read_groups(fields, "for", None if known is None else known[0]), fields.text("during")
+    if known is not None and during is not None and during not in known[1]:
+        told = f"known: {', '.join(known[1])}" if known[1] else "the policy has none"
+        fields.error("during", f"there is no such schedule ({told})", during)
+    return Scope(groups, during or "") if groups or during else None
+
+
+FOR = Type(
+    lambda fields, key, reading: read_groups(fields, key, reading.groups), {"$name": "for", **some_of(TEXT, minItems=1)}
+)
+#: for whom a list or a rule is, and when
+SCOPE_KEYS = (
+    Key("for", FOR).says("the groups that it is for, one or a list; without it, everybody"),
+    Key("during", any_text).says("the schedule during which it counts; without it, always"),
+)
 
 
 def _text(pattern: str, *also: str) -> Type:
@@ -84,6 +121,7 @@ RULE_KEYS = (
     Key("expires", _text("^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$")).says("""the last day (UTC) on which
         the rule holds"""),
     *table_of().rows("rule"),
+    *SCOPE_KEYS,
 )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from hushlist.core.errors import Problem, UrlError, without_user
-from hushlist.core.match.rule import Action, Terms
+from hushlist.core.match.rule import Action, Scope, Terms
 from hushlist.core.match.seal import FINGERPRINT, SealKey
 from hushlist.core.system.files import LONGEST_WHOLE, read_private, read_regular, reason_of, source_errors
 
@@ -334,6 +334,10 @@ class ListDefaults:
     confirmer: str | None = None
     #: of Adblock lists: the conditions in which the octets begin
     conditions: tuple[str, ...] = ()
+    #: for whom its rules count, and when, as in ``Terms``
+    scope: Scope | None = None
+    #: the groups and the schedules that a rule may name; ``None``: any
+    known: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def behind(self, other: ListDefaults) -> ListDefaults:
         """``other``, with its missing values taken from here."""
@@ -361,6 +365,7 @@ class ListDefaults:
         reason: str | None = None,
         expires: date | None = None,
         values: tuple[tuple[str, str], ...] = (),
+        scope: Scope | None = None,
     ) -> Terms:
         """A rule's own terms, completed by the defaults; the default action is ``block`` if the list has none."""
         return Terms(
@@ -374,6 +379,7 @@ class ListDefaults:
             layer=self.layer or "",
             confirmer=self.confirmer or "",
             values=values,
+            scope=scope or self.scope,
         )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from hushlist.core.errors import UrlError
 from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.hash_lists import read_hashed_uri
-from hushlist.core.lists.list_keys import LIST_KEYS, PATTERN_KEYS, RULE_ACTIONS, RULE_KEYS, read_defaults
+from hushlist.core.lists.list_keys import LIST_KEYS, PATTERN_KEYS, RULE_ACTIONS, RULE_KEYS, read_defaults, read_scope
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.patterns import (
     ONLY_FULL,
@@ -29,7 +29,7 @@ from hushlist.core.lists.patterns import (
     parse_written_expression,
 )
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
-from hushlist.core.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Terms, each_rule
+from hushlist.core.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Scope, Terms, each_rule
 from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import Reading, names_of, read_values
 
@@ -84,6 +84,7 @@ class _RuleListReader:
             reason=fields.reason(),
             expires=fields.day("expires"),
             values=tuple(read_values(_OF_EXTENSIONS, fields, Reading(Path(self.report.source), self.report)).items()),
+            scope=self._scope(fields),
         )
         given = [key for key in _PATTERN_KEYS if key in fields]
         if len(given) != 1:
@@ -96,6 +97,13 @@ class _RuleListReader:
             return None
         text = fields.text(given[0])
         return None if text is None else self._make(given[0], text, fields.line_of(given[0]), terms, rung)
+
+    def _scope(self, fields: MappingReader) -> Scope | None:
+        """For whom a rule counts, and when; what it does not say, its list does."""
+        given, of_list = read_scope(fields, self.defaults.known), self.defaults.scope
+        if given is None or of_list is None:
+            return given or of_list
+        return Scope(given.groups or of_list.groups, given.during or of_list.during)
 
     def _make(self, key: str, text: str, line: int, terms: Terms, rung: str | None = None) -> Rule | None:
         if key == "uri":

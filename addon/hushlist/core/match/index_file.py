@@ -46,12 +46,12 @@ from hushlist.core.errors import Problem, SourceError
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, full_hash
 from hushlist.core.match.index_table import Shape
 from hushlist.core.match.line_numbers import LineRuns
-from hushlist.core.match.rule import Action, Expression, ExpressionHash, FilterPattern, Terms, WholeUrl
+from hushlist.core.match.rule import Action, Expression, ExpressionHash, FilterPattern, Scope, Terms, WholeUrl
 from hushlist.core.system.platform import is_trusted, read_at
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
-VERSION = 13
+VERSION = 14
 #: magic, version, byte order, length of the file, length and CRC-32 of the directory; the header's own CRC-32 follows
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")
@@ -208,19 +208,24 @@ def encode_terms(terms: Terms, *, is_clear: bool) -> bytes:
     """The file's form of terms, with whether their rules are in the clear."""
     expires = None if terms.expires is None else terms.expires.isoformat()
     first = (is_clear, terms.action, terms.list, terms.source, terms.category, terms.reason, expires)
-    last = (terms.title, terms.layer, terms.confirmer, terms.values)
+    last = (terms.title, terms.layer, terms.confirmer, terms.values, terms.scope)
     return json.dumps((*first, *last), separators=(",", ":")).encode()
 
 
 def decode_terms(octets: bytes) -> tuple[bool, Terms]:
     """The reverse of ``encode_terms``; ``ValueError``, ``TypeError`` or ``RecursionError`` if they are not terms."""
-    is_clear, action, of_list, source, category, reason, expires, *last, pairs = json.loads(octets)
+    is_clear, action, of_list, source, category, reason, expires, *last, pairs, scope = json.loads(octets)
     title, layer, confirmer = last
     values = tuple((str(key), str(value)) for key, value in pairs)
     if not all(isinstance(text, str | None) for text in (of_list, source, category, reason, *last)):
         raise TypeError("there is something else in the place of a text")
+    groups, during = scope or ((), "")
+    if not all(isinstance(text, str) for text in (*groups, during)):
+        raise TypeError("there is something else in the place of a scope")
+    only = None if scope is None else Scope(tuple(groups), during)
     day = None if expires is None else date.fromisoformat(expires)
-    return is_clear, Terms(Action(action), of_list, source, category, reason, day, title, layer, confirmer, values)
+    first = Action(action), of_list, source, category, reason, day
+    return is_clear, Terms(*first, title, layer, confirmer, values, only)
 
 
 #: the section that says for each part which of the sections ``lines 1``, ``lines 2``, ... has its lines' numbers

@@ -163,6 +163,20 @@ Pattern = (
 )
 
 
+class Scope(NamedTuple):
+    """For whom a rule counts, and when."""
+
+    #: names of groups; without one, for everybody
+    groups: tuple[str, ...] = ()
+    #: the name of a schedule; empty: always
+    during: str = ""
+
+    def __str__(self) -> str:
+        """As it is written in a policy."""
+        of_groups = f"for: {', '.join(self.groups)}" if self.groups else ""
+        return "; ".join(filter(None, (of_groups, f"during: {self.during}" if self.during else "")))
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What many rules of a list share: action, category, reason, expiry, and source."""
@@ -184,11 +198,18 @@ class Terms:
     confirmer: str = ""
     #: what keys of extensions say of the rule, by their names
     values: tuple[tuple[str, str], ...] = ()
+    #: for whom it counts, and when; ``None``: for everybody, always
+    scope: Scope | None = None
 
     @property
     def label(self) -> str:
         """The list's name, for people."""
         return self.title or self.list
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the rule counts at every time, and for everybody."""
+        return self.expires is None and self.scope is None
 
     def holds_at(self, now: datetime) -> bool:
         """Whether the rule has not expired; ``now`` is in UTC."""

@@ -23,8 +23,8 @@ Shadowed = tuple[bytes, int, Action]
 def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidates]) -> Iterator[tuple[Shadowed, Match]]:
     """The covered candidates of a layer, each with the rule that covers it.
 
-    That is the next broader final rule in the clear of the same layer, if it has the same action and never expires. If
-    the layer's rules have different actions, a rule between the two may act differently. Then a candidate is covered
+    That is the next broader final rule in the clear of the same layer, if it has the same action and is lasting. If the
+    layer's rules have different actions, a rule between the two may act differently. Then a candidate is covered
     only if there is certainly no such rule.
     """
     is_mixed = layer in index.directory.mixed
@@ -178,14 +178,14 @@ def _broader(
 
 
 def _deciding(rules: Mapping[bytes, Iterable[Rule]], layer: str) -> Iterator[tuple[bytes, Match | None]]:
-    """For each expression with final rules of a layer: the one that decides; ``None`` if it expires."""
+    """For each expression with final rules of a layer: the one that decides; ``None`` if it does not always."""
     for expression, rules_of_expression in rules.items():
         final = [rule for rule in rules_of_expression if rule.terms.layer == layer and rule.terms.action in FINAL]
         if final:
             rule = max(final, key=lambda rule: FINAL[rule.terms.action])
             host = expression.index(b"/")
             match = Match(rule, expression, (host, len(expression) - host))
-            yield expression, None if rule.terms.expires is not None else match
+            yield expression, match if rule.terms.is_lasting else None
 
 
 def _may_differ(index: Index, layer: str, candidate: Shadowed, cover: Match) -> bool:

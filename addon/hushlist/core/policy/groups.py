@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_table import KeyTable, default_of
@@ -38,6 +38,9 @@ from hushlist.core.policy.pass_through import (
 )
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import CATEGORIES, DEFAULT_ACTION, ScheduledAction, read_during
+
+if TYPE_CHECKING:
+    from hushlist.core.policy.policy_file import Layer
 
 #: modes, from the strictest to the one that does least
 MODES = ("block", "tag", "off")
@@ -131,6 +134,11 @@ class LayerUse(NamedTuple):
     during: Schedule | None = None
 
 
+def uses_of(layers: Iterable[Layer], group: str = DEFAULT) -> tuple[LayerUse, ...]:
+    """All layers that are for a group, in their order, with their own schedules."""
+    return tuple(LayerUse(layer.name, layer.during) for layer in layers if not layer.groups or group in layer.groups)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """The settings of a group, or of everybody."""
@@ -202,6 +210,8 @@ class Group(ClientConditions):
     name: str
     layers: tuple[LayerUse, ...]
     settings: GroupSettings
+    #: every schedule that rules and lists may name
+    timetable: Mapping[str, Schedule] = field(default_factory=dict, hash=False)
 
     @property
     def schedules(self) -> dict[str, Schedule]:
@@ -257,7 +267,7 @@ def read_settings(fields: MappingReader, reading: Reading) -> GroupSettings:
 _LAYERS = Key(
     "layers",
     Type(
-        lambda fields, _, reading: _read_layers(fields, reading),
+        lambda fields, _, reading: _read_layers(fields, "", reading),
         lambda: list_of({"anyOf": [TEXT, schema_of_rows(_USE_KEYS)]}),
         _USE_KEYS,
     ),
@@ -293,8 +303,9 @@ def read_group(node: YamlNode, settings: GroupSettings, reading: Reading) -> Gro
         fields.refuse_empty(key, f"expected some {key}")  # otherwise it would fit everybody
     return Group(
         name=name or "",
-        layers=_read_layers(fields, reading) if "layers" in fields else reading.layers,
+        layers=_read_layers(fields, name or "", reading) if "layers" in fields else uses_of(reading.layers, name or ""),
         settings=settings.behind(read_settings(fields, reading), fields),
+        timetable=reading.schedules,
         **read_rows(_WHO_KEYS, fields, reading),
     )
 
@@ -337,7 +348,7 @@ def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6N
     return IPv4Network((int(first), network.prefixlen - _MAPPED_BITS))
 
 
-def _read_layers(fields: MappingReader, reading: Reading) -> tuple[LayerUse, ...]:
+def _read_layers(fields: MappingReader, group: str, reading: Reading) -> tuple[LayerUse, ...]:
     """The layers that a group names, in its order."""
     known = {layer.name: layer for layer in reading.layers}
     found: list[LayerUse] = []
@@ -348,6 +359,8 @@ def _read_layers(fields: MappingReader, reading: Reading) -> tuple[LayerUse, ...
             own.error("name", f"there is no such layer (known: {', '.join(known)})", name)
         elif name in {use.name for use in found}:
             own.error("name", "the layer is named twice", name)
+        elif name is not None and group and known[name].groups and group not in known[name].groups:
+            own.error("name", f"the layer is for: {', '.join(known[name].groups)}", name)
         elif name is not None:
             found.append(LayerUse(name, during or known[name].during))
     return tuple(found)

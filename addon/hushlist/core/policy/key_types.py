@@ -54,9 +54,9 @@ class Reading:
     seals: dict[str, SealKey] = field(default_factory=dict)
     subscribed: list[Any] = field(default_factory=list)
     confirmers: dict[str, Any] = field(default_factory=dict)
-    #: the names of devices
+    #: the names of devices, and of groups
     devices: frozenset[str] = frozenset()
-    #: everybody's layers
+    groups: tuple[str, ...] = ()
     layers: tuple[Any, ...] = ()
 
     def category(self, text: str) -> str:

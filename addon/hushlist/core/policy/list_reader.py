@@ -13,10 +13,11 @@ from typing import Any
 from hushlist.core.errors import SourceError
 from hushlist.core.extension import load
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, list_format_of
-from hushlist.core.lists.list_keys import DEFAULTS_KEYS, read_defaults
+from hushlist.core.lists.list_keys import DEFAULTS_KEYS, SCOPE_KEYS, read_defaults, read_scope
 from hushlist.core.lists.list_source import ListDefaults, read_seal_key
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
+from hushlist.core.match.rule import Scope
 from hushlist.core.policy.key_table import KeyTable
 from hushlist.core.policy.key_types import (
     TEXT,
@@ -62,7 +63,7 @@ _READ = tuple(row for row in _KEYS if row.name not in ("file", "seal"))
 
 
 def _rows(table: KeyTable) -> tuple[Key, ...]:
-    return (_KEYS[0], *table.rows("list"), *_KEYS[1:])
+    return (_KEYS[0], *table.rows("list"), *_KEYS[1:], *SCOPE_KEYS)
 
 
 def lists_type(table: KeyTable) -> Type:
@@ -99,6 +100,8 @@ class ListEntry:
     defaults: ListDefaults
     #: the values of extensions' keys, by their names
     values: dict[str, Any]
+    #: the groups and the schedules that a rule may name
+    known: tuple[tuple[str, ...], tuple[str, ...]]
 
     def files(self, key: str, path: Path, find: Callable[[str | None], list[ListFile]], shown: str) -> list[ListFile]:
         """The files that ``find`` gives for the format, of the list that a key names; ``path`` is named as the list."""
@@ -106,7 +109,7 @@ class ListEntry:
         if self.defaults.prefix_length is not None and form != "safebrowsing-raw":
             self.fields.error("prefix-length", "only the format safebrowsing-raw has one")
         try:
-            files = [replace(file, values=self.values) for file in find(form)]
+            files = [self._with_values(file) for file in find(form)]
         except SourceError as error:
             self.fields.error(key, error.problems[0].why, shown)
             return []
@@ -115,6 +118,12 @@ class ListEntry:
         if self.defaults.seal and not all(file.format.can_be_sealed for file in files):
             self.fields.error("seal", "only lists of the formats yaml and sha256 can be sealed")
         return files
+
+    def _with_values(self, file: ListFile) -> ListFile:
+        """The file with the values of its keys; of other formats, no rule names groups or schedules."""
+        if file.format == FORMATS["yaml"]:
+            file = replace(file, defaults=replace(file.defaults, known=self.known))
+        return replace(file, values=self.values)
 
 
 def fields_of_list(entry: YamlNode, reading: Reading) -> MappingReader:
@@ -128,8 +137,16 @@ def read_entry(entry: YamlNode, layer: str, reading: Reading) -> ListEntry:
     fields = fields_of_list(entry, reading)
     given = read_rows(_READ, fields, reading)
     form = given.pop("format", None)
-    defaults = replace(read_defaults(fields), **given, layer=layer, seal=_seal(fields, reading))
-    return ListEntry(fields, reading.table, form, defaults, values_of_list(fields, reading))
+    defaults = replace(
+        read_defaults(fields), **given, layer=layer, seal=_seal(fields, reading), scope=scope_of(fields, reading)
+    )
+    known = reading.groups, tuple(reading.schedules)
+    return ListEntry(fields, reading.table, form, defaults, values_of_list(fields, reading), known)
+
+
+def scope_of(fields: MappingReader, reading: Reading) -> Scope | None:
+    """For whom the rules of a list's entry count, and when."""
+    return read_scope(fields, (reading.groups, reading.schedules))
 
 
 def values_of_list(fields: MappingReader, reading: Reading) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hushlist.core.lists.list_formats import FOLDERS, UNTOLD, by_head, files_of_
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy.groups import DEFAULT, Group, GroupSettings, LayerUse
+from hushlist.core.policy.groups import DEFAULT, Group, GroupSettings, uses_of
 from hushlist.core.policy.key_table import default_of
 from hushlist.core.policy.pass_through import HostSet
 from hushlist.core.policy.proxy_settings import NameAnswers, OnFailure
@@ -71,6 +71,9 @@ class Layer:
     during: Schedule | None = None
     #: the values of extensions' keys, by their names
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    #: the groups that it is for, if not everybody
+    groups: tuple[str, ...] = ()
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class Policy:
     groups: tuple[Group, ...] = ()
     #: settings for clients in no group
     settings: GroupSettings = GroupSettings()  # noqa: RUF009  it is immutable
+    #: its schedules, by their names
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
     #: the time zone of times in the policy
     zone: tzinfo = UTC
     #: the administrator's own template of the block page
@@ -152,17 +157,12 @@ class Policy:
     @property
     def all_groups(self) -> tuple[Group, ...]:
         """The groups, and everybody's at the end."""
-        return (*self.groups, Group(DEFAULT, uses_of(self.layers), self.settings))
+        return (*self.groups, Group(DEFAULT, uses_of(self.layers), self.settings, self.schedules))
 
     def next_morning(self, now: datetime) -> datetime:
         """The next end of the night, by the schedules that groups go by and its clock."""
         schedules = {one for group in self.all_groups for one in group.schedules.values()}
         return next_morning(schedules, self.zone, now)
-
-
-def uses_of(layers: Iterable[Layer]) -> tuple[LayerUse, ...]:
-    """All layers, in their order, with their own schedules."""
-    return tuple(LayerUse(layer.name, layer.during) for layer in layers)
 
 
 class PolicyError(SourceError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from hushlist.core.errors import SourceError
 from hushlist.core.extension import CheckRow, ExtensionError, extensions_named
+from hushlist.core.lists.list_keys import FOR, read_groups
 from hushlist.core.lists.list_source import ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.checks import Check
@@ -50,7 +51,7 @@ from hushlist.core.policy.key_types import (
 from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.list_reader import lists_type, read_list
 from hushlist.core.policy.pass_through import KEEP_HEADERS
-from hushlist.core.policy.policy_file import Layer, Policy, uses_of
+from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.proxy_settings import NAME_ANSWERS, ON_FAILURE
 from hushlist.core.policy.schedule import SCHEDULES, TIMEZONE, read_during, read_schedules, read_timezone
 from hushlist.core.system.files import LONGEST_DOCUMENT, fingerprint
@@ -152,6 +153,7 @@ def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | No
 
 LAYER_KEYS = (
     Key("name", NAME, is_required=True).says("what the layer is called: any text but `default`, and no other layer's"),
+    Key("for", FOR).says("the groups that ask it, one or a list; without it, all do"),
     Key("during", DURING).says("the schedule during which it is asked; without one, it always is"),
     Key("checks", any_text).says("the checks that it makes, each with its action"),
     Key("lists", any_text).says("its lists: file names, relative to the policy's folder, or mappings"),
@@ -225,6 +227,14 @@ def policy_rows(table: KeyTable) -> tuple[Key, ...]:
     return (*core, _EXTENSIONS, *table.rows("group"), *table.rows("policy"))
 
 
+def _names_of_groups(node: YamlNode | None) -> Iterator[str]:
+    """The names of groups, before these are read."""
+    for group in () if node is None else node.items:
+        name = group.value.get("name") if isinstance(group.value, dict) else None
+        if name is not None and isinstance(name.value, str):
+            yield name.value
+
+
 class _PolicyReader:
     """Reads one policy."""
 
@@ -244,11 +254,12 @@ class _PolicyReader:
         schedules = fields.node("schedules")
         if schedules is not None:
             reading.schedules = read_schedules(schedules, reading.zone, self._report)
+        reading.groups = (*_names_of_groups(fields.node("groups")), DEFAULT)
         reading.values = table.foreign_defaults("policy") | read_values(table.rows("policy"), fields, reading)
         fields.require("layers", "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
         self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
-        reading.layers = uses_of(layers)
+        reading.layers = layers
         settings = read_settings(fields, reading)
         settings = replace(settings, values={**table.foreign_defaults("group"), **settings.values})
         groups = tuple(read_group(node, settings, reading) for node in fields.items("groups"))
@@ -258,6 +269,7 @@ class _PolicyReader:
             layers=layers,
             groups=groups,
             settings=settings,
+            schedules=reading.schedules,
             zone=reading.zone,
             seals=reading.seals,
             subscribed=tuple(reading.subscribed),
@@ -291,4 +303,6 @@ class _PolicyReader:
         lists = tuple(file for item in fields.items("lists") for file in read_list(item, name, self._reading))
         during = read_during(fields, self._reading.schedules)
         values = read_values(table.rows("layer"), fields, self._reading)
-        return Layer(name, tuple(rule for rule in checks if rule is not None), lists, during, values)
+        of_checks = tuple(rule for rule in checks if rule is not None)
+        only_for = read_groups(fields, "for", self._reading.groups)
+        return Layer(name, of_checks, lists, during, values, only_for, fields.line_of("name"))

@@ -117,7 +117,7 @@ def with_rule(text: str, rule: Mapping[str, str], comment: str = "") -> str:
     before = read_rules(text)
     (wanted,) = read_rules(f"rules: [{rule_text(rule)}]")
     for other in before:
-        if other.pattern == wanted.pattern and other.terms.expires is None:
+        if other.pattern == wanted.pattern and other.terms.is_lasting:
             if other.terms.action is wanted.terms.action:
                 return text
             if other.terms.action is Action.ALLOW:  # "at the same expression allow beats block"

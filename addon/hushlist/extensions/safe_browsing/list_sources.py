@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hushlist.core.lists.list_keys import DEFAULTS_KEYS, read_defaults
+from hushlist.core.lists.list_keys import DEFAULTS_KEYS, SCOPE_KEYS, read_defaults
 from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.key_types import Reading, flag, names_of
-from hushlist.core.policy.list_reader import fields_of_list
+from hushlist.core.policy.list_reader import fields_of_list, scope_of
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.extensions.safe_browsing.threat_lists import SAFE_BROWSING, ThreatList
 from hushlist.extensions.subscriptions.gate_limits import limits_of_policy
@@ -16,7 +16,7 @@ from hushlist.extensions.subscriptions.list_sources import copies
 from hushlist.extensions.subscriptions.subscription import Subscription
 
 #: what such an entry may have
-_KEYS = {"safe-browsing", "optional", *names_of(DEFAULTS_KEYS)} - {"variant"}
+_KEYS = {"safe-browsing", "optional", *names_of((*DEFAULTS_KEYS, *SCOPE_KEYS))} - {"variant"}
 
 
 def prefix_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile]:
@@ -40,6 +40,7 @@ def prefix_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile
             layer=layer,
             seal="",
             confirmer=threat_list.key,
+            scope=scope_of(fields, reading),
         )
         subscription = Subscription(
             service.url_of(threat_list.name), is_optional=is_optional, line=line, server=threat_list

@@ -343,14 +343,15 @@ def digest_of(pattern: Pattern) -> bytes:
 
 
 def _lasting(part: CollectedPart, terms: Sequence[Terms]) -> Iterator[RulePlace]:
-    """The rules of a part that may cover others, and never expire."""
+    """The rules of a part that may cover others: they are for everybody, and never expire."""
     for table, run in part.runs.items():
         if is_of_hashes(table) or table == index_file.RANGES:
             for row in sorted_runs.rows_in_range(
                 [run], index_file.key_length(table) + PLACE.size, 0, sorted_runs.OCTETS
             ):
                 place = _place(table, row)
-                if place.terms != index_file.GUIDE and terms[place.terms].expires is None:
+                own = None if place.terms == index_file.GUIDE else terms[place.terms]
+                if own is not None and own.is_lasting:
                     yield place
 
 

@@ -28,7 +28,7 @@ from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.index_writer import MergeTask, assemble, merge_all, merge_tasks, sorted_rows
-from hushlist.core.match.rule import FINAL, Action, ExpressionHash, Rule, Terms
+from hushlist.core.match.rule import FINAL, Action, ExpressionHash, Rule, Scope, Terms
 from hushlist.core.match.rule_collector import Candidates, CollectedPart, candidates_of
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.seal import SealKey
@@ -227,6 +227,8 @@ class TermsMeaning(NamedTuple):
     #: a policy may treat different categories differently
     category: str | None
     expires: date | None
+    scope: Scope | None
+    is_lasting: bool
 
 
 class Duplicates(NamedTuple):
@@ -298,7 +300,7 @@ class DuplicateSearch:
         for other in others:
             severity = FINAL.get(other.meaning.action, 0)
             is_same = self._files[other.part] == self._files[place.part]
-            if rank and severity > rank and is_same and other.meaning.expires is None:
+            if rank and severity > rank and is_same and other.meaning.is_lasting:
                 return other
         return None
 
@@ -309,7 +311,7 @@ class DuplicateSearch:
 
 def _meaning(encoded: bytes) -> TermsMeaning:
     _, terms = decode_terms(encoded)
-    return TermsMeaning(terms.action, terms.category, terms.expires)
+    return TermsMeaning(terms.action, terms.category, terms.expires, terms.scope, terms.is_lasting)
 
 
 # -- rules that a broader or stronger rule shadows ---------------------------------------------------------------------

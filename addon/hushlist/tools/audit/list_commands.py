@@ -34,6 +34,7 @@ from hushlist.tools.audit.diff_job import (
 from hushlist.tools.audit.findings import Finding, FindingKind
 from hushlist.tools.audit.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
 from hushlist.tools.audit.lint_job import Linted, lint
+from hushlist.tools.audit.policy_findings import policy_findings
 from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.replay_job import ReplayWork, count_in_processes
 from hushlist.tools.audit.report_codec import encode
@@ -59,7 +60,13 @@ def _add_lint(commands: common.Commands) -> None:
     text = "look through lists for what is wrong with them, each for itself and all together"
     epilog = "Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a list that cannot be used."
     parser = common.add_command(commands, "lint", lint_lists, text, epilog)
-    parser.add_argument("lists", nargs="+", type=Path, metavar="LIST", help="a list: a file, or a squidGuard folder")
+    parser.add_argument(
+        "lists",
+        nargs="+",
+        type=Path,
+        metavar="LIST",
+        help="a list: a file, or a squidGuard folder; or a policy, with its lists",
+    )
     command_options.add_list_options(parser)
     command_options.add_seal(parser)
     command_options.add_popular(parser, ", to warn of")
@@ -101,14 +108,20 @@ def lint_lists(arguments: argparse.Namespace) -> int:
     if arguments.resolver or arguments.state or arguments.rate:
         return common.complain("--resolver, --state and --rate need --alive")
     key = command_options.seal_key(arguments)
-    files = [
-        replace(file, tells_all=arguments.all) for file in command_options.files_of(arguments.lists, arguments, key)
-    ]
+    policies = {path: policy_at(path) for path in arguments.lists if is_policy(path)}
+    others = command_options.files_of((path for path in arguments.lists if path not in policies), arguments, key)
+    of_policies = (file for policy in policies.values() for layer in policy.layers for file in layer.lists)
+    by_path = {file.path.absolute(): replace(file, tells_all=arguments.all) for file in (*others, *of_policies)}
+    files = list(by_path.values())
     popular = command_options.popular_domains(arguments.popular)
     table = read_key_table(arguments.key_file)
     show = partial(_finding_as_json if arguments.json else _finding_as_text, table)
+    of_policy = [(str(path), finding) for path, policy in policies.items() for finding in policy_findings(policy)]
+    for source, finding in of_policy:
+        show(source, finding)
     with common.shown_progress() as progress:
         linted = lint(files, show, datetime.now(UTC), popular=popular, key=key, progress=progress)
+    linted.counts.update(finding.kind for _, finding in of_policy)
     if arguments.json:
         common.print_json({"summary": linted.as_dict()})
     else:

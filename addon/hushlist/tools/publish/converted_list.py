@@ -18,6 +18,7 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, WholeUrl
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.extensions.adblock.network_filter import NetworkFilter
+from hushlist.tools.publish.hidden_list import NOT_FOR_ALL
 
 _NO_PAGES, _NO_RANGES = "it has no rules for less than a host", "it has no rules for addresses or ranges"
 _NO_EXCEPTIONS, _NO_HASHES = "it has no exceptions", "it has no hashes"
@@ -260,7 +261,9 @@ class _Writer:
         blocked = {name for name, rule in named if not _allows(rule)}
         for rule in rules:
             name, allows = _host(rule), _allows(rule)
-            if rule.terms.action not in (Action.BLOCK, Action.ALLOW):
+            if rule.terms.scope is not None:
+                self._leave_out(rule, NOT_FOR_ALL)
+            elif rule.terms.action not in (Action.BLOCK, Action.ALLOW):
                 self._leave_out(rule, f"it cannot {rule.terms.action}")
             elif name and not allows and (name in allowed or _is_below(name, strong)):
                 self._leave_out(rule, _BELOW)
@@ -293,6 +296,9 @@ class _Writer:
         for rule in rules:
             pattern, terms = rule.pattern, rule.terms
             keys: dict[str, str] = {}
+            if terms.scope is not None:
+                self._leave_out(rule, NOT_FOR_ALL)
+                continue
             if isinstance(pattern, Expression):
                 keys["expression"] = str(pattern)
             elif (name := _host(rule)) and not _allows(rule):

@@ -27,7 +27,17 @@ from hushlist.core.errors import Problem
 from hushlist.core.lists.list_source import MOST_KEPT
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, SHORTEST_PREFIX, full_hash
 from hushlist.core.match.overbroad import breadth_test
-from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, RuleBlock, Terms, WholeUrl
+from hushlist.core.match.rule import (
+    Action,
+    Expression,
+    ExpressionHash,
+    Pattern,
+    Rule,
+    RuleBlock,
+    Terms,
+    WholeUrl,
+    each_rule,
+)
 from hushlist.core.match.seal import SealKey
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri
@@ -187,6 +197,8 @@ _OF_FOLDER = "its hashed URI for http fits the folder's own page, too"
 #: pages that canonicalization takes for those of their folders (draft-feather-hashed-uri-03, A (8))
 _INDEX = (b"/index.htm", b"/index.html")
 _FILTER = "no hash stands for a filter with a pattern or options"
+#: why a rule with ``for`` or ``during`` goes into no list for others
+NOT_FOR_ALL = "it is for some groups, or some times, of this policy"
 _IS_URI = "it is the hash of a URI, and no SHA-256 of an expression"
 _NO_URI = "it is the hash of an expression, and not of a URI"
 _OTHER_SEAL = "it is a hash already, and not sealed as this list is"
@@ -212,6 +224,10 @@ class _Collector:
         if chunk.file.format.conditions:
             self._of_filters.add(chunk.file.source)
         for some in chunk.rule_blocks:
+            if some.terms.scope is not None:
+                for rule in each_rule([some]):
+                    chunk.report.leave_out(rule.line, str(rule.pattern), NOT_FOR_ALL)
+                continue
             own = some.terms
             terms = HiddenTerms(own.action, own.category, own.reason, own.expires, own.values)
             if isinstance(some, RuleBlock):

@@ -17,7 +17,7 @@ PREFIX = "ba7816bf"
 FULL = PREFIX * 8
 SHA1 = f"hashed:sha1={'0' * 40}"
 PATTERNS = "expression, sha256, sealed, address, uri"
-RULE_KEYS = f"{PATTERNS}, match, action, category, reason, expires, with"
+RULE_KEYS = f"{PATTERNS}, match, action, category, reason, expires, with, for, during"
 LIST_KEYS = ", ".join(names_of(list_keys.LIST_KEYS))
 
 

@@ -19,6 +19,7 @@ from hushlist.core.policy.groups import (
 )
 from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import Reading, names_of
+from hushlist.core.policy.policy_file import Layer
 from hushlist.core.policy.schedule import read_schedules, read_timezone
 from unit.rows import each_row
 
@@ -106,7 +107,7 @@ def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]
     for_all, node = read_document(everybody.encode(), report), read_document(text.encode(), report)
     assert for_all is not None
     assert node is not None
-    reading = Reading(Path("p"), report, {}, UTC, schedules, layers=tuple(map(LayerUse, LAYERS)))
+    reading = Reading(Path("p"), report, {}, UTC, schedules, layers=tuple(map(Layer, LAYERS)))
     settings = read_settings(
         MappingReader(for_all, names_of((*SETTINGS_KEYS, *reading.table.rows("group"))), report), reading
     )

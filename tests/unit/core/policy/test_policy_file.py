@@ -21,7 +21,7 @@ from support.engines import rules_in
 from unit.rows import each_row
 
 KEYS = ", ".join(names_of(policy_rows(table_of())))
-LAYER_KEYS = "name, during, checks, lists, inside, with"
+LAYER_KEYS = "name, for, during, checks, lists, inside, with"
 LIST_KEYS = ", ".join(names_of((*lists_type(table_of()).rows, *DEFAULTS_KEYS)))
 NAMES = ", ".join(FORMATS)
 KEY = SealKey(bytes(range(32)))
