@@ -40,6 +40,10 @@ class CheckedRequest(NamedTuple):
     leads: tuple[bytes, ...] = ()
 
 
+class Hint(bytes):
+    """Evidence that is for reports alone: it tags a request, whatever the check's action is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """The pattern of a rule that is a check."""

@@ -11,6 +11,7 @@ Invariants: a look-up never changes the index; rules with the same pattern keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from itertools import pairwise
@@ -19,7 +20,7 @@ from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
 
 from hushlist.core.errors import without_user
-from hushlist.core.match.checks import Check, CheckedRequest
+from hushlist.core.match.checks import Check, CheckedRequest, Hint
 from hushlist.core.match.expressions import (
     DEEPEST_HOST,
     DEEPEST_PATH,
@@ -117,6 +118,8 @@ def find_checks(checks: Iterable[Rule], request: CheckedRequest) -> Iterator[Mat
     for rule in checks:
         assert isinstance(rule.pattern, Check)
         evidence = rule.pattern.find(request)
+        if isinstance(evidence, Hint):
+            rule = rule._replace(terms=replace(rule.terms, action=Action.TAG))
         if evidence is not None:
             yield Match(rule, evidence, (_WHOLE_REQUEST, 0))
 

@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from unicodedata import category, normalize
 
 from hushlist.core.errors import SourceError, UrlError
 from hushlist.core.lists.list_source import read_seal_key
 from hushlist.core.lists.yaml_nodes import MappingReader
-from hushlist.core.match.checks import CheckedRequest
+from hushlist.core.match.checks import CheckedRequest, Hint
 from hushlist.core.match.public_suffixes import public_suffixes
 from hushlist.core.policy.key_types import TEXT, Reading, list_of
 from hushlist.core.policy.keys import Type
@@ -29,8 +30,11 @@ from hushlist.core.url.request import canonical_host
 
 #: spellings of a label that are tried for what it shows, before any is changed by one letter
 MOST_SPELLINGS = 256
-#: letters of the shortest label that one slip makes another: shorter ones are near to each other by chance
+#: letters of the shortest label that one slip makes another, or that counts with another ending: shorter ones are
+#: near to each other by chance
 SHORTEST = 6
+#: letters of the shortest word that is looked for among others, words of a label that are, and spellings of each
+SHORTEST_WORD, MOST_WORDS, _SPELLINGS_OF_WORD = 4, 8, 32
 _MOST_KNOWN = 1 << 12
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-"
 #: what digits stand for, and what looks like two letters
@@ -122,11 +126,17 @@ class ProtectedNames:
         self._digest = digest or (lambda expression: sha256(expression).digest())
         self._skeletons = {(skeleton(_shown(name)), suffix): name for name, suffix in map(_parted, self._names)}
         public_suffixes()  # reads them, so that no request waits for it
+        self._labels = {shown: name + b"." + suffix for (shown, suffix), name in self._skeletons.items()}
         self._known = BoundedCache(self._shown_by, _MOST_KNOWN)
+        self._named = BoundedCache(self._named_in, _MOST_KNOWN)
 
     def shown_by(self, domain: bytes) -> bytes | None:
         """The protected name that a registrable domain looks like, which is none itself."""
         return self._known[domain]
+
+    def named_in(self, domain: bytes) -> bytes | None:
+        """The protected name that a registrable domain has among other words."""
+        return self._named[domain]
 
     def _is_protected(self, name: bytes) -> bool:
         return name in self._names or (bool(self._hashes) and self._digest(name + b"/") in self._hashes)
@@ -139,12 +149,39 @@ class ProtectedNames:
         if (name := self._skeletons.get((skeleton(text), suffix))) is not None:
             return name + b"." + suffix
         for other in spellings(text):
-            for ending in dict.fromkeys((suffix, b"com")):
+            for ending in dict.fromkeys((suffix, b"com" if len(other) >= SHORTEST else suffix)):
                 if self._is_protected(name := other.encode() + b"." + ending):
                     return name
         others = slips(text) if sum(not letter.isascii() for letter in text) < 2 else ()
         near = (other.encode() + b"." + suffix for other in others if other.isascii() and len(other) >= SHORTEST)
         return next(filter(self._is_protected, near), None) if len(text) >= SHORTEST else None
+
+    def _named_in(self, domain: bytes) -> bytes | None:
+        label, _, suffix = domain.partition(b".")
+        if self._is_protected(domain):
+            return None
+        for words in _runs(_shown(label)):
+            if (name := self._labels.get(skeleton(words))) is not None:
+                return name
+            for other in (words, *islice(spellings(words), _SPELLINGS_OF_WORD)) if self._hashes else ():
+                for ending in dict.fromkeys((suffix, b"com")):
+                    if other.isascii() and self._is_protected(name := other.encode() + b"." + ending):
+                        return name
+        return None
+
+
+def _runs(label: str) -> Iterator[str]:
+    """Words of a label that stand next to each other, and are not all of it.
+
+    >>> list(_runs("my-bank-login")), list(_runs("mybank"))
+    (['my-bank', 'bank', 'bank-login', 'login'], [])
+    """
+    words = label.split("-")
+    for first in range(min(len(words), MOST_WORDS)):
+        for end in range(first + 1, min(len(words), MOST_WORDS) + 1):
+            run = "-".join(words[first:end])
+            if end - first < len(words) and len(run) >= SHORTEST_WORD:
+                yield run
 
 
 def _parted(name: bytes) -> tuple[bytes, bytes]:
@@ -176,6 +213,9 @@ def find_look_alike(
             label = domain.partition(b".")[0]
             seen = f" ({_shown(label)})" if label.startswith(b"xn--") else ""
             return f"{domain.decode('ascii')}{seen} looks like {other.decode('ascii')}".encode()
+    for protected in filter(None, (names, file)):
+        if (other := protected.named_in(domain)) is not None:
+            return Hint(domain + b" has words beside " + other)
     return None
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
-from hushlist.core.match.checks import CheckedRequest
+from hushlist.core.match.checks import CheckedRequest, Hint
 from hushlist.core.match.seal import SealKey
 from hushlist.extensions.lookalikes.looks_like import MOST_SPELLINGS, ProtectedNames, find_look_alike, slips, spellings
 from support.policies import read_whole, write_policy
@@ -59,12 +59,43 @@ def test_a_name_that_looks_like_a_protected_one_is_found_whether_that_is_told_or
 @each_row(
     "host",
     [
-        *("paypal.com", "www.paypal.com", "a.b.paypal.com", "россия.рф", "bücher.example", "paypal-login.com"),
-        *("paypal.net", "sparkasse-berlin.de", "raypal.com", "p1.de", "192.0.2.1", "[::1]", "com", "", "a%00b"),
+        *(
+            "paypal.com",
+            "www.paypal.com",
+            "a.b.paypal.com",
+            "россия.рф",
+            "bücher.example",
+            "o2-shop.de",
+            "pay-pal.de",
+            "rnost.net",
+        ),
+        *("paypal.net", "a-b-c-d-e-f-g-h-paypal.com", "raypal.com", "p1.de", "192.0.2.1", "[::1]", "com", "", "a%00b"),
     ],
 )
 def test_others_pass(host: str) -> None:
     assert [evidence(host, names) for names in (PLAIN, HASHED, SEALED)] == [None] * 3
+
+
+@each_row(
+    ("host", "name"),
+    [
+        ("www.sparkasse-login.de", "sparkasse.de"),
+        ("my-paypal.com", "paypal.com"),
+        ("my-paypa1-login.com", "paypal.com"),
+        ("secure-modern.example", "modern.example"),
+        ("login-pаypal.com", "paypal.com"),
+    ],
+)
+def test_a_name_with_added_words_is_a_hint(host: str, name: str) -> None:
+    for names in (PLAIN, HASHED, SEALED):
+        found = find_look_alike(CheckedRequest(b"https", host.encode(), 443, b"/", None), names)
+        assert isinstance(found, Hint)
+        assert f" has words beside {name}" in found.decode()
+
+
+def test_the_ending_does_not_count_where_the_names_are_told() -> None:
+    assert "sparkasse-login.example has words beside sparkasse.de" in str(evidence("sparkasse-login.example"))
+    assert evidence("sparkasse-login.example", HASHED) is None
 
 
 def test_letters_of_latin_look_like_a_protected_name_of_another_script() -> None:
@@ -104,6 +135,8 @@ def test_a_policy_warns_with_both_spellings_by_names_and_by_a_file(tmp_path: Pat
         assert decision.action.value == "warn"
         assert "xn--pypal-4ve.com (pаypal) looks like paypal.com" in str(decision)
         assert engine.decide_url(b"https://paypal.com/").action.value == "pass"
+        hinted = engine.decide_url(b"https://paypal-login.com/")
+        assert (hinted.action.value, "paypal-login.com has words beside paypal.com" in str(hinted)) == ("tag", True)
 
 
 def test_a_name_is_new_for_as_long_as_the_policy_says(tmp_path: Path) -> None:
