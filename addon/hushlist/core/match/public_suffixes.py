@@ -82,15 +82,21 @@ def parse_public_suffixes(lines: Iterable[str]) -> PublicSuffixes:
     for line in lines:
         # "Each line is only read up to the first whitespace; entire lines can also be commented using //."
         name = (line.split(maxsplit=1) or [""])[0]
+        section = section_after(line, section)
         if line.startswith("//"):
-            section = _MARKERS.get(line[2:].strip(), section)
-        elif name.startswith("!"):
+            continue
+        if name.startswith("!"):
             exceptions.add(_expression(name[1:]))
         elif name.startswith("*."):
             wildcards[_expression(name[2:])] = section
         elif name:
             suffixes[_expression(name)] = section
     return PublicSuffixes(suffixes, wildcards, frozenset(exceptions))
+
+
+def section_after(line: str, section: SuffixSection) -> SuffixSection:
+    """The section in which the lines after a line are."""
+    return _MARKERS.get(line[2:].strip(), section) if line.startswith("//") else section
 
 
 def _expression(name: str) -> bytes:

@@ -49,7 +49,8 @@ _KEYS = (
         name nor its content shows it: `.yaml`, `.yml`, `.hashed`, `.sha256`, `.hosts`, `.dnsmasq`, `.rpz`,
         `.adblock`, `.csv`, `.tsv`, `.netset` and `.ipset` (`addresses`), `.unbound`, `.rsc` (`mikrotik`),
         `.lsrules`, `.pac`, `.action` (`privoxy`), and the names `domains`, `urls` (`squidguard-urls`), `hosts`,
-        `dnsmasq.conf`, `unbound.conf`, `smartdns.conf`, `squid.conf`, `named.conf`, `regex.list` and `wpad.dat` do;
+        `dnsmasq.conf`, `unbound.conf`, `smartdns.conf`, `squid.conf`, `named.conf`, `regex.list`,
+        `public_suffix_list.dat` and `wpad.dat` do;
         the content shows all but `yaml`, `chromium`, `squidguard-urls` and `safebrowsing-raw`"""),
     Key("prefix-length", number(SHORTEST_PREFIX, FULL_LENGTH)).says("""the length of a prefix in bytes, 4 to 32: for
         the format `safebrowsing-raw`, which needs it, and for no other"""),

@@ -115,6 +115,12 @@ EXTENSION = Extension(
         "quantumult": _by_line(
             "proxy_rules:read_proxy_rules", r"(?i:host(?:-[a-z]+)?|ip6?-cidr|user-agent|geoip|final)\s*,.*"
         ),
+        "public-suffixes": ListFormat(
+            f"{_HERE}.private_suffixes:read_private_suffixes",
+            is_by_line=False,
+            names=("public_suffix_list.dat",),
+            head=r"(?=[^\0]*\n//[ \t]*===BEGIN (?:ICANN|PRIVATE) DOMAINS===)",
+        ),
         "v2fly": _by_line("v2fly:read_v2fly", r"(?:domain|full|keyword|regexp|include):\S+.*", "domains"),
         "ranked-domains": _by_line("numbered_lists:read_ranked_domains", r"[0-9]+,[\w-]+(?:(?>\.[\w-]+))++"),
         "address-counts": _by_line(

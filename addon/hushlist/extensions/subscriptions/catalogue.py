@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from hushlist.core.policy.key_types import (
 )
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.system.files import LONGEST_DOCUMENT
+from hushlist.extensions.subscriptions.gate_limits import LIST_GATE
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
@@ -48,11 +50,22 @@ class CatalogueEntry(NamedTuple):
     size: int = 0
     #: how often it changes; empty: nobody has looked
     pace: str = ""
+    #: what the policy's ``gate`` says of it, where the policy says nothing
+    gate: dict[str, str] | None = None
 
     @property
     def title(self) -> str:
         """What block pages call the list."""
         return f"{self.publisher}, {self.category.rpartition('/')[2]}"
+
+
+def _read_gate(fields: MappingReader, key: str, reading: Reading) -> dict[str, str] | None:
+    """The keys and values of a gate, which are read anew where a policy names the list."""
+    LIST_GATE.read(fields, key, reading)
+    node = fields.node(key)
+    if node is None or not isinstance(node.value, dict):
+        return None
+    return {name: str(value.value) for name, value in node.value.items()}
 
 
 def _plain(pattern: str = "") -> Type:
@@ -77,6 +90,8 @@ _KEYS = (
     Key("size", number(1, 100_000_000)).says("about how many entries it had when it was looked at"),
     Key("pace", choice(("daily", "weekly", "monthly", "rarely"))).says("""how often it changes: `daily`, `weekly`,
         `monthly` or `rarely`"""),
+    Key("gate", Type(_read_gate, partial(schema_of_rows, LIST_GATE.rows))).says("""its [gate](lists.md#the-gate), where
+        the policy gives it none: `{rolling: true}` for a list that is new each day"""),
     Key("source", _plain(), is_required=True).says("where address, licence and format were read"),
 )
 _ONE_PLACE = [{"required": [key]} for key in ("url", "file")]

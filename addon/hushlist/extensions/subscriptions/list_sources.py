@@ -90,7 +90,8 @@ def catalogue_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListF
         return []
     where = {"file": str(shipped_catalogue().with_name(found.file))} if found.file else {"url": found.url}
     said = {**where, "format": found.format, "title": found.title, "category": found.category}
+    of_catalogue = {key: YamlNode(line, text) for key, text in said.items()}
+    if found.gate:
+        of_catalogue["gate"] = YamlNode(line, {key: YamlNode(line, text) for key, text in found.gate.items()})
     rest = {key: value for key, value in given.items() if key != "catalogue"}
-    return read_list(
-        YamlNode(entry.line, {key: YamlNode(line, text) for key, text in said.items()} | rest), layer, reading
-    )
+    return read_list(YamlNode(entry.line, of_catalogue | rest), layer, reading)

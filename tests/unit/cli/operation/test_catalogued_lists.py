@@ -48,6 +48,18 @@ def test_a_policy_may_say_more_of_a_catalogued_list(run: Run) -> None:
     assert "HaGeZi, malware" in out
 
 
+def test_a_list_has_the_gate_of_the_catalogue_unless_the_policy_says_otherwise() -> None:
+    gates = []
+    for more in ("", ", gate: {loses: 30%}"):
+        Path("policy.yaml").write_text(
+            f"gate: {{requests: 2%}}\nlayers: [{{name: lists, lists: [{{catalogue: hagezi-nrd7{more}}}]}}]"
+        )
+        read = read_policy(Path("policy.yaml"), ProblemReport("policy.yaml"))
+        assert read is not None
+        gates += [(own.gate.rolling, own.gate.loses, own.gate.requests) for own in read.subscribed]
+    assert gates == [(True, 50, 2), (False, 30, 2)]
+
+
 def test_the_catalogue_is_shown(run: Run) -> None:
     code, out, _ = run("lists", "--catalogue")
     assert code == 0

@@ -44,7 +44,7 @@ ENTRIES = {
     "words": ("b a", "words.invalid/?a+b"),
 }
 #: formats whose entries are no lines, each with a test of its own
-DOCUMENTS = {name for name, form in FORMATS.items() if form.is_document} | {"privoxy", "pac"}
+DOCUMENTS = {name for name, form in FORMATS.items() if form.is_document} | {"privoxy", "pac", "public-suffixes"}
 #: format -> an entry that each time is wrong for one reason
 WRONG = {
     "hosts": "a.example",

@@ -253,6 +253,22 @@ SAMPLES = {
         ["1:a.example/", "2:b.example/", "3:tracker", "4:/^ads[0-9]+\\./", "5:c.example/"],
         ["6: others: left out: a list that it includes: name it in the policy"],
     ),
+    "public-suffixes": Sample(
+        (
+            "// the list of publicsuffix.org\n"
+            "// ===BEGIN ICANN DOMAINS===\n"
+            "co.uk\n"
+            "// ===END ICANN DOMAINS===\n"
+            "// ===BEGIN PRIVATE DOMAINS===\n"
+            "a.example\n"
+            "*.b.example // its customers\n"
+            "!www.b.example\n"
+            "// ===END PRIVATE DOMAINS===\n"
+            "d.example\n"
+        ),
+        ["6:a.example/", "7:b.example/"],
+        ["8: !www.b.example: left out: nobody else has a site below this name"],
+    ),
     "ranked-domains": Sample(
         ("1,a.example\n2,b.example\n3,c.example\n"),
         ["1:a.example/", "2:b.example/", "3:c.example/"],

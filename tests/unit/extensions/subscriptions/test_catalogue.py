@@ -15,6 +15,7 @@ CATALOGUE = read_catalogue(shipped_catalogue())
 HEADS = {
     "domains": "# Title: A list\n# Number of entries: 2\n\na.example\nb-c.example\n",
     "hosts": "# Title: A list\n127.0.0.1 localhost\n::1 localhost\n\n0.0.0.0 a.example\n0.0.0.0 b-c.example\n",
+    "public-suffixes": "// ===BEGIN PRIVATE DOMAINS===\n\na.example\n*.b-c.example\n",
     "adblock": "[Adblock Plus 2.0]\n! Title: EasyList\n||a.example^\n||b-c.example^\n",
     "adblock-dns": "! Title: AdGuard DNS filter\n!\n[Adblock Plus 2.0]\n||a.example^\n||b-c.example^\n",
 }
@@ -36,6 +37,7 @@ def test_there_are_lists_for_every_subject() -> None:
             "device-trackers",
             "dynamic-dns",
             "free-hosting",
+            "new-names",
         ),
     }
     assert len({entry.url or entry.file for entry in CATALOGUE.values()}) == len(CATALOGUE)
@@ -84,6 +86,7 @@ NOWHERE = GOOD.replace("url: 'https://h.example/', ", "")
             f"lists:\n- {GOOD[:-1]}, file: a.yaml}}\n- {NOWHERE}",
             ["2: a: expected exactly one of url, file", "3: a: expected exactly one of url, file"],
         ),
+        (f"lists:\n- {GOOD[:-1]}, gate: {{rollin: true}}}}", ["2: rollin: unknown key; did you mean 'rolling'?"]),
         ("- a", ["1: a list: expected a mapping with lists"]),
     ],
 )
