@@ -90,7 +90,7 @@ _KEYS = (
     Key("size", number(1, 100_000_000)).says("about how many entries it had when it was looked at"),
     Key("pace", choice(("daily", "weekly", "monthly", "rarely"))).says("""how often it changes: `daily`, `weekly`,
         `monthly` or `rarely`"""),
-    Key("gate", Type(_read_gate, partial(schema_of_rows, LIST_GATE.rows))).says("""its [gate](lists.md#the-gate), where
+    Key("gate", Type(_read_gate, partial(schema_of_rows, LIST_GATE.rows))).says("""its [gate](lists.md#changes), where
         the policy gives it none: `{rolling: true}` for a list that is new each day"""),
     Key("source", _plain(), is_required=True).says("where address, licence and format were read"),
 )
