@@ -46,7 +46,7 @@ def test_every_file_is_part_of_an_example() -> None:
             EXAMPLES / name
             for name in (
                 *("README.md", "moving.md", "tablet.md", "why.md", "breakage.md"),
-                *("count_lists.py", "audit_partitions.py"),
+                *("count_lists.py", "audit_partitions.py", "visit_partitions.py"),
             )
         ),
         *(EXAMPLES / "router" / name for name in ("README.md", "hushlist.nft", "hushlist-firewall.service")),

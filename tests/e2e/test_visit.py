@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from documentation import ROOT
 from e2e.browser import BROWSER, DRIVER, FIREFOX
 from hushlist.cli import main
 from support.labelled_pages.generator import LabelledPage, Part, labelled_pages, write
@@ -39,7 +43,7 @@ def test_the_rule_that_breaks_a_page_is_named(tmp_path: Path, capsys: pytest.Cap
     for breakage, page in pages.items():
         expected = [f"@@{page.rules[-1]}"] if breakage else []
         assert results[page.address]["exceptions"] == expected
-    assert "data:image/webp" in (tmp_path / "r.html").read_text()
+    assert "data:image/jpeg" in (tmp_path / "r.html").read_text()
 
 
 @pytest.mark.slow
@@ -51,6 +55,28 @@ def test_a_walk_of_forty_pages_finds_what_is_broken(tmp_path: Path, capsys: pyte
     hits = seen[True, True]
     assert hits / (hits + seen[False, True]) >= 0.9, "precision"
     assert hits / (hits + seen[True, False]) >= 0.9, "recall"
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_cluster_visits_pages_as_one_machine_does(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="it needs the extra 'partitions'")
+    pages = list(labelled_pages(Part.TUNED))[:2]
+    recording, rules, _ = write(tmp_path, pages)
+    example, report = ROOT / "examples" / "visit_partitions.py", tmp_path / "r.html"
+    options = ["--list", rules, "--recording", recording, "--folder", tmp_path / "visit", "--html", report]
+    done = subprocess.run(
+        [sys.executable, example, *options, *(page.address for page in pages)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "addon")},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == any(page.is_broken for page in pages), done.stderr
+    for page in pages:
+        assert (f"broken   {page.address}" in done.stdout) is page.is_broken
+    assert f"exception: @@{pages[1].rules[-1]}" in done.stdout
+    assert "data:image/jpeg" in report.read_text()
 
 
 @pytest.mark.slow

@@ -113,6 +113,7 @@ class VisitedRequests:
                 "missing": missing,
                 "rules": [decision["winner"]] if stopped and decision.get("winner") else [],
                 "fault": decision.get("fault") or "",
+                "error": flow.error.msg if flow.error else "",
             }
         )
 

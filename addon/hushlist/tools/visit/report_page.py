@@ -119,7 +119,7 @@ def _chart(counts: Counter[Verdict], total: int) -> str:
 
 def _saved_rows(saved: dict[str, tuple[float, float]]) -> Iterator[str]:
     for name, (was, now) in saved.items():
-        share = now / was if was else 1.0
+        share = now / was if was else float(bool(now))
         bar = f'<rect class="alone" width="{min(1, share):.1%}" height="100%"/>'
         drawn = f'<svg class="bar" role="img" aria-label="{share:.0%} of it remains">{bar}</svg>'
         yield _row(LABELS[name], f"{was:,.10g}", f"{now:,.10g}", drawn)
@@ -149,8 +149,7 @@ def _pictures(page: PageResult, folder: Path) -> list[str]:
             content = read_regular(folder / name, _LONGEST_PICTURE)
         except OSError:
             return []
-        kind = "webp" if name.endswith(".webp") else "png"
-        made.append(f"data:image/{kind};base64,{b64encode(content).decode()}")
+        made.append(f"data:image/{name.rpartition('.')[2]};base64,{b64encode(content).decode()}")
     return made
 
 

@@ -87,7 +87,8 @@ def report_text(report: VisitReport) -> Iterator[str]:
     )
     for name, (was, now) in saved_in_all(report).items():
         if was:
-            yield f"{LABELS[name]}: {was:,.10g} -> {now:,.10g} ({(was - now) / was:.0%} less)"
+            which = "less" if now <= was else "more"
+            yield f"{LABELS[name]}: {was:,.10g} -> {now:,.10g} ({abs(was - now) / was:.0%} {which})"
     missing = [sum(page.missing[side] for page in report.pages) for side in (0, 1)]
     if any(missing):
         yield f"not in the recordings: {missing[0]} requests without the list, {missing[1]} with it"

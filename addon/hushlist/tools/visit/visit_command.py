@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -120,18 +120,20 @@ def _addresses(sites: list[str]) -> Iterator[str]:
         )
 
 
+def formats_of(lists: Iterable[Path], form: str | None = None) -> tuple[tuple[Path, str | None], ...]:
+    """Lists with their formats, which their content tells unless one is given."""
+    files = command_options.files_of(lists, argparse.Namespace(format=form, variant=None, prefix_length=None))
+    names = {id(each): name for name, each in FORMATS.items()}
+    return tuple((file.path, names.get(id(file.format), form)) for file in files)
+
+
 def _options(arguments: argparse.Namespace) -> VisitOptions:
-    files = command_options.files_of(
-        arguments.lists, argparse.Namespace(format=arguments.format, variant=None, prefix_length=None)
-    )
-    names = {id(form): name for name, form in FORMATS.items()}
-    lists = tuple((file.path, names.get(id(file.format), arguments.format)) for file in files)
     actions = read_actions(arguments.actions) if arguments.actions else ()
     if arguments.recording is not None:
         with source_errors(arguments.recording, "recording"), open_regular(arguments.recording):
             pass  # said before any browser is started
     return VisitOptions(
-        lists=lists,
+        lists=formats_of(arguments.lists, arguments.format),
         policy=arguments.policy,
         browser=arguments.browser,
         actions=actions,

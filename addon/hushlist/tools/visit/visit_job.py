@@ -151,9 +151,11 @@ def report_of(
     return VisitReport(ordered, tuple(lists), browser, next(iter(not_frozen), ""), round(seconds, 1))
 
 
-def visit_partition(options: VisitOptions, addresses: Sequence[str]) -> tuple[PageResult, ...]:
+def visit_partition(
+    options: VisitOptions, addresses: Sequence[str], *, resumes: bool = False
+) -> tuple[PageResult, ...]:
     """The results of some pages: what each machine of a cluster does, as ``audit_partition`` for recorded requests."""
-    return visit_pages(VisitJob(options, tuple(addresses))).pages
+    return visit_pages(VisitJob(options, tuple(addresses), resumes=resumes)).pages
 
 
 # -- results that are kept ---------------------------------------------------------------------------------------------

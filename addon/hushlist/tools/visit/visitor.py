@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from hushlist.core.system.files import replace_file
 from hushlist.tools.visit.browser import BROWSERS, Browser
@@ -126,7 +126,8 @@ class Visitor:
     @property
     def not_frozen(self) -> str:
         """What of a page is not the same each time."""
-        return "all: each visit goes to the net" if self.options.live else self._without.browser.not_frozen
+        answers = "what sites answer: each visit goes to the net" if self.options.live else ""
+        return "; ".join(filter(None, (answers, self._without.browser.not_frozen)))
 
     def recording_of(self, address: str) -> Path | None:
         """The recording of a page, which is made now if there is none; ``None`` where nothing is recorded."""
@@ -140,11 +141,12 @@ class Visitor:
             part.unlink(missing_ok=True)
             self._recorder.filter.record(part)
             try:
-                self._recorder.browser.visit(address, self.options.actions)
+                seen = self._recorder.browser.visit(address, self.options.actions)
+                requests = self._recorder.filter.requests()
             finally:
                 self._recorder.filter.record(None)
-            if not part.exists() or not part.stat().st_size:
-                raise VisitError(f"{address}: nothing of it could be recorded")
+            if not _has_come(requests):
+                raise VisitError(f"the page does not come: {_why(requests, seen['faults'])}")
             part.replace(path)
         return path
 
@@ -160,15 +162,14 @@ class Visitor:
         first = self._pool.submit(self._without.visit, address, self.options.actions, recording)
         second = self._pool.submit(self._with.visit, address, self.options.actions, recording)
         (was, was_picture), (now, now_picture) = first.result(), second.result()
-        if not any(request["status"] and not request["missing"] for request in was.requests):
-            raise VisitError(
-                "the page did not come without the list either" if self.options.live else "it is not in the recording"
-            )
+        if not _has_come(was.requests):
+            why = _why(was.requests, was.seen["faults"]) if self.options.live else "it is not in the recording"
+            raise VisitError(f"the page does not come without the list either: {why}")
         signals = compare(was, now)
         pictures = _made(self.options.folder / "pictures")
         names = []
         for name, picture in (("without", was_picture), ("with", now_picture)):
-            ending = "webp" if picture[:4] == b"RIFF" else "png"
+            ending = "jpeg" if picture[:2] == b"\xff\xd8" else "png"
             file = pictures / f"{name_of(address, self.options.actions)}-{name}.{ending}"
             replace_file(file, picture)
             names.append(f"pictures/{file.name}")
@@ -196,6 +197,15 @@ class Visitor:
     def use_the_lists(self) -> None:
         """Go back to the lists as they are."""
         self._with.filter.use_policy(self.policies.with_lists())
+
+
+def _has_come(requests: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there was any answer of a site."""
+    return any(request["status"] and not request["missing"] and not request["error"] for request in requests)
+
+
+def _why(requests: Sequence[Mapping[str, Any]], faults: Sequence[str]) -> str:
+    return next((error for request in requests if (error := request["error"])), None) or "; ".join(faults) or "nothing"
 
 
 def _missing(visit: Visit) -> int:

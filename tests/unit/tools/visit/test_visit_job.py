@@ -158,7 +158,7 @@ def result() -> PageResult:
     saved = Saved((10, 6), (2000, 1000), (2.0, 1.0), (3, 1), (1, 0), (2, 0))
     own = rule(2)._replace(text=HOSTILE)
     return PageResult(
-        *(HOSTILE, Verdict.BROKEN, BROKEN, saved, (own,), (1, 2), ("a.webp", "b.webp")),
+        *(HOSTILE, Verdict.BROKEN, BROKEN, saved, (own,), (1, 2), ("a.jpeg", "b.jpeg")),
         culprits=(own,),
         exceptions=(f"@@{HOSTILE}",),
         tries=4,
@@ -173,7 +173,7 @@ def test_nothing_of_a_page_becomes_markup(result: PageResult, tmp_path: Path) ->
     assert "<img src=x" not in page
     assert page.count("<script>") == 1
     assert page.index("a.example") < page.index("b.example"), "the most harmed first"
-    assert page.count("data:image/webp;base64,UklGRg==") == 2
+    assert page.count("data:image/jpeg;base64,UklGRg==") == 2
 
 
 def test_pictures_that_are_gone_are_left_out(result: PageResult, tmp_path: Path) -> None:
