@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import socket
 from hashlib import md5, sha256
@@ -63,6 +64,23 @@ def test_a_page_stands_in_place_of_a_download(inspecting: Proxy, origin: Origin,
         "/large": ["Too large"],
         "/text": [200, 1 << 18],
     }
+
+
+def test_page_log_and_numbers_know_the_file(tmp_path: Path, origin: Origin) -> None:
+    origin.pages |= {"/a.png": ("image/png", _PROGRAM)}
+    with (
+        mitmdump(
+            tmp_path, origin, policy=write_policy(tmp_path, _RULES.replace("log: on", "log: {folder: log}"))
+        ) as proxy,
+        proxy.client() as client,
+    ):
+        answer = client.get("http://good.test/a.png", headers={"Accept": "text/html"})
+        assert f"a.png (image/png, program, {len(_PROGRAM):,} bytes)" in answer.text
+        live = client.get("http://hushlist.internal/api/v1/live", headers={"X-Hushlist": "live"}).json()
+    file = {"name": "a.png", "media_type": "image/png", "kinds": ["program"], "size": len(_PROGRAM)}
+    assert live["counts"]["files"] == [{"kind": "program", "action": "block", "count": 1}]
+    lines = [json.loads(line) for path in tmp_path.rglob("decisions.jsonl") for line in path.read_text().splitlines()]
+    assert [line["file"] for line in lines if "file" in line] == [file]
 
 
 def test_an_upload_that_is_too_large_does_not_begin(inspecting: Proxy, origin: Origin) -> None:

@@ -345,6 +345,8 @@ def _described(fields: LogFields) -> Iterator[tuple[str, str]]:
             yield from (
                 ("Tag", "  ".join(map(str, filter(None, tag.values())))) for tag in value if isinstance(tag, dict)
             )
+        elif name == "file" and isinstance(value, dict):
+            yield "File", "  ".join(" ".join(each) if isinstance(each, list) else str(each) for each in value.values())
         elif name == "action":
             yield "Action", _done(fields)
         else:

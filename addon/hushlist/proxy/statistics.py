@@ -120,6 +120,8 @@ class Statistics:
         self.clients: NameCounts[Asker] = NameCounts()
         self.hosts: NameCounts[str] = NameCounts()
         self.rules: NameCounts[tuple[str, str]] = NameCounts()
+        #: files that rules were about, by what they are, or else by their media type
+        self.files: NameCounts[tuple[str, Action]] = NameCounts()
         #: unreadable requests
         self.faults = 0
         #: decisions by duration, for each limit in ``BOUNDS`` and for longer ones; and the sum, in ns
@@ -192,6 +194,12 @@ class Statistics:
             self.rules.add({(f"{terms.source}:{line}", shown): number})
             if terms.category is not None:
                 self.categories.add({(terms.category, action): number})
+        files = (
+            (" ".join(one.winner.file.kinds) or one.winner.file.media_type[:_LONGEST_HOST], one.action)
+            for one in won
+            if one.winner is not None and one.winner.file is not None
+        )
+        self.files.add(Counter(files))
         stopped = [one.asked for one in (*won, *faulty) if one.action in STOPPING]
         hosts = (asked.hosts[0][:_LONGEST_HOST] for asked in stopped if isinstance(asked, Request) and asked.hosts)
         for host, number in Counter(hosts).items():

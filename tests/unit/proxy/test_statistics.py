@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action, Expression, Ordered, Rule, Terms
-from hushlist.core.match.rule_match import Match
+from hushlist.core.match.rule_match import Match, SeenFile
 from hushlist.core.url.request import request_of
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
 from unit.rows import each_row
@@ -61,6 +61,15 @@ def test_decisions_are_counted_by_all_that_is_known_of_them() -> None:
     assert statistics.duration == 1500 + 2500 + 900 + 10**9
     assert statistics.slowest is not None
     assert (statistics.slowest.number, statistics.slowest.duration) == (4, 10**9)
+
+
+def test_files_are_counted_by_what_they_are() -> None:
+    statistics, terms = Statistics(), Terms(Action.BLOCK, "policy", "p.yaml")
+    for file in (SeenFile("a.png", "image/png", ("program",)), SeenFile("b", "text/x"), SeenFile("c", "text/x"), None):
+        match = Match(Rule(Expression(b"a.example/"), terms, 7), b"", (0, 0), file=file)
+        statistics.note(record(Decision(Action.BLOCK, None, (match,), match, asked=b"http://a.example/")), 1)
+    statistics.count()
+    assert statistics.files.top() == [(("text/x", Action.BLOCK), 2), (("program", Action.BLOCK), 1)]
 
 
 def test_for_whom_something_is_blocked_is_not_counted_since_the_log_may_keep_no_clients() -> None:

@@ -8,6 +8,36 @@ from typing import NamedTuple
 from hushlist.core.errors import printable
 from hushlist.core.match.rule import Rule
 
+#: most characters of a name and of a media type
+_MOST_SHOWN = 255
+
+
+class SeenFile(NamedTuple):
+    """What was seen of a file in an answer or an upload."""
+
+    name: str = ""
+    media_type: str = ""
+    #: what it is by its content
+    kinds: tuple[str, ...] = ()
+    #: octets, if it is known how long it is
+    size: int | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """For logs, without what was not seen."""
+        name, media_type = self.name[-_MOST_SHOWN:], self.media_type[:_MOST_SHOWN]
+        found = {"name": name, "media_type": media_type, "kinds": [*self.kinds], "size": self.size}
+        return {key: value for key, value in found.items() if value or value == 0}
+
+    def __str__(self) -> str:
+        """For people.
+
+        >>> print(SeenFile("a.png", "image/png", ("program",), 4096))
+        a.png (image/png, program, 4,096 bytes)
+        """
+        size = "" if self.size is None else f"{self.size:,} bytes"
+        more = ", ".join(filter(None, (self.media_type[:_MOST_SHOWN], *self.kinds, size)))
+        return " ".join(filter(None, (self.name[-_MOST_SHOWN:], more and f"({more})")))
+
 
 class Match(NamedTuple):
     """One rule that fits a request."""
@@ -25,6 +55,8 @@ class Match(NamedTuple):
     until: datetime | None = None
     #: the server that has confirmed a prefix; empty: no server answered, and the policy blocks for that
     confirmed_by: str | None = None
+    #: the file that it fits, in the answer or the body of the request
+    file: SeenFile | None = None
 
     def __str__(self) -> str:
         """For people: the expression, the list, file and line, and the reason."""
@@ -37,7 +69,7 @@ class Match(NamedTuple):
     def text(self) -> str:
         return self.expression.decode("utf-8", "backslashreplace")
 
-    def as_dict(self) -> dict[str, str | int | None]:
+    def as_dict(self) -> dict[str, object]:
         """Plain types for JSON and mitmproxy's metadata."""
         pattern, terms, line = self.rule
         return {
@@ -54,4 +86,5 @@ class Match(NamedTuple):
             "layer": terms.layer,
             "via": self.via,
             "until": None if self.until is None else self.until.isoformat(),
+            **({} if self.file is None else {"file": self.file.as_dict()}),
         }

@@ -193,6 +193,7 @@ class Counts:
     clients: Sequence[Count]
     hosts: Sequence[Count]
     rules: Sequence[Count]
+    files: Sequence[Count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +325,10 @@ def _counts(statistics: Statistics, privacy: Privacy) -> Counts:
         rules=[
             Count({"rule": place, "pattern": pattern}, number)
             for (place, pattern), number in statistics.rules.top(_MOST)
+        ],
+        files=[
+            Count({"kind": kind, "action": action.value}, number)
+            for (kind, action), number in statistics.files.top(_MOST)
         ],
     )
 

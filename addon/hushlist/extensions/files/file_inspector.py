@@ -179,10 +179,10 @@ class FileInspector(parts.Part):
                     parts = await asyncio.to_thread(contents_of, content_types, plain)
                     bodies, codings = [plain, *(content for _, content in parts)], ""
                 elif settings.blocks_unseen:
-                    self._refuse(flow, judgement, _unseen(judgement, TOO_LONG, is_upload=True))
+                    self._refuse(flow, judgement, _unseen(judgement, facts, TOO_LONG))
                     return
         for body in bodies:
-            infection = await self._infection(flow, judgement, body, codings)
+            infection = await self._infection(flow, judgement, facts, body, codings)
             if isinstance(infection, Match):
                 match: Match | None = infection
             else:
@@ -241,7 +241,7 @@ class FileInspector(parts.Part):
                 facts = facts._replace(kinds=frozenset({"part"}), listed=(), infection="")
                 verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
             else:
-                verdict = FileVerdict(_unseen(judgement, "a part of a file, of which the rest was not seen"))
+                verdict = FileVerdict(_unseen(judgement, facts, "a part of a file, of which the rest was not seen"))
         stops = verdict.match is not None and self._stops(judgement, verdict.match)
         if stops:
             look_at_answer(flow, lambda *_: True, lambda octets, is_whole: self._page(flow, judgement, verdict.match))
@@ -307,7 +307,7 @@ class FileInspector(parts.Part):
         """What is known of a file by its hashes, and what rules say of it."""
         judgement = download.judgement
         if hasher.why_unseen and judgement.settings.of("ranges") != "pass":
-            return download, FileVerdict(_unseen(judgement, hasher.why_unseen))
+            return download, FileVerdict(_unseen(judgement, download.facts, hasher.why_unseen))
         facts = download.facts._replace(listed=self._listed(judgement, hasher))
         return download._replace(facts=facts), judge_file(_rules(judgement), facts, datetime.now(UTC))
 
@@ -336,7 +336,7 @@ class FileInspector(parts.Part):
         flow, judgement, facts, codings, _ = download
         assert flow.response is not None
         head = http1.assemble_response_head(flow.response)
-        infection = await self._infection(flow, judgement, octets if is_whole else None, codings, head)
+        infection = await self._infection(flow, judgement, facts, octets if is_whole else None, codings, head)
         if isinstance(infection, Match):
             return self._page(flow, judgement, infection)
         facts = facts._replace(infection=infection)
@@ -344,7 +344,13 @@ class FileInspector(parts.Part):
         return self._looked(download._replace(facts=facts), verdict, is_whole=is_whole)
 
     async def _infection(
-        self, flow: http.HTTPFlow, judgement: Judgement, octets: bytes | None, codings: str, answer: bytes = b""
+        self,
+        flow: http.HTTPFlow,
+        judgement: Judgement,
+        facts: FileFacts,
+        octets: bytes | None,
+        codings: str,
+        answer: bytes = b"",
     ) -> str | Match:
         """What the scanner has found in a file; or a match, if it has not said that; no octets: it is too large."""
         if octets == b"":
@@ -365,7 +371,7 @@ class FileInspector(parts.Part):
         except ScanError as error:
             why = self._fault = str(error)
             what = settings.on_failure
-        match = _unseen(judgement, f"not scanned: {why}", is_upload=not answer)
+        match = _unseen(judgement, facts, f"not scanned: {why}")
         if what == "block":
             return match
         terms = replace(match.rule.terms, action=Action.TAG)
@@ -417,7 +423,7 @@ class FileInspector(parts.Part):
         if listed := self._listed(judgement, hasher):
             match = judge_file(_rules(judgement), facts._replace(listed=listed), datetime.now(UTC)).match
         elif hasher.why_unseen and judgement.settings.of("ranges") != "pass":
-            match = _unseen(judgement, hasher.why_unseen)
+            match = _unseen(judgement, facts, hasher.why_unseen)
         if match is None or self._record(flow, judgement, match) is None:
             return True
         if flow.killable:
@@ -473,12 +479,13 @@ def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
     return rules
 
 
-def _unseen(judgement: Judgement, why: str, *, is_upload: bool = False) -> Match:
+def _unseen(judgement: Judgement, facts: FileFacts, why: str) -> Match:
     """The match of the first rule that needs to see more of a file than can be seen; of those that block, if any."""
     now = datetime.now(UTC)
     rules = [rule for rule in _rules(judgement) if rule.needs_content or rule.listed or rule.infected]
-    rules = [rule for rule in rules if rule.applies(is_upload=is_upload, now=now)] or [_rules(judgement)[0]]
-    return next((rule for rule in rules if rule.action is Action.BLOCK), rules[0]).match(why)
+    rules = [rule for rule in rules if rule.applies(is_upload=facts.is_upload, now=now)] or [_rules(judgement)[0]]
+    rule = next((rule for rule in rules if rule.action is Action.BLOCK), rules[0])
+    return rule.match(why)._replace(file=facts.seen)
 
 
 def _unseen_kind(judgement: Judgement, facts: FileFacts, why: str) -> Match | None:
@@ -487,7 +494,7 @@ def _unseen_kind(judgement: Judgement, facts: FileFacts, why: str) -> Match | No
     rules = (rule for rule in _rules(judgement) if rule.needs_content and rule.action is Action.BLOCK)
     fitting = (rule for rule in rules if rule.applies(is_upload=False, now=now) and rule.evidence(facts) is not None)
     rule = next(fitting, None) if judge_file(_rules(judgement), facts, now).needs_content else None
-    return None if rule is None else rule.match(why)
+    return None if rule is None else rule.match(why, facts)
 
 
 def _scanner_settings(judgement: Judgement) -> ScannerSettings:

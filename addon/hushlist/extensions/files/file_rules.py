@@ -18,7 +18,7 @@ from mitmproxy.utils.human import parse_size
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, FilterPattern, Rule, Terms
-from hushlist.core.match.rule_match import Match
+from hushlist.core.match.rule_match import Match, SeenFile
 from hushlist.core.policy.key_types import (
     TEXT,
     Reading,
@@ -76,6 +76,12 @@ class FileFacts(NamedTuple):
     listed: tuple[Match, ...] | None = None
     #: what a scanner has found in it; empty: nothing; ``None``: nobody was asked yet
     infection: str | None = None
+
+    @property
+    def seen(self) -> SeenFile:
+        """What is told of it; its name is the first that it has."""
+        name = next((name for name in self.names if name != UNREAD), "")
+        return SeenFile(name, ", ".join(self.media_types), tuple(sorted(self.kinds or ())), self.octets)
 
     def is_disguised(self) -> bool:
         """Whether it is of another kind than its media type or a name says."""
@@ -175,12 +181,13 @@ class FileRule:
         if self.listed and facts is not None and facts.listed:
             (match,) = facts.listed
             terms = replace(match.rule.terms, action=self.action, reason=self.reason or match.rule.terms.reason)
-            return match._replace(rule=match.rule._replace(terms=terms))
+            return match._replace(rule=match.rule._replace(terms=terms), file=facts.seen)
         reason = self.reason
         if self.infected and facts is not None and facts.infection:
             reason = ": ".join(filter(None, (reason, facts.infection)))
         terms = Terms(self.action, "policy", self.source, self.category, reason, layer="files")
-        return Match(Rule(FilePattern(self.words), terms, self.line), evidence.encode(), _SPECIFICITY)
+        found = Match(Rule(FilePattern(self.words), terms, self.line), evidence.encode(), _SPECIFICITY)
+        return found if facts is None else found._replace(file=facts.seen)
 
     @property
     def words(self) -> str:

@@ -102,6 +102,7 @@ def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None
         found["rule"] = f"{terms.source}:{line}"
         found["expression"] = shown_url(winner.expression, privacy)
         found["reason"], found["via"] = terms.reason, winner.via
+        found["file"] = None if winner.file is None else winner.file.as_dict()
     if decision.matches:
         tags = (tag.rule.terms for tag in decision.tags)
         found["tags"] = [{"list": terms.list, "category": terms.category} for terms in tags] or None

@@ -117,6 +117,7 @@ def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.B
         text=_text_key(decision.winner),
         limit=rule.pattern if isinstance(rule.pattern, TimeLimit) else None,
         is_by_google=is_of_google(decision.winner.confirmed_by or ""),
+        file=None if decision.winner.file is None else str(decision.winner.file) or None,
     )
 
 

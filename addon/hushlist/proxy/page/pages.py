@@ -63,6 +63,8 @@ class Explanation:
     remedy: str | None = None
     #: whether Google has advised it, whose terms want that to be told, with doubt
     is_by_google: bool = False
+    #: the file that was blocked in the answer or the request, with what was seen of it
+    file: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For programs; ``reason`` is in English if the rule has no text of its own."""
@@ -73,6 +75,7 @@ class Explanation:
             "original": self.original,
             "reason": self.in_english(),
             **{name: getattr(self, name) for name in ("category", "list", "rule", "expression")},
+            **({} if self.file is None else {"file": self.file}),
             "until": None if self.until is None else self.until.isoformat(timespec="seconds"),
             "reference": self.reference,
             **({} if self.kind is not Verdict.UNREACHED else {"fault": self.fault, "remedy": self.remedy}),
@@ -226,6 +229,7 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
     known: list[tuple[str, Any, Callable[[Any], Markup]]] = [
         ("address", explanation.url or None, _code),
         ("original", explanation.original, _code),
+        ("file", explanation.file, _code),
         ("fault", explanation.fault, lambda fault: element("span", _shortened(fault), lang="en", dir="ltr")),
         ("remedy", explanation.remedy, _code),
         ("category", explanation.category, _category),

@@ -2,7 +2,7 @@
 import {heat} from "./charts.js";
 import {columnsOf, whatIsCounted} from "./figures.js";
 import {
-  LOCALE, bdi, button, categoryName, chip, code, dayName, deviceOf, facts, field, get, hour, isolate, link, listName, make, micro, nameOf, pair, panel, personAt, query, select, soft, t, table, whole, whoOf, whomOf,
+  LOCALE, bdi, button, categoryName, chip, code, dayName, deviceOf, facts, field, get, hour, isolate, link, listName, make, micro, nameOf, octets, pair, panel, personAt, query, select, soft, t, table, whole, whoOf, whomOf,
 } from "./kit.js";
 import {siteSheet} from "./orders.js";
 import {requests} from "./requests.js";
@@ -150,6 +150,7 @@ export function decision(one, people, told = []) {
       [t("who"), [whoOf(one), deviceOf(one)].filter(Boolean).join(" · ")],
       [t("address"), code(one.url)],
       one.original && [t("original"), code(one.original)],
+      one.file && [t("file"), make("span", {}, bdi(one.file.name ?? ""), make("small", {dir: "ltr"}, [one.file.media_type, ...(one.file.kinds ?? []), one.file.size !== undefined && octets(one.file.size)].filter(Boolean).join(" · ")))],
       one.category && [t("category"), make("span", {}, bdi(categoryName(one.category)), make("small", {dir: "ltr"}, one.category))],
       one.expression && [t("list"), make("span", {}, bdi(listName(one)), make("small", {dir: "ltr"}, `${one.expression} · ${one.rule}`))],
       one.grant && [t("unblocked"), one.grant],
