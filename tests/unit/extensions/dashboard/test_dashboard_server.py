@@ -562,6 +562,7 @@ def test_the_data_of_the_page_are_all_there(hushlist: Hushlist, context: taddons
             {"rule": f"{rules}:4", "pattern": "www.blocked.example/", "count": 1},
             {"rule": f"{rules}:3", "pattern": "blocked.example/", "count": 1},
         ],
+        "files": [],
     }
     assert policy | {"index": "", "octets": 0, "zone": "", "lists": [], "reading": {}} == {
         "file": str(tmp_path / "policy.yaml"),
