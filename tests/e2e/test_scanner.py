@@ -15,6 +15,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
+from e2e.browser import chromium, wait_for_words
 from e2e.origin import PATIENCE, Origin
 from e2e.plain_origin import PlainOrigin
 from e2e.proxy import mitmdump
@@ -114,6 +115,46 @@ def test_a_scanner_that_says_nothing_delays_nobody_else(
                 assert waiting.result().status_code == status
 
 
+def test_a_person_who_waits_for_a_scan_gets_a_page_and_then_the_file_once(tmp_path: Path, origin: Origin) -> None:
+    octets = b"a" * 50_000
+    origin.pages |= {"/a/data.bin": ("application/x", octets)}
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        slow.settimeout(PATIENCE)
+        policy = write_policy(
+            tmp_path,
+            f"files: [{{infected: true}}]\nscanner: {{address: 'clamd://self.test:{slow.getsockname()[1]}'}}\n"
+            "log: {folder: log}\n",
+        )
+        with (
+            mitmdump(tmp_path, origin, policy=policy) as proxy,
+            proxy.client(timeout=PATIENCE) as client,
+            origin.watch() as arrivals,
+        ):
+            client.headers["Accept"] = "text/html,*/*"
+            for said, status, content in (
+                (b"stream: OK\0", 200, octets),
+                (b"stream: Bad.Name FOUND\0", 403, b"Bad.Name"),
+            ):
+                page = client.get("http://good.test/a/data.bin?q")
+                assert "This file is being checked" in page.text
+                assert "allow-scripts allow-downloads" in page.headers["Content-Security-Policy"]
+                target = page.headers["Refresh"].partition("url=")[2]
+                assert client.get(f"http://good.test{target}").headers["Refresh"] == page.headers["Refresh"]
+                assert client.get(f"http://good.test{target}x").status_code == 403
+                with slow.accept()[0] as asked:
+                    asked.sendall(said)
+                    answer = page
+                    while "Refresh" in answer.headers:
+                        answer = client.get(f"http://good.test{target}")
+                assert answer.status_code == status
+                assert content in answer.content
+                assert client.get(f"http://good.test{target}").status_code == 403
+                if status == 200:
+                    assert answer.headers["Content-Disposition"] == 'inline; filename="data.bin"'
+        assert [arrival.target for arrival in arrivals.requests] == [b"/a/data.bin?q"] * 2
+    assert (tmp_path / "log" / "decisions.jsonl").read_text().count("Bad.Name") >= 1
+
+
 def test_who_waits_for_a_scan_gets_octets_meanwhile_but_never_all(tmp_path: Path, origin: Origin) -> None:
     origin.pages |= {"/data.bin": ("application/x", b"a" * 50_000)}
     with socket.create_server(("127.0.0.1", 0)) as slow:
@@ -138,3 +179,20 @@ def test_who_waits_for_a_scan_gets_octets_meanwhile_but_never_all(tmp_path: Path
                             for piece in octets:
                                 received += piece
                 assert len(received) == (50_000 if b"OK" in said else 1)
+
+
+def test_a_browser_shows_the_page_and_then_the_file(tmp_path: Path, origin: Origin) -> None:
+    origin.pages |= {"/slow.txt": ("text/plain", b"slow text " * 5_000)}
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        slow.settimeout(PATIENCE)
+        policy = write_policy(
+            tmp_path,
+            "files: [{infected: true, types: text/plain}]\n"
+            f"scanner: {{address: 'clamd://self.test:{slow.getsockname()[1]}'}}\n",
+        )
+        with mitmdump(tmp_path, origin, policy=policy) as proxy, chromium(proxy, tmp_path) as browser:
+            browser.get("http://good.test/slow.txt")
+            wait_for_words(browser, "This file is being checked")
+            with slow.accept()[0] as asked:
+                asked.sendall(b"stream: OK\0")
+                wait_for_words(browser, "slow text")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, http
 from mitmproxy.net.http import http1
@@ -23,6 +23,7 @@ from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
+from hushlist.extensions.files.checked_files import TARGET, CheckedFiles, may_wait
 from hushlist.extensions.files.content_coding import CodingError, Decoder, codings_of, kinds_of_coded
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell
 from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
@@ -36,7 +37,7 @@ from hushlist.extensions.files.upload_look import Hashing, UploadLook, contents_
 from hushlist.extensions.files.whole_files import TAIL, HeldEnd, Part, SeenFiles, ask_for_whole, asks_part, part_of
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
-from hushlist.proxy.flow_outcome import refuse
+from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.page import block_response
 from hushlist.proxy.request_handler import stopped_response
@@ -69,6 +70,9 @@ class FileInspector(parts.Part):
         #: the judgement of each request that was let through, for whose group there are rules for files
         self._let_through: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
         self._seen = SeenFiles()
+        self._checked = CheckedFiles(lambda: runtime.template)
+        #: flows that have ended with a page, though the scan of their file goes on
+        self._waited: WeakSet[http.HTTPFlow] = WeakSet()
         self._scanners: dict[ScannerSettings, Scanner] = {}
         #: why the scanner has not said what the last file was
         self._fault = ""
@@ -256,9 +260,32 @@ class FileInspector(parts.Part):
             if verdict.needs_scan:
                 is_enough = self._enough_to_scan(download, is_enough)
             safe = SafeLook(is_enough, partial(self._look, download), partial(self._failed, flow, "answer"))
-            look_at_answer(flow, safe.is_enough, safe.look, is_slow=verdict.needs_scan)
+            waits = verdict.needs_scan and part is None and may_wait(flow.request, answer, facts.media_types)
+            meanwhile = partial(self._check_meanwhile, flow) if waits else None
+            look_at_answer(flow, safe.is_enough, safe.look, is_slow=verdict.needs_scan, meanwhile=meanwhile)
         elif verdict.match is None:
             self._follow(download)
+
+    def _check_meanwhile(
+        self, flow: http.HTTPFlow, scan: asyncio.Task[http.Response | None], octets: bytes
+    ) -> http.Response | None:
+        """The page for somebody who waits for a file that is scanned; ``None``: there is no room for the file."""
+        assert flow.response is not None
+        answer = flow.response.copy()
+        answer.stream, answer.raw_content = False, octets
+        page = self._checked.keep(flow.client_conn.peername[0], flow.request.copy(), answer, scan)
+        if page is not None:
+            self._waited.add(flow)
+        return page
+
+    def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Answer whoever waits for a file that is scanned."""
+        data = flow.request.data
+        if data.method == b"GET" and data.path.startswith(TARGET) and is_open(flow):
+            flow.metadata[HIDDEN] = True
+            token, client = data.path[len(TARGET) :].decode("latin-1"), flow.client_conn.peername[0]
+            refuse(flow, lambda request: self._checked.take(token, client, partial(block_response.failure, request)))
+        return None
 
     @staticmethod
     def _enough_to_scan(download: _Download, is_seen: Callable[[bytes, int], bool]) -> Callable[[bytes, int], bool]:
@@ -318,7 +345,7 @@ class FileInspector(parts.Part):
             return self._page(flow, judgement, verdict.match)
         if verdict.match is not None:
             self._record(flow, judgement, verdict.match)
-        if facts.kinds is not None and (part is None or not part.first):
+        if facts.kinds is not None and (part is None or not part.first) and flow not in self._waited:
             self._seen.note(flow, facts, part)
         if not is_whole and judgement.settings.mode != "tag":
             self._follow(download, needs_whole=verdict.needs_whole)
@@ -385,6 +412,7 @@ class FileInspector(parts.Part):
     def follow(self, policy: Policy) -> None:
         """The policy is in use from now on; without waiting."""
         self._scanners.clear()
+        self._checked.forget()
 
     def _follow(self, download: _Download, *, needs_whole: bool = False, needs_content: bool = False) -> None:
         """Look at a file as it flows: at its size, at all of it, and in a dry run at its beginning, too."""
@@ -469,7 +497,8 @@ class FileInspector(parts.Part):
             return None
         before = judgement.decision
         decision = Decision(action, before.url, (match, *before.matches), match, group=before.group)
-        recorded = self._runtime.record(judgement._replace(decision=decision), flow.request.method, is_live=flow.live)
+        judged, is_live = judgement._replace(decision=decision), flow.live or flow in self._waited
+        recorded = self._runtime.record(judged, flow.request.method, is_live=is_live)
         flow_outcome.annotate(flow, recorded)
         return recorded if recorded.stops else None
 

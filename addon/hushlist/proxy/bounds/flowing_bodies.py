@@ -73,6 +73,8 @@ _Steps = Generator[Any, Any, Any]
 LONGEST_BEGINNING = 1 << 15
 #: seconds after which a client that waits for a look gets an octet, so that it goes on waiting
 _TRICKLE = 5.0
+#: seconds that somebody waits for a body who would get a page meanwhile, before that
+_PATIENCE = 60.0
 #: octets of a body's end that no client gets in that way
 _NOT_TRICKLED = 1 << 10
 
@@ -86,6 +88,9 @@ class AnswerLook(NamedTuple):
     look: Callable[[bytes, bool], http.Response | Awaitable[http.Response | None] | None]
     #: whether it may take long, so that the client gets the head and an octet now and then
     is_slow: bool
+    #: the answer while it takes long, once the body is whole, which is the last that the stream has of it: the look,
+    #: and all of the body -> that answer, or ``None``
+    meanwhile: Callable[[asyncio.Task[http.Response | None], bytes], http.Response | None] | None
 
 
 _looks: WeakKeyDictionary[http.HTTPFlow, AnswerLook] = WeakKeyDictionary()
@@ -127,14 +132,16 @@ def look_at_answer(
     look: Callable[[bytes, bool], http.Response | Awaitable[http.Response | None] | None],
     *,
     is_slow: bool = False,
+    meanwhile: Callable[[asyncio.Task[http.Response | None], bytes], http.Response | None] | None = None,
 ) -> None:
     """Have an answer wait, in ``responseheaders``, until enough octets of its body have come to look at.
 
     ``look`` gets them, and whether they are all; what it returns is the answer in place of the origin's. If the client
-    has got some of it meanwhile, it ends there instead. The first look at an answer stays.
+    has got some of it meanwhile, it ends there instead. The first look at an answer stays. ``meanwhile``: as in
+    ``AnswerLook``.
     """
     if answered not in _looks:
-        _looks[answered] = AnswerLook(is_enough, look, is_slow)
+        _looks[answered] = AnswerLook(is_enough, look, is_slow, meanwhile)
 
 
 class FlowingStream(HttpStream):
@@ -402,18 +409,20 @@ class FlowingStream(HttpStream):
             elif _looks[self.flow].is_enough(self._beginning, len(self.response_body_buf)):
                 yield from self._look(is_whole=False)
             elif _looks[self.flow].is_slow:
-                yield from self._trickle(bytes(self._beginning), len(self.response_body_buf))
+                wait = _TRICKLE if _looks[self.flow].meanwhile is None else _PATIENCE
+                yield from self._trickle(bytes(self._beginning), len(self.response_body_buf), wait)
         elif isinstance(event, ResponseTrailers):
             assert self.flow.response is not None
             self.flow.response.trailers = event.trailers
         elif isinstance(event, ResponseEndOfMessage):
             yield from self._look(is_whole=True)
 
-    def _trickle(self, octets: bytes, came: int) -> _Steps:
-        """Send an octet of what waits, if the last one was a while ago."""
+    def _trickle(self, octets: bytes, came: int, wait: float = _TRICKLE) -> _Steps:
+        """Send an octet of what waits, if the last one was a while ago; the first after ``wait`` seconds."""
         self._trickled_at = self._trickled_at or monotonic()
         number = self._trickled
-        if monotonic() - self._trickled_at < _TRICKLE or number >= min(len(octets), came - _NOT_TRICKLED):
+        wait = _TRICKLE if number else wait
+        if monotonic() - self._trickled_at < wait or number >= min(len(octets), came - _NOT_TRICKLED):
             return
         self._trickled_at, self._trickled = monotonic(), number + 1
         if not number:
@@ -421,8 +430,8 @@ class FlowingStream(HttpStream):
             yield SendHttp(ResponseHeaders(self.stream_id, self.flow.response, end_stream=False), self.context.client)
         yield SendHttp(ResponseData(self.stream_id, octets[number : number + 1]), self.context.client)
 
-    def _looked(self, looked: Any, octets: bytes, *, is_slow: bool) -> _Steps:
-        """What a look says, once it does; if it fails, nothing passes."""
+    def _looked(self, looked: Any, octets: bytes, look: AnswerLook, *, is_whole: bool) -> _Steps:
+        """What a look says, once it does, or what the client gets meanwhile; if it fails, nothing passes."""
         if not isinstance(looked, Awaitable):
             return looked
         task = asyncio.ensure_future(looked)
@@ -432,7 +441,13 @@ class FlowingStream(HttpStream):
             if not task.done() and monotonic() - before < _TRICKLE / 2:  # nobody has waited
                 task.cancel()
                 break
-            if not task.done() and is_slow:
+            if task.done():
+                break
+            if is_whole and look.meanwhile is not None and not self._trickled:
+                answer = look.meanwhile(task, octets)
+                if answer is not None:
+                    return answer
+            if look.is_slow:
                 yield from self._trickle(octets, len(octets))
         if not task.done() or task.cancelled() or task.exception() is not None:
             return http.Response.make(HTTPStatus.BAD_GATEWAY, b"")
@@ -442,7 +457,7 @@ class FlowingStream(HttpStream):
         octets = bytes(self.response_body_buf)
         self.response_body_buf.clear()
         look = _looks.pop(self.flow)
-        replacement = yield from self._looked(look.look(octets, is_whole), octets, is_slow=look.is_slow)
+        replacement = yield from self._looked(look.look(octets, is_whole), octets, look, is_whole=is_whole)
         if replacement is not None and self._trickled:
             yield from self._end_trickled(is_whole=is_whole)
             return
@@ -506,7 +521,9 @@ class FlowingStream(HttpStream):
         """Send an answer, or its end, whether or not the request's body has ended."""
         if not already_streamed and (look := _looks.pop(self.flow, None)) is not None:
             whole = self.flow.response and self.flow.response.raw_content
-            looked = yield from self._looked(look.look(whole or b"", True), b"", is_slow=False)
+            looked = yield from self._looked(
+                look.look(whole or b"", True), b"", look._replace(is_slow=False), is_whole=False
+            )
             self.flow.response = looked or self.flow.response
         yield from super().send_response(already_streamed)
         is_dropping = self._latest is not None

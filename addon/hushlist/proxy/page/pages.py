@@ -32,6 +32,8 @@ class Verdict(StrEnum):
     FAILED = "failed"
     #: the site cannot be reached securely
     UNREACHED = "unreached"
+    #: it looks at a file, for which the person waits
+    CHECKING = "checking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Explanation:
     def as_dict(self) -> dict[str, object]:
         """For programs; ``reason`` is in English if the rule has no text of its own."""
         return {
-            "blocked": self.kind is not Verdict.UNREACHED,
+            "blocked": self.kind not in (Verdict.UNREACHED, Verdict.CHECKING),
             "kind": self.kind.value,
             "url": self.url,
             "original": self.original,
@@ -138,7 +140,10 @@ def page(
         "Vary": "Accept-Language",
         **HEADERS,
         "Content-Security-Policy": security_policy(
-            template, has_form=offer is not None, script=None if offer is None else offer.script
+            template,
+            has_form=offer is not None,
+            script=None if offer is None else offer.script,
+            goes_on=explanation.kind is Verdict.CHECKING,
         ),
     }
     return text.encode("utf-8", "backslashreplace"), headers
@@ -198,6 +203,8 @@ def _advisory(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
 
 
 def _help(explanation: Explanation, texts: Mapping[str, str]) -> str:
+    if explanation.kind is Verdict.CHECKING:
+        return ""
     help_ = texts["help" if explanation.reference is None else "help_reference"]
     return help_ if explanation.kind in (Verdict.FAILED, Verdict.UNREACHED) else f"{texts['mistake']} {help_}"
 

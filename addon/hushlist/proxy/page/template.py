@@ -58,11 +58,14 @@ class Template:
         return self.text.substitute({name: escape(values[name]) for name in VARIABLES})
 
 
-def security_policy(template: Template | None = None, *, has_form: bool = False, script: str | None = None) -> str:
+def security_policy(
+    template: Template | None = None, *, has_form: bool = False, script: str | None = None, goes_on: bool = False
+) -> str:
     """The content security policy of a page; without a template, that of any other answer.
 
     The sandbox has no ``allow-same-origin``, so nothing on a page could run as the blocked origin. Even so, "'self'" in
     ``form-action`` and ``connect-src`` is the origin that the page came from. ``script``: the only one that may run.
+    ``goes_on``: the page leads to another by itself, or to a download; for browsers, that is a script's right.
     A page with a form is in no frame of another site, which could have somebody click on it unseen.
 
     Spec: Content Security Policy Level 3, 6
@@ -77,7 +80,8 @@ def security_policy(template: Template | None = None, *, has_form: bool = False,
     directives += ["base-uri 'none'", f"form-action '{'self' if has_form else 'none'}'"]
     if has_form or template is None:
         directives.append("frame-ancestors 'self'")
-    allowed = " allow-forms" * has_form + " allow-scripts" * (script is not None)
+    allowed = " allow-forms" * has_form + " allow-scripts" * (script is not None or goes_on)
+    allowed += " allow-downloads" * goes_on
     directives.append(f"sandbox{allowed}")
     return "; ".join(directives)
 
