@@ -16,11 +16,11 @@ from e2e.keyboard import Keyboard
 from e2e.origin import LOOPBACK, Origin
 from e2e.proxy import PATIENCE, Proxy, eventually, mitmdump, read_answer, request_head
 from e2e.test_accessibility import READERS, findings_by_look, pytestmark, read_in
-from hushlist.proxy.languages import load_texts
+from hushlist.extensions.first_start.questionnaire import first_start_texts
 
 __all__ = ["pytestmark"]
 
-TEXTS = load_texts("hushlist.extensions.first_start", "")
+TEXTS = first_start_texts()
 #: the address of the child's device
 TABLET = "127.0.0.9"
 

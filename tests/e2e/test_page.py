@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -35,12 +35,14 @@ SCREENS = {
     "history?days=31": "Over time",
     "explain?url=http://www.games.test/": "What would happen to …",
     "rules": "Rules",
+    "alerts": "Alerts",
     "lists": "Lists",
     "devices": "Devices",
     "system": "System",
     "record": "Record",
     "settings": "Settings",
     "settings/groups": "groups",
+    "settings/schedules": "schedules",
     "more": "More",
 }
 
@@ -405,11 +407,85 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
     assert (folder / "policy.yaml").read_text() == before
     wait_until(browser, lambda _: get_as(family, "Leo", "http://video.test/")[0] == 200)
     show(browser, "settings/groups")
+    named(browser, "As YAML").click()
     area = browser.find_element(By.NAME, "text")
     area.send_keys(Keys.CONTROL, Keys.END)
     area.send_keys(Keys.NULL, "colour: red")
-    named(browser, "Save").click()
+    browser.find_element(By.CSS_SELECTOR, "#screen details[open] button:not(.plain)").click()
     told(browser, "It did not work:")
+    assert (folder / "policy.yaml").read_text() == before
+    assert area.get_attribute("value").endswith("colour: red")  # nobody has to write it again
+
+
+def test_a_schedule_is_drawn_moved_by_hand_and_by_keys_and_undone(browser: Chrome, family: Proxy, folder: Path) -> None:
+    before = (folder / "policy.yaml").read_text()
+    sign_in(browser, screen="rules")
+    named(browser, "Change: bedtime").click()
+    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog button.span"))
+    spans = browser.find_elements(By.CSS_SELECTOR, "dialog button.span")
+    assert len(spans) == 7
+    spans[0].send_keys(Keys.ARROW_RIGHT, Keys.SHIFT, Keys.ARROW_RIGHT)
+    wait_until(browser, lambda one: "8:15 PM – 7:30 AM" in one.switch_to.active_element.accessible_name)
+    track = browser.find_element(By.CSS_SELECTOR, "dialog .track[data-day='5']")
+    from_noon = ActionChains(browser).move_to_element(track).click_and_hold()
+    from_noon.move_by_offset(track.size["width"] // 8, 0).release().perform()  # three hours
+    wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, "dialog fieldset[data-row]")) == 2)
+    named(browser, "Save").click()
+    told(browser, "It is saved, and holds in a moment.")
+    assert "times: 20:15-07:30" in (folder / "policy.yaml").read_text()
+    assert "{days: sat, times: 12:00-15:00}" in (folder / "policy.yaml").read_text()
+    wait_until(browser, lambda one: not one.find_elements(By.TAG_NAME, "dialog"))
+    undo(browser)
+    assert (folder / "policy.yaml").read_text() == before
+    wait_until(browser, lambda one: "Change: bedtime" in one.page_source)
+
+
+def test_a_new_schedule_is_for_whom_it_says_at_once(browser: Chrome, family: Proxy, folder: Path) -> None:
+    before = (folder / "policy.yaml").read_text()
+    sign_in(browser, screen="rules")
+    named(browser, "New schedule").click()
+    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog input[name=name]"))
+    dialog = browser.find_element(By.TAG_NAME, "dialog")
+    dialog.find_element(By.NAME, "name").send_keys("lunch")
+    (leo,) = dialog.find_elements(By.CSS_SELECTOR, "input[name=group]")  # Mia has a bedtime
+    leo.click()
+    named(browser, "Save").click()
+    told(browser, "It is saved, and holds in a moment.")
+    after = (folder / "policy.yaml").read_text()
+    assert "lunch:" in after
+    assert "during: lunch" in after
+    undo(browser)
+    assert (folder / "policy.yaml").read_text() == before
+
+
+def test_a_form_of_the_table_of_keys_changes_what_it_shows_alone(browser: Chrome, family: Proxy, folder: Path) -> None:
+    before = (folder / "policy.yaml").read_text()
+    sign_in(browser, screen="settings/groups")
+    named(browser, "Leo").click()
+    Select(browser.find_element(By.CSS_SELECTOR, "details[open] select[aria-label^='Add a key']")).select_by_value(
+        "mode"
+    )
+    Select(browser.find_element(By.CSS_SELECTOR, "select[aria-label=mode]")).select_by_value("tag")
+    named(browser, "Save").click()
+    told(browser, "It is saved, and holds in a moment.")
+    after = (folder / "policy.yaml").read_text()
+    assert set(before.splitlines()) <= set(after.splitlines())
+    assert "    mode: tag" in after
+    undo(browser)
+    assert (folder / "policy.yaml").read_text() == before
+
+
+def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, family: Proxy, folder: Path) -> None:
+    before = (folder / "policy.yaml").read_text()
+    sign_in(browser, screen="lists")
+    named(browser, "Services by name, such as TikTok").click()
+    chosen = browser.find_element(By.CSS_SELECTOR, "details[open] input[value='group:Leo']")
+    chosen.click()
+    named(browser, "Save: Services by name").click()
+    told(browser, "It is saved, and holds in a moment.")
+    assert "{catalogue: services}" in (folder / "policy.yaml").read_text()
+    wait_until(browser, lambda _: get_as(family, "Leo", "http://www.tiktok.com/")[0] == 403)
+    undo(browser)
     assert (folder / "policy.yaml").read_text() == before
 
 

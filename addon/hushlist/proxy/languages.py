@@ -31,10 +31,19 @@ TEXTS = load_texts("hushlist.proxy", "page")
 @cache
 def live_texts() -> Mapping[str, Texts]:
     """Those of the live page, the history, notices and summaries, and the words of the block page, which they use."""
-    return {
-        language: {**TEXTS[language], **own}
-        for language, own in load_texts("hushlist.extensions.dashboard", "live_page").items()
-    }
+    own, subjects = load_texts("hushlist.extensions.dashboard", "live_page"), subject_texts()
+    return joined(TEXTS, subjects, own)
+
+
+@cache
+def subject_texts() -> Mapping[str, Texts]:
+    """A sentence for each subject of the catalogue of lists."""
+    return load_texts("hushlist.extensions.subscriptions", "")
+
+
+def joined(*tables: Mapping[str, Texts]) -> Mapping[str, Texts]:
+    """Tables of texts as one."""
+    return {language: {key: own for one in tables for key, own in one[language].items()} for language in tables[0]}
 
 
 # -- numbers and dates -------------------------------------------------------------------------------------------------

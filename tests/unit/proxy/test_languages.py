@@ -10,7 +10,7 @@ from hushlist.core.extension import built_in
 from hushlist.core.match.checks import CHECKS
 from hushlist.core.match.rule import Action
 from hushlist.proxy import languages
-from hushlist.proxy.languages import DEFAULT_LANGUAGE, TEXTS, Texts, live_texts, load_texts, negotiate
+from hushlist.proxy.languages import DEFAULT_LANGUAGE, TEXTS, Texts, live_texts, load_texts, negotiate, subject_texts
 from support.administrators import ACTIONS
 from unit.rows import each_row
 
@@ -77,8 +77,9 @@ def test_the_language_is_the_one_that_the_reader_wants_most(header: str, languag
     assert negotiate(header, OFFERED, "en") == language
 
 
-FIRST_START, SETUP, LIVE = (
+FIRST_START, SUBJECTS, SETUP, LIVE = (
     load_texts("hushlist.extensions.first_start", ""),
+    subject_texts(),
     load_texts("hushlist.extensions.dashboard", "setup"),
     load_texts("hushlist.extensions.dashboard", "live_page"),
 )
@@ -87,7 +88,7 @@ _NO_SENTENCES = ("thousands", "minutes", "hours")
 
 
 @each_row("language", TEXTS)
-@each_row("folder", [TEXTS, FIRST_START, SETUP, LIVE])
+@each_row("folder", [TEXTS, FIRST_START, SUBJECTS, SETUP, LIVE])
 def test_every_language_is_whole(folder: Mapping[str, Texts], language: str) -> None:
     texts, english = folder[language], folder[DEFAULT_LANGUAGE]
     assert list(texts) == list(english)

@@ -38,9 +38,9 @@ def status_of(row: AlertRow, privacy: Privacy) -> AlertStatus:
     )
 
 
-def alerts(book: AlertBook, privacy: Privacy) -> list[AlertStatus]:
+def alerts(book: AlertBook | None, privacy: Privacy) -> list[AlertStatus]:
     """The alerts of the last month, the newest first."""
-    return [status_of(row, privacy) for row in book.rows()]
+    return [] if book is None else [status_of(row, privacy) for row in book.rows()]
 
 
 def seen(account: Account, book: AlertBook, number: Number, privacy: Privacy) -> Done[AlertStatus]:

@@ -49,7 +49,7 @@ from hushlist.extensions.dashboard.rule_edits import (
     without_rule,
     written_rules,
 )
-from hushlist.extensions.dashboard.what_holds import what_holds
+from hushlist.extensions.dashboard.what_holds import this_week, what_holds
 from hushlist.extensions.quotas.metered_use import uses_in
 from hushlist.proxy.runtime import Runtime
 
@@ -309,6 +309,7 @@ ACTIONS = (
     Action("GET", "/explain", Role.VIEW, explain),
     Action("GET", "/home", Role.VIEW, home),
     Action("GET", "/people", Role.VIEW, people),
+    Action("GET", "/week", Role.VIEW, this_week),
     Action("GET", "/devices", Role.VIEW, devices),
     Action("GET", "/sessions", Role.MANAGE, sessions),
     Action("DELETE", "/sessions/{number}", Role.MANAGE, end_session, "ended a session"),

@@ -20,11 +20,11 @@ from hushlist.core.policy.groups import DEFAULT, UNNAMED, Client, Group, address
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError, Parts
 from hushlist.extensions.dashboard.dashboard_data import actions_of
-from hushlist.extensions.dashboard.what_holds import CategoryAction, LayerUse, ScheduleStatus, holds_for
+from hushlist.extensions.dashboard.what_holds import CategoryAction, LayerUse, ScheduleStatus, closing_of, holds_for
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy, who
-from hushlist.extensions.quotas.metered_use import uses_in
+from hushlist.extensions.quotas.metered_use import told_use, uses_in
 from hushlist.extensions.quotas.quotas import Quota
 from hushlist.extensions.subscriptions.actions import lists
 from hushlist.extensions.unblock.actions import AskedFor, BlockStatus, GrantStatus, blocks, grants, waiting
@@ -181,8 +181,6 @@ def _person(
     clients += [Client(one) for one in members if "/" not in one and not one.startswith("user:")]
     clients += [Client(user=one.removeprefix("user:")) for one in members if one.startswith("user:")]
     names = {None, f"group:{group.name}", *(name for client in clients for name in client.names)}
-    default = group.settings.default
-    closing = () if default is None else (one for one in default.chain() if one.during is not None)
     return Person(
         group.name,
         group.name == DEFAULT,
@@ -190,7 +188,7 @@ def _person(
         held.mode,
         held.default,
         held.schedules,
-        [one.during.name for one in closing if one.during is not None],
+        closing_of(group),
         held.layers,
         held.categories,
         list(_quotas(runtime, group, clients, privacy)),
@@ -214,7 +212,7 @@ def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Priv
             whom = f"group:{group.name}" if group.name != DEFAULT or is_alone or shown is None else shown
             if whom == client.user:
                 whom = name
-            yield QuotaOf(whom, None if is_alone else shown, use.as_dict())
+            yield QuotaOf(whom, None if is_alone else shown, told_use(runtime, use, client, group))
 
 
 def _members(group: Group) -> list[str]:

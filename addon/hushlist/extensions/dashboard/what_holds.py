@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Annotated, NamedTuple
 
 from hushlist.core.decide.decision import Decision, decide_unread
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
 from hushlist.core.policy.groups import Client, Group
-from hushlist.core.policy.recurrence import Schedule
+from hushlist.core.policy.recurrence import A_DAY, Schedule
 from hushlist.core.policy.schedule import ScheduledAction
 from hushlist.core.routes import Parts, Text
 from hushlist.core.url.parts import as_typed
-from hushlist.extensions.quotas.metered_use import uses_in
+from hushlist.extensions.quotas.metered_use import told_use, uses_in
 from hushlist.extensions.unblock.actions import BlockStatus, GrantStatus, blocks, grants
 from hushlist.proxy.runtime import Runtime
 
@@ -57,6 +57,27 @@ class Holds:
     decision: Mapping[str, object] | None
 
 
+@dataclass(frozen=True, slots=True)
+class ScheduleOfWeek:
+    """A schedule as it holds in this week."""
+
+    name: str
+    #: who goes by it, and those of them for whom it stops whatever no rule allows
+    groups: list[str]
+    closing: list[str]
+    #: when it is on: from and to, in minutes since Monday by the clock of the policy
+    spans: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """The schedules of this week."""
+
+    zone: str
+    monday: str
+    schedules: list[ScheduleOfWeek]
+
+
 class HoldsFor(NamedTuple):
     """What holds for a group at a moment."""
 
@@ -79,6 +100,52 @@ def holds_for(engine: Engine, group: Group, now: datetime) -> HoldsFor:
     )
 
 
+def closing_of(group: Group) -> list[str]:
+    """The schedules that stop whatever no rule allows for a group."""
+    default = group.settings.default
+    return [] if default is None else [one.during.name for one in default.chain() if one.during is not None]
+
+
+def this_week(engine: Engine) -> Week:
+    """When schedules are on in this week."""
+    policy = engine.policy
+    today = datetime.now(policy.zone).date()
+    monday = today - timedelta(days=today.weekday())
+    known = {name: one for group in policy.all_groups for name, one in group.schedules.items()}
+    groups = [(group.name, set(group.schedules), closing_of(group)) for group in policy.all_groups]
+    return Week(
+        str(policy.zone),
+        f"{monday}",
+        [
+            ScheduleOfWeek(
+                name,
+                [group for group, names, _ in groups if name in names],
+                [group for group, _, closing in groups if name in closing],
+                list(_spans(schedule, datetime.combine(monday, time(), policy.zone))),
+            )
+            for name, schedule in sorted(known.items())
+        ],
+    )
+
+
+#: minutes of a week, and times in it at which a schedule changes: what comes later is not shown
+_WEEK, _MOST_CHANGES = 7 * A_DAY, 400
+
+
+def _spans(schedule: Schedule, monday: datetime) -> Iterator[list[int]]:
+    """When a schedule is on in the week of a Monday."""
+    begun, now = 0 if schedule.is_on(monday) else None, monday
+    for _ in range(_MOST_CHANGES):
+        change = schedule.next_change(now)
+        wall = None if change is None else change.astimezone(monday.tzinfo).replace(tzinfo=None)
+        minute = _WEEK if wall is None else int((wall - monday.replace(tzinfo=None)).total_seconds() // 60)
+        if begun is not None:
+            yield [begun, min(minute, _WEEK)]
+        if change is None or minute >= _WEEK:
+            return
+        begun, now = minute if begun is None else None, change
+
+
 def what_holds(
     engine: Engine,
     runtime: Runtime,
@@ -94,7 +161,7 @@ def what_holds(
     return Holds(
         group.name,
         *held,
-        [use.as_dict() for use in uses_in(runtime, asker)],
+        [told_use(runtime, use, asker, group) for use in uses_in(runtime, asker, group)],
         [one for one in parts.call(grants) if one.client in names],
         [one for one in parts.call(blocks) if one.client in names],
         None if decision is None else {**decision.as_dict(), "why": str(decision)},

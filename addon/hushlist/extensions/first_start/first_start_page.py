@@ -41,6 +41,7 @@ from hushlist.extensions.first_start.questionnaire import (
     Row,
     default_of,
     faults_of,
+    first_start_texts,
     household_of,
     rows_of,
 )
@@ -49,7 +50,7 @@ from hushlist.extensions.unblock.credentials import new_code
 from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, await_form
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, is_at_own_address
-from hushlist.proxy.languages import TEXTS, Texts, load_texts, negotiate
+from hushlist.proxy.languages import TEXTS, Texts, negotiate
 from hushlist.proxy.page.elements import document, element
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
@@ -75,7 +76,7 @@ class FirstStart(Part):
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         self._runtime, self._loops = runtime, loops
         self._access = SetUpAccess()
-        self._texts = load_texts("hushlist.extensions.first_start", "")
+        self._texts = first_start_texts()
         self._css = files("hushlist.extensions.first_start").joinpath("first_start.css").read_bytes()
         self._waiting: WeakSet[http.HTTPFlow] = WeakSet()
         self._one_by_one = asyncio.Lock()

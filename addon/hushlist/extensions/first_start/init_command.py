@@ -25,10 +25,11 @@ from hushlist.extensions.first_start.questionnaire import (
     Row,
     default_of,
     faults_of,
+    first_start_texts,
     household_of,
     rows_of,
 )
-from hushlist.proxy.languages import DEFAULT_LANGUAGE, Texts, load_texts
+from hushlist.proxy.languages import DEFAULT_LANGUAGE, Texts
 
 
 def add_to(commands: Commands) -> None:
@@ -102,7 +103,7 @@ class Terminal:
 
     def __init__(self, answers: dict[str, str], zone: str) -> None:
         self.answers, self._zone, self._known = answers, zone, frozenset(answers)
-        self._texts: Texts = load_texts("hushlist.extensions.first_start", "")[DEFAULT_LANGUAGE]
+        self._texts: Texts = first_start_texts()[DEFAULT_LANGUAGE]
 
     def ask(self) -> None:
         """Ask all; ``EOFError`` if nobody answers."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from ipaddress import ip_network
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.groups import DEFAULT
 from hushlist.core.policy.schedule import read_timezone
+from hushlist.proxy.languages import Texts, joined, load_texts, subject_texts
 
 #: the name of a field -> what is in it
 Answers = Mapping[str, str]
@@ -127,6 +129,12 @@ class Household(NamedTuple):
     @property
     def limited(self) -> tuple[Person, ...]:
         return tuple(person for person in self.people if person.is_limited)
+
+
+@cache
+def first_start_texts() -> Mapping[str, Texts]:
+    """The words of the questions, by language."""
+    return joined(load_texts("hushlist.extensions.first_start", ""), subject_texts())
 
 
 def default_of(question: Question, answers: Answers) -> str:

@@ -19,7 +19,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import policy_rows
 from hushlist.core.routes import Account, Action, ActionError, AnyPlain, Done, MissingError, Role, Text, Whole
 from hushlist.extensions.policy_edits.policy_change import ChangedError, Edit, PolicyFile, UnusableError
-from hushlist.extensions.policy_edits.policy_text import Section, policy_text, why_read_only
+from hushlist.extensions.policy_edits.policy_text import PolicyText, Section, policy_text, why_read_only
 from hushlist.extensions.policy_edits.policy_trial import Editor
 from hushlist.extensions.policy_edits.policy_versions import PolicyVersion, digest_of
 from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM
@@ -38,6 +38,10 @@ Value = Annotated[
 Written = Annotated[
     str,
     Text("instead of a value: the section with its key, as YAML", LONGEST_FORM, is_recorded=False),
+]
+Besides = Annotated[
+    Any,
+    AnyPlain("other sections that change with it, at once: by name, each with its `value`, and the `etag` that it had"),
 ]
 #: a value that was not sent
 _NONE = ""
@@ -239,6 +243,25 @@ def _edit(section: str, value: Any, text: str) -> Edit:
     return lambda before: before.with_value(section, _as_text(value))
 
 
+def _besides(policy: Policy, besides: Any) -> dict[str, Any]:
+    """What other sections become, and the ETags that they had."""
+    for name, own in besides.items() if isinstance(besides, dict) else [("", besides)] * (besides != _NONE):
+        _known(policy, name)
+        if not isinstance(own, dict) or own.keys() != {"value", "etag"}:
+            raise ActionError(f"besides: {name}: expected a value and an etag")
+    return besides or {}
+
+
+def _edit_all(edit: Edit, besides: Mapping[str, Any]) -> Edit:
+    def edited(before: PolicyText) -> PolicyText:
+        after = edit(before)
+        for name, own in besides.items():
+            after = after.with_value(name, _as_text(own["value"]))
+        return after
+
+    return edited
+
+
 def _as_text(value: Any) -> Plain:
     """A value of JSON whose numbers are text."""
     if isinstance(value, dict):
@@ -257,22 +280,25 @@ def change_section(
     if_match: IfMatch,
     value: Value = _NONE,
     text: Written = _NONE,
+    besides: Besides = _NONE,
 ) -> Done[ChangedSection]:
     """Change a section of the policy.
 
     It is compiled before it holds; all else in the file stays as it is.
     """
     _known(policy, section)
-    edit, file = _edit(section, value, text), _file(policy, account, client, runtime)
-    etags = [one.strip().strip('"') for one in if_match.split(",")]
+    others, file = _besides(policy, besides), _file(policy, account, client, runtime)
+    edit = _edit_all(_edit(section, value, text), others)
+    seen = {section: [one.strip().strip('"') for one in if_match.split(",")]}
+    seen |= {name: [str(own["etag"])] for name, own in others.items() if name != section}
     with _told():
         try:
-            change = file.change(section, etags, edit)
+            change = file.change(seen, edit)
         except ChangedError as error:
             raise _meanwhile(error, file.path, value, text) from error
         before, after = change.before.section(section), change.after.section(section)
     changed = ChangedSection(section, after.line, after.etag, before.text, after.text, change.version, change.warnings)
-    detail = {"section": section, "line": after.line, "version": change.version}
+    detail = {"section": ", ".join(seen), "line": after.line, "version": change.version}
     undo = {"kind": "policy", "version": change.version} if change.version else None
     return Done(changed, undo, Role.MANAGE, detail)
 
@@ -295,6 +321,7 @@ def preview_section(
     section: SectionName,
     value: Value = _NONE,
     text: Written = _NONE,
+    besides: Besides = _NONE,
 ) -> SectionPreview:
     """What a change of a section would have made otherwise in the last week.
 
@@ -302,7 +329,8 @@ def preview_section(
     """
     _known(policy, section)
     with _told():
-        found = _file(policy, account, client, runtime).preview(section, _edit(section, value, text))
+        edit = _edit_all(_edit(section, value, text), _besides(policy, besides))
+        found = _file(policy, account, client, runtime).preview(section, edit)
     told = found["preview"]
     if isinstance(told, str):
         return SectionPreview(found["text"], found["warnings"], told, 0, 0, False, 0, 0, 0, {}, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -73,8 +73,8 @@ class PolicyFile(NamedTuple):
     def versions(self) -> Versions:
         return versions_of(self.path)
 
-    def change(self, name: str, etags: Collection[str], edit: Edit) -> Change:
-        """Change a section of which somebody has seen one of some versions; ``*``: whatever it is.
+    def change(self, seen: Mapping[str, Collection[str]], edit: Edit) -> Change:
+        """Change sections, of each of which somebody has seen one of some versions; ``*``: whatever it is.
 
         Raises:
             ChangedError: it is another one by now.
@@ -83,12 +83,13 @@ class PolicyFile(NamedTuple):
         """
 
         def checked(before: PolicyText) -> PolicyText:
-            now = before.section(name)
-            if {"*", now.etag}.isdisjoint(etags):
-                raise ChangedError(now)
+            for name, etags in seen.items():
+                now = before.section(name)
+                if {"*", now.etag}.isdisjoint(etags):
+                    raise ChangedError(now)
             return self._within_reach(before, edit(before))
 
-        return self._changed(checked, name)
+        return self._changed(checked, ",".join(seen))
 
     def preview(self, name: str, edit: Edit) -> dict[str, Any]:
         """What a change would make otherwise; raises as ``change``."""
@@ -182,9 +183,11 @@ class PolicyFile(NamedTuple):
 
 
 def _section_back(text: PolicyText, before: PolicyText, version: PolicyVersion, versions: Versions) -> PolicyText:
-    now = text.section(version.section)
     following = versions.before(version.id + 1)
     after = None if following is None else PolicyText(following)
-    if after is None or digest_of(after.octets) != version.after or after.section(version.section).etag != now.etag:
-        raise ChangedError(now)
-    return text.with_text(version.section, before.section(version.section).text)
+    for name in version.section.split(","):
+        now = text.section(name)
+        if after is None or digest_of(after.octets) != version.after or after.section(name).etag != now.etag:
+            raise ChangedError(now)
+        text = text.with_text(name, before.section(name).text)
+    return text

@@ -31,7 +31,7 @@ class PolicyVersion:
     #: seconds since 1970
     at: float
     who: str
-    #: the section that was changed; empty: the whole file went back
+    #: the section that was changed, or several with commas; empty: the whole file went back
     section: str
     #: what is another one for any other text of the file, after the change
     after: str

@@ -227,3 +227,10 @@ def uses_in(runtime: Runtime, client: Client, group: Group | None = None) -> lis
         return []
     group = group or engine.group(client)
     return metered.meter.uses(group.settings.of("quotas"), client, group.name)
+
+
+def told_use(runtime: Runtime, use: QuotaUse, client: Client, group: Group) -> dict[str, object]:
+    """What people are told of a quota and its use, with the minutes of the last days."""
+    metered = runtime.part(MeteredUse)
+    meter = None if metered is None else metered.meter
+    return {**use.as_dict(), "days": [] if meter is None else meter.by_day(use.quota, client, group.name)}

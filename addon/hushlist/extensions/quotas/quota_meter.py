@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
 
 from hushlist.core.decide.decision import STOPPING, Decision, Judgement
 from hushlist.core.decide.engine import Engine
@@ -19,6 +20,7 @@ from hushlist.core.match.context import context_of
 from hushlist.core.match.rule import Action, Rule, Terms, TimeLimit
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client
+from hushlist.core.policy.recurrence import A_DAY, first_moment
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.hrn import category_levels
 from hushlist.core.url.request import Request
@@ -27,6 +29,8 @@ from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock.grants import WARNING, Grant
 from hushlist.extensions.unblock.overrides import Overrides
 
+#: days of which minutes are told one by one
+DAYS = 7
 #: minutes before the end at which a page warns, once in each period
 WARNING_LEFT = 5
 #: background requests in a minute of one counter; the next one counts. A page of news asks for some; who says of all
@@ -157,6 +161,14 @@ class QuotaMeter:
             minutes.used(name, quota.category, minute, minute + 1) > 0,
             reset,
         )
+
+    def by_day(self, quota: Quota, client: Client, group: str) -> list[int]:
+        """How many minutes were used on each of the last days, of which today is the last one."""
+        name, today = counter_name(quota, client, group), datetime.fromtimestamp(self._clock(), quota.zone).toordinal()
+        ends = [
+            int(first_moment(day * A_DAY, quota.zone).timestamp() // 60) for day in range(today - DAYS + 1, today + 2)
+        ]
+        return [self._minutes.used(name, quota.category, first, end) for first, end in pairwise(ends)]
 
     def _period(self, quota: Quota, minute: int) -> _Period:
         known = self._periods.get(quota)

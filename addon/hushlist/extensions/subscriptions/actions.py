@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from time import time
 from typing import Annotated
 
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import Action, ActionError, Done, MissingError, Role, Text
 from hushlist.core.system.files import reason_of
+from hushlist.extensions.subscriptions.catalogue import CatalogueEntry, read_catalogue, shipped_catalogue
 from hushlist.extensions.subscriptions.held_changes import HeldChanges
 from hushlist.extensions.subscriptions.list_store import Version
 from hushlist.extensions.subscriptions.subscription import SubscribedList
@@ -52,6 +54,43 @@ class Held:
     reasons: list[str]
     added_lines: list[str]
     removed_lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueList:
+    """A list of the catalogue."""
+
+    name: str
+    #: what it is for
+    purpose: str
+    publisher: str
+    licence: str
+    category: str
+    #: about how many entries it has; 0: nobody has counted
+    size: int
+    #: whether it is fetched: else it comes with Hushlist
+    is_fetched: bool
+    #: whether the policy has it
+    is_used: bool
+
+
+@cache
+def _catalogue() -> tuple[CatalogueEntry, ...]:
+    return tuple(read_catalogue(shipped_catalogue()).values())
+
+
+def catalogue(policy: Policy) -> list[CatalogueList]:
+    """The lists of the catalogue."""
+    used = {own.subscription.url for own in policy.subscribed} | {str(path) for path in policy.files}
+    beside = shipped_catalogue().parent
+    return [
+        CatalogueList(
+            *(own.name, own.purpose, own.publisher, own.licence, own.category, own.size),
+            is_fetched=bool(own.url),
+            is_used=(own.url or str(beside / own.file)) in used,
+        )
+        for own in _catalogue()
+    ]
 
 
 def lists(policy: Policy) -> list[SubscriptionStatus]:
@@ -165,6 +204,7 @@ def _status_of(own: SubscribedList) -> SubscriptionStatus:
 
 ACTIONS = (
     Action("GET", "/lists", Role.VIEW, lists),
+    Action("GET", "/lists/catalogue", Role.VIEW, catalogue),
     Action("POST", "/lists/update", Role.MANAGE, update_list, "asked for an update"),
     Action("GET", "/lists/held", Role.VIEW, held_back),
     Action("POST", "/lists/accept", Role.MANAGE, accept_list, "accepted a list"),

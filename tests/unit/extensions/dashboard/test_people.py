@@ -82,3 +82,16 @@ def test_home_says_what_a_dry_run_would_block(hushlist: Hushlist, browser: Brows
     assert browser.call("GET", "/home")[1]["would_block"] == 0
     decided(hushlist, "http://blocked.example/")
     assert browser.call("GET", "/home")[1]["would_block"] == 1
+
+
+def test_a_week_is_told_by_the_clock_of_the_policy_with_who_goes_by_each_schedule(
+    browser: Browser, use: Callable[..., Path]
+) -> None:
+    use(FAMILY)
+    assert browser.sign_in("vera") == 200
+    week = browser.call("GET", "/week")[1]
+    bedtime, lessons = week["schedules"]
+    assert (bedtime["name"], bedtime["groups"], bedtime["closing"]) == ("bedtime", ["Mia"], ["Mia"])
+    assert (lessons["name"], lessons["groups"], lessons["closing"]) == ("lessons", ["Leo"], [])
+    assert bedtime["spans"] == [[0, 7 * 1440]]
+    assert lessons["spans"] == [[day * 1440 + 480, day * 1440 + 780] for day in range(5)]

@@ -15,16 +15,17 @@ from hushlist.extensions.first_start.questionnaire import (
     Kind,
     Person,
     faults_of,
+    first_start_texts,
     household_of,
     people_of,
     rows_of,
 )
 from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue
-from hushlist.proxy.languages import load_texts
+from hushlist.proxy.languages import subject_texts
 from unit.extensions.first_start.households import FAMILY
 from unit.rows import each_row
 
-TEXTS = load_texts("hushlist.extensions.first_start", "")["en"]
+TEXTS = first_start_texts()["en"]
 
 
 def faults(screen: str, **more: str) -> dict[str, str]:
@@ -35,6 +36,8 @@ def faults(screen: str, **more: str) -> dict[str, str]:
 def test_each_subject_is_one_list_of_the_catalogue() -> None:
     catalogue = read_catalogue(shipped_catalogue())
     assert {catalogue[name].category.rpartition("/")[2]: name for name in SUBJECTS.values()} == SUBJECTS
+    subjects = {own.category.rpartition("/")[2].replace("-", "_") for own in catalogue.values()}
+    assert {f"subject_{subject}" for subject in subjects} == subject_texts()["en"].keys()
 
 
 def test_every_text_is_used_and_every_question_has_its_texts() -> None:
@@ -51,7 +54,7 @@ def test_every_text_is_used_and_every_question_has_its_texts() -> None:
     written = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
     needed |= {f"{screen}_lead" for screen in SCREENS} & TEXTS.keys()
     assert needed <= TEXTS.keys()
-    assert TEXTS.keys() - needed <= set(re.findall(r"\"(\w+)\"", written))
+    assert TEXTS.keys() - needed - subject_texts()["en"].keys() <= set(re.findall(r"\"(\w+)\"", written))
 
 
 def test_devices_that_were_seen_are_offered_with_their_names_once() -> None:

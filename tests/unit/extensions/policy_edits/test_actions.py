@@ -257,6 +257,27 @@ def test_a_text_has_no_control_characters(browser: Browser, policy: Path, contro
     assert policy.read_text() == before
 
 
+def test_several_sections_change_at_once_and_go_back_at_once(browser: Browser, policy: Path) -> None:
+    before = policy.read_text()
+    groups = [{"name": "kids", "clients": ["10.0.0.9"], "default": {"action": "block", "during": "early"}}]
+    value = {"night": {"times": "20:00-07:00"}, "early": {"times": "06:00-08:00"}}
+    body = {"value": value, "besides": {"groups": {"value": groups, "etag": etag_of(browser, "groups")}}}
+    assert browser.call("POST", "/policy/schedules/preview", body)[0] == 200
+    seen = etag_of(browser, "schedules")
+    status, done = put(browser, "schedules", seen, **body)
+    assert status == 200, done
+    assert browser.call("GET", "/policy/groups")[1]["value"] == groups
+    # somebody else has changed one of them meanwhile: neither changes
+    now = policy.read_text()
+    assert put(browser, "schedules", etag_of(browser, "schedules"), **body)[0] == 412
+    assert policy.read_text() == now
+    assert put(browser, "timezone", "*", value="Europe/Berlin")[0] == 200
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert PolicyText(policy.read_bytes()).whole == {**PolicyText(before.encode()).whole, "timezone": "Europe/Berlin"}
+    for wrong in ([], {"groups": []}, {"groups": {"value": None}}, {"nothing": {"value": None, "etag": ""}}):
+        assert put(browser, "schedules", value=value, besides=wrong)[0] in (400, 404), wrong
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

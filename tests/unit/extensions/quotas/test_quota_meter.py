@@ -133,6 +133,18 @@ def test_a_minute_counts_once_and_the_last_one_is_finished(made: Made) -> None:
     assert (metered.visit("https://game.example/"), metered.left()) == (Action.TAG, [1])
 
 
+def test_minutes_are_told_by_the_days_of_the_clock_of_the_policy(made: Made) -> None:
+    metered = made({FUN: 60}, timezone="Asia/Tokyo")  # at noon of UTC, it is 21:00 there
+    for hours, minutes in ((0, 3), (2, 1), (2, 2), (24, 5)):
+        metered.now = NOON + hours * 3600
+        for _ in range(minutes):
+            metered.visit("https://game.example/")
+            metered.go_on()
+    group = metered.engine.group(JO)
+    (quota,) = group.settings.of("quotas")
+    assert metered.meter.by_day(quota, JO, group.name) == [0, 0, 0, 0, 0, 5, 5]
+
+
 def test_a_use_has_the_same_names_in_json_on_every_day(made: Made) -> None:
     metered = made({GAMES: 2})
     metered.visit("https://game.example/")

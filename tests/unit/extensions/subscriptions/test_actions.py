@@ -141,3 +141,11 @@ def test_an_update_that_another_process_is_at_is_told(
     monkeypatch.setattr(ListStore, "locked", busy)
     status, plain = browser.call("POST", "/lists/update", {"url": LIST})
     assert (status, plain) == (400, {"error": "the list cannot be changed: another process is at it"})
+
+
+def test_the_catalogue_says_what_the_policy_has_of_it(browser: Browser, use: Callable[..., Path]) -> None:
+    use(lists="{catalogue: services}, {catalogue: hagezi-light, optional: true}")
+    assert browser.sign_in("vera") == 200
+    found = browser.call("GET", "/lists/catalogue")[1]["catalogue"]
+    assert {one["name"] for one in found if one["is_used"]} == {"services", "hagezi-light"}
+    assert all(one["purpose"] and one["category"].startswith("hrn://") for one in found)

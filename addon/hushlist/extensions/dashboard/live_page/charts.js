@@ -1,5 +1,5 @@
 // Charts, drawn as SVG. Each has a name that says in words what it shows.
-import {dayName, draw, hour, make, t, weekday, whole} from "./kit.js";
+import {dayName, draw, hour, make, minutes, t, weekday, whole} from "./kit.js";
 
 const KINDS = ["passed", "would", "warned", "stopped"];
 const total = (bar) => KINDS.reduce((sum, kind) => sum + (bar[kind] ?? 0), 0);
@@ -72,6 +72,20 @@ export function heat(figures) {
       mark.style.left = `${one / 24 * 100}%`;
       return mark;
     })));
+}
+
+/** Minutes of some days up to today, with the limit of a day as a line. */
+export function minuteColumns({days, limit, per}, today, name) {
+  const [width, height, step] = [700, 160, 700 / days.length];
+  const most = Math.max(1, ...days, per === "day" ? limit : 0);
+  const last = Date.parse(`${today.slice(0, 10)}T00:00Z`);
+  const dates = days.map((_, place) => new Date(last - (days.length - 1 - place) * 86400e3).toISOString().slice(0, 10));
+  const parts = days.map((number, place) => draw("rect", {class: per === "day" && number >= limit ? "stopped" : "passed", x: place * step + step * 0.15, y: height - number / most * (height - 8), width: step * 0.7, height: number / most * (height - 8)}));
+  const foot = height - limit / most * (height - 8);
+  if (per === "day") parts.push(draw("line", {class: "limit", x1: 0, x2: width, y1: foot, y2: foot}));
+  return make("figure", {class: "chart minutes"},
+    draw("svg", {viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${name}: ${days.map((number, place) => `${weekday(dates[place])} ${minutes(number)}`).join(", ")}`}, parts),
+    make("div", {class: "columns", "aria-hidden": "true"}, days.map((number, place) => make("span", {}, weekday(dates[place]), make("b", {}, whole.format(number))))));
 }
 
 /** How much of something is left, as a ring. */

@@ -1,25 +1,34 @@
 // Home: whether all is well, who waits, what holds for whom, the day, and what was stopped most. And people.
-import {columns, heat, line, ranking} from "./charts.js";
+import {columns, heat, line, minuteColumns, ranking} from "./charts.js";
 import {
   button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, panel, personAt, soft, t, table, whoOf, whole,
 } from "./kit.js";
 import {card, filterOff, heldHeads, heldRow, internetOff, moreTime, quotaList, sentences, siteSheet} from "./orders.js";
 import {columnsOf, whatIsCounted, wouldBlock} from "./figures.js";
+import {alertCard} from "./manage.js";
 
 const MOST = 5;
 
 export async function home() {
-  const [state, people, figures, stopped] = await Promise.all([
-    get("/home"), get("/people"), get("/figures").catch(() => null), get("/sites", {action: "stopped"}).catch(() => null),
+  const [state, {alerts}, people, figures, stopped] = await Promise.all([
+    get("/home"), get("/alerts").catch(() => ({alerts: []})), get("/people"), get("/figures").catch(() => null), get("/sites", {action: "stopped"}).catch(() => null),
   ]);
   return {state, title: t("home"), parts: [
     troubles(state),
+    unseen(alerts.filter((one) => one.seen === null)),
     state.would_block ? make("p", {class: "soft"}, `${t("since_start")} – ${wouldBlock(state.would_block)}`) : null,
     state.requests.length ? make("section", {"aria-labelledby": "asked"}, make("h2", {id: "asked"}, t("waiting")), make("div", {class: "cards"}, state.requests.map((one) => card(one, state.clock)))) : null,
     make("section", {"aria-labelledby": "people"}, make("h2", {id: "people"}, t("people")), make("div", {class: "cards"}, people.people.map((one) => tile(one, state, figures)))),
     figures ? panel(t("the_day"), whatIsCounted(figures), columns(figures, shades(people.people, state.clock))) : null,
     ...(stopped ? most(stopped, people.people) : []),
   ]};
+}
+
+/** The newest alerts that nobody has seen. */
+function unseen(open) {
+  if (!open.length) return null;
+  return make("section", {"aria-labelledby": "alerts"}, make("h2", {id: "alerts"}, t("alerts")), make("div", {class: "cards"}, open.slice(0, 3).map((one) => alertCard(one))),
+    open.length > 3 ? make("p", {}, link(t("alert_more", {number: whole.format(open.length - 3)}), "#/alerts")) : null);
 }
 
 const TROUBLES = {
@@ -118,6 +127,7 @@ export async function person(whom, values) {
         may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.morning)) : null,
         own.quotas.length && may("approve") ? button(t("more_time"), () => moreTime(own.quotas, whom), {class: "plain"}) : null,
         may("manage") ? button(t("filter_off"), () => filterOff(whom), {class: "plain"}) : null)),
+    ...minutesOf(own.quotas, state.clock),
     choose,
     today ? panel(t(days === 1 ? "the_day" : "over_time"), whatIsCounted(today), columnsOf(today, days === 1 ? shades([own], state.clock) : [])) : soft(t("no_log")),
     make("div", {class: "pair"},
@@ -129,6 +139,16 @@ export async function person(whom, values) {
     own.blocks.length ? panel(t("blocked_besides"), table(t("blocked_besides"), heldHeads(), own.blocks.map((one) => heldRow("blocks", one)))) : null,
     panel(t("categories"), own.categories.length ? facts(own.categories.map((one) => [categoryName(one.category), one.action ? t(`action_${one.action}`) : t("as_lists_say")])) : soft(t("as_lists_say"))),
   ]};
+}
+
+/** The minutes of use of the last days, by category. */
+function minutesOf(quotas, clock) {
+  const used = quotas.filter((one) => one.use.days.length);
+  if (!used.length) return [];
+  return [panel(t("minutes_by_day"), soft(t("minutes_say")), ...used.map((one) => {
+    const name = [categoryName(one.use.category), one.of].filter(Boolean).join(" · ");
+    return make("section", {}, make("h3", {dir: "auto"}, name), minuteColumns(one.use, clock, name));
+  }))];
 }
 
 async function holds(whom, all) {

@@ -201,12 +201,12 @@ export async function act(words, what, isUndone = true) {
     const more = found.result?.warning ? ` ${t("attention", {why: found.result.warning})}` : "";
     tell(said + more, false, isUndone && found.recorded ? button(t("undo"), () => act(t("told_undone"), () => call("POST", `/record/${found.recorded}/undo`, {}), false)) : null);
     byId("told").focus({preventScroll: true}); // the button that undoes it is next, and Escape leads back
+    document.dispatchEvent(new Event("done"));
     return found;
   } catch (error) {
     tell(error.message, true);
+    if (error.status === 404) document.dispatchEvent(new Event("done")); // what is shown is gone; else a form stays
     return null;
-  } finally {
-    document.dispatchEvent(new Event("done"));
   }
 }
 

@@ -3,7 +3,9 @@ import {
   act, ago, bdi, button, call, categoryName, chip, code, decimal, facts, get, isolate, link, listName, make, may, micro, minutes, moment, nameOf, octets, pair, panel, personAt, query, scopeName, select, field, session, sheet, soft, span, t, table, textOr, what, whole,
 } from "./kit.js";
 import {heldHeads, heldRow, orderForm} from "./orders.js";
-import {intoGroup, planCell, planOf} from "./settings.js";
+import {intoGroup, planCell, planOf} from "./plan.js";
+import {subjectsPanel} from "./subjects.js";
+import {schedulesPanel} from "./week.js";
 
 const small = (text, label, onclick) => button(text, onclick, {class: "small", "aria-label": `${text}: ${label}`});
 const or = (promise, other) => promise.catch(() => other);
@@ -11,8 +13,8 @@ const or = (promise, other) => promise.catch(() => other);
 // -- rules --------------------------------------------------------------------------------------------------------------
 
 export async function rules() {
-  const [state, {people}, own, {grants}, {blocks}, {codes}] = await Promise.all([
-    get("/home"), get("/people"), get("/rules").catch((error) => ({file: error.said ?? error.message, rules: []})),
+  const [state, {people}, week, own, {grants}, {blocks}, {codes}] = await Promise.all([
+    get("/home"), get("/people"), get("/week"), get("/rules").catch((error) => ({file: error.said ?? error.message, rules: []})),
     or(get("/grants"), {grants: []}), or(get("/blocks"), {blocks: []}), may("approve") ? or(get("/codes"), {codes: []}) : {codes: []},
   ]);
   const plan = await planOf(people);
@@ -29,8 +31,7 @@ export async function rules() {
       may("manage") && one.id ? small(t("remove"), one.expression, () => act(t("told_removed"), () => call("DELETE", `/rules/${one.id}`))) : ""]))),
     panel(t("the_plan"), soft(t("plan_says")), table(t("the_plan"), [t("category"), ...people.map((one) => nameOf(`group:${one.name}`))],
       categories.sort((one, other) => categoryName(one).localeCompare(categoryName(other))).map((name) => [categoryName(name), ...people.map((one) => planCell(plan, one, name))]))),
-    panel(t("schedules"), table(t("schedules"), [t("who"), t("name"), t("state"), t("until_when")], people.flatMap((one) => one.schedules.map((each) => [
-      nameOf(`group:${one.name}`), each.name, t(each.is_on ? "on" : "off"), each.until === null ? "–" : moment(each.until)])))),
+    await schedulesPanel(week, people),
   ]};
 }
 
@@ -57,9 +58,11 @@ export async function lists() {
       own ? own.checked ? ago(own.checked) : t("never") : one.modified === null ? t("missing") : ago(one.modified), make("span", {class: "actions"}, ...actions)];
   };
   const {policy} = live;
+  const subjects = may("manage") ? await subjectsPanel() : null;
   const warnings = policy.lists.flatMap((one) => one.warnings);
   return {state, title: t("lists"), parts: [
     panel(t("lists_in_force"), soft(t("since_start")), table(t("lists_in_force"), [t("list"), t("state"), t("rules"), t("stopped"), t("checked"), ""], policy.lists.map(row))),
+    subjects,
     make("details", {class: "panel"}, make("summary", {}, t("in_detail")), table(t("in_detail"), ["list", "layer", "format", "duplicates", "left_out", "covered", "size", "category"].map((key) => t(key)), policy.lists.map((one) => [
       listName(one), one.layer, one.format, whole.format(one.duplicates), whole.format(one.refused), one.covered === null ? "–" : whole.format(one.covered), one.size === null ? "" : octets(one.size), one.category ? categoryName(one.category) : ""]))),
     warnings.length ? make("details", {class: "panel"}, make("summary", {}, t("warnings", {number: whole.format(warnings.length)})), make("ul", {lang: "en", dir: "ltr"}, warnings.map((one) => make("li", {}, one)))) : null,
@@ -160,8 +163,33 @@ export async function record(_, values) {
     one.undone ? t("undone_by", {who: one.undone_by}) : one.can_undo && may("approve") ? small(t("undo"), `${done(one.what)}, ${moment(one.at)}`, () => act(t("told_undone"), () => call("POST", `/record/${one.id}/undo`, {}), false)) : ""]))]};
 }
 
+// -- alerts -------------------------------------------------------------------------------------------------------------
+
+const EVENTS = {"new-device": "alert_new_device", "refused-certificate": "alert_refused_certificate", "held-back": "alert_held_back"};
+const TOLD = {url: "address", host: "site", category: "category", list: "list", rule: "rule", why: "reason"};
+
+/** An alert as a card: what happened, to whom, how often, and the button that says that somebody has seen it. */
+export function alertCard(one, level = "h3") {
+  const title = `${one.name}: ${one.who || t("somebody")}`;
+  const event = EVENTS[one.about.event];
+  return make("article", {class: one.seen === null ? "card asked" : "card"}, make(level, {dir: "auto"}, title), event ? make("p", {}, t(event)) : null,
+    facts([...Object.entries(TOLD).filter(([key]) => one.about[key]).map(([key, text]) => [t(text), key === "category" ? categoryName(one.about[key]) : one.about[key]]), [t("when"), moment(one.last)]]),
+    soft(t("alert_times", {number: whole.format(one.number)}), one.seen === null ? "" : ` · ${pair(t("alert_seen"), `${one.seen_by ?? ""}, ${moment(one.seen)}`)}`),
+    one.seen === null && may("approve") ? make("div", {class: "actions"}, button(t("alert_seen"), () => act(t("told_seen"), () => call("POST", `/alerts/${one.id}/seen`, {}), false), {"aria-label": `${t("alert_seen")}: ${title}`})) : null);
+}
+
+/** The alerts that nobody has seen come first. */
+export async function alerts() {
+  const [state, found] = await Promise.all([or(get("/home"), null), get("/alerts")]);
+  const [open, seen] = [true, false].map((is) => found.alerts.filter((one) => (one.seen === null) === is));
+  return {state, title: t("alerts"), parts: [
+    panel(t("not_seen"), open.length ? make("div", {class: "cards"}, open.map((one) => alertCard(one))) : soft(t("nothing"))),
+    panel(t("seen_before"), seen.length ? make("div", {class: "cards"}, seen.map((one) => alertCard(one))) : soft(t("nothing"))),
+  ]};
+}
+
 export async function more() {
   return {state: await or(get("/home"), null), title: t("act"), parts: [make("ul", {class: "plain-list menu"},
-    ["lists", "devices", "system", "record", "settings"].map((one) => make("li", {}, link(t(one), `#/${one}`)))), session.name ? null : soft(t("only_shows"))]};
+    ["alerts", "lists", "devices", "system", "record", "settings"].map((one) => make("li", {}, link(t(one), `#/${one}`)))), session.name ? null : soft(t("only_shows"))]};
 }
 
