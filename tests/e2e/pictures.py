@@ -62,7 +62,7 @@ def main() -> None:
             chromium(proxy, folder / "browser") as browser,
         ):
             browser.get("http://games.example/play")
-            browser.execute_script("document.querySelector('details').open = true")
+            browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
             take(browser, "block-page.png", 760, 840)
         (folder / "filter").mkdir()
         with (

@@ -76,7 +76,7 @@ def browser(chrome: Chrome) -> Iterator[Chrome]:
 def test_the_form_of_a_sandboxed_page_arrives(browser: Chrome) -> None:
     with serving() as (base, handler):
         browser.get(f"{base}/de")
-        browser.find_element(By.TAG_NAME, "summary").click()
+        browser.find_element(By.CSS_SELECTOR, "details:has(form) summary").click()
         browser.find_element(By.ID, "passphrase").send_keys("Sésam öffne dich")
         browser.find_elements(By.NAME, "scope")[1].click()
         browser.find_element(By.TAG_NAME, "button").click()
@@ -107,7 +107,8 @@ def test_nothing_is_cut_off_on_a_small_screen(browser: Chrome, language: str) ->
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     with serving() as (base, _):
         browser.get(f"{base}/{language}")
-        browser.find_element(By.TAG_NAME, "summary").click()
+        for summary in browser.find_elements(By.TAG_NAME, "summary"):
+            summary.click()
         assert browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]["width"] <= 320
         boxes = browser.execute_script(BOXES)
         assert boxes

@@ -220,7 +220,7 @@ class TestBrowser:
                 wait_until(browser, presence_of_element_located((By.NAME, "passphrase")))
                 field = browser.find_element(By.NAME, "passphrase")
                 if not field.is_displayed():
-                    browser.find_element(By.TAG_NAME, "summary").click()
+                    browser.find_element(By.CSS_SELECTOR, "details:has(form) summary").click()
                 field.send_keys(words)
                 before = browser.find_element(By.TAG_NAME, "html")
                 browser.find_element(By.CSS_SELECTOR, "button[type=submit]").click()

@@ -229,9 +229,15 @@ def category_name(category: str | None) -> str | None:
 # -- the facts -------------------------------------------------------------------------------------------------------
 
 
+#: facts that are not folded
+_AT_ONCE = ("fault", "remedy", "category", "until")
+
+
 def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
-    """All that is known. Addresses and places run from left to right in every language, and the words of a list in its
-    own direction."""
+    """All that is known: what says what it is about, until when, and what to do about it, at once; the rest is folded.
+
+    Addresses and places run from left to right in every language, and the words of a list in its own direction.
+    """
     is_by_rule = explanation.limit is None  # what a quota counts is in the reason, in the reader's language
     known: list[tuple[str, Any, Callable[[Any], Markup]]] = [
         ("address", explanation.url or None, _code),
@@ -246,15 +252,16 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
         ("until", explanation.until, lambda moment: _moment(moment, texts)),
         ("reference", explanation.reference, _code),
     ]
-    rows = [
-        element("div", element("dt", texts[key]), element("dd", show(value)), class_=key)
+    rows = {
+        key: element("div", element("dt", texts[key]), element("dd", show(value)), class_=key)
         for key, value, show in known
         if value is not None
-    ]
-    if not rows:
-        return Markup()
-    heading = element("h2", texts["details"], id="details")
-    return element("section", heading, element("dl", *rows), aria_labelledby="details")
+    }
+    shown, folded = ([row for key, row in rows.items() if (key in _AT_ONCE) is at_once] for at_once in (True, False))
+    parts = [element("dl", *shown)] if shown else []
+    if folded:
+        parts.append(element("details", element("summary", texts["details"]), element("dl", *folded)))
+    return element("section", *parts, class_="facts") if parts else Markup()
 
 
 def _moment(moment: datetime, texts: Mapping[str, str]) -> Markup:

@@ -199,8 +199,16 @@ def test_the_page_leaves_out_what_is_not_known_and_needs_nothing_from_outside() 
     assert "A rule of the filter blocks it." in found.text
     assert not found.of("form")
     tags = {tag for tag, _ in found.elements}
-    assert not {"script", "link", "img", "iframe", "form", "details"} & tags
+    assert not {"script", "link", "img", "iframe", "form"} & tags
     assert not {"src", "href", "style"} & {name for _, attributes in found.elements for name in attributes}
+
+
+def test_what_it_is_about_and_until_when_stands_first_and_all_else_is_folded() -> None:
+    text = page(replace(EXPLANATION, until=datetime(2026, 7, 1, tzinfo=UTC)))[0].decode()
+    shown, _, folded = text.partition("<details>")
+    assert ['class="category"' in part for part in (shown, folded)] == [True, False]
+    assert ['class="until"' in part for part in (shown, folded)] == [True, False]
+    assert [f'class="{key}"' in folded for key in ("address", "list", "rule", "expression")] == [True] * 4
 
 
 def test_a_failure_and_an_address_that_cannot_be_read_have_words_of_their_own() -> None:
@@ -258,7 +266,7 @@ def test_the_form_offers_what_it_is_told_to() -> None:
     assert [field["value"] for field in found.of("input") if "checked" in field] == ["url", "15"]
     for words in ("Unblock for a while", "The whole site", "15 min", "1 h", "1 h 30 min", "One of the two is enough."):
         assert words in found.text
-    assert found.of("details") == [{}]
+    assert found.of("details") == [{}, {}]
 
 
 @pytest.mark.parametrize("field", ["passphrase", "code"])
@@ -277,7 +285,7 @@ def test_what_went_wrong_is_told_first_and_the_form_is_open(message: str, key: s
     words = TEXTS["fr"][key]
     assert found.text.count(words) == 2  # the title and the alert
     assert [paragraph["role"] for paragraph in found.of("p") if "role" in paragraph] == ["alert"]
-    assert "open" in found.of("details")[0]
+    assert ["open" in one for one in found.of("details")] == [False, True]
     assert [field.get("aria-invalid") for field in found.of("input")[1:3]] == ["true" if key == "wrong" else None] * 2
 
 
@@ -295,7 +303,7 @@ def test_a_warning_has_a_button_to_go_on() -> None:
     assert len(found.of("button")) == 1
     assert "Go on" in found.text
     assert "Back button" in found.text
-    assert not found.of("details")
+    assert len(found.of("details")) == 1
 
 
 # -- for everyone ----------------------------------------------------------------------------------------------------
