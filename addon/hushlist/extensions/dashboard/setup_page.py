@@ -168,19 +168,18 @@ class SetupPage:
         texts, place = self.texts[language], proxy_address(flow.client_conn)
         device = query.get("for", [""])[0]
         device = device if device in _DEVICES else device_of(headers.get("user-agent", "")) or "other"
-        title = texts["title"]
+        title, is_used = texts["title"], not is_direct(flow)
         main = element(
             "main",
             element("h1", title),
             element("p", texts["lead"]),
+            self._test_part(texts, is_here=is_used),
             _devices(device, texts),
-            _proxy_part(place, device, texts),
+            _proxy_part(place, device, texts, is_used=is_used),
             _certificate_part(device, texts),
-            self._test_part(texts, is_here=not is_direct(flow)),
             *([] if place is None or place.kind != "PROXY" else [_next_part(place, texts)]),
         )
-        head = (STYLE,) if is_direct(flow) else (STYLE, _SCRIPT)
-        page = document(title, element("body", main), language, TEXTS[language]["dir"], *head)
+        page = document(title, element("body", main), language, TEXTS[language]["dir"], STYLE, _SCRIPT)
         policy = (
             f"default-src 'none'; style-src 'self'; script-src 'self'; connect-src https://{self._host}; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
@@ -209,19 +208,28 @@ def _devices(device: str, texts: Mapping[str, str]) -> Markup:
     return element("nav", element("ul", *links), aria_label=texts["devices"])
 
 
-def _proxy_part(place: ProxyAddress | None, device: str, texts: Mapping[str, str]) -> Markup:
-    heading = element("h2", texts["proxy"])
+def _tick(texts: Mapping[str, str], *, is_done: bool, id_: str = "") -> Markup:
+    """That a step is done, which the script may find out later."""
+    return element("p", texts["step_done"], class_="tick", hidden=not is_done, **({"id": id_} if id_ else {}))
+
+
+def _proxy_part(place: ProxyAddress | None, device: str, texts: Mapping[str, str], *, is_used: bool) -> Markup:
+    """The step of the proxy, which is done where the page is seen through it."""
+    heading, tick = element("h2", texts["proxy"]), _tick(texts, is_done=is_used)
     if place is None:
-        return element("section", heading, element("p", texts["no_proxy"]))
-    is_http = place.kind == "PROXY"
+        return element("section", heading, tick, element("p", texts["no_proxy"]), class_="step")
+    is_http, pac = place.kind == "PROXY", f"http://{place.authority}/proxy.pac"
     values = {
         texts["kind"]: "HTTP" if is_http else place.kind,
         texts["address"]: place.host,
         texts["port"]: str(place.port),
         # nothing answers by HTTP at a SOCKS proxy's own address
-        **({texts["pac"]: f"http://{place.authority}/proxy.pac"} if is_http else {}),
+        **({texts["pac"]: pac} if is_http else {}),
     }
-    return element("section", heading, _values(values), element("p", texts[f"{device}_proxy"]))
+    said = {"data_copy": pac, "data_done": texts["copied"]}
+    copy = [element("button", texts["copy_pac"], type="button", hidden=True, **said)] if is_http else []
+    parts = (heading, tick, _values(values), *copy, element("p", texts[f"{device}_proxy"]))
+    return element("section", *parts, class_="step")
 
 
 def _values(values: Mapping[str, str]) -> Markup:
@@ -239,12 +247,14 @@ def _certificate_part(device: str, texts: Mapping[str, str]) -> Markup:
     return element(
         "section",
         element("h2", texts["certificate"]),
+        _tick(texts, is_done=False, id_="trusted"),
         element("p", texts["why"]),
         element("a", texts["download"], href=form, class_="button"),
         element("p", texts[f"{device}_trust"]),
         _values({texts["fingerprint"]: digest}),
         element("p", texts["compare"], class_="soft"),
         element("p", texts["formats"], " ", *others, class_="formats soft"),
+        class_="step",
     )
 
 

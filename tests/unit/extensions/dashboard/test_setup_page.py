@@ -235,6 +235,9 @@ html lang=en dir=ltr
     main
       h1 | $title
       p | $lead
+      section
+        h2 | $test
+        p id=test role=status data-url=https://hushlist.internal/setup/trusted data-good=$good data-bad=$bad | $testing
       nav aria-label=$devices
         ul
           li
@@ -251,8 +254,9 @@ html lang=en dir=ltr
             a href=?for=linux | Linux
           li
             a href=?for=firefox | Firefox
-      section
+      section class=step
         h2 | $proxy
+        p class=tick | $step_done
         dl
           div
             dt | $kind
@@ -270,9 +274,11 @@ html lang=en dir=ltr
             dt | $pac
             dd
               code dir=ltr | http://192.168.7.2:8080/proxy.pac
+        button type=button hidden data-copy=http://192.168.7.2:8080/proxy.pac data-done=$copied | $copy_pac
         p | $ios_proxy
-      section
+      section class=step
         h2 | $certificate
+        p class=tick hidden id=trusted | $step_done
         p | $why
         a href=/ca.mobileconfig class=button | $download
         p | $ios_trust
@@ -286,9 +292,6 @@ html lang=en dir=ltr
           a href=/ca.cer dir=ltr | ca.cer
           a href=/ca.p12 dir=ltr | ca.p12
           a href=/ca.pem dir=ltr | ca.pem
-      section
-        h2 | $test
-        p id=test role=status data-url=https://hushlist.internal/setup/trusted data-good=$good data-bad=$bad | $testing
       section
         h2 | $next
         p | $next_words
@@ -304,10 +307,12 @@ TEST_LATER = """\
 """
 NO_PROXY = """\
         h2 | $proxy
+        p class=tick | $step_done
         p | $no_proxy
 """
 BY_SOCKS = """\
         h2 | $proxy
+        p class=tick | $step_done
         dl
           div
             dt | $kind
@@ -335,17 +340,18 @@ def test_the_page_has_a_part_for_each_step(hushlist: Hushlist, store: certs.Cert
 
     def parts(answer: http.Response) -> list[str]:
         text = answer.text.replace("<wbr>", "").replace(digest, "FINGERPRINT")
-        return f"{outline(text, texts)}\n".split("      section\n")
+        return re.split("      (?:section|nav)[^|\n]*\n", f"{outline(text, texts)}\n")
 
     in_use, local = parts(get(hushlist, "/setup?for=ios")), flow_of(f"http://{HOST}/setup")
-    assert in_use == PAGE.split("      section\n")
+    head, test, devices, step, trust, following = in_use
+    assert in_use == re.split("      (?:section|nav)[^|\n]*\n", PAGE)
     direct = parts(get(hushlist, "/setup?for=ios", "192.168.7.2:8080"))
-    head = in_use[0].replace("    script src=/setup.js defer\n", "")
-    assert direct == [head, *in_use[1:3], TEST_LATER, in_use[4]]
-    assert parts(get(hushlist, "/setup", mode="transparent"))[1::2] == [NO_PROXY, in_use[3]]
-    assert parts(get(hushlist, "/setup", mode="socks5"))[1::2] == [BY_SOCKS, in_use[3]]
+    undone = step.replace("p class=tick |", "p class=tick hidden |")
+    assert direct == [head, TEST_LATER, devices, undone, trust, following]
+    assert parts(get(hushlist, "/setup", mode="transparent"))[1::2] == [test, NO_PROXY]
+    assert parts(get(hushlist, "/setup", mode="socks5"))[1::2] == [test, BY_SOCKS]
     local.client_conn.sockname = ("127.0.0.1", 8080)
-    assert parts(own_answer(hushlist, local))[3:] == [in_use[3], THIS_DEVICE_ALONE]
+    assert parts(own_answer(hushlist, local))[5:] == [THIS_DEVICE_ALONE]
 
 
 def test_only_what_tells_of_trust_may_be_read_by_another_origin(hushlist: Hushlist) -> None:
