@@ -29,6 +29,7 @@ SCREENS = {
     "people": "People",
     "people/group%3AMia": "Mia",
     "people/127.0.0.3": "127.0.0.3",
+    "class/group%3AMia": "Mia",
     "activity": "Activity",
     "activity?by=site": "Activity",
     "activity?by=page": "Activity",
@@ -473,6 +474,27 @@ def test_a_form_of_the_table_of_keys_changes_what_it_shows_alone(browser: Chrome
     assert "    mode: tag" in after
     undo(browser)
     assert (folder / "policy.yaml").read_text() == before
+
+
+def test_a_teacher_sees_a_class_opens_a_site_for_all_of_it_and_prints_codes(browser: Chrome, family: Proxy) -> None:
+    get_as(family, "Leo", "http://school.test/")
+    get_as(family, "Leo", "http://www.games.test/")
+    sign_in(browser, screen="class/group%3ALeo")
+    wait_for_words(browser, "127.0.0.3")
+    assert named(browser, "Stopped in the lesson: 127.0.0.3")
+    named(browser, "Codes to print").click()
+    number = browser.find_element(By.CSS_SELECTOR, "dialog input[name=number]")
+    number.clear()
+    number.send_keys("3", Keys.ENTER)
+    wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, "dialog .codes code")) == 3)
+    codes = {one.text for one in browser.find_elements(By.CSS_SELECTOR, "dialog .codes code")}
+    assert len(codes - {""}) == 3
+    named(browser, "Close").click()
+    browser.find_element(By.NAME, "site").send_keys("www.games.test", Keys.ENTER)
+    told(browser, "www.games.test is open for Leo until ")
+    assert get_as(family, "Leo", "http://www.games.test/")[0] == 200
+    assert get_as(family, "Mia", "http://www.games.test/")[0] == 403
+    undo(browser)
 
 
 def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, family: Proxy, folder: Path) -> None:
