@@ -80,7 +80,8 @@ def _words(was: Visit, now: Visit) -> Signal:
     total = sum(before.values())
     gone = {word: missing for word, count in before.items() if (missing := count - after.get(word, 0)) > 0}
     share = sum(gone.values()) / total if total >= 20 else 0.0
-    return Signal("words", share, tuple(sorted(gone, key=lambda word: (-gone[word], word))))
+    telling = sorted(gone, key=lambda word: (len(word) < 4, word in after, -gone[word], word))
+    return Signal("words", share, tuple(telling))
 
 
 def _first_screen(was: Visit, now: Visit) -> Signal:

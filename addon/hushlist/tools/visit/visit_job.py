@@ -78,6 +78,13 @@ class _Pages:
             self._at_work += 1
             return self._waiting.popleft()
 
+    def end(self) -> None:
+        """Give out no more pages."""
+        with self._lock:
+            self._waiting.clear()
+            self._more.clear()
+            self._lock.notify_all()
+
     def finish(self, result: PageResult | None, *, was_visited: bool = True) -> None:
         with self._lock:
             self._at_work -= 1
@@ -136,7 +143,11 @@ def visit_pages(job: VisitJob, told: Told = lambda *_: None) -> VisitReport:
 
     with TemporaryDirectory(prefix="hushlist-visit-") as name, ThreadPoolExecutor(workers) as pool:
         running = [pool.submit(work, Path(name) / str(number)) for number in range(workers)]
-        errors = [error for one in running if (error := one.exception()) is not None]
+        try:
+            errors = [error for one in running if (error := one.exception()) is not None]
+        except BaseException:  # an interruption: what is done is kept, and the pages at hand are the last
+            pages.end()
+            raise
     if errors:
         raise errors[0]
     lists = tuple(str(path) for path, _ in job.options.lists)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import xml.etree.ElementTree
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,33 @@ def test_a_browser_that_cannot_be_started_ends_the_job(options: VisitOptions, mo
     monkeypatch.setattr(FakeVisitor, "__enter__", fail)
     with pytest.raises(VisitError, match="Chromium"):
         visit_pages(VisitJob(options, ("https://a.example/", "https://b.example/")))
+
+
+def test_an_interruption_ends_it_after_the_page_at_hand(options: VisitOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the terminal does it: the main thread waits for the threads that visit."""
+
+    def interrupted(future: Future[None], timeout: float | None = None) -> None:
+        opened.wait(10)
+        raise KeyboardInterrupt
+
+    def end(pages: visit_job._Pages) -> None:
+        give_out_no_more(pages)
+        ended.set()
+
+    def visit(visitor: FakeVisitor, address: str) -> PageResult:
+        opened.set()
+        ended.wait(10)
+        return once(visitor, address)
+
+    opened, ended, once = threading.Event(), threading.Event(), FakeVisitor.visit
+    give_out_no_more = visit_job._Pages.end
+    monkeypatch.setattr(visit_job._Pages, "end", end)
+    monkeypatch.setattr(Future, "exception", interrupted)
+    monkeypatch.setattr(FakeVisitor, "visit", visit)
+    addresses = tuple(f"https://a{number}.example/" for number in range(5))
+    with pytest.raises(KeyboardInterrupt):
+        visit_pages(VisitJob(options, addresses, crawl=5))
+    assert FakeVisitor.opened == [addresses[0]]
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
