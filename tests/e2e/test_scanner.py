@@ -8,6 +8,7 @@ import socket
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -21,7 +22,7 @@ from e2e.plain_origin import PlainOrigin
 from e2e.proxy import mitmdump
 from e2e.test_streaming import read_head
 from support.policies import write_policy
-from support.scanners import EICAR, clamd, icap_service
+from support.scanners import EICAR, c_icap, clamd, icap_service
 
 pytestmark = pytest.mark.slow
 
@@ -55,22 +56,24 @@ def serve(connection: socket.socket) -> None:
     connection.sendall(b"0\r\n\r\n")
 
 
-@pytest.mark.parametrize("kind", ["clamd", "icap"])
+@pytest.mark.parametrize("kind", ["clamd", "icap", "c-icap"])
 def test_what_is_infected_gets_the_page_with_its_name(tmp_path: Path, origin: Origin, kind: str) -> None:
     fine = b"fine" * 100_000
-    with clamd(tmp_path) if kind == "clamd" else icap_service() as scanner:
+    scanners = {"clamd": partial(clamd, tmp_path), "icap": icap_service, "c-icap": partial(c_icap, tmp_path)}
+    with scanners[kind]() as scanner:
         scanner = scanner.replace("127.0.0.1", "self.test")
         policy = write_policy(tmp_path, f"files: [{{infected: true, for: both}}]\nscanner: {{address: '{scanner}'}}\n")
-        name = "Hushlist.Test.Eicar" if kind == "clamd" else "Own.Eicar"
+        name = "Own.Eicar" if kind == "icap" else "Hushlist.Test.Eicar"
         origin.pages |= {"/plain": ("text/plain", EICAR), "/fine": ("text/plain", fine)}
         origin.pages |= {"/deep": ("application/x", fine + EICAR + fine), "/zip": ("application/zip", zipped(EICAR))}
-        wanted = ["/plain", "/deep", *(["/zip"] if kind == "clamd" else [])]
+        wanted = ["/plain", "/deep", *([] if kind == "icap" else ["/zip"])]
         with mitmdump(tmp_path, origin, policy=policy) as proxy:
             for http2 in (False, True):
                 with proxy.client(http2=http2, timeout=PATIENCE) as client:
                     client.headers["Accept"] = "text/html"
                     base = f"{'https' if http2 else 'http'}://good.test"
                     assert [name in client.get(base + page).text for page in wanted] == [True] * len(wanted)
+                    assert name in client.get(f"{base}/deep", headers={"Range": "bytes=5-"}).text
                     assert client.get(f"{base}/fine").content == fine
                     typed = {"Content-Type": "multipart/form-data; boundary=q7"}
                     with origin.watch() as arrivals:

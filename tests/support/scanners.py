@@ -41,6 +41,50 @@ def clamd(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
+def c_icap(folder: Path) -> Iterator[str]:
+    """The address of c-icap's service for viruses, which asks a real clamd; without it, the test is skipped."""
+    program, modules = shutil.which("c-icap"), [*Path("/usr/lib").glob("*/c_icap/clamd_mod.so")]
+    if program is None or not modules:
+        pytest.skip("c-icap is not installed (Debian: c-icap, libc-icap-mod-virus-scan)")
+    with clamd(folder) as scanner, socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        free.close()
+        (folder / "c-icap.conf").write_text(
+            f"""PidFile {folder}/c-icap.pid
+CommandsSocket {folder}/c-icap.ctl
+StartServers 1
+MaxServers 1
+Port 127.0.0.1:{port}
+TmpDir {folder}
+ModulesDir {modules[0].parent}
+ServicesDir {modules[0].parent}
+TemplateDir /usr/share/c_icap/templates/
+LoadMagicFile /etc/c-icap/c-icap.magic
+ServerLog {folder}/c-icap.log
+Module common clamd_mod.so
+clamd_mod.ClamdSocket {scanner.removeprefix("clamd://")}
+Service antivirus_module virus_scan.so
+ServiceAlias avscan virus_scan?allow204=on&sizelimit=off&mode=simple
+virus_scan.ScanFileTypes TEXT DATA EXECUTABLE ARCHIVE GIF JPEG MSOFFICE
+virus_scan.MaxObjectSize 64M
+"""
+        )
+        process = subprocess.Popen([program, "-N", "-f", str(folder / "c-icap.conf")], start_new_session=True)
+        try:
+            wait_until(lambda: _listens(port), patience=60)
+            yield f"icap://127.0.0.1:{port}/avscan"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
+        return True
+    return False
+
+
+@contextmanager
 def icap_service() -> Iterator[str]:
     """The address of a service that takes previews, and knows EICAR."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

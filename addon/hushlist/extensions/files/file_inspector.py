@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, http
@@ -362,8 +362,8 @@ class FileInspector(parts.Part):
                 return self._looked(download, verdict, is_whole=is_whole)
         flow, judgement, facts, codings, _ = download
         assert flow.response is not None
-        head = http1.assemble_response_head(flow.response)
-        infection = await self._infection(flow, judgement, facts, octets if is_whole else None, codings, head)
+        answer = flow.response.copy()
+        infection = await self._infection(flow, judgement, facts, octets if is_whole else None, codings, answer)
         if isinstance(infection, Match):
             return self._page(flow, judgement, infection)
         facts = facts._replace(infection=infection)
@@ -377,19 +377,23 @@ class FileInspector(parts.Part):
         facts: FileFacts,
         octets: bytes | None,
         codings: str,
-        answer: bytes = b"",
+        answer: http.Response | None = None,
     ) -> str | Match:
         """What the scanner has found in a file; or a match, if it has not said that; no octets: it is too large."""
         if octets == b"":
             return ""
-        request = http1.assemble_request_head(flow.request)
         settings = _scanner_settings(judgement)
         scanner = self._scanners.get(settings) or self._scanners.setdefault(settings, Scanner(settings))
         try:
             account = Account(flow.client_conn.peername[0])
             plain = None if octets is None else await decoded(octets, codings, settings.largest, account)
             if plain is not None:
-                file = Scanned(plain, request, answer, judgement.client.address)
+                request, head = flow.request, b""
+                if answer is None:
+                    request = _as_scanned(request, plain)
+                else:
+                    head = http1.assemble_response_head(_as_scanned(answer, plain))
+                file = Scanned(plain, http1.assemble_request_head(request), head, judgement.client.address)
                 infection, self._fault = await scanner.scan(file), ""
                 return infection
             why, what = "it is larger than what is scanned", settings.larger
@@ -589,6 +593,18 @@ async def decoded(octets: bytes, codings: str, largest: int, account: Account) -
         if len(plain) > largest or account.is_full:
             return None
     return bytes(plain)
+
+
+_Message = TypeVar("_Message", http.Request, http.Response)
+
+
+def _as_scanned(message: _Message, plain: bytes) -> _Message:
+    """A message whose head fits its body without codings: a scanner might undo what the head says, and see nothing."""
+    made = message.copy()
+    for name in ("content-encoding", "transfer-encoding"):
+        made.headers.pop(name, None)
+    made.headers["content-length"] = str(len(plain))
+    return made
 
 
 def _codings(headers: http.Headers) -> str:
