@@ -101,6 +101,9 @@ class Resolver:
     def __init__(self, address: str = LOOPBACK, port: int = 0) -> None:
         #: name, type -> types and data, each of the name that was asked for
         self.records: dict[tuple[bytes, int], Sequence[tuple[int, bytes]]] = {}
+        #: those that a name has from its second answer on; and seconds for which those of a name hold, if not 300
+        self.changes: dict[tuple[bytes, int], Sequence[tuple[int, bytes]]] = {}
+        self.lives: dict[bytes, int] = {}
         #: names whose answers by UDP come after so many seconds; infinite: never
         self.delays: dict[bytes, float] = {}
         #: all that was asked for, in order
@@ -156,9 +159,13 @@ class Resolver:
         self.asked += asked
         records = self._records(*asked[0]) if asked else []
         head = _HEADER.pack(number, 0x81A0, questions, len(records), 0, 0)
-        body = b"".join(b"\xc0\x0c" + _RECORD.pack(kind, 1, 300, len(data)) + data for kind, data in records)
+        life = self.lives.get(asked[0][0], 300) if asked else 0
+        body = b"".join(b"\xc0\x0c" + _RECORD.pack(kind, 1, life, len(data)) + data for kind, data in records)
         return head + message[_HEADER.size : at] + body
 
     def _records(self, name: bytes, kind: int) -> Sequence[tuple[int, bytes]]:
         default = {A: [(A, bytes((198, 51, 100, 7)))], AAAA: [(AAAA, bytes.fromhex("20010db8") + bytes(12))]}
-        return self.records.get((name, kind), default.get(kind, [(kind, b"\x03abc")] if kind == TXT else []))
+        records = self.records.get((name, kind), default.get(kind, [(kind, b"\x03abc")] if kind == TXT else []))
+        if (name, kind) in self.changes:
+            self.records[name, kind] = self.changes.pop((name, kind))
+        return records

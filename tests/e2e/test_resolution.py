@@ -74,6 +74,26 @@ def test_what_a_name_leads_to_decides(proxy: Proxy, origin: Origin, scheme: str,
     assert why in answer.text
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("second", ["8.8.4.9", "192.168.1.1"])
+def test_an_answer_that_changes_cannot_lead_elsewhere_than_it_was_decided(
+    proxy: Proxy, origin: Origin, resolver: Resolver, scheme: str, second: str
+) -> None:
+    name = f"{scheme}-{second.replace('.', '-')}.example.com"
+    lead(resolver, name, "8.8.8.8")
+    resolver.lives[name.encode()] = 0
+    resolver.changes[name.encode(), A] = [(A, IPv4Address(second).packed)]
+    with origin.watch() as arrived:
+        first = proxy.get(f"{scheme}://{name}/")
+        if scheme == "http":
+            assert (first.status_code, resolver.asked.count((name.encode(), A))) == (200, 1)
+        else:  # the tunnel was decided before, and the request is decided by what is said then
+            assert (first.status_code, second in first.text) == (403, True)
+        refused = proxy.get(f"{scheme}://{name}/")
+    assert (refused.status_code, second in refused.text) == (403, True)
+    assert len(arrived.requests) == (scheme == "http")
+
+
 def test_a_chain_without_end_is_too_much(proxy: Proxy, origin: Origin, resolver: Resolver) -> None:
     before = len(resolver.asked)
     with origin.watch() as arrived:

@@ -39,6 +39,8 @@ SERVICES: dict[str, list[str]] = {
         "http://corsproxy.io/?url=%C2%A0ht%09tp://ads%0A.test/x%20",
         "http://corsproxy.io/?url=%22ads.test%22",
         "http://webcache.googleusercontent.com/search?q=+CACHE%3Aads.test+words",
+        "http://translate.google.com/translate?u=http%3A%2F%2Fads.test%",
+        "http://translate.google.com/translate?u=http%253A%252F%252Fads.test%252",
     ],
     "image proxies, readers and web proxies": [
         "http://i0.wp.com/ads.test/x.png",
@@ -65,6 +67,15 @@ SERVICES: dict[str, list[str]] = {
         f"http://web-archive-org.translate.goog/web/1/{_IT}",
         f"http://web.archive.org/web/1/http://r.jina.ai/http://www.google.com/url?q={_IT}",
         f"http://translate.google.com/translate?u={quote(quote(quote(quote(quote(_IT, safe=''), safe=''))))}",
+    ],
+    "too many carriers": [
+        f"http://web.archive.org/web/1/http://r.jina.ai/http://12ft.io/http://corsproxy.io/?{_IT}",
+        f"{'http://web.archive.org/web/1/' * 2000}{_IT}",
+        f"http://translate.google.com/translate?{''.join(f'u=http://h{n}.test/&' for n in range(9))}u={_IT}",
+        f"http://translate.google.com/translate?x={'a' * 60_000}&u={_IT}",
+        f"http://translate.google.com/translate?u={_IT}{'a' * 60_000}",
+        f"http://translate.google.com/translate?u=http://ads.test{'%2525' * 10_000}",
+        f"http://translate.google.com/translate?u={'http://' * 9000}ads.test/",
     ],
 }
 #: family -> what carries nothing that is blocked

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from e2e.policies import replace
@@ -108,6 +109,14 @@ def _import_another(script: Path) -> None:
 
 def _break_policy(lab: Lab) -> None:
     lab.policy.write_text("layers: [\n")
+
+
+def _cut_database(lab: Lab) -> None:
+    if find_spec("maxminddb") is None:
+        raise NotHereError("the package maxminddb")
+    (lab.folder / "places.mmdb").write_bytes(bytes(1 << 12) + b"\xab\xcd\xefMaxMind")
+    check = "country: {action: block, in: [KP], database: places.mmdb}"
+    lab.policy.write_text(lab.policy.read_text() + f"- name: places\n  checks:\n    {check}\n")
 
 
 def _make_list_a_pipe(lab: Lab) -> None:
@@ -525,6 +534,7 @@ FAULTS = (
         )
     ),
     Fault("the policy is broken", _changed(_break_policy), says="policy.yaml:2: "),
+    Fault("a database of countries is cut off", _changed(_cut_database), says="in MaxMind's format, or not whole"),
     Fault("the policy is removed", _changed(lambda lab: lab.policy.unlink()), says="No such file or directory"),
     Fault("the script is removed", _script(Path.unlink), says="it is gone"),
     Fault("the script's folder is removed", _script(lambda path: shutil.rmtree(path.parent)), says="it is gone"),

@@ -325,10 +325,14 @@ def _bare(text: bytes) -> bytes:
 
     >>> _bare(b"+%00%C2%A0ht%0Atps://h.example\"%20"), _bare(b"%3Ch.example%3e")
     (b'https://h.example', b'h.example')
+    >>> _bare(b"h.example%"), _bare(b"h.example%252"), _bare(b"h.example/%41")
+    (b'h.example', b'h.example', b'h.example/%41')
 
     Spec: URL Standard, 4.4: "Remove any leading and trailing C0 control or space", "all ASCII tab or newline"
     """
     text = _TAB_OR_NEWLINE.sub(b"", text)
+    if (last := text.rfind(b"%")) >= 0 and _HALF_ESCAPE.match(text, last):
+        text = text[:last]
     edge = _start_of(text)
     plain = _decoded(edge)
     if (kept := plain.lstrip(_AROUND + "+")) != plain:
@@ -353,6 +357,8 @@ def _decoded(edge: bytes) -> str:
     return percent_decode_repeatedly(edge).decode("utf-8", "surrogateescape")
 
 
+#: an escape that was cut off: some decoders leave it out
+_HALF_ESCAPE = re.compile(rb"%(?:25)*[0-9A-Fa-f]?\Z")
 _TAB_OR_NEWLINE = re.compile(rb"[\t\r\n]|%(?:25)*0[9AaDd]")
 #: controls, spaces, what nobody sees, quotation marks and angle brackets
 _AROUND = "".join(
