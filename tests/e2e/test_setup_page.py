@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
 
 from e2e.browser import BROWSER, DRIVER, chromium, profile, wait_for_words
 from e2e.origin import Origin
@@ -118,6 +119,9 @@ def test_the_test_says_when_the_certificate_is_trusted(chrome: Chrome, proxy: Pr
     with profile(chrome, proxy) as browser:
         browser.get(f"http://{HOST}/setup")
         wait_for_words(browser, "This browser accepts the proxy’s certificate.")
+        assert browser.execute_script("return document.querySelectorAll('.step .tick:not([hidden])').length") == 2
+        browser.find_element(By.CSS_SELECTOR, "[data-copy]").click()
+        wait_for_words(browser, "Copied")
         browser.get(f"https://{HOST}/setup")
         wait_for_words(browser, "This browser accepts the proxy’s certificate.")
         assert [entry for entry in browser.get_log("browser") if "setup" in entry["message"]] == []

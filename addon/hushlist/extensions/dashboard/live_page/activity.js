@@ -45,7 +45,7 @@ export async function activity(_, values) {
   for (const one of form.querySelectorAll("select, [type=date]")) one.addEventListener("change", () => form.requestSubmit());
   const dropped = FILTERS.filter((name) => filters[name] && !["whom", "action", "host", "day"].includes(name)).map((name) =>
     link(`${name === "category" ? categoryName(filters[name]) : filters[name]} ×`, at({[name]: ""}), {class: "chip", "aria-label": `${t("remove")}: ${filters[name]}`}));
-  const said = [t(state?.kept === "all" ? "log_keeps_all" : "log_keeps_some"), state && state.clients !== "keep" && t(`clients_${state.clients}`)].filter(Boolean).join(" ");
+  const said = t(state?.kept === "all" ? "log_keeps_all" : "log_keeps_some");
   const feed = make("div", {class: "feed"});
   const parts = [form, ...(dropped.length ? [make("p", {}, dropped)] : []),
     make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ["page", "as_they_happen"]].map(([one, key]) => link(t(key), at({by: one}), {"aria-current": one === by ? "true" : null})),

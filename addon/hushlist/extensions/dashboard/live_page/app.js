@@ -58,7 +58,7 @@ async function show(isAgain = false) {
 /** The state of the filter in words. */
 function showState(state) {
   const key = {block: "filtering_on", tag: "filtering_dry", off: "filtering_off"}[state.mode];
-  const parts = [pair(t("rules"), whole.format(state.rules)), state.checked && t("lists_checked", {when: ago(state.checked)})];
+  const parts = [pair(t("rules"), whole.format(state.rules)), state.checked && t("lists_checked", {when: ago(state.checked)}), state.clients !== "keep" && t(`clients_${state.clients}`)];
   const place = byId("state");
   place.className = state.mode === "block" && !state.troubles.length ? "good" : "odd";
   const said = [t(key), ...parts.filter(Boolean)].join(" · ");

@@ -1,7 +1,7 @@
 // Home: whether all is well, who waits, what holds for whom, the day, and what was stopped most. And people.
 import {columns, heat, line, minuteColumns, ranking} from "./charts.js";
 import {
-  button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, panel, personAt, soft, t, table, whoOf, whole,
+  button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, pair, panel, personAt, soft, t, table, whoOf, whole,
 } from "./kit.js";
 import {card, filterOff, heldHeads, heldRow, internetOff, moreTime, quotaList, sentences, siteSheet} from "./orders.js";
 import {columnsOf, whatIsCounted, wouldBlock} from "./figures.js";
@@ -69,7 +69,7 @@ function tile(person, state, figures, level = "h3") {
   const [, , turnOn] = said.find(([, , ends]) => ends) ?? [];
   return make("article", {class: "card person"},
     make("div", {class: "bar"}, make(level, {}, link(name, personAt(whom))),
-      hours ? make("p", {class: "soft hours"}, line(hours), make("span", {class: "unseen"}, t("requests_today"), ": "), whole.format(hours.reduce((sum, one) => sum + one, 0))) : null),
+      hours ? make("p", {class: "soft hours"}, line(hours), pair(t("requests_today"), whole.format(hours.reduce((sum, one) => sum + one, 0)))) : null),
     make("ul", {class: "plain-list"}, said.map(([text, kind]) => make("li", {class: kind}, text))),
     person.quotas.length ? quotaList(person.quotas.slice(0, 3)) : null,
     make("div", {class: "actions"},
@@ -116,11 +116,11 @@ export async function person(whom, values) {
   const order = (one) => ({...one, group: whom.startsWith("group:") ? whom.slice(6) : null, client: whom.startsWith("group:") ? null : one.client, user: whom.startsWith("group:") ? null : one.user});
   const list = (kind) => (sites?.sites ?? []).filter((one) => one[kind]).sort((one, other) => other[kind] - one[kind]).slice(0, 12)
     .map((one) => ({name: one.host, more: [one.category && categoryName(one.category), own.members.length > 1 && (one.user ?? one.client)].filter(Boolean).join(" · "), number: one[kind], kind, onclick: () => siteSheet(order({...one, stopped: kind === "stopped" ? one.stopped : 0}), all, more(one))}));
+  const counted = soft(`${t({1: "today", 7: "last_week", 31: "last_month"}[days])}. ${t("by_the_log")}`, sites?.is_all === false ? ` ${t("newest_only", {number: whole.format(sites.read)})}` : "");
   const kept = state.kept === "all" ? "" : t("log_keeps_some");
   return {state, title: name, parts: [
     panel(t("now"), make("ul", {class: "plain-list"}, said.map(([text, kind]) => make("li", {class: kind}, text))),
       own.members?.length ? soft(own.members.map((one) => one.replace(/^user:/, "")).join(", ")) : null,
-      state.clients === "keep" ? null : soft(t(`clients_${state.clients}`)),
       own.quotas.length ? quotaList(own.quotas) : null,
       make("div", {class: "actions"},
         ...said.filter(([, , ends]) => ends && may("manage")).map(([text, , ends]) => button(t("turn_on"), ends, {"aria-label": `${t("turn_on")}: ${text}`})),
@@ -132,8 +132,8 @@ export async function person(whom, values) {
     choose,
     today ? panel(t(days === 1 ? "the_day" : "over_time"), whatIsCounted(today), columnsOf(today, days === 1 ? shades([own], state.clock) : [])) : soft(t("no_log")),
     make("div", {class: "pair"},
-      sites ? panel(t("stopped"), ranking(list("stopped")), list("stopped").length ? null : soft(t("nothing"))) : null,
-      sites ? panel(t("opened"), kept ? soft(kept) : null, ranking(list("passed")), list("passed").length ? null : soft(t("nothing"))) : null),
+      sites ? panel(t("stopped"), counted, ranking(list("stopped")), list("stopped").length ? null : soft(t("nothing"))) : null,
+      sites ? panel(t("opened"), counted.cloneNode(true), kept ? soft(kept) : null, ranking(list("passed")), list("passed").length ? null : soft(t("nothing"))) : null),
     week ? panel(t("the_week"), whatIsCounted(week), heat(week)) : null,
     make("p", {}, link(t("show_decisions"), `#/activity?${new URLSearchParams({whom})}`)),
     own.grants.length ? panel(t("unblocked_now"), table(t("unblocked_now"), heldHeads(), own.grants.map((one) => heldRow("grants", one)))) : null,

@@ -1,11 +1,10 @@
 // A class in its lesson: who opened what last, what was stopped, who asks; a site for all of it, and codes to print.
-import {act, button, call, code, field, get, link, make, may, minutes, nameOf, panel, personAt, select, sheet, soft, t, table, whole} from "./kit.js";
+import {act, button, call, code, ends, field, get, link, make, may, minutes, nameOf, panel, personAt, select, sheet, soft, t, table, whole} from "./kit.js";
 import {allow, card, internetOff} from "./orders.js";
 
 /** Minutes of a lesson. */
 const LESSON = 45;
 const MOST_CODES = 40;
-const sinceText = (time) => new Intl.DateTimeFormat(document.documentElement.lang, {hour: "numeric", minute: "2-digit"}).format(new Date(time));
 const whose = (one) => one.user ?? one.client ?? t("somebody");
 
 export async function lesson(whom) {
@@ -15,7 +14,8 @@ export async function lesson(whom) {
   const own = people.find((one) => `group:${one.name}` === whom);
   if (!own) return {state, title: nameOf(whom), parts: [soft(t("gone_by_now"))]};
   const begun = Date.now() - LESSON * 60e3;
-  const pupils = new Map(own.members.filter((one) => !one.includes("/")).map((one) => [one.replace(/^user:/, ""), {stopped: []}]));
+  // a pseudonym is nobody's whom the policy names
+  const pupils = new Map((state.clients === "keep" ? own.members : []).filter((one) => !one.includes("/")).map((one) => [one.replace(/^user:/, ""), {stopped: []}]));
   const pupil = (one) => pupils.get(whose(one)) ?? pupils.set(whose(one), {stopped: []}).get(whose(one));
   for (const one of sites) {
     const found = pupil(one);
@@ -23,7 +23,7 @@ export async function lesson(whom) {
   }
   for (const one of records) if (Date.parse(one.time) >= begun) pupil(one).stopped.push(one);
   const asked = state.requests.filter((one) => one.group === own.name);
-  const row = ([name, {last, stopped}]) => [link(name, personAt(last?.user || own.members.includes(`user:${name}`) ? `user:${name}` : name)), last ? make("span", {}, last.host, make("small", {}, ` ${sinceText(last.last)}`)) : "–",
+  const row = ([name, {last, stopped}]) => [link(name, personAt(last?.user || own.members.includes(`user:${name}`) ? `user:${name}` : name)), last ? make("span", {}, last.host, make("small", {}, ` ${ends(Date.parse(last.last) / 1000)}`)) : "–",
     stopped.length ? link(whole.format(stopped.length), `#/activity?${new URLSearchParams({whom: last?.user ? `user:${name}` : name, action: "stopped"})}`, {"aria-label": `${t("stopped_lately")}: ${name}, ${whole.format(stopped.length)}`}) : whole.format(0)];
   const site = make("input", {name: "site", required: true, maxlength: "2048", dir: "ltr", spellcheck: "false", autocapitalize: "none", placeholder: "www.example.com"});
   const open = make("form", {class: "fields"}, field(t("open_for_class", {time: minutes(LESSON)}), site), make("div", {class: "actions"}, make("button", {}, t("allow"))));
@@ -34,7 +34,7 @@ export async function lesson(whom) {
   return {state, title: nameOf(whom), parts: [
     asked.length ? make("section", {"aria-labelledby": "asked"}, make("h2", {id: "asked"}, t("waiting")), make("div", {class: "cards"}, asked.map((one) => card(one, state.clock)))) : null,
     may("approve") ? panel(t("this_lesson"), open, make("div", {class: "actions"},
-      may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.morning), {class: "plain"}) : null, button(t("print_codes"), () => codes(), {class: "plain"}), link(t("show_decisions"), personAt(whom)))) : null,
+      may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.morning), {class: "plain"}) : null, button(t("print_codes"), () => codes(), {class: "plain"}), link(t("show_decisions"), `#/activity?${new URLSearchParams({whom})}`))) : null,
     panel(t("who"), soft(t("today_by_log")), table(t("who"), [t("name"), t("last_site"), t("stopped_lately")], [...pupils].sort().map(row), {isNarrow: true})),
   ]};
 }

@@ -90,7 +90,7 @@ export async function devices() {
   const rest = found.filter((one) => one.group === "default");
   return {state, title: t("devices"), parts: [
     panel(t("set_up_device"), soft(t("set_up_says")), make("p", {}, link(t("set_up_page"), "/setup", {class: "button"}))),
-    people.length > 1 ? panel(t("in_no_group"), table(t("in_no_group"), [...heads, ""], rest.map((one) => [...row(one), intoGroup(one)]))) : null,
+    people.length > 1 ? panel(t("in_no_group"), soft(t("since_start")), table(t("in_no_group"), [...heads, ""], rest.map((one) => [...row(one), intoGroup(one)]))) : null,
     panel(t("devices_seen"), soft(t("since_start")), table(t("devices_seen"), heads, found.map(row), {isNarrow: true, none: state.clients === "drop" ? t("no_clients") : t("nothing")})),
   ]};
 }
