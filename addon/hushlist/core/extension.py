@@ -65,7 +65,7 @@ BUILT_IN = tuple(
             "fleet",
             "boot",
         ),
-        *("devices", "first_start", "dashboard", "policy_edits", "workers"),
+        *("reports", "devices", "first_start", "dashboard", "policy_edits", "workers"),
     )
 )
 #: the group of entry points by which other packages bring extensions

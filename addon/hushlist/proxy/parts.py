@@ -23,7 +23,7 @@ from hushlist.core.extension import ALL_BUILT_IN, Extension, Notice, extensions_
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import Request
-from hushlist.proxy.page.pages import Offer
+from hushlist.proxy.page.pages import Offer, PageForm
 
 if TYPE_CHECKING:
     from hushlist.proxy.flow_request import SelfConnections
@@ -185,6 +185,10 @@ class Part:
         """What the block page offers for a stopped request."""
         raise NotImplementedError
 
+    def form(self, judgement: Judgement) -> PageForm | None:
+        """A form that the block page of a stopped request has besides."""
+        raise NotImplementedError
+
     def refused(self, flow: http.HTTPFlow, judgement: Judgement | None) -> None:
         """A request was answered with a page; ``None``: a claimed one, which the filter does not decide: answer it."""
 
@@ -313,6 +317,7 @@ class Parts:
         self.change: tuple[Callable[[http.HTTPFlow, Judgement], bool], ...] = _calls(parts, "change")
         self.claims: tuple[Callable[[http.Request], bool], ...] = _calls(parts, "claims")
         self.offer: tuple[Callable[[http.Request, Judgement], Offer | None], ...] = _calls(parts, "offer")
+        self.form: tuple[Callable[[Judgement], PageForm | None], ...] = _calls(parts, "form")
         self.passed, self.refused, self.look = (_calls(parts, of) for of in ("passed", "refused", "look"))
         self.noted: tuple[Callable[[LogRecord], None], ...] = _calls(parts, "noted")
         self.happened: tuple[Callable[[str, Client, str], None], ...] = _calls(parts, "happened")

@@ -144,6 +144,8 @@ def _schema_of_rule() -> Schema:
 LIST_KEYS = (
     *DEFAULTS_KEYS[:2],
     Key("description", any_text).says("what it is for; nobody reads it but people"),
+    Key("version", any_text).says("which version it is: [reports of mistakes](unblocking.md#a-mistake) name it"),
+    Key("issues", any_text).says("the URL, or the mailbox, where mistakes of the list are reported"),
     *DEFAULTS_KEYS[2:],
     Key("seal", _text("^[0-9a-f]{16}$", "number")).says("""`sealed` hashes need the key that has this fingerprint, 16
         hexadecimal digits"""),

@@ -50,7 +50,8 @@ def read_yaml(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> I
     if document is None:
         return
     fields = MappingReader(document, _LIST_KEYS, report)
-    fields.text("description")
+    for key in ("description", "version", "issues"):
+        fields.text(key)
     seal = defaults.check_seal(fields.line_of("seal"), fields.text("seal"), report)
     fields.require("rules", "rules", "the list has none; an empty one is written 'rules: []'")
     defaults = read_defaults(fields).behind(defaults)

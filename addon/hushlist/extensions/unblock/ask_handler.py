@@ -20,7 +20,7 @@ from hushlist.core.extension import Button, Notice
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.group_table import device_names
 from hushlist.core.policy.groups import UNNAMED, address_text
-from hushlist.core.url.request import LONGEST_TARGET, request_of
+from hushlist.core.url.request import LONGEST_TARGET, Told, request_of
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
@@ -44,6 +44,8 @@ ANSWER = "/answer/"
 ANSWER_PATH = "/.well-known/hushlist/answer"
 #: how the target of a page begins that asks what became of its request
 ANSWER_TARGET = f"{ANSWER_PATH}?".encode()
+#: what a block page was asked for as, which its own forms and questions do not tell
+PAGE = Told(kind="document", method=b"GET")
 #: most octets of the path, which contains an escaped URL
 _LONGEST_ADDRESS = 4 * LONGEST_TARGET
 #: the field that tells this form from that of a passphrase or code; also what its tokens are for
@@ -168,7 +170,7 @@ async def _answer(
     if not tokens.is_for(token, client.names[-1], url, _ANSWER):
         return None
     try:
-        judgement = await runtime.confirmed(runtime.judge(request_of(url.encode("ascii", "replace")), client))
+        judgement = await runtime.confirmed(runtime.judge(request_of(url.encode("ascii", "replace"), PAGE), client))
     except UrlError:
         return None
     if judgement is None or not judgement.stops:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.unblock.access_requests import LONGEST_REASON, RequestState
 from hushlist.proxy.page.elements import element
-from hushlist.proxy.page.pages import Verdict, duration
+from hushlist.proxy.page.pages import PageForm, Verdict, duration
 
 #: it has no "</", so that it ends where its element does
 _SCRIPT = files(__package__).joinpath("waiting_page.js").read_text(encoding="utf-8")
@@ -78,16 +78,23 @@ class Unblock:
     message: str | None = None
     #: what it offers to somebody who asks for access
     access: AccessOffer | None = None
+    #: forms of other extensions, each with its token, and the key of a text about the last try
+    forms: tuple[tuple[PageForm, str, str | None], ...] = ()
 
     def told(self, texts: Mapping[str, str]) -> str | None:
         """What went wrong with the last try, or what became of a request for access."""
-        return _message(self, texts) or (None if self.access is None else self.access.told(texts))
+        told = _message(self, texts) or (None if self.access is None else self.access.told(texts))
+        return told or next((texts[message] for _, _, message in self.forms if message is not None), None)
 
     def section(self, kind: Verdict, texts: Mapping[str, str]) -> Markup:
         """What a person can do: ask somebody, and unblock it themselves."""
         asked = Markup() if self.access is None else access_section(self.access, self.action, texts)
         is_for_all = self.passphrase or self.code or kind is Verdict.WARNED
-        return asked + (_form(self, kind, texts) if is_for_all else Markup())
+        more = (
+            form.section(self.action, hidden_fields(token, form.purpose), message, texts)
+            for form, token, message in self.forms
+        )
+        return asked + (_form(self, kind, texts) if is_for_all else Markup()) + Markup().join(more)
 
     @property
     def script(self) -> str | None:
@@ -109,8 +116,7 @@ def access_section(offered: AccessOffer, action: str, texts: Mapping[str, str]) 
     form = element(
         "form",
         *([] if told is None else [element("p", told, class_="alert", role="alert")]),
-        element("input", type="hidden", name="token", value=offered.token),
-        element("input", type="hidden", name="ask", value="on"),
+        hidden_fields(offered.token, "ask"),
         element("div", element("label", texts["ask_reason"], for_="reason"), _reason(), class_="field"),
         element("p", texts[_SEEN[offered.seen]], class_="note", id="ask-seen"),
         element("button", texts["ask"], type="submit", aria_describedby="ask-seen"),
@@ -119,6 +125,12 @@ def access_section(offered: AccessOffer, action: str, texts: Mapping[str, str]) 
         autocomplete="off",
     )
     return element("section", form, class_="ask")
+
+
+def hidden_fields(token: str, purpose: str) -> Markup:
+    """What proves that a form is no forgery, and which one it is."""
+    fields = (("token", token), (purpose, "on"))
+    return Markup().join(element("input", type="hidden", name=name, value=value) for name, value in fields)
 
 
 def _reason() -> Markup:

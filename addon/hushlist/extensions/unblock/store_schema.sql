@@ -39,6 +39,12 @@ CREATE TABLE IF NOT EXISTS alerts (
 CREATE INDEX IF NOT EXISTS alerts_by_whom ON alerts (alert, whom, id);
 CREATE TABLE IF NOT EXISTS alert_devices (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, at REAL NOT NULL);
+-- what people have reported as a mistake
+CREATE TABLE IF NOT EXISTS reports (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, address TEXT NOT NULL, in_group TEXT, host TEXT NOT NULL,
+    url TEXT NOT NULL, rule TEXT NOT NULL, line INTEGER NOT NULL, list TEXT NOT NULL, source TEXT NOT NULL,
+    version TEXT NOT NULL, publisher TEXT NOT NULL, digest TEXT NOT NULL, shape TEXT NOT NULL, words TEXT NOT NULL,
+    asked REAL NOT NULL, times INTEGER NOT NULL, settled REAL, by TEXT);
 CREATE TABLE IF NOT EXISTS use_minutes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, category TEXT NOT NULL, minute INTEGER NOT NULL,
     UNIQUE (client, category, minute));

@@ -39,6 +39,7 @@ from hushlist.extensions.unblock.ask_handler import (
     ANSWER,
     ANSWER_TARGET,
     ASK,
+    PAGE,
     access_offer,
     answer_waiting_page,
     choice_text,
@@ -54,6 +55,7 @@ from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.flow_outcome import hide, is_open, refuse
 from hushlist.proxy.languages import Texts
+from hushlist.proxy.page.pages import PageForm
 from hushlist.proxy.parts import Part
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
@@ -75,10 +77,10 @@ _AFTER_WARNING = 3600.0
 _FIRST = 2.0
 
 
-def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock | None:
-    """What a page offers for a stopped request, or nothing."""
+def offer(tokens: Tokens, judgement: Judgement, message: str | None, *, has_forms: bool = False) -> Unblock | None:
+    """What a page offers for a stopped request, or nothing; ``has_forms``: it has those of other extensions."""
     decision, unblocking = judgement.decision, judgement.settings.of("unblock")
-    if decision.winner is None or (decision.action is not Action.WARN and unblocking is None):
+    if decision.winner is None or (decision.action is not Action.WARN and unblocking is None and not has_forms):
         return None
     token = tokens.make(_name(judgement), _text(decision.url), decision.action.value)
     reference = {} if judgement.reference is None else {"reference": judgement.reference}
@@ -260,16 +262,27 @@ class UnblockHandler(Part):
         return self._offer(request, judgement)
 
     def _offer(
-        self, request: http.Request, judgement: Judgement, message: str | None = None, *, is_asking: bool = False
+        self, request: http.Request, judgement: Judgement, message: str | None = None, purpose: str = ""
     ) -> Unblock | None:
-        """``message``: key of a message about the last try to unblock it, or, with ``is_asking``, to ask for access."""
+        """``message``: key of a text about the last try to unblock it, or of the form that has a purpose."""
         tokens = None if _is_framed(request) else self.tokens
-        unblock = None if tokens is None else offer(tokens, judgement, None if is_asking else message)
-        if unblock is None or tokens is None:
+        if tokens is None:
             return None
-        told = message if is_asking else None
+        own, forms = None if purpose else message, self._forms_of(judgement)
+        unblock = offer(tokens, judgement, own, has_forms=bool(forms))
+        if unblock is None:
+            return None
+        told = message if purpose == ASK else None
         access = access_offer(self._runtime, self.overrides, tokens, judgement, _address(judgement), told)
-        return replace(unblock, access=access)
+        name, url = _name(judgement), _text(judgement.decision.url)
+        more = [
+            (form, tokens.make(name, url, form.purpose), message if form.purpose == purpose else None) for form in forms
+        ]
+        return replace(unblock, access=access, forms=tuple(more))
+
+    def _forms_of(self, judgement: Judgement) -> list[PageForm]:
+        """The forms that other extensions add to the page of a stopped request."""
+        return [form for make in self._runtime.parts.form if (form := make(judgement)) is not None]
 
     def refused(self, flow: http.HTTPFlow, judgement: Judgement | None) -> None:
         """Remember that a request was answered in place of its origin.
@@ -323,7 +336,7 @@ class UnblockHandler(Part):
         if self._runtime.engine is None or overrides is None:
             return
         try:
-            request = request_of(_asked(flow.request))
+            request = request_of(_asked(flow.request), PAGE)
         except UrlError:
             return
         judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
@@ -335,17 +348,21 @@ class UnblockHandler(Part):
         form = parse_qs(content.decode("utf-8", "replace"))
         judgement = judgement.recorded(_reference(flow.request))
         message: str | None = "expired"
+        sent = next((own for own in self._forms_of(judgement) if own.purpose in form), None)
         if _is_by_hand(flow.request):
-            message = await self._try_in_turn(overrides, judgement, form)
+            message = await self._try_in_turn(overrides, judgement, form, sent)
         else:
             logger.warning("hushlist: %s: a form is refused: a script has sent it", _name(judgement))
         if message is None:
             flow.response = _go_on(request.target)
         else:
-            unblock = self._offer(flow.request, judgement, message, is_asking=ASK in form)
+            purpose = sent.purpose if sent is not None else ASK if ASK in form else ""
+            unblock = self._offer(flow.request, judgement, message, purpose)
             flow.response = stopped_response(self._runtime, flow.request, judgement, unblock)
 
-    async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
+    async def _try_in_turn(
+        self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]], sent: PageForm | None
+    ) -> str | None:
         """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""
         name = _name(stopped)
         if self._forms.total() >= MOST_FORMS or self._forms[name] >= MOST_OF_CLIENT:
@@ -353,17 +370,24 @@ class UnblockHandler(Part):
         self._forms[name] += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._one_by_one, self._try, overrides, stopped, form)
+            return await loop.run_in_executor(self._one_by_one, self._try, overrides, stopped, form, sent)
         finally:
             self._forms -= Counter((name,))
 
-    def _try(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
-        """Grant what a form asks for, or return the key of the message that says why not; waits for the disk."""
+    def _try(
+        self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]], sent: PageForm | None
+    ) -> str | None:
+        """Grant what a form asks for, or return the key of the text that says why not; waits for the disk.
+
+        What was ``sent`` of another extension's form is taken by that.
+        """
         decision, name = stopped.decision, _name(stopped)
         try:
             assert self.tokens is not None
-            purpose = ASK if ASK in form else decision.action.value
+            purpose = sent.purpose if sent is not None else ASK if ASK in form else decision.action.value
             self.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
+            if sent is not None:
+                return sent.take(form)
             if ASK in form:
                 file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _one(form, "reason"))
                 return None
@@ -380,7 +404,7 @@ class UnblockHandler(Part):
         except CodeError:
             return "wrong"
         except AskedTooOftenError as error:
-            logger.info("hushlist: no request for access by %s: %s", name, error)
+            logger.info("hushlist: no request by %s: %s", name, error)
             return "ask_often"
         except (StoreError, ValueError) as error:
             logger.warning("hushlist: nothing can be unblocked: %s", error)

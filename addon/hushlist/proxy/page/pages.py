@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from markupsafe import Markup
@@ -110,6 +110,17 @@ class Offer(Protocol):
     @property
     def script(self) -> str | None:
         """What the page runs, if anything."""
+
+
+class PageForm(NamedTuple):
+    """A form of a block page that an extension brings, and another one carries to the filter."""
+
+    #: the field that tells it from other forms; also what its token is for
+    purpose: str
+    #: the form, from its target, its fields that are hidden, the key of a text about the last try, and texts
+    section: Callable[[str, Markup, str | None, Mapping[str, str]], Markup]
+    #: take what was sent of it, and return the key of a text that says what came of it; waits for the disk
+    take: Callable[[Mapping[str, list[str]]], str]
 
 
 #: characters; of a longer value the beginning and the end are shown

@@ -3,21 +3,23 @@ import {columns, heat, line, minuteColumns, ranking} from "./charts.js";
 import {
   button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, pair, panel, personAt, soft, t, table, whoOf, whole,
 } from "./kit.js";
-import {card, filterOff, heldHeads, heldRow, internetOff, moreTime, quotaList, sentences, siteSheet} from "./orders.js";
+import {card, filterOff, heldHeads, heldRow, internetOff, mistake, moreTime, quotaList, sentences, siteSheet} from "./orders.js";
 import {columnsOf, whatIsCounted, wouldBlock} from "./figures.js";
 import {alertCard} from "./manage.js";
 
 const MOST = 5;
 
 export async function home() {
-  const [state, {alerts}, people, figures, stopped] = await Promise.all([
+  const [state, {alerts}, people, figures, stopped, {reports}] = await Promise.all([
     get("/home"), get("/alerts").catch(() => ({alerts: []})), get("/people"), get("/figures").catch(() => null), get("/sites", {action: "stopped"}).catch(() => null),
+    get("/reports").catch(() => ({reports: []})),
   ]);
   return {state, title: t("home"), parts: [
     troubles(state),
     unseen(alerts.filter((one) => one.seen === null)),
     state.would_block ? make("p", {class: "soft"}, `${t("since_start")} – ${wouldBlock(state.would_block)}`) : null,
     state.requests.length ? make("section", {"aria-labelledby": "asked"}, make("h2", {id: "asked"}, t("waiting")), make("div", {class: "cards"}, state.requests.map((one) => card(one, state.clock)))) : null,
+    reports.length ? make("section", {"aria-labelledby": "mistakes"}, make("h2", {id: "mistakes"}, t("mistakes")), make("div", {class: "cards"}, reports.map(mistake))) : null,
     make("section", {"aria-labelledby": "people"}, make("h2", {id: "people"}, t("people")), make("div", {class: "cards"}, people.people.map((one) => tile(one, state, figures)))),
     figures ? panel(t("the_day"), whatIsCounted(figures), columns(figures, shades(people.people, state.clock))) : null,
     ...(stopped ? most(stopped, people.people) : []),

@@ -1,7 +1,7 @@
 // What people do from any screen: answer, allow, block, more time, the internet or the filter off.
 import {ring} from "./charts.js";
 import {
-  act, bdi, button, call, categoryName, chip, code, ends, field, get, hour, lasting, make, may, minutes, nameOf, near, select, sheet, soft, t, what, whoOf, whole, whomOf,
+  act, bdi, button, call, categoryName, chip, code, ends, field, get, hour, lasting, link, make, may, minutes, nameOf, near, select, sheet, soft, t, what, whoOf, whole, whomOf,
 } from "./kit.js";
 
 /** Minutes to a time by the clock of the policy, today or tomorrow. */
@@ -60,6 +60,29 @@ export function card(one, clock) {
       row(t("today"), () => approve(minutesTo(clock, MIDNIGHT))),
       row(t("decline"), () => decline(one), {class: "plain"}),
       button("…", () => answerElse(one, approve), {class: "plain", "aria-label": `${t("act")}: ${wants}`})) : null);
+}
+
+/** The card of a report of a mistake. */
+export function mistake(one) {
+  const said = t("reports_mistake", {who: whoOf(one), what: one.host});
+  const row = (text, does, more = {}) => button(text, does, {"aria-label": `${text}: ${said}`, ...more});
+  return make("article", {class: "card asked"},
+    make("h3", {}, said),
+    make("p", {}, code(one.url)), soft([`${one.rule} – ${one.list}`, t("since_then", {time: ends(one.asked)}), one.times > 1 && `×${whole.format(one.times)}`].filter(Boolean).join(" · ")),
+    one.words ? make("blockquote", {dir: "auto"}, one.words) : null,
+    make("div", {class: "actions"},
+      one.source ? row(t("for_publisher"), () => forPublisher(one), {class: "plain"}) : null,
+      may("approve") ? row(t("settle"), () => act(t("told_settled"), () => call("POST", `/reports/${one.id}/settle`, {}), false)) : null));
+}
+
+async function forPublisher(one) {
+  const {publisher, text} = await get(`/reports/${one.id}/text`);
+  const area = make("textarea", {rows: "10", dir: "ltr", lang: "en", "aria-label": t("for_publisher")});
+  area.value = text;
+  const copy = button(t("copy"), () => { area.select(); navigator.clipboard?.writeText(area.value); });
+  sheet(t("for_publisher"), make("p", {}, t("for_publisher_says")),
+    publisher ? make("p", {}, link(publisher, publisher, {rel: "noreferrer", target: "_blank"})) : soft(t("no_publisher")),
+    area, make("div", {class: "actions"}, copy));
 }
 
 const decline = (one, word = "") => act(t("told_declined"), () => call("POST", `/requests/${one.id}/decline`, {word}), false);

@@ -1,0 +1,111 @@
+"""``hushlist reports``: what people have reported as a mistake, and the report for a list's publisher."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from time import time
+
+from hushlist.cli.command_options import add_store, policy_of, store_of
+from hushlist.cli.common import (
+    FOUND,
+    GOOD,
+    Commands,
+    acting_user,
+    add_command,
+    add_group,
+    complain,
+    print_json,
+    print_line,
+    remark,
+)
+from hushlist.core.routes import MissingError
+from hushlist.extensions.journal.log_record import Privacy
+from hushlist.extensions.journal.masked_clients import SOMEBODY
+from hushlist.extensions.reports.actions import for_publisher, status_of
+from hushlist.extensions.reports.report_book import ReportBook
+from hushlist.extensions.reports.report_text import SHAPES
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.overrides import Overrides
+from hushlist.extensions.unblock.shown_clients import privacy_by
+
+_CODES = "Exit codes: 0 good; 1 there is no such report, or it is settled; 2 wrong usage or bad input."
+
+
+def add_to(commands: Commands) -> None:
+    about = "show what people have reported as a mistake, and the report for a list's publisher"
+    own = add_group(commands, "reports", about, "What block pages with the policy's 'reports' were told.")
+    listed = add_command(own, "list", show_reports, "list what nobody has settled, the newest first", _CODES)
+    listed.add_argument("--all", action="store_true", help="also what is settled")
+    listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
+    shown = add_command(
+        own, "show", show_text, "print a report as the list's publisher may get it; send nothing", _CODES
+    )
+    shown.add_argument(
+        "--url",
+        choices=SHAPES,
+        default="",
+        help="how much of the URL it tells (default: what the rule needs; of a hashed rule, nothing)",
+    )
+    ended = add_command(own, "settle", settle, "note that nothing is left to do about a report", _CODES)
+    for command in (shown, ended):
+        command.add_argument("number", type=int, metavar="NUMBER", help="its number, as 'list' shows it")
+    for command in (listed, shown, ended):
+        add_store(command)
+
+
+@contextmanager
+def _opened(arguments: argparse.Namespace) -> Iterator[tuple[ReportBook, Privacy]]:
+    """The store, and what may be shown of it."""
+    place = store_of(arguments, default_path)
+    with Overrides(place, time) as overrides:
+        privacy = privacy_by(overrides, policy_of(arguments))
+    book = ReportBook(place, time)
+    try:
+        yield book, privacy
+    finally:
+        book.close()
+
+
+def show_reports(arguments: argparse.Namespace) -> int:
+    with _opened(arguments) as (book, privacy):
+        found = [status_of(own, privacy) for own in book.rows(is_all=arguments.all)]
+    for one in found:
+        if arguments.json:
+            print_json(asdict(one))
+            continue
+        at = f"{datetime.fromtimestamp(one.asked).astimezone():%Y-%m-%d %H:%M}"
+        words, times = f": {one.words}" if one.words else "", f" ({one.times} times)" if one.times > 1 else ""
+        state = "" if one.settled is None else f"  settled by {one.by}"
+        name = f"user:{one.user}" if one.user else one.client or SOMEBODY
+        print_line(f"{one.id}  {at}  {name}: {one.url}  {one.rule} by {one.list}{times}{words}{state}")
+    if not found:
+        remark("nobody has reported a mistake; people can where the policy says 'reports: on'")
+    return GOOD
+
+
+def show_text(arguments: argparse.Namespace) -> int:
+    with _opened(arguments) as (book, privacy):
+        try:
+            made = for_publisher(book.report(arguments.number), privacy, arguments.url)
+        except MissingError as error:
+            complain(str(error))
+            return FOUND
+    for line in made.text.split("\n"):
+        print_line(line)
+    remark(f"for {made.publisher}" if made.publisher else "the list's head names no address of its publisher")
+    return GOOD
+
+
+def settle(arguments: argparse.Namespace) -> int:
+    with _opened(arguments) as (book, _):
+        try:
+            book.settle(arguments.number, by=acting_user())
+        except MissingError as error:
+            complain(str(error))
+            return FOUND
+    print_line(f"settled {arguments.number}")
+    return GOOD
