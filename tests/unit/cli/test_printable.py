@@ -23,6 +23,7 @@ from hushlist.extensions.fleet.proxy_records import ProxyRecord, ProxyRecords
 from hushlist.extensions.journal.log_database import COUNTED
 from hushlist.extensions.journal.log_keys import LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_writer import LogWriter
+from hushlist.extensions.reports.report_book import Report, ReportBook
 from hushlist.extensions.subscriptions.list_store import ListStore
 from hushlist.extensions.subscriptions.minisign import SecretKey, signature_path
 from hushlist.extensions.subscriptions.subscription import Subscription
@@ -156,6 +157,9 @@ CALLS: dict[str, list[list[str]]] = {
     "override code": [["--for", "1h"], ["--for", "1h", "--scope", "url", URL], ["--store", ARGUMENT, "--for", "1h"]],
     "alerts list": [[], ["--unseen"], ["--json"], ["--store", ARGUMENT]],
     "alerts seen": [["1"], ["1"], [ARGUMENT], ["--store", ARGUMENT, "1"]],
+    "reports list": [[], ["--all"], ["--json"], ["--store", ARGUMENT]],
+    "reports show": [["1"], ["1", "--url", "whole"], [ARGUMENT], ["--store", ARGUMENT, "1"]],
+    "reports settle": [["1"], ["1"], [ARGUMENT]],
     "notify test": [POLICY, ["--policy", ARGUMENT]],
     "override internet-off": [["--for", "1h", "--client", f"user:{FORGED}"], ["--for", ARGUMENT]],
     "override filter-off": [["--for", "1h", "--client", f"group:{FORGED}"], ["--for", ARGUMENT]],
@@ -292,6 +296,10 @@ def fill_folder(folder: Path) -> None:
     book.close()
     with AdminStore(folder / "hushlist" / "admin.sqlite", time.time) as store:
         store.make_bearer(FORGED, Role.VIEW, 3600.0, by=FORGED)
+    reported = ReportBook(folder / "hushlist" / "overrides.sqlite", time.time)
+    told = {"publisher": FORGED, "version": FORGED, "words": FORGED}
+    reported.file(Report(FORGED, FORGED, FORGED, FORGED, f"http://{FORGED}/", FORGED, 1, FORGED, FORGED, **told))
+    reported.close()
     fleet = ProxyRecords(folder / "hushlist" / "fleet.sqlite", time.time)
     fleet.beat(ProxyRecord(FORGED, time.time(), version=FORGED, mode=FORGED, unready=FORGED, fault=FORGED))
     fleet.close()

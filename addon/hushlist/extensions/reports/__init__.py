@@ -5,13 +5,14 @@ text for the list's publisher, which nobody sends but a person. Open first: ``re
 """
 
 from hushlist.core.extension import Command, Extension
-from hushlist.core.policy.key_types import switch
 from hushlist.core.policy.keys import Key
 
 EXTENSION = Extension(
     "reports",
     policy_keys=(
-        Key("reports", switch, place="group", default=False).says("""whether block pages have a button by which somebody
+        Key(
+            "reports", "hushlist.core.policy.key_types:switch", place="group", default=False
+        ).says("""whether block pages have a button by which somebody
             says that it is a mistake: `on`, or `off` (the default): see [A mistake](unblocking.md#a-mistake)"""),
     ),
     commands=(Command(("reports",), f"{__name__}.reports_command", "while the filter runs"),),

@@ -48,7 +48,7 @@ def add_to(commands: Commands) -> None:
         "--url",
         choices=SHAPES,
         default="",
-        help="how much of the URL it tells (default: what the rule needs; of a hashed rule, nothing)",
+        help="how much of the URL it tells; without it, what the rule needs, and of a hashed rule, nothing",
     )
     ended = add_command(own, "settle", settle, "note that nothing is left to do about a report", _CODES)
     for command in (shown, ended):
