@@ -65,7 +65,8 @@ MODULES = """
     hushlist.tools.visit.visitor
     hushlist.core.policy.keys hushlist.core.policy.key_types hushlist.extensions.unblock.unblock_keys
     hushlist.extensions.unblock.taps hushlist.extensions.alerts.alert_book hushlist.extensions.alerts.alert_keys
-    hushlist.extensions.alerts.alert_part
+    hushlist.extensions.alerts.alert_part hushlist.extensions.reports.list_head
+    hushlist.extensions.reports.report_book
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
@@ -83,7 +84,7 @@ SAID = """
     ScannerSettings.seconds Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
     Alert.times Alert.within Escalation.times WebhookChannel.method
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
-    Release.is_new ReleaseLimits.loses
+    Release.is_new ReleaseLimits.loses Report.times
     VisitJob.finds VisitJob.workers VisitOptions.browser VisitOptions.folder VisitOptions.patience PageResult.missing
     PageResult.pictures
 """

@@ -51,7 +51,7 @@ class Report:
     #: SHA-256 of its file, in hexadecimal
     digest: str = ""
     #: of the URL, what its publisher has to know: one of ``report_text.SHAPES``
-    shape: str = "path"
+    shape: str = ""
     #: the person's own words, as one line; may be empty
     words: str = ""
     asked: float = 0.0
