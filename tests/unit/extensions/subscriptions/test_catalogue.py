@@ -16,6 +16,7 @@ HEADS = {
     "domains": "# Title: A list\n# Number of entries: 2\n\na.example\nb-c.example\n",
     "hosts": "# Title: A list\n127.0.0.1 localhost\n::1 localhost\n\n0.0.0.0 a.example\n0.0.0.0 b-c.example\n",
     "public-suffixes": "// ===BEGIN PRIVATE DOMAINS===\n\na.example\n*.b-c.example\n",
+    "addresses": "# a publisher\n\n192.0.2.1\n\n# another (misc.)\n198.51.100.0/24\n",
     "adblock": "[Adblock Plus 2.0]\n! Title: EasyList\n||a.example^\n||b-c.example^\n",
     "adblock-dns": "! Title: AdGuard DNS filter\n!\n[Adblock Plus 2.0]\n||a.example^\n||b-c.example^\n",
 }
@@ -38,6 +39,7 @@ def test_there_are_lists_for_every_subject() -> None:
             "dynamic-dns",
             "free-hosting",
             "new-names",
+            "parked",
         ),
     }
     assert len({entry.url or entry.file for entry in CATALOGUE.values()}) == len(CATALOGUE)
@@ -48,10 +50,8 @@ def test_there_are_lists_for_every_subject() -> None:
 def test_a_reader_takes_each_list(entry: CatalogueEntry) -> None:
     report = ProblemReport(entry.name)
     rules = FORMATS[entry.format].read(HEADS[entry.format].encode(), ListDefaults(category=entry.category), report)
-    assert [(str(rule.pattern), rule.terms.category) for rule in rules] == [
-        ("a.example/", entry.category),
-        ("b-c.example/", entry.category),
-    ]
+    patterns = ["192.0.2.1/32", "198.51.100.0/24"] if entry.format == "addresses" else ["a.example/", "b-c.example/"]
+    assert [(str(rule.pattern), rule.terms.category) for rule in rules] == [(own, entry.category) for own in patterns]
     assert (report.errors, report.warnings) == ([], [])
 
 
