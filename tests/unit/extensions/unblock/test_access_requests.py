@@ -28,6 +28,7 @@ from hushlist.extensions.unblock.access_requests import (
     UnansweredError,
 )
 from hushlist.extensions.unblock.overrides import MOST_GRANTS, UNBLOCKS, Overrides
+from hushlist.extensions.unblock.taps import TapError, TapFault
 from postgres import IN_FILE
 from support.clock import Clock
 from unit.rows import each_row
@@ -64,6 +65,23 @@ def test_a_request_is_stored_and_seen_by_another_process(
         while other.asked(PUPIL, "games.example") != filed:  # a thread has to read it from a database
             time.sleep(0.01)
     assert overrides.history(100)[0].what == "asked"
+
+
+def test_a_tap_answers_once_in_either_store(overrides: Overrides, clock: Clock) -> None:
+    for host in ("a.example", "b.example"):
+        overrides.ask(wanted(host))
+    taps = [overrides.taps_of(number, "phone") for number in (1, 2)]
+    assert overrides.tapped(taps[0]["30"], acts=False)[1].host == "a.example"
+    assert overrides.tapped(taps[0]["30"], acts=True)[0] == "30"
+    assert [(one.target, one.by) for one in overrides.active(clock())] == [("a.example", "notice:phone")]
+    overrides.tapped(taps[1]["decline"], acts=True)
+    faults = []
+    for token in (taps[0]["30"], taps[0]["120"], "x" * 43):
+        with pytest.raises(TapError) as caught:
+            overrides.tapped(token, acts=True)
+        faults.append(caught.value.fault)
+    assert faults == [TapFault.USED, TapFault.ANSWERED, TapFault.UNKNOWN]
+    assert [event.what for event in overrides.history(2)] == ["refused", "refused"]
 
 
 def test_one_that_is_repeated_is_merged_and_keeps_the_url_that_people_were_told(overrides: Overrides) -> None:
