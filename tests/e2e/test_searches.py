@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import email
 import gzip
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from email.message import EmailMessage
+from email.policy import default
+from io import StringIO
+from math import inf
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import NamedTuple, cast
 
 import pytest
 from selenium.webdriver import Chrome
@@ -11,9 +22,12 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import BROWSER, DRIVER, profile, wait_for_words, wait_until
-from e2e.origin import Origin
+from e2e.origin import LOOPBACK, Origin
 from e2e.policies import write_policy
 from e2e.proxy import Proxy, mitmdump
+from hushlist.cli import main
+from support.waiting import wait_until as until
+from unit.extensions.notify.servers import SmtpServer
 
 QUERY, FORM = "https://www.ecosia.org", "https://www.startpage.com"
 PAGE = b'<title>Engine</title><form action="%s" method="%s"><input name="q"></form>'
@@ -69,3 +83,71 @@ def test_somebody_types_it_into_a_browser(
             wait_for_words(browser, words)
             asked = [own for own in origin.requests[before:] if own.target.startswith(action)]
             assert bool(asked) == (words == "Results")
+
+
+class Mail(NamedTuple):
+    #: by the clock of the test
+    at: float
+    message: EmailMessage
+
+
+@contextmanager
+def mailbox() -> Iterator[tuple[int, list[Mail]]]:
+    """The port of a server of mail on loopback, and what has arrived."""
+    arrived: list[Mail] = []
+    with socket.create_server((LOOPBACK, 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):  # the server is closed
+                while True:
+                    connection, _ = server.accept()
+                    smtp = SmtpServer()
+                    smtp(connection)
+                    message = email.message_from_bytes(smtp.mail, policy=default)
+                    arrived.append(Mail(monotonic(), cast(EmailMessage, message)))
+
+        Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1], arrived
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with its ChromeDriver on PATH")
+@pytest.mark.xdist_group("chromium")
+def test_what_somebody_types_is_one_mail_at_once_and_one_more_until_somebody_has_seen_it(
+    tmp_path: Path, chrome: Chrome, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    origin.pages |= {"/start": ("text/html", PAGE % (b"/search", b"get")), "/search": ("text/html", b"<p>Results")}
+    (tmp_path / "flag.searches").write_text("kill+myself\n")
+    with mailbox() as (port, arrived):
+        who = {"name": "parents", "mail": "jo@a.test", "from": "f@a.test", "server": LOOPBACK}
+        policy = write_policy(
+            tmp_path,
+            [{"file": "flag.searches", "action": "tag"}],
+            notify=[{**who, "port": port, "tls": "none"}],
+            alerts=[{"name": "flags", "when": {"search": "on"}, "within": "1h", "escalate": {"after": "8s"}}],
+        )
+        (tmp_path / "mitmdump").mkdir()
+        with mitmdump(tmp_path / "mitmdump", origin, policy=policy) as proxy, profile(chrome, proxy) as browser:
+            first = inf
+            for typed in (
+                "kill weeds",
+                "kill myself",
+                "how to KILL myself",
+                "MYSELF, kill",
+            ):
+                browser.get(f"{QUERY}/start")
+                browser.find_element(By.NAME, "q").send_keys(typed + Keys.ENTER)
+                first = min(first, monotonic() if "myself" in typed else inf)
+                wait_for_words(browser, "Results")
+            until(lambda: len(arrived) == 2)
+            with redirect_stdout(StringIO()) as printed:
+                assert main(["alerts", "seen", "1"]) == 0
+    one, again = arrived
+    assert one.at - first < 5
+    assert again.at - one.at + 0.5 >= 8
+    assert [own.message["Subject"] for own in arrived] == [f"flags: {LOOPBACK}"] * 2
+    assert "kill+weeds" not in one.message.get_content()
+    assert "Nobody has said yet" in again.message.get_content()
+    assert "Times: 3" in again.message.get_content()
+    assert printed.getvalue().startswith("seen: 1")
