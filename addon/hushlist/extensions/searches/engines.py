@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Engine:
-    """A site that can be searched, with all below its hosts."""
+    """A site that can be searched, with all below its hosts; of one with ``=`` in front, with www alone."""
 
     def __init__(self, hosts: Sequence[str], places: Sequence[Place]) -> None:
         self._hosts, self._places = hosts, places
@@ -41,13 +41,18 @@ class Engine:
         self.begins = tuple(place.path.encode() for place in places if not place.keys)
         #: labels of which each of its hosts has one, by which it is found without more
         self.labels = frozenset(
-            host.removesuffix(".*").encode().split(b".")[-1 - (not host.endswith(".*"))] for host in hosts
+            host.lstrip("=").removesuffix(".*").encode().split(b".")[-1 - (not host.endswith(".*"))] for host in hosts
         )
 
     @cached_property
     def _host(self) -> re.Pattern[bytes]:
-        names = (re.escape(host.removesuffix(".*")) + rf"\.{_ENDING}" * host.endswith(".*") for host in self._hosts)
-        return re.compile(rf"(?:.+\.)?(?:{'|'.join(names)})".encode())
+        names = (
+            (r"(?:www\.)?" if host.startswith("=") else r"(?:.+\.)?")
+            + re.escape(host.lstrip("=").removesuffix(".*"))
+            + rf"\.{_ENDING}" * host.endswith(".*")
+            for host in self._hosts
+        )
+        return re.compile("|".join(names).encode())
 
     def has(self, host: bytes) -> bool:
         """Whether a canonical host is one of its hosts."""
