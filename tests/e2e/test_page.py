@@ -19,6 +19,7 @@ from e2e.origin import Origin
 from e2e.proxy import Proxy
 from e2e.test_asking import Asker
 from hushlist.extensions.dashboard.dashboard_server import HOST
+from hushlist.extensions.services.service_lists import services
 
 pytestmark = [
     pytest.mark.xdist_group("chromium"),
@@ -38,6 +39,7 @@ SCREENS = {
     "rules": "Rules",
     "alerts": "Alerts",
     "lists": "Lists",
+    "services": "Services",
     "devices": "Devices",
     "system": "System",
     "record": "Record",
@@ -507,6 +509,23 @@ def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, fam
     told(browser, "It is saved, and holds in a moment.")
     assert "{catalogue: services}" in (folder / "policy.yaml").read_text()
     wait_until(browser, lambda _: get_as(family, "Leo", "http://www.tiktok.com/")[0] == 403)
+    undo(browser)
+    assert (folder / "policy.yaml").read_text() == before
+
+
+def test_a_tile_of_a_service_says_and_changes_what_is_done_with_it_for_whom(
+    browser: Chrome, family: Proxy, folder: Path
+) -> None:
+    before = (folder / "policy.yaml").read_text()
+    sign_in(browser, screen="services")
+    wait_for_words(browser, "No layer of the policy has the list of services")
+    tiles = "[...document.querySelectorAll('article')].map((one) => one.querySelector('h3').textContent)"
+    found = browser.execute_script(f"return {tiles}")
+    assert len(found) == len({*services()}) + len({one.group for one in services().values()})
+    cell = "[...document.querySelectorAll('article select')].find((one) => one.ariaLabel === 'tiktok, Mia')"
+    Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
+    told(browser, "It is saved, and holds in a moment.")
+    assert "tiktok" in (folder / "policy.yaml").read_text()
     undo(browser)
     assert (folder / "policy.yaml").read_text() == before
 

@@ -2,17 +2,17 @@
 import {activity, explain, history} from "./activity.js";
 import {home, people, person} from "./home.js";
 import {ago, byId, call, dismiss, make, nameOf, pair, personAt, query, refill, session, t, tell, whole} from "./kit.js";
-import {alerts, devices, lists, more, record, rules, system} from "./manage.js";
+import {alerts, devices, lists, more, record, rules, services, system} from "./manage.js";
 import {lesson} from "./lesson.js";
 import {settings} from "./settings.js";
 
 /** The screens, by the first part of their addresses; those that show now are drawn again from time to time, in ms. */
 const SCREENS = {
   "": [home, 8000], people: [people, 15000], class: [lesson, 15000], activity: [activity], history: [history], explain: [explain], rules: [rules],
-  alerts: [alerts, 15000], lists: [lists], devices: [devices, 30000], system: [system, 10000], record: [record], settings: [settings], more: [more],
+  alerts: [alerts, 15000], lists: [lists], devices: [devices, 30000], system: [system, 10000], record: [record], settings: [settings], services: [services], more: [more],
 };
 /** Which part of the navigation a screen belongs to. */
-const UNDER = {class: "people", history: "activity", explain: "activity", alerts: "more", lists: "more", devices: "more", system: "more", record: "more", settings: "more"};
+const UNDER = {class: "people", history: "activity", explain: "activity", alerts: "more", lists: "more", devices: "more", system: "more", record: "more", services: "more", settings: "more"};
 
 let shown = null; // what the screen that is shown has to leave
 let turn = 0;

@@ -9,6 +9,7 @@ import {schedulesPanel} from "./week.js";
 
 const small = (text, label, onclick) => button(text, onclick, {class: "small", "aria-label": `${text}: ${label}`});
 const or = (promise, other) => promise.catch(() => other);
+const ofLanguage = (titles) => titles[document.documentElement.lang] ?? titles.en;
 
 // -- rules --------------------------------------------------------------------------------------------------------------
 
@@ -32,6 +33,23 @@ export async function rules() {
     panel(t("the_plan"), soft(t("plan_says")), table(t("the_plan"), [t("category"), ...people.map((one) => nameOf(`group:${one.name}`))],
       categories.sort((one, other) => categoryName(one).localeCompare(categoryName(other))).map((name) => [categoryName(name), ...people.map((one) => planCell(plan, one, name))]))),
     await schedulesPanel(week, people),
+  ]};
+}
+
+// -- services -----------------------------------------------------------------------------------------------------------
+
+/** A tile for each service, with what is done with it for each of the people; and for its whole group. */
+export async function services() {
+  const [state, {people}, {services: all}, live] = await Promise.all([get("/home"), get("/people"), or(get("/services"), {services: []}), get("/live", {most: 0})]);
+  const plan = await planOf(people);
+  const tile = (title, category, address) => make("article", {class: "card"}, make("h3", {}, bdi(title)), address ? soft(isolate(address)) : null,
+    ...people.map((one) => field(nameOf(`group:${one.name}`), planCell(plan, one, category))));
+  const groups = [...new Set(all.map((one) => one.group))].map((name) => all.filter((one) => one.group === name));
+  return {state, title: t("services"), parts: [
+    soft(t("services_say")),
+    live.policy?.lists.some((one) => one.format === "services") ? null : make("p", {class: "alert"}, t("services_unused"), " ", code("catalogue: services")),
+    ...groups.map((own) => panel(ofLanguage(own[0].group_titles), make("div", {class: "cards"},
+      tile(t("whole_group"), own[0].category.replace(/\/[^/]*$/, "")), ...own.map((one) => tile(one.title, one.category, one.address))))),
   ]};
 }
 
@@ -190,6 +208,6 @@ export async function alerts() {
 
 export async function more() {
   return {state: await or(get("/home"), null), title: t("act"), parts: [make("ul", {class: "plain-list menu"},
-    ["alerts", "lists", "devices", "system", "record", "settings"].map((one) => make("li", {}, link(t(one), `#/${one}`)))), session.name ? null : soft(t("only_shows"))]};
+    ["services", "alerts", "lists", "devices", "system", "record", "settings"].map((one) => make("li", {}, link(t(one), `#/${one}`)))), session.name ? null : soft(t("only_shows"))]};
 }
 
