@@ -64,6 +64,24 @@ def main() -> None:
             browser.get("http://games.example/play")
             browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
             take(browser, "block-page.png", 760, 840)
+        with (
+            Origin(folder / "origin") as origin,
+            mitmdump(folder / "mitmproxy", origin) as proxy,
+            chromium(proxy, folder / "browser", "--proxy-bypass-list=127.0.0.1") as browser,
+        ):
+            browser.get(proxy.log.wait_for(r"open (http://\S+/start) on this machine")[1])
+            for screen, name in (
+                ("Which people", "first-start-people.png"),
+                ("What is blocked", "first-start-lists.png"),
+            ):
+                browser.find_element(By.CSS_SELECTOR, "button[value=next]").click()
+                wait_for_words(browser, screen)
+                if screen == "Which people":
+                    for field, typed in (("address.0", "192.168.1.22"), ("name.0", "Mia")):
+                        browser.find_element(By.NAME, field).clear()
+                        browser.find_element(By.NAME, field).send_keys(typed)
+                    browser.find_element(By.NAME, "whose.0").send_keys("A child")
+                take(browser, name, 390, 844)
         (folder / "filter").mkdir()
         with (
             Origin(folder / "origin") as origin,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
 
 from e2e.browser import BROWSER, DRIVER, profile, wait_for_words, wait_until
 from e2e.household import household
@@ -133,9 +134,13 @@ def test_every_screen_of_who_is_signed_in(browser: Chrome, proxy: Proxy) -> None
             wait_until(browser, lambda one, drawn=drawn: one.execute_script(drawn))
             browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
             assert findings_by_look(browser, looks if language == "ar" else looks[:1]) == {}, (screen, language)
-    named(browser, "Home").click()
-    named(browser, "Internet off: Mia").click()
-    assert findings_by_look(browser, [LOOKS[2], LOOKS[1]]) == {}
+    for screen, words in (("Home", "Internet off: Mia"), ("Rules", "Change: bedtime")):
+        named(browser, screen).click()
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", named(browser, words))
+        named(browser, words).click()
+        wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog .actions"))
+        assert findings_by_look(browser, [LOOKS[2], LOOKS[1]]) == {}, screen
+        named(browser, "Close").click()
 
 
 def test_the_page_of_who_is_not(browser: Chrome) -> None:

@@ -179,7 +179,7 @@ def test_what_a_parent_does_each_day_takes_two_taps_at_most(browser: Chrome, fam
     tap = Taps(browser)
     tap("Mia")
     wait_until(browser, lambda one: one.find_element(By.ID, "title").text == "Mia")
-    for words in ("All requests:", "school.test", "www.games.test", "online games", "The week"):
+    for words in ("All requests:", "school.test", "www.games.test", "online games", "Minutes by day", "The week"):
         wait_for_words(browser, words)
 
 

@@ -241,7 +241,7 @@ def category_name(category: str | None) -> str | None:
 
 
 #: facts that are not folded
-_AT_ONCE = ("fault", "remedy", "category", "until")
+_AT_ONCE = ("fault", "remedy", "category", "until", "reference")
 
 
 def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
