@@ -81,7 +81,7 @@ def main() -> None:
                         browser.find_element(By.NAME, field).clear()
                         browser.find_element(By.NAME, field).send_keys(typed)
                     browser.find_element(By.NAME, "whose.0").send_keys("A child")
-                take(browser, name, 390, 844)
+                take(browser, f"first-start-{picture}.png", 390, 844)
         (folder / "filter").mkdir()
         with (
             Origin(folder / "origin") as origin,
