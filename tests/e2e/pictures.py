@@ -70,10 +70,7 @@ def main() -> None:
             chromium(proxy, folder / "browser", "--proxy-bypass-list=127.0.0.1") as browser,
         ):
             browser.get(proxy.log.wait_for(r"open (http://\S+/start) on this machine")[1])
-            for screen, name in (
-                ("Which people", "first-start-people.png"),
-                ("What is blocked", "first-start-lists.png"),
-            ):
+            for screen, picture in (("Which people", "people"), ("What is blocked", "lists")):
                 browser.find_element(By.CSS_SELECTOR, "button[value=next]").click()
                 wait_for_words(browser, screen)
                 if screen == "Which people":
