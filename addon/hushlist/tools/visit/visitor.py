@@ -205,7 +205,11 @@ def _has_come(requests: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _why(requests: Sequence[Mapping[str, Any]], faults: Sequence[str]) -> str:
-    return next((error for request in requests if (error := request["error"])), None) or "; ".join(faults) or "nothing"
+    return (
+        next((error for request in requests if (error := request["error"])), None)
+        or "; ".join(faults)
+        or "nothing was asked for"
+    )
 
 
 def _missing(visit: Visit) -> int:

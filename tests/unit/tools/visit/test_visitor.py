@@ -38,7 +38,7 @@ class FakeRecorder:
     ("requests", "faults", "why"),
     [
         ([], ["net::ERR_FAILED"], "net::ERR_FAILED"),
-        ([], [], "nothing"),
+        ([], [], "nothing was asked for"),
         ([request(status=502, error="Name or service not known")], ["net::ERR"], "Name or service not known"),
         ([request(status=0)], ["it did not end to load"], "it did not end to load"),
         ([request(status=500)], [], ""),
