@@ -11,13 +11,22 @@ from e2e.proxy import mitmdump
 from e2e.test_streaming import read_head
 
 _POLICY = """
-layers: [{name: own, lists: [{file: trackers, format: domains, action: tag, category: hrn://tests/trackers}]}]
+layers:
+- {name: own, lists: [{file: trackers, format: domains, action: tag, category: hrn://tests/trackers}]}
+- {name: others, lists: [{file: filters, format: adblock}]}
 heads:
 - {for: request, category: hrn://tests/trackers, remove: [Cookie, Referer], set: {User-Agent: Browser}}
 - {sites: good.test/page, remove: [set-cookie], add: {Content-Security-Policy: "script-src 'none'"}}
 - {types: text/x-bad, block: true, reason: No such type}
 - {status: 4xx, has: X-Bad, block: true, reason: No such status}
 files: [{endings: exe}]
+"""
+_FILTERS = """
+||good.test/listed^$csp=img-src 'self'
+||good.test/listed^$cookie=track
+||good.test/listed^$removeheader=request:x-id
+@@||good.test/listed/fine^$cookie
+||good.test/listed/shut$document,header=set-cookie:/track/
 """
 
 
@@ -31,12 +40,20 @@ def test_heads_are_changed_and_answers_blocked_by_them(tmp_path: Path) -> None:
         kind = b"text/x-bad" if path == b"/bad.exe" else b"text/html"
         status = b"404 No\r\nX-Bad: 1" if path == b"/missing" else b"200 OK"
         connection.sendall(b"HTTP/1.1 %b\r\nContent-Type: %b\r\nSet-Cookie: a=b\r\n" % (status, kind))
+        connection.sendall(b"Set-Cookie: track=2\r\n" if path.startswith(b"/listed") else b"")
         connection.sendall(b"Set_Cookie: c\r\nContent-Security-Policy: img-src *\r\nContent-Length: 2\r\n\r\nok")
 
     (tmp_path / "trackers").write_text("tracker.test\n")
+    (tmp_path / "filters").write_text(_FILTERS)
     policy = tmp_path / "policy.yaml"
     policy.write_text(_POLICY)
-    sent = {"Cookie": "a=b", "Referer": "http://x.test/", "User-Agent": "me", "Accept": "text/html"}
+    sent = {
+        "Cookie": "a=b; track=1",
+        "X-Id": "1",
+        "Referer": "http://x.test/",
+        "User-Agent": "me",
+        "Accept": "text/html",
+    }
     with (
         PlainOrigin(serve) as origin,
         mitmdump(tmp_path, origin, policy=policy) as proxy,
@@ -51,7 +68,15 @@ def test_heads_are_changed_and_answers_blocked_by_them(tmp_path: Path) -> None:
         client.get("http://tracker.test/pixel")
         assert "No such type" in client.get("http://good.test/bad.exe").text
         assert "No such status" in client.get("http://good.test/missing").text
-    assert b"cookie: a=b" in heads[b"/other"]
+        listed = client.get("http://good.test/listed/")
+        assert listed.headers.get_list("content-security-policy") == ["img-src *", "img-src 'self'"]
+        assert listed.headers.get_list("set-cookie") == ["a=b"]
+        assert client.get("http://good.test/listed/fine/").headers.get_list("set-cookie") == ["a=b", "track=2"]
+        assert "filters:6" in client.get("http://good.test/listed/shut").text
+    assert b"cookie: a=b; track=1\r\n" in heads[b"/other"]
+    assert b"cookie: a=b\r\n" in heads[b"/listed/"]
+    assert b"x-id" not in heads[b"/listed/"]
+    assert b"cookie: a=b; track=1\r\n" in heads[b"/listed/fine/"]
     assert b"cookie" not in heads[b"/pixel"]
     assert b"referer" not in heads[b"/pixel"]
     assert b"user-agent: browser\r\n" in heads[b"/pixel"]

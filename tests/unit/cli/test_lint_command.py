@@ -27,7 +27,7 @@ def test_what_a_list_is_read_as_is_told_where_its_content_tells(run: Run) -> Non
 
 
 def test_what_is_left_out_can_be_listed_whole(run: Run) -> None:
-    lines = [f"##.ad{number}" for number in range(30)] + ["@@||a.example^$csp=x", "||a.example^", "some words"]
+    lines = [f"##.ad{number}" for number in range(30)] + ["@@||a.example^$removeparam=x", "||a.example^", "some words"]
     Path("list.adblock").write_text("\n".join(lines))
     _, out, _ = run("lint", "list.adblock")
     assert len(out.splitlines()) == 4
@@ -37,7 +37,9 @@ def test_what_is_left_out_can_be_listed_whole(run: Run) -> None:
     assert found[:30] == [
         f"list.adblock:{number + 1}: refused: ##.ad{number}: left out: cosmetic" for number in range(30)
     ]
-    assert found[30].startswith("list.adblock:31: refused: @@||a.example^$csp=x: left out: $csp: it changes the header")
+    assert found[30].startswith(
+        "list.adblock:31: refused: @@||a.example^$removeparam=x: left out: $removeparam: it changes the address"
+    )
     assert len(found) == 32
     assert summary == "1 rule in 1 file: 32 refused"
 

@@ -258,6 +258,12 @@ def _in_order(layers: Sequence[str], matches: Sequence[Match]) -> tuple[tuple[Ma
     return tuple(counted), tuple(lifted)
 
 
+def decides(match: Match) -> bool:
+    """Whether a match may decide a request."""
+    pattern = match.rule.pattern
+    return not isinstance(pattern, FilterPattern) or pattern.decides
+
+
 def _is_exception(match: Match) -> bool:
     pattern = match.rule.pattern
     return isinstance(pattern, FilterPattern) and pattern.is_exception
@@ -320,7 +326,7 @@ def own_categories(decision: Decision) -> Iterator[str]:
     winner = decision.winner
     if winner is None or _has_category(winner) or winner.rule.terms.action is not Action.ALLOW:
         for match in decision.matches:
-            if match.rule.terms.category is not None and _has_category(match):
+            if match.rule.terms.category is not None and decides(match) and _has_category(match):
                 yield match.rule.terms.category
 
 
@@ -440,6 +446,15 @@ class EffectivePolicy:
         return (not scope.groups or self.group.name in scope.groups) and (not scope.during or scope.during in self._on)
 
     def _as_policy_says(self, match: Match) -> Match | None:
+        """The match as it counts; ``None`` if it does not. What decides no request is a tag where it would stop it."""
+        own = self._by_category(match)
+        if own is None or decides(own):
+            return own
+        pattern, terms, line = own.rule
+        stops = terms.action in STOPPING
+        return own._replace(rule=Rule(pattern, replace(terms, action=Action.TAG), line)) if stops else None
+
+    def _by_category(self, match: Match) -> Match | None:
         """The match with the action that the policy gives to its category; ``None`` if it does not count.
 
         Matches that allow or tag keep their action: a list's exception does not belong to the list's category.

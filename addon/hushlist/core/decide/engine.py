@@ -20,6 +20,7 @@ from hushlist.core.decide.decision import (
     EffectivePolicy,
     decide,
     decide_unread,
+    decides,
     is_strictest,
     strictest,
 )
@@ -513,7 +514,7 @@ class Engine:
         matches = [
             match._replace(via=f"{match.via or ''}{inside}".removeprefix(", "))
             for match in decision.matches
-            if case.counts is None or case.counts(match.rule.terms)
+            if decides(match) and (case.counts is None or case.counts(match.rule.terms))
         ]
         by_rules = decide(known_host.view.layers, matches, decision.group)
         if by_rules.action is Action.ALLOW:

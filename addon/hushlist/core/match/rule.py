@@ -136,6 +136,11 @@ class FilterPattern:
     is_exception: bool
 
     @property
+    def decides(self) -> bool:
+        """Whether it decides requests; if not, it says what becomes of one that passes, and of its answer."""
+        return True
+
+    @property
     def digest(self) -> bytes:
         """By which it is found in the index: 32 octets of what it means."""
         raise NotImplementedError

@@ -450,6 +450,20 @@ def is_believed(name: bytes) -> bool:
     return _TAKEN_OUT.fullmatch(as_read(name)) is not None
 
 
+#: fields that say where a message ends or goes, by which client, proxy and server would come to disagree
+_FRAMING = frozenset(
+    (
+        *(b"connection", b"content-encoding", b"content-length", b"content-range", b"expect", b"host", b"keep-alive"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+    )
+)
+
+
+def is_bound(name: bytes) -> bool:
+    """Whether a field of this name says where a message ends or goes, so that nobody may remove or set it."""
+    return (read := as_read(name.lower())) in _FRAMING or is_believed(read)
+
+
 _is_known = lru_cache(1024)(is_believed)
 
 

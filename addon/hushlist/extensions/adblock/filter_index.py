@@ -70,7 +70,14 @@ class FilterIndex:
         if is_stopped or matches:
             knowing = subject.knowing()
             matches += self._matches(self._table.find(knowing, is_named=is_named, exceptions=True), knowing)
-        return matches
+        return self._without_lifted_heads(subject.host, matches)
+
+    def _without_lifted_heads(self, host: bytes, matches: list[Match]) -> list[Match]:
+        """Matches without those about heads that an exception of their layer lifts though it names no head."""
+        if all(_filter_of(match).decides for match in matches):
+            return matches
+        lifting = [match for match in (*matches, *self.on_host(host)) if _filter_of(match).is_exception]
+        return [match for match in matches if not any(_lifts_head(other, match) for other in lifting)]
 
     def _matches(self, filters: Iterable[StoredFilter], subject: UrlInContext) -> list[Match]:
         matches: list[Match] = []
@@ -95,6 +102,16 @@ class FilterIndex:
         taken_back = {terms.layer for terms, _ in self._places_of(network_filter.badfilter_digest)}
         places = self._places_of(network_filter.digest)
         return [Rule(network_filter, terms, line) for terms, line in places if terms.layer not in taken_back]
+
+
+def _filter_of(match: Match) -> NetworkFilter:
+    assert isinstance(match.rule.pattern, NetworkFilter)
+    return match.rule.pattern
+
+
+def _lifts_head(other: Match, match: Match) -> bool:
+    is_of_layer = other.rule.terms.layer == match.rule.terms.layer
+    return is_of_layer and _filter_of(other).lifts_head(_filter_of(match))
 
 
 #: what no browser sends in a target as it is

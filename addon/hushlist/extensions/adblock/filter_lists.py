@@ -32,6 +32,7 @@ from hushlist.core.lists.plain_lists import BLOCKS_NOTHING, OWN_NAMES, SHORTENED
 from hushlist.core.match.rule import Action, Expression, Rule, RuleBlock
 from hushlist.extensions.adblock.conditions import without_unused
 from hushlist.extensions.adblock.filter_reader import parse_filter, split_options
+from hushlist.extensions.adblock.head_options import REMOVABLE
 
 # -- Adblock Plus ------------------------------------------------------------------------------------------------
 
@@ -48,6 +49,9 @@ _NOT_NARROWING = frozenset(("all", "match-case"))
 #: options of an exception that do not depend on who asks, and what for
 _NO_CONTEXT = frozenset(("all", "match-case", "important"))
 _NOT_BY_HOST = "an exception for some requests alone, in a list that allows: a client could lie about them"
+_NO_HEADS = "a filter about heads, in a list that does not block"
+#: uBlock Origin's filters that take a field out of the answers of hosts
+_RESPONSE_HEADER = re.compile(r"([\w.,-]*)#(@?)#\^responseheader\(([^()]*)\)")
 #: options of exceptions that lift nothing which stops a request
 _OF_PAGES = re.compile(r"[$,](?:(?:elem|generic|specific)hide|[egs]hide|redirect(?:-rule)?)(?:[,=]|$)")
 #: an option that changes nothing of a filter: why it is there
@@ -73,6 +77,7 @@ def read_adblock(
     f:4: ##.ad: left out: cosmetic
     """
     plain_terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
+    has_heads = not of_names and defaults.action not in (Action.ALLOW, Action.TAG)
     octets = without_unused(octets, defaults.conditions, report)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
@@ -93,6 +98,12 @@ def read_adblock(
                     yield from (Rule(expression, plain_terms, line) for expression in expressions if expression)
                 continue
             is_exception, terms = entry.startswith("@@"), plain_terms
+            if "#^responseheader(" in entry and has_heads:
+                try:
+                    yield from [Rule(parse_filter(own), plain_terms, line) for own in _removals(entry)]
+                except ValueError as error:
+                    report.tally(line, entry, str(error))
+                continue
             kind = _no_filter(entry)
             if "reason=" in entry and not kind and (reason_option := _REASON.search(entry)):
                 entry = (entry[: reason_option.start()] + reason_option[1] + entry[reason_option.end() :]).rstrip("$,")
@@ -113,10 +124,11 @@ def read_adblock(
             if not kind:
                 try:
                     network_filter = parse_filter(entry, of_names=of_names)
-                    yield Rule(
-                        network_filter, exception if is_exception and not network_filter.is_badfilter else terms, line
-                    )
-                    continue
+                    own = exception if network_filter.is_exception and not network_filter.is_badfilter else terms
+                    if network_filter.decides or has_heads:
+                        yield Rule(network_filter, own, line)
+                        continue
+                    kind = _NO_HEADS
                 except ValueError as error:
                     kind = str(error)
             is_missed = is_exception and not _OF_PAGES.search(entry)
@@ -173,6 +185,25 @@ def _hosts_of(entry: str) -> list[str]:
     if not hosts:
         return [address] if _BARE_HOST.fullmatch(address) else []
     return [address, *hosts] if all(host in OWN_NAMES or _BARE_HOST.fullmatch(host) for host in hosts) else []
+
+
+def _removals(entry: str) -> list[str]:
+    """What a filter for ``responseheader()`` means, as network filters; ``ValueError`` with the reason if it is none.
+
+    >>> _removals("a.example##^responseheader(refresh)")
+    ['||a.example^$removeheader=refresh,document,subdocument']
+    """
+    found = _RESPONSE_HEADER.fullmatch(entry)
+    if found is None:
+        raise ValueError("responseheader(): hosts in it that are no names")
+    hosts, exception, name = found[1].split(","), found[2], found[3].strip().lower()
+    if name not in REMOVABLE and (name or not exception):
+        raise ValueError("responseheader(): only location, refresh, report-to and set-cookie can be taken out")
+    if not all(hosts) and not exception:
+        raise ValueError("responseheader(): it names no host")
+    pattern = [f"||{host}^" if host else "" for host in hosts]
+    removed = f"removeheader={name}" if name else "removeheader"
+    return [f"{exception and '@@'}{own}${removed},document,subdocument" for own in pattern]
 
 
 def _names_of(filters: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:

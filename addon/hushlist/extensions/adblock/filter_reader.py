@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from hushlist.core.url.host import to_ascii
+from hushlist.extensions.adblock.head_options import HEAD_OPTIONS, OF_PAGES, head_effect
 from hushlist.extensions.adblock.linear_regex import linear_regex
 from hushlist.extensions.adblock.network_filter import (
     BITS,
@@ -67,14 +68,11 @@ _PARTIES = {
 _LEFT_OUT = {
     name: why
     for names, why in (
-        (
-            "csp permissions removeheader responseheader referrerpolicy trusted-types",
-            "it changes the header of an answer, and stops nothing",
-        ),
-        ("cookie requestheader", "it changes a request's header, and stops nothing"),
+        ("trusted-types", "it changes the header of an answer, and stops nothing"),
         ("removeparam uritransform urltransform urlskip", "it changes the address, and stops nothing"),
         ("replace hls jsonprune xmlprune protobuf", "it changes the content of an answer, and stops nothing"),
-        ("header ipaddress", "it decides by the answer, and a request is decided before it is sent"),
+        ("responseheader ipaddress", "it decides by the answer, and a request is decided before it is sent"),
+        ("requestheader", "it decides by fields of a request that no filter here looks at"),
         ("cname", "it decides by the names that a name server answers with"),
         ("redirect-rule", "how something is answered that another filter stops; it is answered neutrally here anyway"),
         (
@@ -179,6 +177,8 @@ class _Options:
     #: ``redirect``: the type of the resource that is answered
     resource: str | None = None
     lists: dict[str, list[str]] = field(default_factory=dict)
+    #: of ``HEAD_OPTIONS``, with their values
+    heads: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: str | None, *, is_not: bool, is_exception: bool) -> None:
         """Add an option; ``ValueError`` with the kind if the filter has to be left out."""
@@ -198,6 +198,8 @@ class _Options:
             self.is_popup = self.is_popup or not is_not
         elif value and not is_not and name in _LISTS:
             self.lists.setdefault(name, []).extend(_listed(value))
+        elif name in HEAD_OPTIONS and not is_not:
+            self.heads[name] = value or ""
         elif name in ("redirect", "rewrite", "empty", "mp4") and not is_not:
             self._redirect(name, value or "", is_exception=is_exception)
         elif is_not or value is not None:
@@ -224,7 +226,7 @@ class _Options:
                 raise ValueError(_NAMES_ADDRESS)
         elif name in _OF_CLIENTS_OR_QUERIES:
             raise ValueError(_unusable(name))
-        elif name in (*BITS, *_LISTS, *_LEFT_OUT) or (name, False) in _PARTIES or name in _OF_URLS:
+        elif name in (*BITS, *_LISTS, *_LEFT_OUT, *HEAD_OPTIONS) or (name, False) in _PARTIES or name in _OF_URLS:
             raise ValueError(f"${name}: a name server sees a name, and nothing that this decides by")
         else:
             raise ValueError(_UNKNOWN)
@@ -306,7 +308,11 @@ def parse_filter(text: str, *, of_names: bool = False, is_nearest: bool = False)
         linear_regex(octets.decode(), match_case=said.match_case)
     else:
         octets = _name_pattern(pattern) if of_names else _canonical(pattern, match_case=said.match_case)
+    head = head_effect(said.heads, lifts=is_exception) if said.heads else None
+    is_exception = is_exception and head is None
     kinds, without = said.kinds, said.without
+    if head is not None and not kinds and head.option != "header":
+        kinds = BITS["document"] | BITS["subdocument"] if head.option in OF_PAGES else EVERY_KIND
     if not kinds and said.resource:
         kinds = BITS[said.resource]
     if of_names:
@@ -344,9 +350,11 @@ def parse_filter(text: str, *, of_names: bool = False, is_nearest: bool = False)
         pages=pages,
         hosts=hosts,
         methods=named[-1],
+        head=head,
         key=f"{''.join(map(str, map(int, flags)))} {kinds} {said.parties} {octets!r} "
         + " ".join("" if names is None else f"{sorted(names.only)}{sorted(names.but)}" for names in named)
-        + ("" if said.same_host is None else f" {said.same_host:d}"),
+        + ("" if said.same_host is None else f" {said.same_host:d}")
+        + ("" if head is None else f" {head}"),
     )
 
 

@@ -30,6 +30,7 @@ from hushlist.core.match.rule import FilterPattern
 from hushlist.core.url.host import is_address
 from hushlist.extensions.adblock.automaton import Automaton, ExhaustedError
 from hushlist.extensions.adblock.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
+from hushlist.extensions.adblock.head_options import HeadEffect
 from hushlist.extensions.adblock.linear_regex import Searching, linear_regex
 
 if TYPE_CHECKING:
@@ -291,6 +292,8 @@ class NetworkFilter(FilterPattern):
     pages: Names | None = field(compare=False)
     hosts: Names | None = field(compare=False)
     methods: Names | None = field(compare=False)
+    #: what it does with heads; ``None``: it decides requests
+    head: HeadEffect | None = field(compare=False)
     #: what it means, however it is written: two with the same are equal
     key: str
     _test: Test | None = field(init=False, default=None, compare=False, repr=False)
@@ -305,6 +308,19 @@ class NetworkFilter(FilterPattern):
     def __reduce__(self) -> tuple[type[NetworkFilter], tuple[object, ...]]:
         """What another process makes it of; there it makes its test, which cannot be sent."""
         return NetworkFilter, _written(self)
+
+    @property
+    def decides(self) -> bool:
+        return self.head is None
+
+    def lifts_head(self, other: NetworkFilter) -> bool:
+        """Whether it is an exception that lifts a filter about heads though it names no head itself.
+
+        Each exception lifts what would block an answer, and one for all that the pages of a site ask for the rest.
+        """
+        is_of_pages = self.pages is not None and not self.pattern and self.kinds == EVERY_KIND
+        is_above = self.is_exception and (self.is_important or not other.is_important)
+        return is_above and other.head is not None and (is_of_pages or other.head.option == "header")
 
     @property
     def digest(self) -> bytes:
@@ -387,6 +403,8 @@ class NetworkFilter(FilterPattern):
         """Whether host and domain alone decide, so that it can be asked before a request is known."""
         if self.of_names:
             return True
+        if not self.decides:
+            return False
         is_plain = self.kinds == EVERY_KIND and self.parties == EVERY_PARTY and not self.match_case
         return (
             is_plain and not self._is_narrow and not self.is_regex and HOST_PATTERN.fullmatch(self.pattern) is not None

@@ -22,6 +22,6 @@ EXTENSION = Extension(
         Fact("fields", "NAMES", "the names of all header fields of the answer, with commas between them"),
     ),
     explainer=f"{__name__}.head_explainer:explain_heads",
-    uses=("files",),
+    uses=("files", "adblock"),
     part=f"{__name__}.head_changes:HeadChanges",
 )

@@ -1,4 +1,7 @@
-"""Changes the heads of requests and answers by the policy's ``heads``; a dry run changes nothing."""
+"""Changes the heads of requests and answers by the policy's ``heads`` and by filters of lists.
+
+A dry run changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from mitmproxy import connection, http
 
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.match.rule import Action
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.http_head import as_read
 from hushlist.extensions.files.upload_look import media_types_of
+from hushlist.extensions.heads.cookies import changed_cookies
 from hushlist.extensions.heads.head_rules import HeadRule
+from hushlist.extensions.heads.listed_heads import listed_rules
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer
 from hushlist.proxy.flow_request import SelfConnections
@@ -24,7 +30,7 @@ CHANGED = "hushlist_heads"
 
 
 class HeadChanges(parts.Part):
-    """Carries out the rules of a policy's ``heads``."""
+    """Carries out the rules of a policy's ``heads``, and before these what filters of its lists say of heads."""
 
     key = "heads"
 
@@ -35,6 +41,10 @@ class HeadChanges(parts.Part):
         self._let_through: WeakKeyDictionary[http.HTTPFlow, tuple[Judgement, tuple[HeadRule, ...]]] = (
             WeakKeyDictionary()
         )
+
+    def is_idle(self, policy: Policy | None) -> bool:
+        """Whether there are no rules, and no lists that may have some."""
+        return super().is_idle(policy) and not any(layer.lists for layer in ([] if policy is None else policy.layers))
 
     def change(self, flow: http.HTTPFlow, judgement: Judgement) -> bool:
         """Change the head of a request that is let through."""
@@ -63,8 +73,8 @@ class HeadChanges(parts.Part):
             return
         judgement, rules = self._let_through[flow]
         media_types = media_types_of(answer.headers.get_all("content-type"))
-        names = frozenset(as_read(name.lower()) for name, _ in answer.headers.fields)
-        fitting = [rule for rule in rules if rule.fits_answer(answer.status_code, media_types, names)]
+        fields = answer.headers.fields
+        fitting = [rule for rule in rules if rule.fits_answer(answer.status_code, media_types, fields)]
         for rule in fitting:
             if rule.blocks and (page := self._page(flow, judgement, rule, media_types)) is not None:
                 look_at_answer(flow, lambda *_: True, lambda *_, page=page: page)
@@ -88,15 +98,17 @@ class HeadChanges(parts.Part):
 
 def _fitting(judgement: Judgement, way: str) -> Iterable[HeadRule]:
     now = datetime.now(UTC)
-    rules: tuple[HeadRule, ...] = judgement.settings.of("heads")
+    rules = (*listed_rules(judgement.decision), *judgement.settings.of("heads"))
     return (rule for rule in rules if rule.way == way and rule.fits_request(judgement, now))
 
 
 def _change(flow: http.HTTPFlow, message: http.Message, rule: HeadRule) -> bool:
     """Take out, replace and add fields; whether that has changed anything."""
     before = message.headers.fields
+    if rule.cookies is not None:
+        message.headers.fields = tuple(changed_cookies(before, rule.cookies, rule.spared))
     gone = rule.remove | {as_read(name.lower().encode()) for name, _ in rule.set}
-    kept = tuple(pair for pair in before if as_read(pair[0].lower()) not in gone)
+    kept = tuple(pair for pair in message.headers.fields if as_read(pair[0].lower()) not in gone)
     more = tuple((name.encode(), value.encode()) for name, value in (*rule.set, *rule.add))
     message.headers.fields = kept + more
     if message.headers.fields == before:

@@ -1,4 +1,4 @@
-"""What the policy's ``heads`` do with a request and its answer, for ``hushlist check`` and ``explain``."""
+"""What rules for heads do with a request and its answer, for ``hushlist check`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ from hushlist.core.extension import Explained
 from hushlist.core.url.http_head import as_read
 from hushlist.extensions.files.upload_look import media_types_of
 from hushlist.extensions.heads.head_rules import HeadRule
+from hushlist.extensions.heads.listed_heads import listed_heads, listed_rules
 
 
 def explain_heads(engine: Engine, judgement: Judgement, moment: datetime, told: Mapping[str, str]) -> Explained:
     """Which rules change the heads of a request and of its answer, or block the answer, and why others do not."""
-    rules: tuple[HeadRule, ...] = judgement.settings.of("heads")
+    listed = listed_heads(judgement.decision)
+    rules = (*listed_rules(judgement.decision), *judgement.settings.of("heads"))
     status = told.get("status", "")
     is_upload, names = told.get("for") == "upload", _names(told)
     # of an upload, the media type says nothing of the answer
     media_types = () if is_upload else media_types_of([told.get("media-type", "")])
-    lines, match, doubts = ["Heads"] if rules else ["Heads        no rules"], None, list[str]()
+    lines, match, doubts = ["Heads"] if rules or listed else ["Heads        no rules"], None, list[str]()
+    lines += [
+        f"  {own.match.rule.place}: {own.filter}  is lifted by {own.lifted_by.rule.place}"
+        for own in listed
+        if own.lifted_by
+    ]
     for rule in rules:
         place, doubt = f"{rule.source}:{rule.line}", ""
         why = _why_not(rule, judgement, moment, status, media_types, names)
@@ -55,7 +62,7 @@ def _why_not(
     seen = replace(
         rule, status=rule.status if status else frozenset(), types=rule.types if media_types else frozenset()
     )
-    if rule.way == "answer" and not seen.fits_answer(int(status or 0), media_types, frozenset((rule.has,))):
+    if rule.way == "answer" and not seen.fits_answer(int(status or 0), media_types, None):
         return f"does not fit: {' '.join(filter(None, (status, *media_types)))}"
     if rule.has and names is not None and rule.has not in names:
         return f"does not fit: the answer has no {rule.has.decode()}"
@@ -68,7 +75,9 @@ def _doubt(rule: HeadRule, status: str, media_types: tuple[str, ...], names: fro
         return "depends on the answer's status (--status)"
     if rule.types and not media_types:
         return "depends on the answer's media type (--media-type)"
-    return f"depends on whether the answer has {rule.has.decode()} (--fields)" if rule.has and names is None else ""
+    if rule.has and names is None:
+        return f"depends on whether the answer has {rule.has.decode()} (--fields)"
+    return f"depends on the value of {rule.has.decode()}" if rule.value is not None else ""
 
 
 def _does(rule: HeadRule) -> Iterator[str]:
@@ -76,6 +85,9 @@ def _does(rule: HeadRule) -> Iterator[str]:
         yield "block"
     if rule.remove:
         yield f"remove {', '.join(sorted(name.decode() for name in rule.remove))}"
+    if rule.cookies is not None:
+        which = "cookies" if rule.listed is None else str(rule.listed.rule.pattern)
+        yield f"{'change' if rule.cookies.life else 'remove'} the cookies of {which}"
     for what, pairs in (("set", rule.set), ("add", rule.add)):
         if pairs:
             yield f"{what} {', '.join(f'{name}: {value}' for name, value in pairs)}"

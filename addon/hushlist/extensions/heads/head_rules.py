@@ -6,8 +6,8 @@ All rules that fit hold, in their order; an answer is blocked by the first that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -35,18 +35,10 @@ from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
 from hushlist.core.url.hrn import category_levels
-from hushlist.core.url.http_head import as_read, is_believed
+from hushlist.core.url.http_head import as_read, is_bound
+from hushlist.extensions.adblock.head_options import FIELD_NAME, FIELD_VALUE, Cookies, ValueTest
 from hushlist.extensions.files.file_rules import FilePattern
 
-#: fields that say where a message ends or goes, by which client, proxy and server would come to disagree
-_FRAMING = frozenset(
-    (
-        *(b"connection", b"content-encoding", b"content-length", b"content-range", b"expect", b"host", b"keep-alive"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
-    )
-)
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]{0,4000}[\x21-\x7e])?")
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)")
 _TYPE = re.compile(r"[a-z0-9-]+/(\*|[!#$&^_.+a-z0-9-]+)")
 
@@ -71,13 +63,19 @@ class HeadRule:
     #: three digits each, or ``4xx``
     status: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
-    #: a field that is there, by its name as servers read it
+    #: a field that is there, by its name as servers read it; and what its value is, if that counts
     has: bytes = b""
+    value: ValueTest | None = None
     blocks: bool = False
     #: names as servers read them
     remove: frozenset[bytes] = frozenset()
     set: tuple[tuple[str, str], ...] = ()
     add: tuple[tuple[str, str], ...] = ()
+    #: which cookies are taken out or get another life; but those that one of the others names stay as they are
+    cookies: Cookies | None = None
+    spared: tuple[Cookies, ...] = ()
+    #: of a list's filter: its match
+    listed: Match | None = None
     reason: str | None = None
     during: Schedule | None = None
 
@@ -92,17 +90,27 @@ class HeadRule:
         target = judgement.decision.url.partition(b"://")[2]
         return not self.sites or any(_covers(site, target) for site in self.sites)
 
-    def fits_answer(self, status: int, media_types: Iterable[str], names: frozenset[bytes]) -> bool:
-        """Whether an answer has such a head, by any of its media types and the names of its fields as they are read."""
+    def fits_answer(
+        self, status: int, media_types: Iterable[str], fields: Sequence[tuple[bytes, bytes]] | None
+    ) -> bool:
+        """Whether an answer has such a head, by any of its media types and fields; ``None``: these are not known."""
         if self.status and self.status.isdisjoint((str(status), f"{status // 100}xx")):
             return False
         types = {each for stated in media_types for each in (stated, stated.partition("/")[0] + "/*")}
         if self.types and self.types.isdisjoint(types):
             return False
-        return not self.has or self.has in names
+        return not self.has or fields is None or any(map(self._is_had, fields))
+
+    def _is_had(self, pair: tuple[bytes, bytes]) -> bool:
+        name, value = pair
+        return as_read(name.lower()) == self.has and (self.value is None or self.value.fits(value.strip()))
 
     def match(self, evidence: str) -> Match:
         """The match of an answer that is blocked."""
+        if self.listed is not None:
+            pattern, terms, line = self.listed.rule
+            via = ", ".join(filter(None, (self.listed.via, evidence)))
+            return self.listed._replace(rule=Rule(pattern, replace(terms, action=Action.BLOCK), line), via=via)
         terms = Terms(Action.BLOCK, "policy", self.source, self.category, self.reason, layer="heads")
         return Match(Rule(HeadPattern("head of an answer"), terms, self.line), evidence.encode(), (0, 0))
 
@@ -150,7 +158,7 @@ def _some(form: re.Pattern[str], what: str) -> Type:
 
 def _free(fields: MappingReader, key: str, name: str) -> bytes:
     read = as_read(name.lower().encode())
-    if not _NAME.fullmatch(name) or read in _FRAMING or is_believed(read):
+    if not FIELD_NAME.fullmatch(name) or is_bound(read):
         fields.error(key, "expected the name of a field that does not say where a message ends or goes", name)
     return read
 
@@ -168,7 +176,7 @@ def _pairs(fields: MappingReader, key: str, _: Reading) -> tuple[tuple[str, str]
     pairs = [(name, str(value.value).strip()) for name, value in node.value.items()]
     for name, value in pairs:
         _free(fields, key, name)
-        if not _VALUE.fullmatch(value):
+        if not FIELD_VALUE.fullmatch(value):
             fields.error(key, "expected ASCII, without line ends", f"{name}: {value}")
     return tuple(pairs)
 

@@ -120,6 +120,7 @@ def effect_of_parts(parts: Iterable[CollectedPart], action: Action) -> Effect:
     for place, request in enumerate(ordinary_requests()):
         asked = request.asked()
         fit = [own.read() for own in (*table.of_host(asked.host), *table.find(asked, is_named=True))]
+        fit = [own for own in fit if own.decides]
         is_stopped = any(not own.is_exception for own in fit)
         if is_stopped and action in STOPPING:
             stopped.add(place)
@@ -151,7 +152,7 @@ def _of_request(index: Index, filters: FilterIndex, asked: UrlInContext) -> Iter
     host = index.on_host(asked.host)
     found = filters.find(asked, is_named=host.bits & FILTERED != 0, is_stopped=True)
     for match in (*host.matches, *found):
-        if isinstance(match.rule.pattern, NetworkFilter):
+        if isinstance(match.rule.pattern, NetworkFilter) and match.rule.pattern.decides:
             is_exception = match.rule.pattern.is_exception
             yield match.rule.terms.source, Action.ALLOW if is_exception else match.rule.terms.action
 

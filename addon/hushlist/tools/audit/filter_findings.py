@@ -61,7 +61,7 @@ def _may_be_below(host: str, names: Names) -> bool:
 
 def covers(wide: NetworkFilter, narrow: NetworkFilter) -> bool:
     """Whether whatever one filter fits, another one fits, too; when in doubt, it is not."""
-    if wide.of_names is not narrow.of_names or wide.same_host is not narrow.same_host:
+    if (wide.of_names, wide.same_host, wide.head) != (narrow.of_names, narrow.same_host, narrow.head):
         return False
     if (
         wide.is_badfilter

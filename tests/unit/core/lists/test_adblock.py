@@ -50,10 +50,10 @@ def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str])
         ("*$removeparam", REMOVES),
         ("||x.example/a.js$redirect-rule=noopjs", ANSWERED),
         ("@@||x.example/a.js$redirect=noopjs", ANSWERED.replace("redirect-rule", "redirect")),
-        ("||x.example^$csp=script-src 'none'", "$csp: it changes the header of an answer, and stops nothing"),
+        ("||x.example^$trusted-types=a", "$trusted-types: it changes the header of an answer, and stops nothing"),
         (
-            "||x.example^$header=via:/1.1, google/",
-            "$header: it decides by the answer, and a request is decided before it is sent",
+            "||x.example^$ipaddress=192.0.2.1",
+            "$ipaddress: it decides by the answer, and a request is decided before it is sent",
         ),
         ("||x.example^$strict1p,third-party", "options that exclude each other"),
         ("||x.example^$strict1p,strict3p", "options that exclude each other"),
