@@ -16,6 +16,7 @@ from e2e.origin import PATIENCE, Origin
 from e2e.plain_origin import PlainOrigin
 from e2e.proxy import Proxy, mitmdump
 from e2e.test_streaming import read_head
+from e2e.test_unblock import form_of
 from support.policies import write_policy
 
 _PROGRAM = b"MZ\x90\0" + bytes(1 << 19)
@@ -24,6 +25,7 @@ files:
 - {content: audio, action: tag, reason: Sound}
 - {content: [program, part], reason: No programs}
 - {endings: bat, reason: No batches}
+- {endings: torrent, action: warn, reason: Mind this}
 - {types: video/*, reason: No films}
 - {larger-than: 1m, for: download, reason: Too large}
 - {larger-than: 10k, for: upload, reason: Too much}
@@ -92,6 +94,29 @@ def test_an_upload_that_is_too_large_does_not_begin(inspecting: Proxy, origin: O
         assert client.post("http://good.test/", content=b"a").status_code == 200
     assert "Too much" in untold.text
     assert [request.body for request in arrivals.requests] == [1]
+
+
+def test_a_click_on_the_warning_of_a_file_opens_its_address_alone(inspecting: Proxy, origin: Origin) -> None:
+    origin.pages |= dict.fromkeys(("/a.torrent", "/b.torrent"), ("text/plain", b"a file"))
+    with inspecting.client() as client, inspecting.client() as program:
+        client.headers["Accept"] = "text/html"
+        page = client.get("http://good.test/a.torrent")
+        assert "Mind this" in page.text
+        action, token = form_of(page)
+        forged = client.post(action, data={"token": token[:-1] + "x"})
+        assert (forged.status_code, forged.headers["location"]) == (303, "/a.torrent")
+        assert "Mind this" in client.get("http://good.test/a.torrent").text
+        assert client.post(action, data={"token": token}).headers["location"] == "/a.torrent"
+        assert client.get("http://good.test/a.torrent").text == "a file"
+        assert "Mind this" in client.get("http://good.test/b.torrent").text
+        again = client.post(action, data={"token": token})
+        assert again.status_code == 303  # the form was sent twice
+        told = program.get("http://good.test/b.torrent", headers={"Accept": "application/json"})
+        assert (told.status_code, told.headers["content-type"], told.json()["reason"]) == (
+            403,
+            "application/json",
+            "Mind this",
+        )
 
 
 def serve(connection: socket.socket) -> None:

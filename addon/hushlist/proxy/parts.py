@@ -323,6 +323,10 @@ class Parts:
         self.happened: tuple[Callable[[str, Client, str], None], ...] = _calls(parts, "happened")
         self.responseheaders: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "responseheaders")
 
+    def offered(self, request: http.Request, judgement: Judgement) -> Offer | None:
+        """What the page of a stopped request offers: of the first part that offers something."""
+        return next(filter(None, (offer(request, judgement) for offer in self.offer)), None)
+
     def told(self, kind: str) -> Iterator[str]:
         """What the parts say: their ``states``, ``faults`` or ``warnings``, each once."""
         return iter(dict.fromkeys(words for tell in self._told[kind] for words in tell()))

@@ -214,8 +214,7 @@ class RequestHandler:
 
     def _respond(self, request: http.Request, judgement: Judgement) -> http.Response:
         """The page that replaces the origin's answer, with what the first part offers that offers something."""
-        offers = (offer(request, judgement) for offer in self._parts.offer)
-        return stopped_response(self._runtime, request, judgement, next(filter(None, offers), None))
+        return stopped_response(self._runtime, request, judgement, self._parts.offered(request, judgement))
 
     def note_grant(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
         """Note whether a request passes by a temporary unblock."""

@@ -26,7 +26,7 @@ from hushlist.core.decide.decision import (
 )
 from hushlist.core.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, may_change, stops
 from hushlist.core.decide.readings import DEEPEST, HostReader, readings_of
-from hushlist.core.decide.verdict import Confirmations, Verdict
+from hushlist.core.decide.verdict import NO_BLOCKS, Confirmations, Verdict
 from hushlist.core.errors import Excess, UrlError
 from hushlist.core.extension import extensions_named
 from hushlist.core.match.checks import Check, CheckedRequest, may_fail
@@ -657,6 +657,13 @@ class Engine:
         if doubtful and view.decide([*sure, *doubtful]).winner != view.decide(sure).winner:
             return decision._replace(unconfirmed=tuple(questions))
         return decision
+
+    def past_warning(self, decision: Decision, client: Client) -> Decision:
+        """A decision that warns of an answer, as a click on the warning of its address, or a grant for that, has it."""
+        if self._overrides is None:
+            return decision
+        names = (*client.names, f"group:{decision.group}")
+        return self._overrides.after(decision, NO_BLOCKS, b"", names, time())
 
     def unconfirmed(self, decision: Decision) -> Iterator[str]:
         """What of a decision nobody has confirmed or denied, and why, for people."""

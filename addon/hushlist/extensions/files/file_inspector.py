@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from mitmproxy import connection, http
 from mitmproxy.net.http import http1
 
-from hushlist.core.decide.decision import Decision, Judgement
+from hushlist.core.decide.decision import STOPPING, Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
@@ -147,7 +147,7 @@ class FileInspector(parts.Part):
             return None
         facts, now = self._facts_of_upload(flow.request), datetime.now(UTC)
         match = judge_file(_rules(judgement), facts, now).match
-        if match is None or match.rule.terms.action is not Action.BLOCK:
+        if match is None or match.rule.terms.action not in STOPPING:
             held = self._uploads.get(flow)
             if held is None and (held := self._held_upload(flow, judgement)) is not None:
                 held.take(flow.request.raw_content or b"", True)
@@ -168,7 +168,7 @@ class FileInspector(parts.Part):
 
     def _refuse(self, flow: http.HTTPFlow, judgement: Judgement, match: Match | None) -> None:
         if match is not None and (recorded := self._record(flow, judgement, match)) is not None:
-            refuse(flow, lambda request: stopped_response(self._runtime, request, recorded, None))
+            refuse(flow, lambda request: self._respond(request, recorded))
 
     async def _scan_upload(self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts) -> None:
         """Refuse an upload in which the scanner finds something: in all of it, and in each part of a form."""
@@ -204,7 +204,7 @@ class FileInspector(parts.Part):
 
     def _said_of(self, held: HeldUpload, judgement: Judgement) -> Match | None:
         """The rule that decides about what was seen of an upload."""
-        blocking = [match for match in held.matches if match.rule.terms.action is Action.BLOCK]
+        blocking = [match for match in held.matches if match.rule.terms.action in STOPPING]
         if blocking or not held.why_unseen:
             return next(iter([*blocking, *held.matches]), None)
         settings = _upload_settings(judgement)
@@ -483,26 +483,37 @@ class FileInspector(parts.Part):
             flow.kill()
         return b""
 
-    @staticmethod
-    def _stops(judgement: Judgement, match: Match) -> bool:
-        return judgement.settings.mode == "block" and match.rule.terms.action is Action.BLOCK
+    def _stops(self, judgement: Judgement, match: Match) -> bool:
+        return self._decided(judgement, match).stops
+
+    def _decided(self, judgement: Judgement, match: Match) -> Judgement:
+        """The judgement of a file; who has gone on past a warning of its address is let through."""
+        before, action, engine = judgement.decision, match.rule.terms.action, self._runtime.engine
+        decision = Decision(action, before.url, (match, *before.matches), match, group=before.group)
+        if action is Action.WARN and engine is not None:
+            decision = engine.past_warning(decision, judgement.client)
+        return judgement._replace(decision=decision)
 
     def _page(self, flow: http.HTTPFlow, judgement: Judgement, match: Match | None) -> http.Response | None:
         """The page in place of a file, and the line in the log; ``None`` if it passes."""
         if match is None:
             return None
         recorded = self._record(flow, judgement, match)
-        return None if recorded is None else stopped_response(self._runtime, flow.request, recorded, None)
+        return None if recorded is None else self._respond(flow.request, recorded)
+
+    def _respond(self, request: http.Request, judgement: Judgement) -> http.Response:
+        """The page of a file; only one that warns offers something: an unblock of the site opens no files."""
+        is_warning = judgement.decision.action is Action.WARN
+        return stopped_response(
+            self._runtime, request, judgement, self._runtime.parts.offered(request, judgement) if is_warning else None
+        )
 
     def _record(self, flow: http.HTTPFlow, judgement: Judgement, match: Match) -> Judgement | None:
         """Log what a rule has decided; the judgement if it stops the file."""
-        action = match.rule.terms.action
-        if action is Action.ALLOW:
+        if match.rule.terms.action is Action.ALLOW:
             return None
-        before = judgement.decision
-        decision = Decision(action, before.url, (match, *before.matches), match, group=before.group)
-        judged, is_live = judgement._replace(decision=decision), flow.live or flow in self._waited
-        recorded = self._runtime.record(judged, flow.request.method, is_live=is_live)
+        is_live = flow.live or flow in self._waited
+        recorded = self._runtime.record(self._decided(judgement, match), flow.request.method, is_live=is_live)
         flow_outcome.annotate(flow, recorded)
         return recorded if recorded.stops else None
 
@@ -517,14 +528,14 @@ def _unseen(judgement: Judgement, facts: FileFacts, why: str) -> Match:
     now = datetime.now(UTC)
     rules = [rule for rule in _rules(judgement) if rule.needs_content or rule.listed or rule.infected]
     rules = [rule for rule in rules if rule.applies(is_upload=facts.is_upload, now=now)] or [_rules(judgement)[0]]
-    rule = next((rule for rule in rules if rule.action is Action.BLOCK), rules[0])
+    rule = next((rule for rule in rules if rule.action in STOPPING), rules[0])
     return rule.match(why)._replace(file=facts.seen)
 
 
 def _unseen_kind(judgement: Judgement, facts: FileFacts, why: str) -> Match | None:
     """The match of the first rule that blocks by kinds, and fits a download but for them; ``None`` if none counts."""
     now = datetime.now(UTC)
-    rules = (rule for rule in _rules(judgement) if rule.needs_content and rule.action is Action.BLOCK)
+    rules = (rule for rule in _rules(judgement) if rule.needs_content and rule.action in STOPPING)
     fitting = (rule for rule in rules if rule.applies(is_upload=False, now=now) and rule.evidence(facts) is not None)
     rule = next(fitting, None) if judge_file(_rules(judgement), facts, now).needs_content else None
     return None if rule is None else rule.match(why, facts)

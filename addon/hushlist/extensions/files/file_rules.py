@@ -42,7 +42,7 @@ from hushlist.extensions.files.file_names import UNREAD, endings_of
 
 #: which way files go
 WAYS = ("download", "upload", "both")
-_ACTIONS = (Action.BLOCK, Action.ALLOW, Action.TAG)
+_ACTIONS = (Action.BLOCK, Action.WARN, Action.ALLOW, Action.TAG)
 #: claim of a media type or an ending -> the kinds that fit it; what is text has no kind
 _CLAIMS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("image/", "png", "jpg", "jpeg", "gif", "webp", "avif", "heic", "bmp", "ico", "tiff", "tif"),
@@ -332,7 +332,7 @@ _KEYS = (
     Key("for", choice(WAYS), into="way").says("""`download`, `upload` or `both` (the default, but
         `download` with `listed` and `infected`)"""),
     Key("action", choice(_ACTIONS)).says(
-        "`block` (the default), `allow` or `tag`; the first rule that matches decides"
+        "`block` (the default), `warn`, `allow` or `tag`; the first rule that matches decides"
     ),
     Key("reason", reason).says("what the block page says"),
     Key("category", hrn).says("what it is about, an `hrn:` name"),
@@ -350,7 +350,7 @@ def _read(node: YamlNode, reading: Reading) -> tuple[FileRule, ...]:
             reading.report.error(entry.line, "files", f"a rule needs one of {', '.join(names_of(_CONDITIONS))}")
         if "listed" in fields or "infected" in fields:
             values.setdefault("way", "download")
-            if values.get("action") is Action.ALLOW:
+            if values.get("action") in (Action.ALLOW, Action.WARN):
                 fields.error(
                     "action", "that is known at the end, when most of a file has passed: expected block or tag"
                 )

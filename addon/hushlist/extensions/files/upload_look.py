@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hushlist.core.decide.decision import STOPPING
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.extensions.files.content_coding import CodingError, Decoder
@@ -216,7 +217,7 @@ class UploadLook:
             return
         if all(match.rule.line != each.rule.line for each in self.matches):
             self.matches.append(match)
-        self.is_decided = self.is_decided or match.rule.terms.action is Action.BLOCK
+        self.is_decided = self.is_decided or match.rule.terms.action in STOPPING
 
     def _reader_of(self, content_types: Sequence[str], depth: int) -> MultipartReader:
         if len(content_types) != 1:

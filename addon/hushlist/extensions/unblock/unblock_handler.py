@@ -342,10 +342,13 @@ class UnblockHandler(Part):
         judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
         if judgement is None or _place(judgement) is None or _place(judgement) != _place(stopped):
             return
-        if judgement.decision.action not in STOPPING:
-            flow.response = _go_on(request.target)  # the form was sent twice, or the site is no longer blocked
-            return
         form = parse_qs(content.decode("utf-8", "replace"))
+        if judgement.decision.action not in STOPPING:
+            # it warns of the answer; or the form was sent twice, or the site is no longer blocked
+            if ASK not in form and _is_by_hand(flow.request):
+                await self._try_in_turn(overrides, judgement, form, None)
+            flow.response = _go_on(request.target)
+            return
         judgement = judgement.recorded(_reference(flow.request))
         message: str | None = "expired"
         sent = next((own for own in self._forms_of(judgement) if own.purpose in form), None)
@@ -384,15 +387,18 @@ class UnblockHandler(Part):
         decision, name = stopped.decision, _name(stopped)
         try:
             assert self.tokens is not None
-            purpose = sent.purpose if sent is not None else ASK if ASK in form else decision.action.value
+            is_of_answer = decision.action not in STOPPING
+            action = Action.WARN if is_of_answer else decision.action
+            purpose = sent.purpose if sent is not None else ASK if ASK in form else action.value
             self.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
             if sent is not None:
                 return sent.take(form)
             if ASK in form:
                 file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _one(form, "reason"))
                 return None
-            if decision.action is Action.WARN:
-                overrides.grant("host", _wanted(stopped)["host"], _AFTER_WARNING, client=name, how=WARNING, by=name)
+            if action is Action.WARN:
+                scope = "url" if is_of_answer else "host"
+                overrides.grant(scope, _wanted(stopped)[scope], _AFTER_WARNING, client=name, how=WARNING, by=name)
                 return None
             unblocking = stopped.settings.of("unblock")
             return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)
