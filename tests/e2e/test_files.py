@@ -27,6 +27,7 @@ files:
 - {endings: bat, reason: No batches}
 - {endings: torrent, action: warn, reason: Mind this}
 - {types: video/*, reason: No films}
+- {sites: good.test/drive, larger-than: 5, for: upload, reason: Files stay here}
 - {larger-than: 1m, for: download, reason: Too large}
 - {larger-than: 10k, for: upload, reason: Too much}
 log: on
@@ -92,6 +93,8 @@ def test_an_upload_that_is_too_large_does_not_begin(inspecting: Proxy, origin: O
         )
         untold = client.post("http://good.test/", content=iter([b"a"]), headers={"Accept": "text/html"})
         assert client.post("http://good.test/", content=b"a").status_code == 200
+        kept = client.post("http://good.test/drive/new", content=b"a secret", headers={"Accept": "text/html"})
+    assert "Files stay here" in kept.text
     assert "Too much" in untold.text
     assert [request.body for request in arrivals.requests] == [1]
 

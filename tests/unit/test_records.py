@@ -67,6 +67,7 @@ MODULES = """
     hushlist.extensions.unblock.taps hushlist.extensions.alerts.alert_book hushlist.extensions.alerts.alert_keys
     hushlist.extensions.alerts.alert_part hushlist.extensions.reports.list_head
     hushlist.extensions.reports.report_book
+    hushlist.extensions.adblock.head_options hushlist.extensions.heads.listed_heads
 """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """

@@ -46,5 +46,6 @@ EXTENSION = Extension(
         WAY,
     ),
     explainer=f"{__name__}.file_explainer:explain_file",
+    why_decrypt=f"{__name__}.file_rules:why_decrypt",
     part=f"{__name__}.file_inspector:FileInspector",
 )

@@ -15,7 +15,7 @@ from hushlist.core.system.files import open_regular, source_errors
 from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, kinds_of
 from hushlist.extensions.files.file_hashes import ALGORITHMS, FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import name_of_target
-from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file
+from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file, rules_about
 from hushlist.extensions.files.recorded_files import TEXT, facts_of_octets, names_told
 from hushlist.extensions.files.upload_look import media_types_of
 
@@ -30,13 +30,15 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: M
     """
     rules: tuple[FileRule, ...] = judgement.settings.of("files")
     facts, digests = _facts(engine, judgement, told)
-    verdict = judge_file(rules, facts, moment)
+    about = rules_about(rules, judgement.decision)
+    verdict = judge_file(about, facts, moment)
     lines = [f"File         {', '.join(_seen(facts))}", *(f"  {name}  {digest}" for name, digest in digests)]
     doubts: list[str] = []
     has_decided = False
     for rule in rules:
         place, doubt = f"{rule.source}:{rule.line}", ""
-        why = _why_not(rule, facts, moment) or (doubt := _doubt(rule, facts))
+        why = "" if rule in about else "does not fit: the address is of another site or category"
+        why = why or _why_not(rule, facts, moment) or (doubt := _doubt(rule, facts))
         if not why and not has_decided and verdict.match is not None:
             has_decided, why = True, f"<- decides: {rule.evidence(facts)}"
         lines.append(f"  {place}: {rule.action.value} {rule.words}  {why or 'fits, but another may decide'}")

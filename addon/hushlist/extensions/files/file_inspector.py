@@ -28,7 +28,7 @@ from hushlist.extensions.files.content_coding import CodingError, Decoder, codin
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell
 from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
-from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted
+from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted, rules_about
 from hushlist.extensions.files.held_upload import TOO_LONG, Account, HeldUpload, UploadSettings
 from hushlist.extensions.files.multipart import MultipartError
 from hushlist.extensions.files.safe_look import Looked, SafeLook
@@ -88,7 +88,7 @@ class FileInspector(parts.Part):
         goes_on: bool = False,
     ) -> None:
         """Remember a request whose files are looked at."""
-        if not isinstance(used, http.HTTPFlow) or not judgement.settings.of("files"):
+        if not isinstance(used, http.HTTPFlow) or not _rules(judgement):
             return
         self._let_through[used] = judgement
         is_first = used not in self._uploads and used.request.raw_content is None
@@ -216,7 +216,7 @@ class FileInspector(parts.Part):
     def change(self, flow: http.HTTPFlow, judgement: Judgement) -> bool:
         """Ask for the whole file where a part would say nothing, and the rest was not seen."""
         if (
-            not judgement.settings.of("files")
+            not _rules(judgement)
             or judgement.settings.of("ranges") != "whole"
             or judgement.settings.mode == "tag"
             or not asks_part(flow.request, is_beginning_enough=False)
@@ -519,8 +519,7 @@ class FileInspector(parts.Part):
 
 
 def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
-    rules: tuple[FileRule, ...] = judgement.settings.of("files")
-    return rules
+    return rules_about(judgement.settings.of("files"), judgement.decision)
 
 
 def _unseen(judgement: Judgement, facts: FileFacts, why: str) -> Match:

@@ -16,13 +16,16 @@ from typing import ClassVar, NamedTuple
 
 from mitmproxy.utils.human import parse_size
 
+from hushlist.core.decide.decision import Decision
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, FilterPattern, Rule, Terms
 from hushlist.core.match.rule_match import Match, SeenFile
+from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.key_types import (
     TEXT,
     Reading,
     any_text,
+    category,
     choice,
     converted,
     flag,
@@ -39,6 +42,7 @@ from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
 from hushlist.extensions.files.content_kinds import KINDS
 from hushlist.extensions.files.file_names import UNREAD, endings_of
+from hushlist.extensions.files.sites import SITES, are_on, is_about
 
 #: which way files go
 WAYS = ("download", "upload", "both")
@@ -113,6 +117,9 @@ class FileRule:
     line: int
     action: Action
     way: str = "both"
+    #: canonical expressions, and the category of a rule that fits the address
+    sites: tuple[bytes, ...] = ()
+    sites_category: str | None = None
     types: frozenset[str] = frozenset()
     endings: frozenset[str] = frozenset()
     content: frozenset[str] = frozenset()
@@ -144,7 +151,7 @@ class FileRule:
             if word is None:
                 return None
             words.append(word)
-        return ", ".join(words)
+        return ", ".join(words) or "any file"
 
     def conditions(self, facts: FileFacts) -> Iterator[tuple[str, str, str | None]]:
         """Each condition of which something is seen, what the file has for it, and what fits; ``None``: nothing."""
@@ -202,7 +209,19 @@ class FileRule:
         words += ["disguised"] if self.disguised else []
         words += ["listed"] if self.listed else []
         words += ["infected"] if self.infected else []
+        words += [f"on {site.decode()}" for site in self.sites]
+        words += [f"on {self.sites_category}"] if self.sites_category else []
         return f"file: {', '.join(words)}"
+
+
+def rules_about(rules: Iterable[FileRule], decision: Decision) -> tuple[FileRule, ...]:
+    """The rules that are about the address of a request."""
+    return tuple(rule for rule in rules if is_about(decision, rule.sites, rule.sites_category))
+
+
+def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
+    """Why connections to a canonical host have to be decrypted, for people: rules for files name it."""
+    return "there are rules for files of" if any(are_on(rule.sites, host) for rule in settings.of("files")) else None
 
 
 def kinds_wanted(rules: Iterable[FileRule]) -> frozenset[str]:
@@ -326,6 +345,9 @@ _CONDITIONS = (
         [Hashes](files.md#hashes)"""),
     Key("infected", Type(_only_true, flag.schema)).says("""`true`: the `scanner` finds something in it: see
         [A scanner](files.md#a-scanner)"""),
+    Key("sites", SITES).says("expressions, each with what is below it, of the address: `drive.example/upload`"),
+    Key("sites-category", category, into="sites_category").says("""what a rule that fits the address is about, also
+        one that only tags: see [Uploads](files.md#uploads)"""),
 )
 _KEYS = (
     *_CONDITIONS,

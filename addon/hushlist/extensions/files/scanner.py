@@ -93,8 +93,10 @@ _KEYS = (
     Key("seconds", number(1, 600)).says(
         "how long a scan may take, its wait for others included: 60 if nothing is said"
     ),
-    Key("at-once", number(1, 1000), into="at_once").says("""how many are scanned at once: 8 if nothing is said. A client
-        has a quarter of these, but at least one"""),
+    Key(
+        "at-once", number(2, 1000), into="at_once"
+    ).says("""how many are scanned at once, at least 2: 8 if nothing is said.
+        A client has a quarter of these, but at least one, so that none has all"""),
     Key("on-failure", choice(_WHAT), into="on_failure").says("""what becomes of a file of which the scanner says
         nothing: `block` (the default) or `pass`"""),
 )

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
-from hushlist.core.decide.decision import Judgement, own_categories
-from hushlist.core.lists.patterns import read_expression
+from hushlist.core.decide.decision import Judgement
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.match.rule_match import Match
@@ -34,10 +33,10 @@ from hushlist.core.policy.key_types import (
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
-from hushlist.core.url.hrn import category_levels
 from hushlist.core.url.http_head import as_read, is_bound
 from hushlist.extensions.adblock.head_options import FIELD_NAME, FIELD_VALUE, Cookies, ValueTest
 from hushlist.extensions.files.file_rules import FilePattern
+from hushlist.extensions.files.sites import SITES, are_on, is_about
 
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)")
 _TYPE = re.compile(r"[a-z0-9-]+/(\*|[!#$&^_.+a-z0-9-]+)")
@@ -83,12 +82,7 @@ class HeadRule:
         """Whether it is about a request that was decided so, or about its answer."""
         if self.during is not None and not self.during.is_on(now):
             return False
-        if self.category is not None:
-            wanted, categories = self.category.encode(), own_categories(judgement.decision)
-            if not any(wanted in category_levels(category) for category in categories):
-                return False
-        target = judgement.decision.url.partition(b"://")[2]
-        return not self.sites or any(_covers(site, target) for site in self.sites)
+        return is_about(judgement.decision, self.sites, self.category)
 
     def fits_answer(
         self, status: int, media_types: Iterable[str], fields: Sequence[tuple[bytes, bytes]] | None
@@ -115,26 +109,10 @@ class HeadRule:
         return Match(Rule(HeadPattern("head of an answer"), terms, self.line), evidence.encode(), (0, 0))
 
 
-def _covers(site: bytes, target: bytes) -> bool:
-    """Whether an expression fits a canonical host and path: these, or what is below.
-
-    >>> [_covers(b"a.example/b", target) for target in (b"w.a.example/b/c", b"a.example/bc", b"ba.example/b")]
-    [True, False, False]
-    >>> [_covers(b"[::1]/", target) for target in (b"[::1]/a", b"[::1]:9701/a", b"[::2]/a")]
-    [True, True, False]
-    """
-    host, _, path = site.partition(b"/")
-    asked, _, rest = target.partition(b"/")
-    asked = asked[: asked.find(b"]") + 1] if asked.startswith(b"[") else asked.partition(b":")[0]
-    if asked != host and not asked.endswith(b"." + host):
-        return False
-    return rest.startswith(path) and (not path or path.endswith(b"/") or rest[len(path) :][:1] in (b"", b"/", b"?"))
-
-
 def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
     """Why connections to a canonical host have to be decrypted, for people: its header fields are changed."""
-    sites = (site.partition(b"/")[0] for rule in settings.of("heads") for site in rule.sites)
-    return "header fields are changed of" if any(_covers(site + b"/", host + b"/") for site in sites) else None
+    is_changed = any(are_on(rule.sites, host) for rule in settings.of("heads"))
+    return "header fields are changed of" if is_changed else None
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -181,21 +159,10 @@ def _pairs(fields: MappingReader, key: str, _: Reading) -> tuple[tuple[str, str]
     return tuple(pairs)
 
 
-def _sites(fields: MappingReader, key: str, reading: Reading) -> tuple[bytes, ...]:
-    node = fields.node(key)
-    read = (
-        read_expression(str(item.value), item.line, reading.report) for item in ([] if node is None else node.items)
-    )
-    sites = tuple(expression.value for expression in read if expression is not None)
-    if not sites:
-        fields.error(key, "expected expressions, such as video.example or video.example/live")
-    return sites
-
-
 _SOME_TEXT = {"anyOf": [TEXT, list_of(TEXT, minItems=1)]}
 _FIELDS_SCHEMA = {"type": "object", "additionalProperties": {"type": ["string", "integer"]}, "minProperties": 1}
 _CONDITIONS = (
-    Key("sites", Type(_sites, _SOME_TEXT)).says("expressions, each with what is below it: `video.example/live`"),
+    Key("sites", SITES).says("expressions, each with what is below it: `video.example/live`"),
     Key("category", category).says("what a rule that fits the address is about, also one that only tags"),
     Key("status", _some(_STATUS, "a status such as 404 or 4xx")).says(
         "of answers: their status, such as `404` or `4xx`"

@@ -398,7 +398,8 @@ class UnblockHandler(Part):
                 return None
             if action is Action.WARN:
                 scope = "url" if is_of_answer else "host"
-                overrides.grant(scope, _wanted(stopped)[scope], _AFTER_WARNING, client=name, how=WARNING, by=name)
+                target = _wanted(stopped).get(scope, "")
+                overrides.grant(scope, target, _AFTER_WARNING, client=name, how=WARNING, by=name)
                 return None
             unblocking = stopped.settings.of("unblock")
             return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hushlist.core.match.rule import Action
 from hushlist.extensions.files.file_names import UNREAD
-from hushlist.extensions.files.file_rules import FileFacts, judge_file
+from hushlist.extensions.files.file_rules import FileFacts, judge_file, rules_about, why_decrypt
+from support.engines import engine_of
 from support.policies import read_whole
 from unit.rows import each_row
 
@@ -105,6 +106,34 @@ def test_a_mistake_has_its_line_and_reason(tmp_path: Path, rules: str, error: st
     _, errors = read_whole(tmp_path, f"files: {rules}\nlayers: []\n")
     assert error in errors[0]
     assert errors[0].startswith("1: ")
+
+
+@each_row(
+    ("rules", "url", "fits"),
+    [
+        ("[{sites: drive.example/up, for: upload}]", b"https://www.drive.example/up/1", True),
+        ("[{sites: drive.example/up, for: upload}]", b"https://drive.example/upper", False),
+        ("[{sites-category: 'hrn://tests/files', for: upload}]", b"https://box.example/a", True),
+        ("[{sites-category: 'hrn://tests', for: upload}]", b"https://box.example/a", True),
+        ("[{sites-category: 'hrn://tests/films', for: upload}]", b"https://box.example/a", False),
+        ("[{sites-category: 'hrn://tests/files', sites: other.example}]", b"https://box.example/a", False),
+    ],
+)
+def test_rules_are_about_addresses(tmp_path: Path, rules: str, url: bytes, fits: bool) -> None:
+    listed = "rules: [{expression: box.example/, action: tag, category: 'hrn://tests/files'}]"
+    policy, errors = read_whole(tmp_path, f"files: {rules}\nlayers: []\n")
+    assert errors == []
+    about = rules_about(policy.all_groups[-1].settings.of("files"), engine_of(listed).decide_url(url))
+    assert bool(about) is fits
+    upload = FileFacts(is_upload=True, octets=9)
+    assert bool(judge_file(about, upload, NOW).match) is fits
+
+
+def test_hosts_of_rules_are_decrypted(tmp_path: Path) -> None:
+    policy, _ = read_whole(tmp_path, "files: [{sites: drive.example/up, for: upload}]\nlayers: []\n")
+    settings = policy.all_groups[-1].settings
+    said = [why_decrypt(host, settings) for host in (b"www.drive.example", b"other.example")]
+    assert said == ["there are rules for files of", None]
 
 
 def test_a_rule_says_what_people_read(tmp_path: Path) -> None:

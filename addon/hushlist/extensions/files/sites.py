@@ -1,0 +1,55 @@
+"""Which addresses a rule for files or heads is about: by expressions, and by category."""
+
+from __future__ import annotations
+
+from hushlist.core.decide.decision import Decision, own_categories
+from hushlist.core.lists.patterns import read_expression
+from hushlist.core.lists.yaml_nodes import MappingReader
+from hushlist.core.policy.key_types import TEXT, Reading, list_of
+from hushlist.core.policy.keys import Type
+from hushlist.core.url.hrn import category_levels
+
+
+def is_about(decision: Decision, sites: tuple[bytes, ...], category: str | None) -> bool:
+    """Whether an expression covers a request's address, and a rule that fits it has the category; where they count."""
+    if category is not None:
+        wanted, categories = category.encode(), own_categories(decision)
+        if not any(wanted in category_levels(own) for own in categories):
+            return False
+    target = decision.url.partition(b"://")[2]
+    return not sites or any(_covers(site, target) for site in sites)
+
+
+def are_on(sites: tuple[bytes, ...], host: bytes) -> bool:
+    """Whether one of the expressions is about a canonical host."""
+    return any(_covers(site.partition(b"/")[0] + b"/", host + b"/") for site in sites)
+
+
+def _covers(site: bytes, target: bytes) -> bool:
+    """Whether an expression fits a canonical host and path: these, or what is below.
+
+    >>> [_covers(b"a.example/b", target) for target in (b"w.a.example/b/c", b"a.example/bc", b"ba.example/b")]
+    [True, False, False]
+    >>> [_covers(b"[::1]/", target) for target in (b"[::1]/a", b"[::1]:9701/a", b"[::2]/a")]
+    [True, True, False]
+    """
+    host, _, path = site.partition(b"/")
+    asked, _, rest = target.partition(b"/")
+    asked = asked[: asked.find(b"]") + 1] if asked.startswith(b"[") else asked.partition(b":")[0]
+    if asked != host and not asked.endswith(b"." + host):
+        return False
+    return rest.startswith(path) and (not path or path.endswith(b"/") or rest[len(path) :][:1] in (b"", b"/", b"?"))
+
+
+def _read(fields: MappingReader, key: str, reading: Reading) -> tuple[bytes, ...]:
+    node = fields.node(key)
+    read = (
+        read_expression(str(item.value), item.line, reading.report) for item in ([] if node is None else node.items)
+    )
+    sites = tuple(expression.value for expression in read if expression is not None)
+    if not sites:
+        fields.error(key, "expected expressions, such as video.example or video.example/live")
+    return sites
+
+
+SITES = Type(_read, {"anyOf": [TEXT, list_of(TEXT, minItems=1)]})
