@@ -431,7 +431,9 @@ def test_a_schedule_is_drawn_moved_by_hand_and_by_keys_and_undone(browser: Chrom
     wait_until(browser, lambda one: "8:15 PM – 7:30 AM" in one.switch_to.active_element.accessible_name)
     track = browser.find_element(By.CSS_SELECTOR, "dialog .track[data-day='5']")
     from_noon = ActionChains(browser).move_to_element(track).click_and_hold()
-    from_noon.move_by_offset(track.size["width"] // 8, 0).release().perform()  # three hours
+    for step in (track.size["width"] // 16, track.size["width"] // 8 - track.size["width"] // 16):  # three hours
+        from_noon.move_by_offset(step, 0)
+    from_noon.release().perform()
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, "dialog fieldset[data-row]")) == 2)
     named(browser, "Save").click()
     told(browser, "It is saved, and holds in a moment.")

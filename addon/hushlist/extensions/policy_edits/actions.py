@@ -243,13 +243,17 @@ def _edit(section: str, value: Any, text: str) -> Edit:
     return lambda before: before.with_value(section, _as_text(value))
 
 
-def _besides(policy: Policy, besides: Any) -> dict[str, Any]:
+def _besides(policy: Policy, section: str, besides: Any) -> dict[str, Any]:
     """What other sections become, and the ETags that they had."""
-    for name, own in besides.items() if isinstance(besides, dict) else [("", besides)] * (besides != _NONE):
+    if besides == _NONE:
+        return {}
+    if not isinstance(besides, dict) or section in besides:
+        raise ActionError("besides: expected other sections, by name")
+    for name, own in besides.items():
         _known(policy, name)
         if not isinstance(own, dict) or own.keys() != {"value", "etag"}:
             raise ActionError(f"besides: {name}: expected a value and an etag")
-    return besides or {}
+    return besides
 
 
 def _edit_all(edit: Edit, besides: Mapping[str, Any]) -> Edit:
@@ -287,10 +291,10 @@ def change_section(
     It is compiled before it holds; all else in the file stays as it is.
     """
     _known(policy, section)
-    others, file = _besides(policy, besides), _file(policy, account, client, runtime)
+    others, file = _besides(policy, section, besides), _file(policy, account, client, runtime)
     edit = _edit_all(_edit(section, value, text), others)
     seen = {section: [one.strip().strip('"') for one in if_match.split(",")]}
-    seen |= {name: [str(own["etag"])] for name, own in others.items() if name != section}
+    seen |= {name: [str(own["etag"])] for name, own in others.items()}
     with _told():
         try:
             change = file.change(seen, edit)
@@ -329,7 +333,7 @@ def preview_section(
     """
     _known(policy, section)
     with _told():
-        edit = _edit_all(_edit(section, value, text), _besides(policy, besides))
+        edit = _edit_all(_edit(section, value, text), _besides(policy, section, besides))
         found = _file(policy, account, client, runtime).preview(section, edit)
     told = found["preview"]
     if isinstance(told, str):

@@ -274,7 +274,8 @@ def test_several_sections_change_at_once_and_go_back_at_once(browser: Browser, p
     assert put(browser, "timezone", "*", value="Europe/Berlin")[0] == 200
     assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
     assert PolicyText(policy.read_bytes()).whole == {**PolicyText(before.encode()).whole, "timezone": "Europe/Berlin"}
-    for wrong in ([], {"groups": []}, {"groups": {"value": None}}, {"nothing": {"value": None, "etag": ""}}):
+    itself, nothing = {"schedules": {"value": value, "etag": "*"}}, {"nothing": {"value": None, "etag": ""}}
+    for wrong in ([], "x", itself, nothing, {"groups": []}, {"groups": {"value": None}}):
         assert put(browser, "schedules", value=value, besides=wrong)[0] in (400, 404), wrong
 
 

@@ -77,12 +77,23 @@ function choiceOf(words, value, name) {
   return control(chosen, () => chosen.value || undefined);
 }
 
+/** A pattern as the attribute of an input takes it; none where the browser cannot read it so. */
+function patternOf({pattern}) {
+  if (!pattern?.startsWith("^")) return null;
+  try {
+    new RegExp(pattern, "v");
+    return pattern.replace(/^\^|\$$/g, "");
+  } catch {
+    return null;
+  }
+}
+
 let lists = 0;
 function textOf(kind, words, value, name) {
   const id = `words-${lists++}`;
   const isNumber = kind.minimum !== undefined;
   const input = make("input", {value: value ?? "", "aria-label": name, dir: "auto", spellcheck: "false", autocapitalize: "none", maxlength: kind.maxLength ?? 8000, inputmode: isNumber ? "numeric" : null,
-    pattern: isNumber || kind.pattern?.startsWith("^") ? kind.pattern.replace(/^\^|\$$/g, "") : null, title: isNumber ? `${kind.minimum} – ${kind.maximum}` : null, list: words.length ? id : null});
+    pattern: patternOf(kind), title: isNumber ? `${kind.minimum} – ${kind.maximum}` : null, list: words.length ? id : null});
   const known = words.length && words.length < LONGEST_LIST ? make("datalist", {id}, words.map((word) => make("option", {value: word}))) : null;
   return control(make("div", {}, input, known), () => input.value.trim() || undefined);
 }
@@ -91,7 +102,13 @@ function textOf(kind, words, value, name) {
 function rawOf(value, name) {
   const area = make("textarea", {rows: "4", dir: "ltr", spellcheck: "false", "aria-label": `${name} (JSON)`});
   area.value = value === undefined ? "" : JSON.stringify(value, null, 1);
-  return control(area, () => (area.value.trim() ? JSON.parse(area.value) : undefined));
+  return control(area, () => {
+    try {
+      return area.value.trim() ? JSON.parse(area.value) : undefined;
+    } catch {
+      return area.value; // the text itself, which is refused with the reason
+    }
+  });
 }
 
 /** Items in their order, each of which can be moved up and removed. */

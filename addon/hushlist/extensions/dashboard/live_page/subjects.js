@@ -25,9 +25,9 @@ function tile(category, lists, policy) {
   const everybody = actionOf(policy.categories.value, category);
   const isOn = isThere && (everybody === "block" || everybody === undefined && !category.endsWith("/services"));
   const of = new Map((policy.groups.value ?? []).map((one) => [one.name, actionOf(one.categories, category)]));
-  const isTimed = [everybody, ...of.values()].some((one) => typeof one === "object");
+  const isOther = [everybody, ...of.values()].some((one) => ![undefined, "block", "pass"].includes(one)); // nothing is overwritten unseen
   const title = textOr(`subject_${lastOf(category).replaceAll("-", "_")}`, categoryName(category));
-  const tick = (value, text, checked) => make("label", {class: "tick"}, make("input", {type: "checkbox", name: "whom", value, checked, disabled: isTimed}), make("span", {}, text));
+  const tick = (value, text, checked) => make("label", {class: "tick"}, make("input", {type: "checkbox", name: "whom", value, checked, disabled: isOther}), make("span", {}, text));
   const which = isThere ? null : select("list", lists.map((one) => [one.name, `${one.publisher}: ${one.purpose}`]));
   const place = make("div", {class: "explained", "aria-live": "polite"});
   const ticks = [tick("everybody", t("everybody"), isOn), ...names.map((name) => tick(`group:${name}`, nameOf(`group:${name}`), isThere && of.get(name) === "block"))];
@@ -36,7 +36,7 @@ function tile(category, lists, policy) {
   const form = make("form", {class: "explained"},
     isThere ? soft(used.map((one) => `${one.publisher}${one.size ? ` (${whole.format(one.size)})` : ""}`).join(", ")) : lists.length > 1 ? field(t("list"), which) : soft(make("span", {lang: "en", dir: "ltr"}, `${lists[0].publisher}: ${lists[0].purpose}`)),
     make("fieldset", {}, make("legend", {}, t("block_for_whom")), make("div", {class: "ticks"}, ticks)),
-    isTimed ? soft(t("by_schedule")) : make("div", {class: "actions"}, make("button", {class: "small", "aria-label": `${t("save")}: ${title}`}, t("save")), button(t("preview"), () => preview("layers", body(), place), {class: "small", "aria-label": `${t("preview")}: ${title}`})), place);
+    isOther ? soft(t("other_actions")) : make("div", {class: "actions"}, make("button", {class: "small", "aria-label": `${t("save")}: ${title}`}, t("save")), button(t("preview"), () => preview("layers", body(), place), {class: "small", "aria-label": `${t("preview")}: ${title}`})), place);
   /** The sections as they become: the list among the last layer's, and the action of its category for each. */
   const body = () => {
     const chosen = new Set([...form.querySelectorAll("[name=whom]:checked")].map((one) => one.value));

@@ -92,10 +92,7 @@ function set(row, begin, end) {
 /** The week of rows that can be changed, and the form of each. */
 function editor(name, rows) {
   const place = make("div", {class: "explained"});
-  const at = (line, {clientX}) => {
-    const {left, width} = line.getBoundingClientRect();
-    return Math.round((clientX - left) / width * LONG / STEP) * STEP;
-  };
+  const at = ({left, width}, {clientX}) => Math.round((clientX - left) / width * LONG / STEP) * STEP;
   const focus = (row, what) => place.querySelector(`[data-row="${rows.indexOf(row)}"]${what}`)?.focus();
   const paint = () => place.replaceChildren(drawing(), soft(t("week_keys")), ...rows.map(form), make("div", {class: "actions"}, button(t("add_time"), () => {
     const row = {days: new Set([0, 1, 2, 3, 4]), begin: 20 * 60, end: 22 * 60, rest: {}};
@@ -122,19 +119,18 @@ function editor(name, rows) {
     if (event.button) return;
     const own = event.target.closest(".span");
     if (own && own.dataset.row === undefined) return;
-    const begun = at(line, event);
+    const box = line.getBoundingClientRect(); // the line itself is drawn anew meanwhile
+    const begun = at(box, event);
     let row = own ? rows[Number(own.dataset.row)] : null;
     const was = row && {...row};
     const edge = own && event.clientX - own.getBoundingClientRect().left < 12 ? "begin" : own && own.getBoundingClientRect().right - event.clientX < 12 ? "end" : "";
     const move = (next) => {
-      const now = at(line, next);
+      const now = at(box, next);
       if (now === begun && !row) return;
       if (!row) rows.push(row = {days: new Set([Number(line.dataset.day)]), begin: begun, end: begun + STEP, rest: {}});
       if (!was) set(row, Math.max(0, Math.min(begun, now)), Math.min(LONG, Math.max(begun, now)));
       else set(row, was.begin + (edge === "end" ? 0 : now - begun), was.end + (edge === "begin" ? 0 : now - begun));
-      const old = place.querySelector(".week");
-      const made = drawing();
-      old.replaceWith(made);
+      place.querySelector(".week").replaceWith(drawing());
     };
     const end = () => {
       removeEventListener("pointermove", move);
