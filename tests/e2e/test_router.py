@@ -133,6 +133,14 @@ def test_https_is_filtered_by_name_and_by_path(network: Network, site: str) -> N
     assert network.arrived(lambda: _page(network.https(site, "path.test", "path.test", "/secret/x"))) == set()
 
 
+@pytest.mark.parametrize(
+    ("host", "path"),
+    [("translate.google.com", "/translate?u=http%3A%2F%2Fads.test%2F"), ("ads-test.translate.goog", "/")],
+)
+def test_no_service_shows_what_is_blocked(network: Network, host: str, path: str) -> None:
+    assert network.arrived(lambda: _page(network.https(SITES[0], host, host, path))) == set()
+
+
 def _page(answer: bytes) -> None:
     assert b" 403 " in answer.partition(b"\r\n")[0]
     assert b"from the origin" not in answer
