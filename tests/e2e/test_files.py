@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import shutil
 import socket
+import subprocess
 from hashlib import md5, sha256
 from pathlib import Path
 
@@ -286,11 +289,12 @@ def serve_parts(connection: socket.socket) -> None:
     [
         ("whole", "program", ["0-1"], [403]),
         ("whole", "program", ["5-"], [403]),
+        ("whole", "program", [f"{1 << 18}-"], [403]),
         ("refuse", "program", ["5-"], [403]),
         ("pass", "program", ["5-"], [206]),
         ("pass", "program", ["0-"], [403]),
         ("whole", "text", ["0-9999", "10000-"], [206, 206]),
-        ("whole", "text", ["10000-", "10000-"], [200, 206]),
+        ("whole", "text", ["10000-", "10000-"], [206, 206]),
         ("whole", "text", ["0-99"], [200]),
         ("refuse", "text", ["0-9999", "10000-"], [206, 206]),
         ("refuse", "text", ["0-99"], [403]),
@@ -308,3 +312,46 @@ def test_a_part_passes_if_the_rest_was_seen(
         url = f"http://good.test/{page}"
         client.head(url)  # which shows nothing of the file
         assert [client.get(url, headers={"Range": f"bytes={each}"}).status_code for each in asked] == expected
+
+
+@pytest.mark.parametrize("program", ["curl", "wget"])
+@pytest.mark.parametrize(
+    "rule", ["content: program", "listed: true", "types: video/mp4", "listed: true, larger-than: 1"]
+)
+def test_programs_go_on_with_a_download(tmp_path: Path, program: str, rule: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    whole, file = b"t" * len(_PROGRAM), tmp_path / "text"
+    file.write_bytes(whole[:100_000])
+    with (
+        PlainOrigin(serve_parts) as origin,
+        mitmdump(tmp_path, origin, policy=write_policy(tmp_path, f"files: [{{{rule}}}]\n")) as proxy,
+    ):
+        command = {"curl": ["curl", "-sSC", "-", "-o"], "wget": ["wget", "-qc", "-t1", "-O"]}[program]
+        environment = {**os.environ, "http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": ""}
+        subprocess.run([*command, str(file), "http://good.test/text"], env=environment, timeout=PATIENCE, check=True)
+    assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "octets"),
+    [
+        ({"Range": "bytes=524000-"}, 206, 292),
+        ({"Range": "bytes=524000-", "If-Range": '"1"'}, 206, 292),
+        ({"Range": "bytes=524000-", "If-Range": '"2"'}, 200, 524_292),
+        ({"Range": "bytes=524292-"}, 200, 524_292),
+        ({"Range": "bytes=5-9"}, 200, 524_292),
+        ({"Range": "bytes=0-"}, 206, 524_292),
+    ],
+)
+def test_the_rest_of_a_file_is_of_the_same_version(
+    tmp_path: Path, more: dict[str, str], status: int, octets: int
+) -> None:
+    policy = write_policy(tmp_path, "files: [{listed: true}]\n")
+    with (
+        PlainOrigin(serve_parts) as origin,
+        mitmdump(tmp_path, origin, policy=policy) as proxy,
+        proxy.client(timeout=PATIENCE) as client,
+    ):
+        answer = client.get("http://good.test/text", headers=more)
+    assert (answer.status_code, len(answer.content)) == (status, octets)

@@ -42,7 +42,7 @@ _SIGNATURES: tuple[tuple[int, tuple[bytes, ...], str], ...] = (
     (0, (b"#!",), "script"),
     (0, (b"%PDF-", b"{\\rtf"), "document"),
     (0, (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\x28\xb5\x2f\xfd"), "archive"),
-    (0, (b"MSCF\0\0\0\0", b"LZIP", b"\x04\x22\x4d\x18", b"xar!", b"\x1f\x9d", b"ISc("), "archive"),
+    (0, (b"MSCF\0\0\0\0", b"LZIP", b"\x04\x22\x4d\x18", b"xar!", b"\x1f\x9d", b"ISc(", b"!<arch>\n"), "archive"),
     (257, (b"ustar",), "archive"),
     (0, (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"8BPS"), "image"),
     (0, (b"\0\0\1\0", b"\xff\x0a", b"\0\0\0\x0cJXL \r\n"), "image"),

@@ -34,7 +34,17 @@ from hushlist.extensions.files.multipart import MultipartError
 from hushlist.extensions.files.safe_look import Looked, SafeLook
 from hushlist.extensions.files.scanner import ScanError, Scanned, Scanner, ScannerSettings
 from hushlist.extensions.files.upload_look import Hashing, UploadLook, contents_of, is_form, media_types_of
-from hushlist.extensions.files.whole_files import TAIL, HeldEnd, Part, SeenFiles, ask_for_whole, asks_part, part_of
+from hushlist.extensions.files.whole_files import (
+    TAIL,
+    HeldEnd,
+    Part,
+    Resumed,
+    SeenFiles,
+    ask_for_whole,
+    asks_part,
+    open_range_of,
+    part_of,
+)
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
@@ -57,6 +67,8 @@ class _Download(NamedTuple):
     codings: str
     #: the part that it is of one, if it is
     part: Part | None
+    #: what leaves out the octets that its client has
+    resumed: Resumed | None = None
 
 
 class FileInspector(parts.Part):
@@ -70,6 +82,8 @@ class FileInspector(parts.Part):
         #: the judgement of each request that was let through, for whose group there are rules for files
         self._let_through: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
         self._seen = SeenFiles()
+        #: from where on, and of which version, clients have asked for files that are asked for as a whole
+        self._resumed: WeakKeyDictionary[http.HTTPFlow, tuple[int, str]] = WeakKeyDictionary()
         self._checked = CheckedFiles(lambda: runtime.template)
         #: flows that have ended with a page, though the scan of their file goes on
         self._waited: WeakSet[http.HTTPFlow] = WeakSet()
@@ -226,6 +240,8 @@ class FileInspector(parts.Part):
         verdict = judge_file(_unless_told(_rules(judgement), facts), facts, datetime.now(UTC))
         if not verdict.is_open or not asks_part(flow.request, is_beginning_enough=not verdict.needs_end):
             return False
+        if (asked := open_range_of(flow.request)) is not None:
+            self._resumed[flow] = asked
         ask_for_whole(flow.request)
         return True
 
@@ -252,7 +268,9 @@ class FileInspector(parts.Part):
             return
         if verdict.match is not None and not verdict.needs_end:
             self._record(flow, judgement, verdict.match)
-        download = _Download(flow, judgement, facts, _codings(headers), part)
+        waits = verdict.needs_scan and part is None and may_wait(flow.request, answer, facts.media_types)
+        resumed = Resumed.of(answer, self._resumed.pop(flow, None))
+        download = _Download(flow, judgement, facts, _codings(headers), part, resumed)
         if judgement.settings.mode == "tag" and verdict.is_open:
             self._follow(download, needs_whole=verdict.needs_whole, needs_content=verdict.needs_content)
         elif verdict.is_open:
@@ -260,10 +278,11 @@ class FileInspector(parts.Part):
             if verdict.needs_scan:
                 is_enough = self._enough_to_scan(download, is_enough)
             safe = SafeLook(is_enough, partial(self._look, download), partial(self._failed, flow, "answer"))
-            waits = verdict.needs_scan and part is None and may_wait(flow.request, answer, facts.media_types)
-            meanwhile = partial(self._check_meanwhile, flow) if waits else None
-            look_at_answer(flow, safe.is_enough, safe.look, is_slow=verdict.needs_scan, meanwhile=meanwhile)
-        elif verdict.match is None:
+            meanwhile = partial(self._check_meanwhile, flow) if waits and resumed is None else None
+            # a client that has the beginning gets none of it again
+            is_slow = verdict.needs_scan and resumed is None
+            look_at_answer(flow, safe.is_enough, safe.look, is_slow=is_slow, meanwhile=meanwhile)
+        elif verdict.match is None or resumed is not None:
             self._follow(download)
 
     def _check_meanwhile(
@@ -306,7 +325,7 @@ class FileInspector(parts.Part):
 
     def _look(self, download: _Download, octets: bytes, is_whole: bool) -> Looked:
         """The page in place of a file of which the first octets are here, or ``None``."""
-        _, judgement, facts, codings, _ = download
+        _, judgement, facts, codings, *_ = download
         now, unseen = datetime.now(UTC), None
         if facts.kinds is None:
             kinds, why_unseen = kinds_of_coded(octets, codings, is_whole=is_whole)
@@ -340,14 +359,14 @@ class FileInspector(parts.Part):
 
     def _looked(self, download: _Download, verdict: FileVerdict, *, is_whole: bool) -> http.Response | None:
         """What becomes of a file by what was seen of it."""
-        flow, judgement, facts, _, part = download
+        flow, judgement, facts, _, part, _ = download
         if verdict.match is not None and self._stops(judgement, verdict.match):
             return self._page(flow, judgement, verdict.match)
         if verdict.match is not None:
             self._record(flow, judgement, verdict.match)
         if facts.kinds is not None and (part is None or not part.first) and flow not in self._waited:
             self._seen.note(flow, facts, part)
-        if not is_whole and judgement.settings.mode != "tag":
+        if (not is_whole or download.resumed) and judgement.settings.mode != "tag":
             self._follow(download, needs_whole=verdict.needs_whole)
         return None
 
@@ -360,7 +379,7 @@ class FileInspector(parts.Part):
             download, verdict = self._hashed(download, hasher)
             if not verdict.needs_scan or (verdict.match and self._stops(download.judgement, verdict.match)):
                 return self._looked(download, verdict, is_whole=is_whole)
-        flow, judgement, facts, codings, _ = download
+        flow, judgement, facts, codings, *_ = download
         assert flow.response is not None
         answer = flow.response.copy()
         infection = await self._infection(flow, judgement, facts, octets if is_whole else None, codings, answer)
@@ -420,7 +439,7 @@ class FileInspector(parts.Part):
 
     def _follow(self, download: _Download, *, needs_whole: bool = False, needs_content: bool = False) -> None:
         """Look at a file as it flows: at its size, at all of it, and in a dry run at its beginning, too."""
-        flow, judgement, facts, codings, _ = download
+        flow, judgement, facts, codings, *_ = download
         assert flow.response is not None
         steps: list[Callable[[bytes], bytes]] = []
         if facts.octets is None and (bound := _bound(judgement)) is not None:
@@ -431,6 +450,8 @@ class FileInspector(parts.Part):
             steps.append(HeldEnd(hasher.take, partial(self._passes, download, hasher), tail))
         if needs_content:
             steps.append(_Beginning(partial(self._look, download)))
+        if download.resumed is not None:
+            steps.append(download.resumed)
         if steps:
             flow.response.stream = partial(self._go_through, flow, steps)
 
@@ -439,7 +460,8 @@ class FileInspector(parts.Part):
         try:
             return _through(steps, octets)
         except Exception as error:
-            if self._runtime.failure_policy.lets_pass(error, "answer"):
+            is_part = any(isinstance(step, Resumed) for step in steps)
+            if self._runtime.failure_policy.lets_pass(error, "answer") and not is_part:
                 waiting = b"".join(step.waiting for step in steps if isinstance(step, HeldEnd))
                 steps.clear()
                 return waiting + octets
@@ -651,5 +673,6 @@ def _through(steps: Sequence[Callable[[bytes], bytes]], octets: bytes) -> bytes:
 
 
 def _unless_told(rules: Sequence[FileRule], facts: FileFacts) -> list[FileRule]:
-    """Rules that say nothing of types as long as none is told."""
-    return [rule if facts.media_types else replace(rule, types=frozenset()) for rule in rules]
+    """Rules that say nothing of types and sizes as long as none is told."""
+    rules = [rule if facts.media_types else replace(rule, types=frozenset()) for rule in rules]
+    return [replace(rule, larger_than=None) if facts.octets is None else rule for rule in rules]

@@ -25,6 +25,7 @@ RANGES = choice(("whole", "refuse", "pass"))
 #: fields that ask for a part
 _ASKS_PART = frozenset((b"range", b"if-range", b"request-range"))
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+([0-9]{1,18})\s*-\s*([0-9]{1,18})\s*/\s*([0-9]{1,18}|\*)\s*", re.IGNORECASE)
+_FROM = re.compile(rb"\s*bytes\s*=\s*([0-9]{1,18})\s*-\s*", re.IGNORECASE)
 _BEGINNING = re.compile(rb"\s*bytes\s*=\s*0+\s*-\s*([0-9]{0,18})\s*", re.IGNORECASE)
 _WITH_FILE = (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT)
 #: files that are remembered
@@ -87,6 +88,46 @@ def asks_part(request: http.Request, *, is_beginning_enough: bool) -> bool:
     if not asked or (found is not None and not found[1]):
         return False
     return not (is_beginning_enough and found is not None and int(found[1]) >= LONGEST_LOOK)
+
+
+def open_range_of(request: http.Request) -> tuple[int, str] | None:
+    """From where on a request asks for a file, up to its end, and what of its version it wants: as for a resumed
+    download; ``None``: it asks for all of it, or for another part.
+
+    Spec: RFC 9110, 13.1.5 and 14.2
+    """
+    asked = [value for name, value in request.headers.fields if as_read(name) in _ASKS_PART - {b"if-range"}]
+    found = _FROM.fullmatch(asked[0]) if len(asked) == 1 and request.method == "GET" else None
+    return None if found is None else (int(found[1]), request.headers.get("if-range", ""))
+
+
+class Resumed:
+    """The rest of a file that was asked for as a whole: its answer as the part that the client has asked for."""
+
+    def __init__(self, first: int) -> None:
+        self._left = first
+
+    def __call__(self, octets: bytes) -> bytes:
+        """What of the next octets belongs to the part; none: it has ended."""
+        skipped = min(self._left, len(octets))
+        self._left -= skipped
+        return octets[skipped:]
+
+    @classmethod
+    def of(cls, answer: http.Response, asked: tuple[int, str] | None) -> Resumed | None:
+        """Make a whole answer that part, which flows, if its head says how long it is, and it is that version."""
+        first, version = (0, "") if asked is None else asked
+        length = answer.headers.get("content-length", "")
+        is_plain = not answer.headers.get("content-encoding") and length.isdecimal() and len(length) < 19
+        if not first or answer.status_code != HTTPStatus.OK or not is_plain or int(length) <= first:
+            return None
+        if version and version not in _version(answer):
+            return None
+        answer.stream = True
+        answer.status_code, answer.reason = HTTPStatus.PARTIAL_CONTENT, HTTPStatus.PARTIAL_CONTENT.phrase
+        answer.headers["content-range"] = f"bytes {first}-{int(length) - 1}/{int(length)}"
+        answer.headers["content-length"] = str(int(length) - first)
+        return cls(first)
 
 
 def ask_for_whole(request: http.Request) -> None:

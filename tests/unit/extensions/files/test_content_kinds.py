@@ -48,6 +48,8 @@ def with_password(octets: bytes) -> bytes:
         (b"%PDF-1.7", "document"),
         (b"\x1f\x8b\x08\0", "archive"),
         (b"7z\xbc\xaf\x27\x1c", "archive"),
+        (b"!<arch>\n/       ", "archive"),
+        (b"!<arch>\ndebian-binary   ", "program"),
         (bytes(257) + b"ustar\x0000", "archive"),
         (b"\x89PNG\r\n\x1a\n", "image"),
         (b"\xff\xd8\xff\xe0", "image"),
