@@ -68,7 +68,7 @@ class _Download(NamedTuple):
     #: the part that it is of one, if it is
     part: Part | None
     #: what leaves out the octets that its client has
-    resumed: Resumed | None = None
+    resumed: Resumed | None
 
 
 class FileInspector(parts.Part):
