@@ -1,4 +1,4 @@
-"""Takes the pictures of the README with headless Chromium: of the README's own policy, and of a family's.
+"""Takes the pictures of the guides with headless Chromium: of the README's own policy, a family's, and an audit.
 
     .venv/bin/python tests/e2e/pictures.py
 
@@ -8,6 +8,7 @@ It writes examples/pictures/*.png. Look at them before you commit them.
 from __future__ import annotations
 
 import sys
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +23,7 @@ from e2e.browser import chromium, wait_for_words
 from e2e.household import PASSPHRASE, household
 from e2e.origin import Origin
 from e2e.proxy import mitmdump
+from hushlist.cli import main as hushlist
 from hushlist.extensions.dashboard.dashboard_server import HOST
 
 PICTURES = ROOT / "examples" / "pictures"
@@ -47,6 +49,15 @@ def take(browser: Chrome, name: str, width: int, height: int) -> None:
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
     )
     browser.save_screenshot(str(PICTURES / name))
+
+
+def take_audit(browser: Chrome, page: Path) -> None:
+    """The page of the guide's audit."""
+    options = ["--policy", "examples/audit/policy.yaml", "--popular", "examples/audit/popular.txt"]
+    with chdir(ROOT):
+        hushlist(["audit", *options, "examples/audit/browsing.har", "--html", str(page)])
+    browser.get(page.as_uri())
+    take(browser, "audit-page.png", 1100, 900)
 
 
 def main() -> None:
@@ -90,6 +101,7 @@ def main() -> None:
             browser.find_element(By.NAME, "name").send_keys("anna", Keys.TAB, PASSPHRASE, Keys.ENTER)
             wait_for_words(browser, "All requests:")
             take(browser, "live-page.png", 1280, 960)
+            take_audit(browser, folder / "report.html")
 
 
 if __name__ == "__main__":

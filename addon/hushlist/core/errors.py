@@ -62,6 +62,19 @@ def printable(text: str | None) -> str:
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
+#: characters at which a spreadsheet takes a cell for a formula; some take the wide ones, too
+_FORMULA = tuple("=+-@＝＋－＠")
+
+
+def cell_text(text: str) -> str:
+    """Text that is text in a spreadsheet, too.
+
+    >>> cell_text("=1+1"), cell_text("ads.example")
+    ("'=1+1", 'ads.example')
+    """
+    return printable(f"'{text}" if text.startswith(_FORMULA) else text)
+
+
 #: they shape letters of Persian and Hindi, and are the only ones of their kind that ``one_line`` keeps
 _JOINERS = "\u200c\u200d"
 

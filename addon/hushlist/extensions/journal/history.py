@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from hushlist.core.decide.decision import STOPPING
-from hushlist.core.errors import printable
+from hushlist.core.errors import cell_text
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, named, shown_values, top_values
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -32,8 +32,6 @@ WHY_NONE = {
     "no_log": "there is no log: write 'log: on' into the policy",
     "no_database": "the log has no database that can be read: see rows in the policy's key log",
 }
-#: characters at which a spreadsheet takes a cell for a formula; some take the wide ones, too
-_FORMULA = tuple("=+-@＝＋－＠")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ def history_csv(found: History) -> bytes:
     rows.writerow(("kind", "value", "records", "stopped"))
     rows.writerows(("time", *bar) for bar in found.times)
     for by, values in found.stopped.items():
-        rows.writerows((by, _cell(named_in_text(by, value)), "", count) for value, count in values)
+        rows.writerows((by, cell_text(named_in_text(by, value)), "", count) for value, count in values)
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
@@ -105,11 +103,6 @@ def named_in_text(by: str, value: str) -> str:
     """A value as text alone has it: the title of a list, and its file."""
     name, file = named(by, value)
     return name if file is None else f"{name} ({file})"
-
-
-def _cell(value: str) -> str:
-    """A value that is text in a spreadsheet and in a terminal."""
-    return printable(f"'{value}" if value.startswith(_FORMULA) else value)
 
 
 def label_text(label: str, texts: Texts) -> str:
