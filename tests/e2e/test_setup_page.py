@@ -77,6 +77,7 @@ def test_the_pac_file_leads_a_browser_to_the_proxy_and_nothing_past_it(proxy: Pr
     with chromium(proxy, tmp_path, f"--proxy-pac-url={proxy.url}/proxy.pac", trusts_all=False) as browser:
         browser.get(f"http://{HOST}/setup")
         wait_for_words(browser, "This browser does not accept the proxy’s certificate.")
+        wait_for_words(browser, "Close the browser completely")
         browser.get("http://fine.test/")
         wait_for_words(browser, "from the origin")
         browser.get("http://other.test/")

@@ -71,6 +71,10 @@ _PAC = """function FindProxyForURL(url, host) {
 """
 
 
+#: whose steps are to be done, too: a system's own are not enough for Chrome there
+_ALSO = {"linux": ("chromeos",)}
+
+
 class ProxyAddress(NamedTuple):
     """Where a client has reached the proxy."""
 
@@ -192,6 +196,7 @@ class SetupPage:
         if is_here:
             said = {"data_url": f"https://{self._host}{_TEST}", "data_good": texts["good"], "data_bad": texts["bad"]}
             test = element("p", texts["testing"], id="test", role="status", **said)
+            test += element("p", texts["bad_help"], id="help", hidden=True)
         else:
             test = element("p", texts["test_later"], " ", element("a", url, href=url, dir="ltr"))
         return element("section", element("h2", texts["test"]), test)
@@ -250,7 +255,7 @@ def _certificate_part(device: str, texts: Mapping[str, str]) -> Markup:
         _tick(texts, is_done=False, id_="trusted"),
         element("p", texts["why"]),
         element("a", texts["download"], href=form, class_="button"),
-        element("p", texts[f"{device}_trust"]),
+        *(element("p", texts[f"{name}_trust"]) for name in (device, *_ALSO.get(device, ()))),
         _values({texts["fingerprint"]: digest}),
         element("p", texts["compare"], class_="soft"),
         element("p", texts["formats"], " ", *others, class_="formats soft"),

@@ -238,6 +238,7 @@ html lang=en dir=ltr
       section
         h2 | $test
         p id=test role=status data-url=https://hushlist.internal/setup/trusted data-good=$good data-bad=$bad | $testing
+        p id=help hidden | $bad_help
       nav aria-label=$devices
         ul
           li

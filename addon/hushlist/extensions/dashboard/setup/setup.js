@@ -5,6 +5,7 @@ const say = (is) => {
   place.className = is ? "good" : "bad";
   place.textContent = is ? place.dataset.good : place.dataset.bad;
   document.getElementById("trusted").hidden = !is;
+  document.getElementById("help").hidden = is;
 };
 if (place) fetch(place.dataset.url, {cache: "no-store", credentials: "omit"}).then((answer) => say(answer.ok), () => say(false));
 for (const button of document.querySelectorAll("[data-copy]")) {
