@@ -15,8 +15,7 @@ from mitmproxy.io import FlowWriter
 from mitmproxy.test.tflow import tflow
 
 from documentation import without_times
-from e2e.preloaded import start_mitmdump
-from e2e.proxy import CHECKOUT, MITMDUMP, running
+from e2e.proxy import CHECKOUT, MITMDUMP
 from hushlist import cli
 from hushlist.core.compile.stat_cache import load_engine
 
@@ -76,20 +75,6 @@ def test_a_command_of_the_readme_prints_what_it_says(
     cli.main(shlex.split(command))
     out, err = capsys.readouterr()
     assert (without_times(out), err) == (without_times(expected), "")
-
-
-@pytest.mark.parametrize("command", blocks("sh"))
-def test_an_example_starts_as_the_readme_says(command: str, tmp_path: Path) -> None:
-    for name in ("addon", "examples"):
-        (tmp_path / name).symlink_to(CHECKOUT / name)
-    (tmp_path / "school.htpasswd").write_text("berg:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n", encoding="ascii")
-    words = [re.sub(r"^regular@\d+$", "regular@127.0.0.1:0", word) for word in shlex.split(command)]
-    words[0] = str(MITMDUMP)
-    policy = re.search(r"hushlist_policy=(\S+)", command)
-    assert policy
-    with running([*words, "--listen-host", "127.0.0.1", "--listen-port", "0"], tmp_path, start_mitmdump) as (_, log):
-        log.wait_for(f"by {policy[1]}")
-        log.wait_for("listening at")
 
 
 def test_the_first_lines_of_a_policy_start_it_as_the_readme_does() -> None:
