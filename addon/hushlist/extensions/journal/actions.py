@@ -20,6 +20,7 @@ from hushlist.extensions.journal.log_database import (
     counted_requests,
     counts_over_time,
     newest_records,
+    of_minutes,
 )
 from hushlist.extensions.journal.log_record import (
     LogFields,
@@ -124,7 +125,7 @@ def figures(policy: Policy, journal: LogWriter | None, privacy: Privacy, days: D
     if rows is None:
         since = time_text(begin)
         rows = list(
-            _of_minutes(
+            of_minutes(
                 _minutes(newest_records(place, replace(own, since=since), MOST_READ))
                 if whom
                 else counts_over_time(place, since)
@@ -148,17 +149,6 @@ def _minutes(records: Iterable[LogFields]) -> Iterator[tuple[str, int]]:
     for one in records:
         action = WOULD if one.get("would_block") else one.get("action", "")
         yield f"{str(one.get('time', ''))[:16]} {action}", 1
-
-
-def _of_minutes(counted: Iterable[tuple[str, int]] | None) -> Iterator[tuple[int, str, str, int]]:
-    """What the log has of each minute, where requests are not counted."""
-    for key, number in counted or ():
-        minute, _, action = key.partition(" ")
-        try:
-            moment = datetime.fromisoformat(minute).replace(tzinfo=UTC).timestamp()
-        except (ValueError, OverflowError):  # no proxy writes such a time, but whoever has the database may
-            continue
-        yield int(moment) // QUARTER, "", action, number
 
 
 def _label(quarter: int, step: int, zone: tzinfo) -> str:

@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice, repeat, takewhile
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from hushlist.core.errors import logger_of, to_json
 from hushlist.core.system.files import open_regular
@@ -400,6 +401,33 @@ def counted_requests(
         return None
     parts = ((key.split(" ", 2), number) for key, number in rows)
     return [(int(quarter), group, action, number) for (quarter, action, group), number in parts]
+
+
+def of_minutes(counted: Iterable[tuple[str, int]] | None) -> Iterator[tuple[int, str, str, int]]:
+    """What the log has of each minute, as ``counted_requests`` has it, where requests are not counted."""
+    for key, number in counted or ():
+        minute, _, action = key.partition(" ")
+        try:
+            moment = datetime.fromisoformat(minute).replace(tzinfo=UTC).timestamp()
+        except (ValueError, OverflowError):  # no proxy writes such a time, but whoever has the database may
+            continue
+        yield int(moment) // QUARTER, "", action, number
+
+
+class CountedRequests(NamedTuple):
+    #: as ``counted_requests`` has them
+    rows: list[tuple[int, str, str, int]]
+    #: whether these are all requests, and not only those of which the log has a record
+    is_all: bool
+
+
+def requests_over_time(folder: LogPlace, since: float) -> CountedRequests | None:
+    """How many requests there were since a moment; ``None`` if SQLite cannot answer."""
+    rows = counted_requests(folder, int(since) // QUARTER)
+    if rows is not None:
+        return CountedRequests(rows, is_all=True)
+    minutes = counts_over_time(folder, time_text(since))
+    return None if minutes is None else CountedRequests(list(of_minutes(minutes)), is_all=False)
 
 
 def find_records(folder: LogPlace, reference: str) -> list[LogFields]:

@@ -18,7 +18,7 @@ EXTENSION = Extension(
             [page](unblocking.md#the-block-page): `ar`, `de`, `es`, `fr`, `hi`, `it`, `ja`, `nl`, `pl`, `pt`, `tr`, `uk`
             or `zh-hans`"""),
     ),
-    commands=(Command(("notify",), f"{__name__}.notify_command", "while the filter runs"),),
+    commands=(Command(("notify", "summary"), f"{__name__}.notify_command", "while the filter runs"),),
     part=f"{__name__}.notices:Notices",
     uses=("databases", "journal", "unblock", "subscriptions"),
 )

@@ -1,15 +1,33 @@
-"""``hushlist notify test``: one notice by each channel of the policy, now, and what became of it."""
+"""``hushlist notify test``: one notice by each channel of the policy, now, and what became of it. ``hushlist summary``:
+the summary of the last seven days, printed or sent."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
+from datetime import datetime
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, add_policy, complain, print_line
+from hushlist.cli.common import (
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    add_group,
+    add_policy,
+    complain,
+    print_line,
+    print_lines,
+)
+from hushlist.cli.override_command import privacy_of_store
 from hushlist.core.extension import Notice
 from hushlist.core.policy import default_policy
 from hushlist.core.policy.policy_reader import policy_at
+from hushlist.core.system.files import state_folder
+from hushlist.extensions.journal.history import WHY_NONE
 from hushlist.extensions.notify.delivery import DeliveryError, deliver
 from hushlist.extensions.notify.notify_channels import Channel
+from hushlist.extensions.notify.weekly_summary import summary_of, week_of
+from hushlist.extensions.unblock import default_path
 
 _CODES = "Exit codes: 0 all were sent; 1 one was not; 2 wrong usage, or the policy names no channel."
 _TEST = Notice("Hushlist", "This is a test: notices of the filter come here.", {"test": True})
@@ -21,19 +39,47 @@ def add_to(commands: Commands) -> None:
         add_command(own, "test", send_test, "send one notice by each channel, and say what became of it", _CODES)
     )
 
+    text = "print the summary of the last seven days, today among them"
+    parser = add_command(commands, "summary", summarize, text, _CODES)
+    add_policy(parser)
+    parser.add_argument("--now", action="store_true", help="send it, by the channels that have 'weekly: on'")
+
+
+def summarize(arguments: argparse.Namespace) -> int:
+    policy = policy_at(arguments.policy or default_policy())
+    if policy.of("log") is None:
+        return complain(WHY_NONE["no_log"])
+    place = policy.of("log").place or state_folder()
+    privacy = privacy_of_store(policy.of("store") or default_path(), policy)
+    found = week_of(policy, place, privacy, datetime.now(policy.zone).date())
+    if isinstance(found, str):
+        return complain(WHY_NONE[found])
+    notice = summary_of(found, policy)
+    if not arguments.now:
+        print_lines([notice.title, notice.message])
+        return GOOD
+    channels = [channel for channel in policy.of("notify") if channel.weekly]
+    if not channels:
+        return complain(f"{policy.source}: no channel has 'weekly: on': see the key 'notify'")
+    return _send_by(channels, notice)
+
 
 def send_test(arguments: argparse.Namespace) -> int:
     path = arguments.policy or default_policy()
     channels = policy_at(path).of("notify")
     if not channels:
         return complain(f"{path}: it names no channel: see the key 'notify'")
-    sent = [_is_sent(channel) for channel in channels]
+    return _send_by(channels, _TEST)
+
+
+def _send_by(channels: Iterable[Channel], notice: Notice) -> int:
+    sent = [_is_sent(channel, notice) for channel in channels]
     return GOOD if all(sent) else FOUND
 
 
-def _is_sent(channel: Channel) -> bool:
+def _is_sent(channel: Channel, notice: Notice) -> bool:
     try:
-        deliver(channel, _TEST)
+        deliver(channel, notice)
     except DeliveryError as error:
         print_line(f"not sent by {channel.name}: {error}", word="block")
         return False

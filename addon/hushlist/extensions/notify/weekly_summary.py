@@ -1,16 +1,33 @@
-"""The summary of a week: what the log has of the last seven days, sent on Mondays to whom ``notify`` names for it."""
+"""The summary of a week: who asked for how much, day by day, and what was stopped; sent on Mondays, or at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import partial
 
 from markupsafe import Markup
 
+from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import logger_of, printable
 from hushlist.core.extension import Notice
+from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.journal.history import WHY_NONE, History, history, label_text, named_in_text
+from hushlist.extensions.journal.history import WHY_NONE, named_in_text
+from hushlist.extensions.journal.journal import log_of
+from hushlist.extensions.journal.log_database import (
+    LogFilters,
+    LogPlace,
+    newest_records,
+    requests_over_time,
+    shown_values,
+    top_values,
+)
+from hushlist.extensions.journal.log_keys import LoggedClients
+from hushlist.extensions.journal.log_record import Privacy, time_text
+from hushlist.extensions.journal.request_counts import QUARTER
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import document, element
@@ -20,9 +37,31 @@ logger = logger_of(__name__)
 
 #: the time of the policy's zone from which a week's summary is sent on its Monday, and what is missed later
 _BEGIN = timedelta(hours=7)
-#: values of each kind: clients, categories, sites, lists
+_WEEK = timedelta(days=7)
+_COUNTED = ("client", "category", "host", "list")
+#: values of each kind
 _MOST = 10
+_BODY = "font-family:sans-serif;max-width:600px;margin:0 auto;padding:12px;overflow-wrap:anywhere"
 _CELL = "padding:4px 6px;text-align:left;vertical-align:top"
+#: where the page is, if the policy says no other address
+_PAGE = "http://hushlist.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """Seven days, as far as the log may tell of them."""
+
+    #: the last of them, and the name of the time zone
+    last: date
+    zone: str
+    #: whether all requests are counted, and not only those of which the log has a record
+    is_all: bool
+    #: each with its requests, and how many of them were stopped; what a dry run let pass is none of these
+    days: Sequence[tuple[date, int, int]]
+    #: the same of the seven days before; ``None`` if nothing is known of them
+    before: tuple[int, int] | None
+    #: client, category, host or list -> the values that were stopped most, each with its count
+    stopped: dict[str, list[tuple[str, int]]]
 
 
 def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
@@ -31,12 +70,14 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
     if engine is None or overrides is None or not any(channel.weekly for channel in engine.policy.of("notify")):
         return
     day = (now.astimezone(engine.policy.zone) - _BEGIN).date()
-    monday = day - timedelta(days=day.weekday())
+    monday, journal = day - timedelta(days=day.weekday()), log_of(runtime)
     try:
         if overrides.begin_week(monday.isoformat()):
-            found = history(runtime, "week", now)
-            if isinstance(found, History):
-                runtime.notify(summary_of(found, monday, engine.policy.of("language")))
+            found: Week | str = "no_log"
+            if journal is not None and engine.policy.of("log") is not None:
+                found = week_of(engine.policy, journal.place, journal.privacy(), monday - timedelta(days=1))
+            if isinstance(found, Week):
+                runtime.notify(summary_of(found, engine.policy))
             else:
                 logger.warning("hushlist: no summary of the week: %s", WHY_NONE[found])
     except StoreError as error:
@@ -45,45 +86,104 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
         logger.exception("hushlist: no summary of the week")
 
 
-def summary_of(found: History, monday: date, language: str) -> Notice:
-    """The notice of a week that ended on a Monday."""
-    texts = live_texts()[language]
-    title = texts["week_title"].format(day=moment_text(datetime.combine(monday, time()), texts, ""))
-    every = number_text(sum(number for _, number, _ in found.times), texts)
-    stopped = number_text(sum(part for *_, part in found.times), texts)
-    said = texts["week_said"].format(requests=every, stopped=stopped, zone=found.zone)
+def week_of(policy: Policy, place: LogPlace, privacy: Privacy, last: date) -> Week | str:
+    """The seven days up to a last one, or a key of ``WHY_NONE``; waits for the disk."""
+    zone, first = policy.zone, last - _WEEK + timedelta(days=1)
+    begin, end = (datetime.combine(day, time(), zone).timestamp() for day in (first, last + timedelta(days=1)))
+    counted = requests_over_time(place, datetime.combine(first - _WEEK, time(), zone).timestamp())
+    if counted is None:
+        return "no_database"
+    every, stopped = Counter[date](), Counter[date]()
+    for quarter, _, action, number in counted.rows:
+        day = datetime.fromtimestamp(quarter * QUARTER, zone).date()
+        every[day] += number
+        stopped[day] += number if action in STOPPING else 0
+    days = [(day, every[day], stopped[day]) for day in (first + timedelta(days=more) for more in range(7))]
+    before = [(every[day], stopped[day]) for day in every if first - _WEEK <= day < first]
+    totals = (sum(number for number, _ in before), sum(part for _, part in before)) if before else None
+    filters = LogFilters([action.value for action in STOPPING], since=time_text(begin), until=time_text(end))
+    of_kinds = {
+        by: shown_values(top_values(place, by, filters, _MOST), by, privacy)
+        for by in _COUNTED
+        if by != "client" or privacy.clients is not LoggedClients.DROP
+    }
+    if privacy.clients is LoggedClients.KEEP:
+        of_kinds["client"] = [(_name_of(place, client), number) for client, number in of_kinds["client"]]
+    return Week(last, str(zone), counted.is_all, days, totals, of_kinds)
+
+
+def _name_of(place: LogPlace, client: str) -> str:
+    """The name of the device, or of the user, that had an address last; or else the address."""
+    newest = next(iter(newest_records(place, LogFilters(clients=[client]), 1)), {})
+    name = newest.get("device") or newest.get("user")
+    return client if name is None else f"{name} ({client})"
+
+
+def summary_of(week: Week, policy: Policy) -> Notice:
+    """The notice of a week."""
+    language: str = policy.of("language")
+    texts, base = live_texts()[language], policy.of("own-address") or _PAGE
+    day_text = partial(_day_text, texts)
+    title = texts["week_title"].format(day=day_text(week.last))
+    total = sum(number for _, number, _ in week.days), sum(part for *_, part in week.days)
+    said = [_counted(texts["week_said" if week.is_all else "week_logged"], total, texts, zone=week.zone)]
+    said += [] if week.before is None else [_counted(texts["week_before"], week.before, texts)]
     days = [
-        (label_text(day, texts), number_text(number, texts), number_text(part, texts), _bar(number, part, found))
-        for day, number, part in found.times
+        (day_text(day), number_text(number, texts), number_text(part, texts), _bar(number, part, week))
+        for day, number, part in week.days
     ]
-    lines = [said, *(f"{day}: {number}, {texts['stopped']}: {part}" for day, number, part, _ in days)]
+    lines = [*said, *(f"{day}: {number}, {texts['stopped']}: {part}" for day, number, part, _ in days)]
     names = [texts[key] for key in ("day", "requests", "stopped")]
-    parts = [element("h1", title, style="font-size:20px"), element("p", said), _table((*names, ""), days, texts)]
-    told = {by: [(named_in_text(by, value), count) for value, count in kind] for by, kind in found.stopped.items()}
+    parts = [
+        element("h1", title, style="font-size:20px"),
+        *(element("p", one) for one in said),
+        _table((*names, ""), days, texts),
+    ]
+    told = {by: [(named_in_text(by, value), count) for value, count in kind] for by, kind in week.stopped.items()}
     for by, values in told.items():
-        heading, rows = texts[f"stopped_{by}"], [(value, number_text(count, texts)) for value, count in values[:_MOST]]
+        heading, rows = texts[f"stopped_{by}"], [(value, number_text(count, texts)) for value, count in values]
         lines += ["", f"{heading}:", *([f"{printable(value)}: {count}" for value, count in rows] or [texts["nothing"]])]
         table = _table((texts["name"], texts["stopped"]), rows, texts) if rows else element("p", texts["nothing"])
         parts += [element("h2", heading, style="font-size:16px"), table]
-    page = document(title, element("body", *parts, style="font-family:sans-serif"), language, texts["dir"])
-    details: dict[str, object] = {"week": {"days": [list(bar) for bar in found.times], "stopped": told}}
+    links = [(texts["home"], f"{base}/#/"), (texts["activity"], f"{base}/#/activity")]
+    lines += ["", *(f"{name}: {link}" for name, link in links)]
+    parts += [element("p", element("a", name, href=link)) for name, link in links]
+    page = document(title, element("body", *parts, style=_BODY), language, texts["dir"])
+    of_days = [[f"{day}", number, part] for day, number, part in week.days]
+    details: dict[str, object] = {"week": {"days": of_days, "before": week.before, "stopped": told}}
     return Notice(title, "\n".join(lines), details, html=page)
 
 
-def _bar(number: int, part: int, found: History) -> Markup:
-    """A bar without an image or a script: mail programs show neither."""
-    most = max(bar[1] for bar in found.times) or 1
+def _day_text(texts: Texts, day: date) -> str:
+    return moment_text(datetime.combine(day, time()), texts, "")
+
+
+def _counted(text: str, counts: tuple[int, ...], texts: Texts, **more: str) -> str:
+    requests, stopped = (number_text(number, texts) for number in counts)
+    return text.format(requests=requests, stopped=stopped, **more)
+
+
+def _bar(number: int, part: int, week: Week) -> Markup:
+    """A bar without an image or a script: mail programs show neither. It is as wide as there is room."""
+    most = max(requests for _, requests, _ in week.days) or 1
     widths = ((part, "#b3261e"), (number - part, "#9db6ee"))
     drawn = (
-        element("span", style=f"display:inline-block;height:12px;width:{200 * one // most}px;background:{colour}")
+        element("span", style=f"display:inline-block;height:12px;width:{100 * one // most}%;background:{colour}")
         for one, colour in widths
         if one
     )
-    return element("span", *drawn, aria_hidden="true", style="white-space:nowrap")
+    return element("span", *drawn, aria_hidden="true", style="display:block;min-width:60px;white-space:nowrap")
 
 
 def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], texts: Texts) -> Markup:
     style = _CELL if texts["dir"] == "ltr" else _CELL.replace("left", "right")
-    head = element("tr", *(element("th", name, scope="col", style=style) for name in names))
-    body = (element("tr", *(element("td", cell, style=style) for cell in row)) for row in rows)
-    return element("table", element("thead", head), element("tbody", *body), style="border-collapse:collapse")
+    # the last column takes what is left
+    styles = [style] * (len(names) - 1) + [f"{style};width:30%"]
+
+    def row(kind: Callable[..., Markup], cells: tuple[str, ...], more: str = "") -> Markup:
+        return element("tr", *(kind(cell, style=own + more) for cell, own in zip(cells, styles, strict=True)))
+
+    head = row(partial(element, "th", scope="col"), names, ";white-space:nowrap")
+    body = (row(partial(element, "td"), cells) for cells in rows)
+    whole = "border-collapse:collapse;width:100%"
+    return element("table", element("thead", head), element("tbody", *body), style=whole)

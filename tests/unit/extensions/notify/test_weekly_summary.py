@@ -13,14 +13,15 @@ import pytest
 from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
+from hushlist.cli import main
 from hushlist.core.extension import Notice
-from hushlist.extensions.journal.history import History
 from hushlist.extensions.journal.journal import log_of
-from hushlist.extensions.notify.weekly_summary import send_weekly_summary, summary_of
+from hushlist.extensions.notify.weekly_summary import Week, send_weekly_summary, summary_of
 from hushlist.extensions.unblock.unblock_handler import UnblockHandler
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.languages import live_texts
 from support.parts import part_of
+from support.policies import read_whole
 from unit.proxy.outline import outline
 
 MARKUP = "<img src=x>"
@@ -70,8 +71,9 @@ def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
     for later in (timedelta(hours=7), timedelta(hours=8), timedelta(days=6), timedelta(days=-3)):
         send_weekly_summary(hushlist.runtime, monday + later)
     (notice,) = notices
-    assert notice.title == f"Hushlist: the week to {monday.day} {monday:%B %Y}"
-    assert notice.message.startswith("Requests in the log: 2. Stopped: 1. Times are by the clock of Europe/Berlin.")
+    sunday = monday - timedelta(days=1)
+    assert notice.title == f"Hushlist: the week to {sunday.day} {sunday:%B %Y}"
+    assert notice.message.startswith("Requests: 2. Stopped: 1. Times are by the clock of Europe/Berlin.")
     assert notice.html is not None
     assert "blocked.example" in notice.html
     assert "10.0.0.7" in notice.message
@@ -129,66 +131,59 @@ def test_without_a_policy_or_a_store_nothing_is_raised(hushlist: Hushlist, use: 
     handler.overrides = overrides
 
 
-PAGE = """\
-html lang=en dir=$dir
-  head
-    meta charset=utf-8
-    meta name=viewport content=width=device-width, initial-scale=1
-    title | Hushlist: the week to 28 December 2026
-  body style=font-family:sans-serif
-    h1 style=font-size:20px | Hushlist: the week to 28 December 2026
-    p | Requests in the log: 4. Stopped: 1. Times are by the clock of UTC.
-    table style=border-collapse:collapse
-      thead
-        tr
-          th scope=col CELL | $day
-          th scope=col CELL | $requests
-          th scope=col CELL | $stopped
-          th scope=col CELL
-      tbody
-        tr
-          td CELL | 21 December 2026
-          td CELL | 4
-          td CELL | 1
-          td CELL
-            span aria-hidden=true style=white-space:nowrap
-              span style=display:inline-block;height:12px;width:50px;background:#b3261e
-              span style=display:inline-block;height:12px;width:150px;background:#9db6ee
-        tr
-          td CELL | 22 December 2026
-          td CELL | 0
-          td CELL | 0
-          td CELL
-            span aria-hidden=true style=white-space:nowrap
-    h2 style=font-size:16px | $stopped_client
-    table style=border-collapse:collapse
-      thead
-        tr
-          th scope=col CELL | $name
-          th scope=col CELL | $stopped
-      tbody
-        tr
-          td CELL | jo
-          td CELL | 2
-    h2 style=font-size:16px | $stopped_host
-    p | $nothing
-"""
+DAYS = [(date(2026, 12, 21) + timedelta(days=more), 4 * (more == 0), int(more == 0)) for more in range(7)]
 
 
-def test_the_page_and_the_message_have_each_day_and_what_was_stopped_most() -> None:
-    bars = [("2026-12-21", 4, 1), ("2026-12-22", 0, 0)]
-    notice = summary_of(History("week", "UTC", bars, {"client": [("jo", 2)], "host": []}), date(2026, 12, 28), "en")
+def a_week(stopped: dict[str, list[tuple[str, int]]], *, is_all: bool = True) -> Week:
+    return Week(date(2026, 12, 27), "UTC", is_all, DAYS, (7, 3), stopped)
+
+
+def test_the_page_and_the_message_have_each_day_and_what_was_stopped_most(tmp_path: Path) -> None:
+    policy, _ = read_whole(tmp_path, "own-address: http://192.168.1.2:8080")
+    notice = summary_of(a_week({"client": [("jo", 2)], "host": []}), policy)
     assert notice.html is not None
     page = outline(notice.html, live_texts()["en"])
-    assert page.replace("style=padding:4px 6px;text-align:left;vertical-align:top", "CELL") + "\n" == PAGE
-    days = ["21 December 2026: 4, Stopped: 1", "22 December 2026: 0, Stopped: 0"]
+    assert page.count("max-width:600px") == 1
+    assert page.count("border-collapse:collapse;width:100%") == 2
+    assert "width:25%;background:#b3261e" in page
+    for text in ("21 December 2026", "jo", "$activity", "The week before: 7 requests, 3 stopped."):
+        assert text in page
+    assert "href=http://192.168.1.2:8080/#/activity" in page
+    days = ["21 December 2026: 4, Stopped: 1", *(f"{day} December 2026: 0, Stopped: 0" for day in range(22, 28))]
     most = ["", "Clients stopped most:", "jo: 2", "", "Sites stopped most:", "Nothing at present."]
-    assert notice.message.splitlines()[1:] == [*days, *most]
-    week = {"days": [list(bar) for bar in bars], "stopped": {"client": [("jo", 2)], "host": []}}
+    links = ["", "Home: http://192.168.1.2:8080/#/", "Activity: http://192.168.1.2:8080/#/activity"]
+    first = ["Requests: 4. Stopped: 1. Times are by the clock of UTC.", "The week before: 7 requests, 3 stopped."]
+    assert notice.message.splitlines() == [*first, *days, *most, *links]
+    of_days = [[f"{day}", number, part] for day, number, part in DAYS]
+    week = {"days": of_days, "before": (7, 3), "stopped": {"client": [("jo", 2)], "host": []}}
     assert notice.details == {"week": week}
 
 
-def test_no_name_begins_a_line_of_its_own() -> None:
-    found = History("week", "UTC", [("2026-12-21", 3, 2)], {"client": [("jo\n\nAll is fine\x1b[2J", 2)]})
-    lines = summary_of(found, date(2026, 12, 28), "en").message.splitlines()
-    assert lines[-1] == r"jo\n\nAll is fine\x1b[2J: 2"
+def test_what_counts_only_records_says_so(tmp_path: Path) -> None:
+    policy, _ = read_whole(tmp_path, "")
+    assert summary_of(a_week({}, is_all=False), policy).message.startswith("Requests in the log: 4.")
+
+
+def test_a_client_is_called_as_its_device(
+    hushlist: Hushlist, use: Callable[..., None], notices: list[Notice], capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(log="devices: [{name: Mia's tablet, addresses: [10.0.0.7]}]\nlog: {what: all, folder: log}")
+    browse(hushlist, "http://blocked.example/")
+    for later in (-7, 1):
+        send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
+    (notice,) = notices
+    assert "Mia's tablet (10.0.0.7): 1" in notice.message
+    assert hushlist.runtime.engine is not None
+    policy = hushlist.runtime.engine.policy.source
+    assert main(["summary", "--policy", policy]) == 0
+    told = capsys.readouterr().out
+    assert "Requests: 1. Stopped: 1." in told
+    assert "Mia's tablet (10.0.0.7): 1" in told
+    assert main(["summary", "--policy", policy, "--now"]) == 0
+    assert capsys.readouterr().out == "sent by the command /bin/true\n"
+
+
+def test_no_name_begins_a_line_of_its_own(tmp_path: Path) -> None:
+    policy, _ = read_whole(tmp_path, "")
+    lines = summary_of(a_week({"client": [("jo\n\nAll is fine\x1b[2J", 2)]}), policy).message.splitlines()
+    assert lines[-4] == r"jo\n\nAll is fine\x1b[2J: 2"
