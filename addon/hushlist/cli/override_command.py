@@ -45,7 +45,7 @@ from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_item, privacy_beside, shown_client
 from hushlist.extensions.quotas.use_minutes import UseMinutes
-from hushlist.extensions.unblock import EVERYTHING, SCOPES, default_path
+from hushlist.extensions.unblock import EVERYTHING, GRANT_SCOPES, default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
 from hushlist.extensions.unblock.actions import MORNING, AskedFor, asked_for
 from hushlist.extensions.unblock.admin_blocks import AdminBlock
@@ -174,7 +174,7 @@ def add_to(commands: Commands) -> None:
     approved = _add(own, "approve", approve, "grant what somebody asks for; a page that waits for it opens itself")
     approved.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
     approved.add_argument(
-        "--scope", choices=SCOPES, default="host", help="what of it is unblocked (default: %(default)s)"
+        "--scope", choices=GRANT_SCOPES, default="host", help="what of it is unblocked (default: %(default)s)"
     )
     approved.add_argument(
         "--for",
@@ -209,9 +209,11 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--scope",
-        choices=SCOPES,
+        choices=GRANT_SCOPES,
         default="host",
-        help="host: a host and those below it, but of a public suffix such as co.uk; url: one URL, with its query; "
+        help="host: a host and those below it, but of a public suffix such as co.uk; site: the same, "
+        "and what its pages load from others; "
+        "url: one URL, with its query; "
         "category: an hrn: name and what is below it (default: %(default)s)",
     )
     parser.add_argument(

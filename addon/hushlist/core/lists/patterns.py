@@ -171,7 +171,7 @@ _WEB_URL = re.compile(r"\s*https?://", re.IGNORECASE)
 
 
 def canonical_target(scope: str, text: str) -> str:
-    """The canonical form of a host, a URL or a category (``scope``) that a person wrote; as for live traffic.
+    """The canonical form of a host, a site, a URL or a category (``scope``) that a person wrote; as for live traffic.
 
     Where a host is wanted, an address is that of its host, which ``why_whole`` tells.
 
@@ -185,7 +185,7 @@ def canonical_target(scope: str, text: str) -> str:
     text = typed.decode("utf-8", "surrogateescape")
     if scope != "category" and _HRN.match(text):
         raise UrlError(text, "it is the name of a category: give the scope category")
-    if scope == "host":
+    if scope in ("host", "site"):
         return str(parse_expression(text)).partition("/")[0]
     if scope == "url":
         if not _WEB_URL.match(text):
@@ -202,7 +202,7 @@ def why_whole(scope: str, text: str) -> str | None:
     >>> why_whole("host", "https://games.example/play?x"), why_whole("host", "games.example")
     ('it is for all of games.example: the page alone is for the scope url', None)
     """
-    if scope != "host":
+    if scope not in ("host", "site"):
         return None
     host, _, path = str(parse_expression(as_typed(text).decode("utf-8", "surrogateescape"))).partition("/")
     return f"it is for all of {host}: the page alone is for the scope url" if path else None

@@ -10,6 +10,7 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "needs",
     part=f"{__name__}.page_needs:PageNeeds",
+    uses=("unblock",),
     policy_keys=(
         *(
             Key("with", f"{__name__}.ways:WITH", place=place).says(f"""what passes besides with pages that the rules

@@ -1,7 +1,9 @@
 """Lets through what pages load that were allowed, and sent to the same client a while ago.
 
-Only the default action gives way: what a list, a check or a person blocks stays blocked. A document never passes so,
-and a client cannot make up a page that it did not get.
+For the pages of a layer or a list with ``with``, only the default action gives way: what a list, a check or a person
+blocks stays blocked. For those of a site that somebody has unblocked with what it loads, what lists stop gives way,
+too, as it does for the site itself: no check, no quota, and nothing that an administrator blocks. A document never
+passes so, and a client cannot make up a page that it did not get.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, time
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -17,13 +19,16 @@ from mitmproxy import connection, http
 
 from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError
+from hushlist.core.match.checks import Check
 from hushlist.core.match.context import Telling, host_of_page
-from hushlist.core.match.rule import Action, Anything, Rule, Terms
+from hushlist.core.match.rule import Action, Anything, Ordered, Rule, TimeLimit
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.policy.schedule import ScheduledAction
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.needs.ways import FRAMES
+from hushlist.extensions.unblock import SITE
+from hushlist.extensions.unblock.grants import Grant
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 
@@ -44,10 +49,13 @@ class _Sent(NamedTuple):
     """A page that was sent, or what it has loaded that loads more."""
 
     moment: float
-    rule: Rule
+    #: the rule that allows it, unless a grant does
+    rule: Rule | None
     #: whether frames in it pass; how many loads lie between it and the page
     has_frames: bool
     depth: int
+    #: by which it loads what lists stop
+    grant: Grant | None = None
 
 
 class PageNeeds(Part):
@@ -63,30 +71,52 @@ class PageNeeds(Part):
         self._passed: WeakKeyDictionary[http.HTTPFlow, tuple[str, bytes, _Sent]] = WeakKeyDictionary()
 
     def is_idle(self, policy: Policy | None) -> bool:
-        """Whether no default action blocks, so that nothing gives way."""
-        settings = [] if policy is None else [group.settings for group in policy.all_groups]
-        return not any(Action.BLOCK in _actions(each.default) for each in settings)
+        """Whether there is no policy: with one, a site can be unblocked with what it loads at any time."""
+        return policy is None
 
     def follow(self, policy: Policy) -> None:
         """Go by the layers and lists of another policy; pages that it does not allow need nothing any more."""
-        self._ways = _ways_of(policy)
+        self._ways, self._unblocks = _ways_of(policy), self._runtime.part(UnblockHandler)
         self._sent.clear()
 
     def judged(self, judgement: Judgement, *, may_warn: bool) -> Judgement:
         """The judgement, or that a page which was sent needs the request."""
         decision, request = judgement.decision, judgement.request
         winner = decision.winner
-        if decision.action is not Action.BLOCK or winner is None or type(winner.rule.pattern) is not Anything:
+        if decision.action not in STOPPING or winner is None or not self._sent:
             return judgement
         if not request.fields or request.others or decision.inside or decision.fault is not None:
             return judgement
         needed = self._needed_by(judgement)
-        if needed is None or not self._is_free(judgement):
+        if needed is None:
             return judgement
         page, sent = needed
+        if sent.grant is not None:
+            return self._granted(judgement, page, sent.grant)
+        if decision.action is not Action.BLOCK or type(winner.rule.pattern) is not Anything or sent.rule is None:
+            return judgement
+        if not self._is_free(judgement):
+            return judgement
         match = Match(sent.rule, winner.expression, (0, 0), f"{_VIA}{page.decode('ascii', 'replace')}")
         lifted = decision._replace(action=Action.ALLOW, winner=match, matches=(match, *decision.matches))
         return judgement._replace(decision=lifted)
+
+    def _granted(self, judgement: Judgement, page: bytes, grant: Grant) -> Judgement:
+        """The judgement, or that the grant of a page's site covers what it loads."""
+        decision = judgement.decision
+        stopping = [match.rule for match in decision.matches if match.rule.terms.action in STOPPING]
+        is_firm = any(isinstance(rule.pattern, Check | Ordered | TimeLimit) for rule in stopping)
+        if is_firm or self._grant_of(judgement, page) != grant:
+            return judgement
+        return judgement._replace(decision=decision._replace(action=Action.ALLOW, grant=grant))
+
+    def _grant_of(self, judgement: Judgement, host: bytes) -> Grant | None:
+        """The grant by which a client has a site with what it loads."""
+        overrides = None if self._unblocks is None else self._unblocks.overrides
+        if overrides is None:
+            return None
+        names = (*judgement.client.names, f"group:{judgement.decision.group}")
+        return overrides.site_of(names, host, time())
 
     def _needed_by(self, judgement: Judgement) -> tuple[bytes, _Sent] | None:
         """The page that was sent to the client, and asks for the request; ``None``: no page, or a document itself."""
@@ -121,17 +151,22 @@ class PageNeeds(Part):
         goes_on: bool = False,
     ) -> None:
         """Note a request whose answer may load more."""
-        winner = judgement.decision.winner
-        if not isinstance(used, http.HTTPFlow) or winner is None or judgement.decision.action is not Action.ALLOW:
+        if not isinstance(used, http.HTTPFlow) or judgement.decision.action in STOPPING:
             return
-        if (winner.via or "").startswith(_VIA):
+        if (grant := self._grant_of(judgement, judgement.host or b"")) is not None:
+            self._note(used, judgement, _Sent(0.0, None, has_frames=False, depth=0, grant=grant))
+            return
+        winner, by = judgement.decision.winner, judgement.decision.grant
+        is_needed = winner is not None and (winner.via or "").startswith(_VIA)
+        if is_needed or (isinstance(by, Grant) and by.scope == SITE):
             needed = self._needed_by(judgement)
             if needed is not None and needed[1].depth < _DEEPEST:
                 self._note(used, judgement, needed[1]._replace(depth=needed[1].depth + 1))
-        elif way := self._way_of(winner.rule.terms):
+        elif winner is not None and judgement.decision.action is Action.ALLOW and (way := self._way_of(winner)):
             self._note(used, judgement, _Sent(0.0, winner.rule, way == FRAMES, 0))
 
-    def _way_of(self, terms: Terms) -> str | None:
+    def _way_of(self, winner: Match) -> str | None:
+        terms = winner.rule.terms
         of_rule = dict(terms.values).get("with")
         return of_rule or self._ways.get((terms.layer, terms.source)) or self._ways.get(terms.layer)
 
@@ -161,12 +196,6 @@ class PageNeeds(Part):
         if len(pages) >= MOST_PAGES:
             del pages[next(iter(pages))]
         pages[host] = sent._replace(moment=monotonic())
-
-
-def _actions(default: ScheduledAction | None) -> Iterator[Action | None]:
-    """What a default action is at some time."""
-    for each in () if default is None else default.chain():
-        yield from (each.action, each.otherwise)
 
 
 def _ways_of(policy: Policy) -> dict[str | tuple[str, str], str]:

@@ -28,8 +28,11 @@ EXTENSION = Extension(
     uses=("databases", "journal"),
 )
 
-#: what a grant can be for
+#: what a block can be for, and a grant
 SCOPES = ("host", "url", "category")
+#: what a grant can be for besides: a host, and what its pages load from others
+SITE = "site"
+GRANT_SCOPES = (*SCOPES, SITE)
 #: what a grant of an administrator can be for besides: whatever rules stop; and a block: whatever is asked
 EVERYTHING = "everything"
 #: what everybody may read of a store that fails

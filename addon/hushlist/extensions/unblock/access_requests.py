@@ -14,6 +14,7 @@ from typing import Any
 from hushlist.core.errors import HushlistError
 from hushlist.core.routes import MissingError
 from hushlist.extensions.databases.sql import SqlConnection, read_text, write_text
+from hushlist.extensions.unblock import SITE
 
 #: requests of one client that may wait, and that it may make within a day
 MOST_WAITING_OF_CLIENT = 5
@@ -87,7 +88,9 @@ class AccessRequest:
     @property
     def targets(self) -> dict[str, str]:
         """What a grant can have as its target, by scope."""
-        return {"host": self.host, "url": self.url} | ({} if self.category is None else {"category": self.category})
+        return {"host": self.host, SITE: self.host, "url": self.url} | (
+            {} if self.category is None else {"category": self.category}
+        )
 
     def at(self, now: float) -> AccessRequest:
         """The request at a moment, when it may have expired.

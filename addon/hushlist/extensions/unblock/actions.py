@@ -40,12 +40,13 @@ from hushlist.core.routes import (
 from hushlist.core.url.parts import as_typed
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_record import Privacy, who, without_query
-from hushlist.extensions.unblock import EVERYTHING
+from hushlist.extensions.unblock import EVERYTHING, GRANT_SCOPES, SITE
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.admin_blocks import AdminBlock
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, narrowness_of_grant
 from hushlist.extensions.unblock.overrides import Overrides
 
+GrantScope = Annotated[str, Text("what the target is; a site: with what its pages load", choices=GRANT_SCOPES)]
 #: how grants of an administrator are told of
 HOW = "administrator"
 _MINUTE = 60.0
@@ -153,7 +154,7 @@ def grant(
     policy: Policy,
     account: Account,
     overrides: Overrides,
-    scope: Scope,
+    scope: GrantScope,
     target: Target,
     minutes: LastingMinutes,
     client: ForWhom,
@@ -164,7 +165,7 @@ def grant(
         raise RoleError(Role.MANAGE)
     account.check_length(minutes * _MINUTE)
     whom, canonical = whom_of(client, policy.all_groups), _canonical(scope, target)
-    if not minutes and whom is None and scope != "category":
+    if not minutes and whom is None and scope not in ("category", SITE):
         return _as_rule("allow", scope, target, reason)
     with usable():
         made = overrides.grant(scope, canonical, minutes * _MINUTE or None, client=whom, how=HOW, by=account.name)
@@ -327,7 +328,7 @@ def asked_for(request: AccessRequest, privacy: Privacy) -> AskedFor:
 
 
 def approve(
-    account: Account, overrides: Overrides, number: Number, minutes: Minutes, scope: Scope = "host"
+    account: Account, overrides: Overrides, number: Number, minutes: Minutes, scope: GrantScope = "host"
 ) -> Done[GrantStatus]:
     """Grant what somebody asks for."""
     account.check_length(minutes * _MINUTE)
@@ -360,7 +361,7 @@ def make_code(
     policy: Policy,
     account: Account,
     overrides: Overrides,
-    scope: Scope,
+    scope: GrantScope,
     minutes: Minutes,
     target: Annotated[str, Text("what it unblocks; nothing: what its user finds blocked", 8192)] = "",
     client: Annotated[str, Text("whose it is: an address, user:NAME, or nothing for whoever uses it first")] = "",

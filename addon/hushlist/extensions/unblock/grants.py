@@ -17,7 +17,7 @@ from datetime import UTC, datetime, tzinfo
 from hushlist.core.match.public_suffixes import public_suffixes
 from hushlist.core.url.host import is_address, names_above
 from hushlist.core.url.hrn import category_levels
-from hushlist.extensions.unblock import EVERYTHING, SCOPES
+from hushlist.extensions.unblock import EVERYTHING, GRANT_SCOPES, SITE
 
 #: the means of grants by a click on a warning; they cover only warnings
 WARNING = "warning"
@@ -33,7 +33,8 @@ class Grant:
 
     #: never used again
     id: int
-    #: ``host``: a canonical host and those below it in the same registrable domain; ``url``: one canonical URL with its
+    #: ``host``: a canonical host and those below it in the same registrable domain; ``site``:
+    #: the same, and what its pages load from elsewhere; ``url``: one canonical URL with its
     #: query, exactly as it stands; ``category``: an `hrn:` name and what is subordinate to it; ``everything``: whatever
     #: rules stop
     scope: str
@@ -72,13 +73,14 @@ class GrantTable:
 
     def __init__(self, grants: Iterable[Grant]) -> None:
         # scope -> target -> client, and whether it is for warnings -> the grants
-        self._found: dict[str, dict[bytes, _ByClient]] = {scope: {} for scope in SCOPES}
+        self._found: dict[str, dict[bytes, _ByClient]] = {scope: {} for scope in GRANT_SCOPES}
         for grant in grants:
             targets = self._found.setdefault(grant.scope, {})
             clients = targets.setdefault(grant.target.encode("ascii", "replace"), {})
             clients.setdefault((grant.client, grant.how == WARNING), []).append(grant)
         # A client may send a host with hundreds of labels; no grant has so many.
-        self._deepest = max((host.count(b".") + 1 for host in self._found["host"]), default=0)
+        hosts = (host for scope in ("host", SITE) for host in self._found[scope])
+        self._deepest = max((host.count(b".") + 1 for host in hosts), default=0)
         self._any = any(self._found.values())
 
     def find(
@@ -104,11 +106,8 @@ class GrantTable:
         return max(valid, key=lambda grant: (grant.until, -grant.id), default=None)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
-        hosts = self._found["host"]
-        if hosts:
-            for name in names_above(host, self._deepest):
-                if name in hosts and covers_host(name, host):
-                    yield hosts[name]
+        for hosts in filter(None, (self._found["host"], self._found[SITE])):
+            yield from self._of_host(hosts, host)
         urls = self._found["url"]
         if url in urls:
             yield urls[url]
@@ -119,6 +118,20 @@ class GrantTable:
                     if level in by_category:
                         yield by_category[level]
         yield from self._found.get(EVERYTHING, {}).values()
+
+    def _of_host(self, hosts: Mapping[bytes, _ByClient], host: bytes) -> Iterator[_ByClient]:
+        for name in names_above(host, self._deepest):
+            if name in hosts and covers_host(name, host):
+                yield hosts[name]
+
+    def site(self, clients: Iterable[str], host: bytes, now: float) -> Grant | None:
+        """The grant by which a client has a host with what its pages load."""
+        hosts = self._found[SITE]
+        if not hosts:
+            return None
+        keys = [(name, False) for name in (None, *clients)]
+        found = (by_client.get(key, ()) for by_client in self._of_host(hosts, host) for key in keys)
+        return next((grant for grants in found for grant in grants if grant.holds_at(now)), None)
 
 
 def covers_host(target: bytes, host: bytes) -> bool:
@@ -142,7 +155,7 @@ def narrowness_of_grant(scope: str, target: str) -> str | None:
     ('co.uk is a public suffix: nothing below it is unblocked', None)
     """
     found, expression = public_suffixes(), f"{target}/".encode("ascii")
-    if scope == "host" and (found.section_of(expression) or expression in found.wildcards):
+    if scope in ("host", SITE) and (found.section_of(expression) or expression in found.wildcards):
         return f"{target} is a public suffix: nothing below it is unblocked"
     return None
 
@@ -158,15 +171,15 @@ def fits(scope: str, target: str | None, wanted: Mapping[str, str]) -> bool:
         return is_target(wanted[scope])
     asked = wanted[scope].encode("ascii", "replace")
     own = target.encode("ascii", "replace")
-    if scope == "host":
+    if scope in ("host", SITE):
         return covers_host(own, asked)
     return own in category_levels(wanted[scope]) if scope == "category" else own == asked
 
 
 def check_target(scope: str, target: str | None) -> None:
     """``ValueError`` if a scope is unknown, or a grant cannot have the target."""
-    if scope not in (*SCOPES, EVERYTHING):
-        raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
+    if scope not in (*GRANT_SCOPES, EVERYTHING):
+        raise ValueError(f"{scope!r}: the scope is one of {', '.join(GRANT_SCOPES)}")
     if target is not None and not is_target(target):
         raise ValueError(f"{target[:80]!r}: a target is 1 to {LONGEST_TARGET} characters of ASCII")
 

@@ -24,7 +24,7 @@ from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import SAME_CLIENT, SqlConnection, StoreError, read_text, rows_of, write_text
 from hushlist.extensions.databases.store import open_store
-from hushlist.extensions.unblock import EVERYTHING
+from hushlist.extensions.unblock import EVERYTHING, SITE
 from hushlist.extensions.unblock.access_requests import (
     PATIENCE,
     AccessRequest,
@@ -178,6 +178,11 @@ class Overrides(UnblockVerdict):
         names = map(_name, client_names)
         return self._covered.find(names, host, url, categories, now, is_warning=is_warning, since=since)
 
+    def site_of(self, client_names: Iterable[str], host: bytes, now: float) -> Grant | None:
+        """The grant by which a client has a canonical host with what its pages load; as ``covering``."""
+        self._look(now)
+        return self._covered.site(map(_name, client_names), host, now)
+
     def blocks_at(self, now: float) -> BlockTable:
         """The blocks of administrators; the same object while they are the same.
 
@@ -273,6 +278,8 @@ class Overrides(UnblockVerdict):
             ValueError: a block cannot have that scope, target or time.
             StoreError: also if the store is full.
         """
+        if scope == SITE:
+            raise ValueError("what a site loads is granted, and not blocked: block its host")
         if scope == EVERYTHING and seconds is None:
             raise ValueError("a block of everything has an end")
         check_target(scope, target)
@@ -437,9 +444,9 @@ class Overrides(UnblockVerdict):
     def redeem(self, code: str, client: str, wanted: Mapping[str, str], names: Sequence[str] = ()) -> Grant:
         """Turn a code into a grant for a client, once.
 
-        ``wanted`` has the canonical target of each blocked scope: ``host``, ``url`` and perhaps ``category``. ``names``
-        are the client's other names: a code may be for any of them. Wrong, used and old codes count as wrong tries; a
-        code for something else stays valid.
+        ``wanted`` has the canonical target of each blocked scope: ``host``, ``site``, ``url`` and perhaps ``category``.
+        ``names`` are the client's other names: a code may be for any of them. Wrong, used and old codes count as wrong
+        tries; a code for something else stays valid.
 
         Raises:
             CodeError: the code is refused.

@@ -32,7 +32,7 @@ from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_identifiers import parse_reference
 from hushlist.extensions.journal.masked_clients import shown_by
-from hushlist.extensions.unblock import STORE_FAILS, default_path
+from hushlist.extensions.unblock import SITE, STORE_FAILS, default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
 from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.ask_handler import (
@@ -459,7 +459,8 @@ def _wanted(stopped: Judgement) -> dict[str, str]:
     """The targets that a grant for a request can have, by scope."""
     winner = stopped.decision.winner
     category = None if winner is None else winner.rule.terms.category
-    wanted = {"url": _text(stopped.decision.url), "host": _text(stopped.host or b""), "category": category or ""}
+    host = _text(stopped.host or b"")
+    wanted = {"url": _text(stopped.decision.url), "host": host, SITE: host, "category": category or ""}
     return {scope: target for scope, target in wanted.items() if is_target(target)}
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import Reading, choice, converted, list_of, numbers, read_rows, switch, switch_or
 from hushlist.core.policy.keys import Key, Schema, Type
-from hushlist.extensions.unblock import SCOPES
+from hushlist.extensions.unblock import GRANT_SCOPES
 
 #: most minutes of an unblock by a block page; a longer one is for the command line
 MOST_MINUTES = 24 * 60
@@ -47,16 +47,16 @@ STORED = converted(
         "pattern": r"^scrypt\$n=[0-9]{1,9},r=[0-9]{1,3},p=[0-9]{1,3}\$[A-Za-z0-9+/]{22,86}\$[A-Za-z0-9+/]{22,86}$",
     },
 )
-_EXPECTED_SCOPES = f"expected some of {', '.join(SCOPES)}"
+_EXPECTED_SCOPES = f"expected some of {', '.join(GRANT_SCOPES)}"
 
 
 def _scopes(fields: MappingReader, key: str, reading: Reading) -> tuple[str, ...]:
     scopes = list(fields.items(key))
     for item in scopes:
-        if item.value not in SCOPES:
+        if item.value not in GRANT_SCOPES:
             reading.report.error(item.line, f"{key}: {item}", _EXPECTED_SCOPES)
     fields.refuse_empty(key, _EXPECTED_SCOPES)
-    return tuple(str(item.value) for item in scopes if item.value in SCOPES)
+    return tuple(str(item.value) for item in scopes if item.value in GRANT_SCOPES)
 
 
 def _minutes(fields: MappingReader, key: str, _: Reading) -> tuple[int, ...]:
@@ -80,9 +80,10 @@ _KEYS = (
     Key("passphrase", STORED).says("""what `hushlist override passphrase` prints: a salted, slow hash of the passphrase
         that the form asks for; without it, no passphrase is taken"""),
     Key("codes", switch).says("whether single-use codes are taken: `on` (the default) or `off`"),
-    Key("scopes", Type(_scopes, list_of({"enum": list(SCOPES)}, minItems=1))).says("""what can be unblocked by the
-        passphrase, of which the person chooses one: `host`, the host and those below it; `url`, this address alone;
-        `category`, all that the rule's category covers; without it, `host` and `url`"""),
+    Key("scopes", Type(_scopes, list_of({"enum": list(GRANT_SCOPES)}, minItems=1))).says("""what can be unblocked by
+        the passphrase, of which the person chooses one: `host`, the host and those below it; `site`, the same with what
+        its pages load from others; `url`, this address alone; `category`, all that the rule's category covers; without
+        it, `host` and `url`"""),
     Key("minutes", Type(_minutes, numbers(1, MOST_MINUTES, minItems=1).schema)).says("""for how long, by the passphrase,
         of which the person chooses one: 1 to 1440; without it, 15 and 60"""),
     Key("ask", _ASK).says("""whether a person can ask for access: `on`, the page has a button and a line for the reason;

@@ -12,6 +12,7 @@ from mitmproxy import http
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.extensions.needs import page_needs
 from hushlist.extensions.needs.page_needs import MOST_PAGES, PageNeeds
+from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 from support.flows import flow_of
 from support.mitmproxied import mitmproxied
@@ -175,3 +176,44 @@ def test_the_key_is_checked(tmp_path: Path) -> None:
         "a.yaml:1: with: only a rule that allows has pages that load something",
         "a.yaml:1: with: 7: expected one of needs, needs-and-frames",
     ]
+
+
+SITE_POLICY = """
+layers:
+- {name: blocked, lists: [block.yaml]}
+- {name: checks, checks: {well-known-port: block}}
+"""
+SHOP = "https://shop.example/"
+
+
+@each_row(
+    ("url", "more", "passes"),
+    [
+        ("https://ads.example/a.js", {"kind": "script"}, True),
+        ("http://ads.example/a.js", {}, True),
+        ("https://mixed.example/bad/a.png", {"kind": "image"}, True),
+        ("https://ads.example/", {"kind": "document"}, False),
+        ("https://ads.example/", {"kind": "iframe"}, False),
+        ("https://ads.example/a.js", {"kind": "script", "page": ""}, False),
+        ("https://ads.example/a.js", {"kind": "script", "page": "https://other.example/"}, False),
+        ("https://ads.example/a.js", {"kind": "script", "client": "10.0.0.9"}, False),
+        ("https://ads.example:22/a.js", {"kind": "script"}, False),
+        ("https://closed.example/a.js", {"kind": "script"}, False),
+    ],
+)
+def test_a_site_is_unblocked_with_what_it_loads(
+    tmp_path_factory: pytest.TempPathFactory, url: str, more: dict[str, Any], passes: bool
+) -> None:
+    addon = Hushlist()
+    with mitmproxied(addon, write_policy(tmp_path_factory.mktemp("site"), SITE_POLICY, LISTS)):
+        overrides = overrides_of(addon.runtime)
+        assert overrides is not None
+        overrides.block("host", "closed.example", 60.0, by="jo")
+        load(addon, SHOP)
+        asking = {"page": SHOP, **more}
+        assert not asked(addon, url, **asking)  # the site was not blocked, and is not unblocked
+        grant = overrides.grant("site", "shop.example", 60.0, client="127.0.0.1", how="code", by="jo")
+        load(addon, SHOP)
+        assert asked(addon, url, **asking) is passes
+        overrides.revoke(grant.id, by="jo")
+        assert not asked(addon, url, **asking)

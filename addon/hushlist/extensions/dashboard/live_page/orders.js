@@ -89,7 +89,7 @@ const decline = (one, word = "") => act(t("told_declined"), () => call("POST", `
 
 function answerElse(one) {
   const form = make("form", {class: "fields"},
-    field(t("which"), select("scope", [["host", `${t("site")}: ${one.host}`], ["url", `${t("page")}: ${one.url}`], ...(one.category ? [["category", `${t("category")}: ${categoryName(one.category)}`]] : [])])),
+    field(t("which"), select("scope", [["host", `${t("site")}: ${one.host}`], ["site", `${t("site_with")}: ${one.host}`], ["url", `${t("page")}: ${one.url}`], ...(one.category ? [["category", `${t("category")}: ${categoryName(one.category)}`]] : [])])),
     field(t("duration"), durations("minutes")),
     field(t("decline_word"), make("input", {name: "word", maxlength: "300"})),
     make("div", {class: "actions"}, make("button", {}, t("approve")), make("button", {value: "no", class: "plain"}, t("decline"))));
@@ -128,11 +128,11 @@ export function siteSheet(one, people, ...more) {
 export function orderForm({host = "", url = "", category = "", kind = "allow", whom = ""}, people, device = "", done = () => {}) {
   const names = [...new Set([whom, device, ...people.map((one) => `group:${one.name}`)].filter(Boolean))];
   const whose = select("client", [["", "–"], ...names.map((one) => [one, nameOf(one)]), ["everybody", t("everybody")], ["else", t("somebody_else")]], whom);
-  const targets = {host, url, category};
+  const targets = {host, site: host, url, category};
   const action = select("kind", [["allow", t("allow")], ...(may("manage") ? [["block", t("block")]] : []), ["code", t("make_code")]], kind);
   const form = make("form", {class: "fields", autocomplete: "off"},
     field(t("what"), action),
-    field(t("which"), select("scope", [["host", t("site")], ["url", t("page")], ["category", t("category")]], host || !category ? "host" : "category")),
+    field(t("which"), select("scope", [["host", t("site")], ["site", t("site_with")], ["url", t("page")], ["category", t("category")]], host || !category ? "host" : "category")),
     field(t("target"), make("input", {name: "target", value: host || category, maxlength: "8000", dir: "ltr", spellcheck: "false", autocapitalize: "none", placeholder: "www.example.com"}), {class: "field wide"}),
     field(t("whom"), whose),
     field(`${t("whom")} (192.168.1.7, user:max)`, make("input", {name: "other", maxlength: "300", dir: "ltr", spellcheck: "false", autocapitalize: "none"}), {class: "field wide", hidden: true}),
