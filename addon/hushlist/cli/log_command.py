@@ -27,7 +27,6 @@ from hushlist.cli.common import (
     print_line,
     remark,
 )
-from hushlist.cli.override_command import privacy_of_store
 from hushlist.core.errors import printable
 from hushlist.core.lists.category_names import category_named
 from hushlist.core.match.rule import Action
@@ -52,6 +51,7 @@ from hushlist.extensions.journal.log_identifiers import parse_reference, pseudon
 from hushlist.extensions.journal.log_record import LOST, LogFields, shown_record, time_text
 from hushlist.extensions.journal.request_counts import WOULD
 from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.shown_clients import privacy_of_store
 
 _NO_RECORD = "the log has nothing that fits; what is old is removed, and --folder names another log"
 _NO_LOG = (
@@ -208,7 +208,7 @@ def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
     try:
         folder = arguments.folder or (policy and policy.of("log") and policy.of("log").place) or state_folder()
         if has_log(folder):
-            arguments.privacy = privacy_of_store((policy and policy.of("store")) or default_path(), policy)
+            arguments.privacy = privacy_of_store((policy and policy.of("store")) or default_path(), policy, remark)
             code = answer(folder, arguments)
             if code == _NOTHING:
                 remark(f"{folder}: {_NO_RECORD}")

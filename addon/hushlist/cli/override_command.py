@@ -35,15 +35,11 @@ from hushlist.cli.common import (
 )
 from hushlist.core.lists.patterns import canonical_target, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
-from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.recurrence import next_morning
 from hushlist.core.policy.schedule import seconds_of
-from hushlist.core.system.files import state_folder
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import KEPT, SOMEBODY, masked_item, privacy_beside, shown_client
+from hushlist.extensions.journal.masked_clients import SOMEBODY, masked_item, shown_client
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import EVERYTHING, GRANT_SCOPES, default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
@@ -53,7 +49,7 @@ from hushlist.extensions.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.extensions.unblock.grant_events import GrantEvent
 from hushlist.extensions.unblock.grants import FOR_GOOD, Grant, narrowness_of_grant
 from hushlist.extensions.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
-from hushlist.extensions.unblock.shown_clients import privacy_by
+from hushlist.extensions.unblock.shown_clients import privacy_by, privacy_of_store
 
 _HOW = "command line"
 #: how the number of an administrator's block is written, beside those of grants
@@ -235,21 +231,6 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
     return Overrides(store_of(arguments, default_path), time.time)
 
 
-def privacy_of_store(place: Path | PostgresAddress, policy: Policy | None) -> Privacy:
-    """What may be shown of a place's clients, by what its proxies have noted there and by a policy.
-
-    Where the place cannot be asked and no policy tells, no client has a name.
-    """
-    if isinstance(place, Path) and not place.exists():
-        return privacy_beside(KEPT, policy, place.parent)
-    try:
-        with Overrides(place, time.time) as overrides:
-            return privacy_by(overrides, policy)
-    except StoreError as error:
-        remark(f"what may be shown of clients is not known: {error}")
-        return privacy_beside(KEPT, policy, state_folder()) if policy else Privacy(clients=LoggedClients.DROP)
-
-
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     """Make a grant and print it; by code, or without a target, make a code and print that."""
     scope, seconds, client = arguments.scope, arguments.seconds, arguments.client
@@ -309,7 +290,7 @@ def extend(arguments: argparse.Namespace) -> int:
             found = counted.extend(category, minutes, client=arguments.client, by=acting_user())
     except ValueError as error:
         return complain(error)
-    whom = _whom(found.client, privacy_of_store(store, policy_of(arguments)))
+    whom = _whom(found.client, privacy_of_store(store, policy_of(arguments), remark))
     print_line(f"{found.minutes} more minutes of {found.category}  for {whom}")
     say_where(store)
     return GOOD

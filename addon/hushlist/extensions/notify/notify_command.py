@@ -17,8 +17,8 @@ from hushlist.cli.common import (
     complain,
     print_line,
     print_lines,
+    remark,
 )
-from hushlist.cli.override_command import privacy_of_store
 from hushlist.core.extension import Notice
 from hushlist.core.policy import default_policy
 from hushlist.core.policy.policy_reader import policy_at
@@ -28,6 +28,7 @@ from hushlist.extensions.notify.delivery import DeliveryError, deliver
 from hushlist.extensions.notify.notify_channels import Channel
 from hushlist.extensions.notify.weekly_summary import summary_of, week_of
 from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.shown_clients import privacy_of_store
 
 _CODES = "Exit codes: 0 all were sent; 1 one was not; 2 wrong usage, or the policy names no channel."
 _TEST = Notice("Hushlist", "This is a test: notices of the filter come here.", {"test": True})
@@ -50,7 +51,7 @@ def summarize(arguments: argparse.Namespace) -> int:
     if policy.of("log") is None:
         return complain(WHY_NONE["no_log"])
     place = policy.of("log").place or state_folder()
-    privacy = privacy_of_store(policy.of("store") or default_path(), policy)
+    privacy = privacy_of_store(policy.of("store") or default_path(), policy, remark)
     found = week_of(policy, place, privacy, datetime.now(policy.zone).date())
     if isinstance(found, str):
         return complain(WHY_NONE[found])

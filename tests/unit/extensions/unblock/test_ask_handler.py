@@ -133,7 +133,7 @@ def test_a_person_asks_and_is_let_in(
     assert "Ask for access" in other.text()
     (asked,) = parent.requests()
     assert (asked.client, asked.group, asked.reason) == (PUPIL, "default", "for maths")
-    assert asked.targets == {"host": "games.example", "url": URL, "category": GAMES}
+    assert asked.targets == {"host": "games.example", "site": "games.example", "url": URL, "category": GAMES}
     assert [notice.title for notice in told] == [f"{PUPIL} asks for games.example"]
     parent.approve(asked.id, "host", 600.0, by="parent")
     clock.now += 1.0
