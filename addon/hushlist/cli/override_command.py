@@ -127,12 +127,11 @@ def add_to(commands: Commands) -> None:
         off = _add(own, name, command, text)
         end = off.add_mutually_exclusive_group(required=True)
         end.add_argument("--for", dest="seconds", type=parse_day, metavar="TIME", help="how long: 30m, 2h; at most 1d")
-        if command is internet_off:
-            end.add_argument(
-                "--until",
-                choices=(MORNING,),
-                help="until the next end of the night by the policy's schedules, or else 06:00",
-            )
+        end.add_argument(
+            "--until",
+            choices=(MORNING,),
+            help="until the next end of the night by the policy's schedules, or else 06:00",
+        )
         off.add_argument(
             "--client",
             type=parse_sharer,
@@ -260,10 +259,6 @@ def say_where(store: Path | PostgresAddress) -> None:
 
 
 def internet_off(arguments: argparse.Namespace) -> int:
-    if arguments.until:
-        policy, now = policy_of(arguments), datetime.fromtimestamp(time.time()).astimezone()
-        morning = next_morning((), now.tzinfo or UTC, now) if policy is None else policy.next_morning(now)
-        arguments.seconds = (morning - now).total_seconds()
     return _turned_off(arguments, Overrides.block, by=acting_user())
 
 
@@ -273,6 +268,10 @@ def filter_off(arguments: argparse.Namespace) -> int:
 
 def _turned_off(arguments: argparse.Namespace, make: Callable[..., Grant | AdminBlock], **by: str) -> int:
     """Stop, or let pass, everything for a while."""
+    if arguments.until:
+        policy, now = policy_of(arguments), datetime.fromtimestamp(time.time()).astimezone()
+        morning = next_morning((), now.tzinfo or UTC, now) if policy is None else policy.next_morning(now)
+        arguments.seconds = (morning - now).total_seconds()
     place = store_of(arguments, default_path, may_be_new=True)
     with Overrides(place, time.time) as overrides:
         made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, **by)

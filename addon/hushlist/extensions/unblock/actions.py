@@ -52,6 +52,8 @@ HOW = "administrator"
 _MINUTE = 60.0
 #: the end of an order that is that of the night
 MORNING = "morning"
+OrUntil = Annotated[int, Whole("for how many minutes; 0: until says it", 24 * 60, 0)]
+Until = Annotated[str, Text("the next end of the night, by the schedules", choices=("", MORNING))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,23 +197,29 @@ def revoke(account: Account, overrides: Overrides, number: Number) -> Done[Grant
     return Done(GrantStatus(**fields), {"kind": "revoked", **fields}, role)
 
 
-UpToADay = Annotated[int, Whole("for how many minutes", 24 * 60)]
-
-
 def pause(
     policy: Policy,
     account: Account,
     overrides: Overrides,
     client: ForWhom,
-    minutes: UpToADay,
+    minutes: OrUntil = 0,
+    until: Until = "",
 ) -> Done[GrantStatus]:
     """Turn the filter off for a while: what rules stop passes.
 
     Checks of requests stay.
     """
     whom = whom_of(client, policy.all_groups)
-    made = overrides.grant(EVERYTHING, "*", minutes * _MINUTE, client=whom, how=HOW, by=account.name)
+    made = overrides.grant(EVERYTHING, "*", _length(policy, minutes, until), client=whom, how=HOW, by=account.name)
     return _granted(made)
+
+
+def _length(policy: Policy, minutes: int, until: str) -> float:
+    """For how many seconds everything is off."""
+    if bool(minutes) is bool(until):
+        raise ActionError(f"say for how many minutes, or until: {MORNING}")
+    now = datetime.now(UTC)
+    return (policy.next_morning(now) - now).total_seconds() if until else minutes * _MINUTE
 
 
 def end_again(account: Account, overrides: Overrides, how: Mapping[str, object]) -> None:
@@ -265,18 +273,15 @@ def internet_off(
     account: Account,
     overrides: Overrides,
     client: ForWhom,
-    minutes: Annotated[int, Whole("for how many minutes; 0: until says it", 24 * 60, 0)] = 0,
+    minutes: OrUntil = 0,
     reason: Annotated[str, Text("why; a block page shows it", 200)] = "",
-    until: Annotated[str, Text("the next end of the night, by the schedules", choices=("", MORNING))] = "",
+    until: Until = "",
 ) -> Done[Blocked]:
     """Turn the internet off for a while: nothing passes but what is unblocked afterwards.
 
     The proxy's own pages stay.
     """
-    if bool(minutes) is bool(until):
-        raise ActionError(f"say for how many minutes, or until: {MORNING}")
-    now = datetime.now(UTC)
-    seconds = (policy.next_morning(now) - now).total_seconds() if until else minutes * _MINUTE
+    seconds = _length(policy, minutes, until)
     whom, shown = whom_of(client, policy.all_groups), one_line(reason) or None
     made = overrides.block(EVERYTHING, "*", seconds, client=whom, reason=shown, by=account.name)
     return Done(Blocked(**asdict(made)), {"kind": "block", "id": made.id, "made": made.made}, Role.MANAGE)

@@ -457,10 +457,11 @@ def test_times_are_those_of_the_policy_of_the_first_start(
         ),
     ],
 )
-def test_the_internet_is_off_until_the_night_ends(run: Run, tmp_path: Path, schedules: str, end: str) -> None:
+def test_internet_and_filter_are_off_until_the_night_ends(run: Run, tmp_path: Path, schedules: str, end: str) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"timezone: Asia/Kolkata\nlayers: []\n{schedules}")
-    assert run("internet-off", "--until", "morning", "--policy", str(policy))[1].endswith(f"  until {end}\n")
+    for off in ("internet-off", "filter-off"):
+        assert run(off, "--until", "morning", "--policy", str(policy))[1].endswith(f"  until {end}\n")
 
 
 def ask(overrides: Overrides, host: str = "games.example", **more: str) -> None:

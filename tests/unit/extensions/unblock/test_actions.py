@@ -343,17 +343,18 @@ def test_the_internet_is_off_for_whom_it_is_meant_and_the_own_pages_stay(
     assert decided(hushlist, "http://any.example/", "10.0.1.7") is None
 
 
-def test_the_internet_is_off_for_one_device_or_for_all(hushlist: Hushlist, manager: Browser) -> None:
+def test_internet_or_filter_is_off_for_one_device_or_for_all(hushlist: Hushlist, manager: Browser) -> None:
     for client, statuses in (("10.0.1.7", (403, None)), ("everybody", (403, 403))):
         done = manager.call("POST", "/blackouts", {"client": client, "minutes": 10})[1]["result"]
         assert tuple(decided(hushlist, "http://any.example/", own) for own in ("10.0.1.7", "10.0.1.8")) == statuses
         assert manager.call("DELETE", f"/blocks/{done['id']}")[0] == 200
-    for wrong in ({}, {"minutes": 0}, {"minutes": 5, "until": "morning"}, {"until": "noon"}):
-        assert manager.call("POST", "/blackouts", {"client": "everybody", **wrong})[0] == 400
-    made = manager.call("POST", "/blackouts", {"client": "everybody", "until": "morning"})[1]["result"]
-    home = manager.call("GET", "/home")[1]
-    shown = datetime.fromtimestamp(made["until"] + 0.5, ZoneInfo(home["zone"]))
-    assert f"{shown:%Y-%m-%dT%H:%M}" == home["morning"]
+    for off in ("/blackouts", "/pauses"):
+        for wrong in ({}, {"minutes": 0}, {"minutes": 5, "until": "morning"}, {"until": "noon"}):
+            assert manager.call("POST", off, {"client": "everybody", **wrong})[0] == 400
+        made = manager.call("POST", off, {"client": "everybody", "until": "morning"})[1]["result"]
+        home = manager.call("GET", "/home")[1]
+        shown = datetime.fromtimestamp(made["until"] + 0.5, ZoneInfo(home["zone"]))
+        assert f"{shown:%Y-%m-%dT%H:%M}" == home["morning"]
     assert manager.call("POST", "/blackouts", {"client": "group:none", "minutes": 1})[0] == 400
 
 

@@ -78,7 +78,7 @@ function tile(person, state, figures, level = "h3") {
       turnOn && may("manage") ? named(t("turn_on"), turnOn) : null,
       !turnOn && may("manage") ? named(t("internet_off_short"), () => internetOff(whom, state.morning)) : null,
       person.quotas.length && may("approve") ? named(`+${minutes(15)}`, () => moreTime(person.quotas, whom), {class: "plain"}) : null,
-      !turnOn && may("manage") ? named(t("filter_off"), () => filterOff(whom), {class: "plain"}) : null));
+      !turnOn && may("manage") ? named(t("filter_off"), () => filterOff(whom, state.morning), {class: "plain"}) : null));
 }
 
 /** What was stopped most: sites with whose they were, and categories. */
@@ -128,7 +128,7 @@ export async function person(whom, values) {
         ...said.filter(([, , ends]) => ends && may("manage")).map(([text, , ends]) => button(t("turn_on"), ends, {"aria-label": `${t("turn_on")}: ${text}`})),
         may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.morning)) : null,
         own.quotas.length && may("approve") ? button(t("more_time"), () => moreTime(own.quotas, whom), {class: "plain"}) : null,
-        may("manage") ? button(t("filter_off"), () => filterOff(whom), {class: "plain"}) : null,
+        may("manage") ? button(t("filter_off"), () => filterOff(whom, state.morning), {class: "plain"}) : null,
         whom.startsWith("group:") && !own.is_rest ? link(t("this_lesson"), `#/class/${encodeURIComponent(whom)}`, {class: "button plain"}) : null)),
     ...minutesOf(own.quotas, state.clock),
     choose,
