@@ -79,6 +79,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("reports show", "policy"): ("reports", "show", "1", "--policy", "{}"),
     ("reports settle", "policy"): ("reports", "settle", "1", "--policy", "{}"),
     ("notify test", "policy"): ("notify", "test", "--policy", "{}"),
+    ("summary", "policy"): ("summary", "--policy", "{}"),
     ("override code", "policy"): ("override", "code", "--for", "1m", "--policy", "{}"),
     ("override list", "policy"): ("override", "list", "--policy", "{}"),
     ("override history", "policy"): ("override", "history", "--policy", "{}"),

@@ -161,6 +161,7 @@ CALLS: dict[str, list[list[str]]] = {
     "reports show": [["1"], ["1", "--url", "whole"], [ARGUMENT], ["--store", ARGUMENT, "1"]],
     "reports settle": [["1"], ["1"], [ARGUMENT]],
     "notify test": [POLICY, ["--policy", ARGUMENT]],
+    "summary": [POLICY, ["--policy", ARGUMENT]],
     "override internet-off": [["--for", "1h", "--client", f"user:{FORGED}"], ["--for", ARGUMENT]],
     "override filter-off": [["--for", "1h", "--client", f"group:{FORGED}"], ["--for", ARGUMENT]],
     "override extend": [["--by", "30m", "--client", f"user:{ARGUMENT}", "hrn://x.example"], ["--by", "1m", ARGUMENT]],

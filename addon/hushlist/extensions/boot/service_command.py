@@ -132,6 +132,8 @@ def install(arguments: argparse.Namespace) -> int:
     is_image = arguments.root != Path("/")
     try:
         before = places_of(arguments.policy or default_policy(), arguments.confdir)
+        if before.policy == SERVICE.policy:  # what an earlier service has left is in its place
+            before = SERVICE
         policy = policy_at(before.policy)
         if not arguments.dry_run and not is_image:
             _check_system(arguments.port)
@@ -173,7 +175,8 @@ def _install_steps(policy: Policy, before: Places, arguments: argparse.Namespace
         yield Step(f"make the user {USER}, unless there is one", _make_user)
     program, steps = _program(is_image=is_image)
     yield from steps
-    places = {each: inside(_goal(each, before)) for each in belongings_of(policy, before)}
+    goals_of = ((each, inside(_goal(each, before))) for each in belongings_of(policy, before))
+    places = {each: goal for each, goal in goals_of if goal != each.path}
     taken = [goal for goal in places.values() if os.path.lexists(goal)]
     if taken:
         raise ServiceError(f"{taken[0]} is there: hushlist service remove --purge removes what a service had")
@@ -221,7 +224,9 @@ def _program(*, is_image: bool) -> tuple[Path, list[Step]]:
         ServiceError: the Python that it would be of is in a folder of one user.
     """
     ours = Path(sys.prefix)
-    if is_image or (sys.prefix != sys.base_prefix and is_open_to_all(ours / "bin" / "hushlist")):
+    # the program, the Python that its environment is of, and the checkout where that is not copied into it
+    needed = (ours / "bin" / "hushlist", Path(sys.executable), PACKAGE / "__init__.py")
+    if is_image or (sys.prefix != sys.base_prefix and all(map(is_open_to_all, needed))):
         return ours, []
     python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     if not is_open_to_all(python):
