@@ -28,16 +28,16 @@ const choices = (values, does) => {
 export function internetOff(whom, morning) {
   const off = (end) => act((one) => t("told_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/blackouts", {client: whom, ...end}));
   sheet(`${t("internet_off_short")}: ${nameOf(whom)}`, soft(t("internet_off_says")),
-    choices(ends(morning), off));
+    choices(lengths(morning), off));
 }
 
 /** For how long everything can be off. */
-const ends = (morning) => [...[15, 30, 60].map((number) => [minutes(number), {minutes: number}]), [t("until_morning", {time: hour(morning)}), {until: "morning"}]];
+const lengths = (morning) => [...[15, 30, 60].map((number) => [minutes(number), {minutes: number}]), [t("until_morning", {time: hour(morning)}), {until: "morning"}]];
 
 /** Ask whether the filter is to be off, which is no pause of the internet. */
 export function filterOff(whom, morning) {
   const off = (end) => act((one) => t("told_filter_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/pauses", {client: whom, ...end}));
-  sheet(`${t("filter_off")}: ${nameOf(whom)}`, make("p", {}, t("filter_off_says")), choices(ends(morning), off));
+  sheet(`${t("filter_off")}: ${nameOf(whom)}`, make("p", {}, t("filter_off_says")), choices(lengths(morning), off));
 }
 
 /** Give more minutes: at once where there is one quota, else of the one that is chosen. */
