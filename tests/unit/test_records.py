@@ -34,7 +34,7 @@ MODULES = """
     hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.json_shape hushlist.extensions.formats.rpz
     hushlist.extensions.journal.log_database
     hushlist.extensions.journal.log_keys hushlist.extensions.journal.log_record
-    hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
+    hushlist.extensions.needs.page_needs hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
     hushlist.extensions.safe_browsing.confirmations hushlist.extensions.safe_browsing.prefix_list
     hushlist.extensions.safe_browsing.threat_lists hushlist.extensions.safe_browsing.v4_messages
     hushlist.extensions.safe_browsing.v5_messages hushlist.extensions.safe_browsing.wire_format
