@@ -1,14 +1,17 @@
 """Large bodies: when they begin, how long they take, and how much memory mitmdump needs meanwhile.
 
     tests/bench/bodies.py [--megabytes 400] [--clients 10]
+    tests/bench/bodies.py --files
 
 With the filter, and with mitmproxy alone, as it is and with ``stream_large_bodies=1``. Clients are curl, over http; the
-origin is on the same machine.
+origin is on the same machine. ``--files``: the processor time of a download that no rule for files is about, beside
+that without such rules; each by turns, so that both have the same of what else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import socket
 import subprocess
 import sys
@@ -18,6 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import median
 
 CHECKOUT = Path(__file__).parents[2]
 MITMDUMP = Path(sys.executable).with_name("mitmdump")
@@ -27,6 +31,9 @@ WAYS: dict[str, Sequence[str]] = {
     "mitmproxy": (),
 }
 _BLOCK = bytes(1 << 20)
+#: rules for files, of which none is about what is downloaded
+_OTHER_FILES = "files: [{types: video/*, content: program}, {endings: exe}, {content: macros, for: upload}]\n"
+_ROUNDS = 21
 
 
 def serve(listener: socket.socket, size: int) -> None:
@@ -119,15 +126,45 @@ def stalled(process: int, port: int, origin: int) -> int:
     return peak.most
 
 
+def processor(process: int) -> float:
+    """Seconds of processor time that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def compare_files(size: int, origin: int) -> None:
+    """Print what downloads cost without rules for files, and with some that are about others."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain, other = (Path(folder) / name for name in ("plain.yaml", "files.yaml"))
+        plain.write_text("layers: []\n")
+        other.write_text(f"layers: []\n{_OTHER_FILES}")
+        ways = [(*WAYS["Hushlist"], "--set", f"hushlist_policy={policy}") for policy in (plain, other)]
+        with proxy(ways[0]) as without, proxy(ways[1]) as with_rules:
+            taken: tuple[list[float], list[float]] = [], []
+            for number in range(2 * _ROUNDS):
+                process, port = (without, with_rules)[number % 2]
+                before = processor(process)
+                curls(port, origin, 1)
+                taken[number % 2].append(processor(process) - before)
+    bare, inspected = map(median, taken)
+    print(
+        f"{size >> 20} MB, processor time: {bare:.2f} s without rules, {inspected:.2f} s with: {inspected / bare:.3f}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=400, help="of a download; an upload has half of it")
     parser.add_argument("--clients", type=int, default=10, help="how many there are at once")
+    parser.add_argument("--files", action="store_true", help="only what rules for files cost that are about others")
     given = parser.parse_args()
     size = given.megabytes << 20
     down, up = socket.create_server(("127.0.0.1", 0), backlog=100), socket.create_server(("127.0.0.1", 0), backlog=100)
     threading.Thread(target=serve, args=(down, size), daemon=True).start()
     threading.Thread(target=serve, args=(up, size // 2), daemon=True).start()
+    if given.files:
+        compare_files(size, down.getsockname()[1])
+        return
     from_origin, to_origin = (own.getsockname()[1] for own in (down, up))
     print("| | first octet | one download | MB | downloads at once | MB | uploads at once | MB | MB, nobody reads |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")

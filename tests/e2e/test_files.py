@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import zlib
 from hashlib import md5, sha256
 from pathlib import Path
 
@@ -123,6 +124,73 @@ def test_a_click_on_the_warning_of_a_file_opens_its_address_alone(inspecting: Pr
             "application/json",
             "Mind this",
         )
+
+
+def _bomb() -> bytes:
+    """Half a gigabyte of zeros behind a beginning that a program does not have, in half a megabyte."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return b"".join((*(packer.compress(bytes(1 << 20)) for _ in range(1 << 9)), packer.flush()))
+
+
+#: fields of an answer, and its body: none of them is a file that passes
+_LIES = {
+    **{
+        f"/name{number}": (f"Content-Disposition: attachment; {spelling}\r\nContent-Length: 2", b"ok")
+        for number, spelling in enumerate(
+            (
+                "filename*=UTF-8''game%2Ebat",
+                "FileName* = utf-8'en'game.bat",
+                "filename*=\"UTF-8''game.bat\"",
+                "filename*0*=UTF-8''ga; filename*1*=me%2ebat",
+                "filename=a.txt; filename*=UTF-8''game.bat",
+                "filename*=UTF-8''a.txt; filename*=nothing''game.bat",
+                "filename*=UTF-8''a.txt\r\nContent-Disposition: inline; filename*=iso-8859-1''game.bat",
+            )
+        )
+    },
+    "/longer": ("Content-Length: 4000000", b"ok"),
+    "/two": ("Content-Length: 2\r\nContent-Length: 4", b"MZ\x90\0"),
+    "/negative": ("Content-Length: -2", b"MZ\x90\0"),
+    "/packed": ("Content-Encoding: gzip\r\nContent-Length: 2000000", b""),
+}
+
+
+def test_neither_a_spelling_of_a_name_nor_a_lie_about_the_length_gets_past(tmp_path: Path) -> None:
+    def lie(connection: socket.socket) -> None:
+        fields, body = _LIES.get(read_head(connection).split()[1].decode(), ("Content-Length: 2", b"ok"))
+        connection.sendall(f"HTTP/1.1 200 OK\r\n{fields}\r\n\r\n".encode() + body)
+
+    passed = {}
+    with (
+        PlainOrigin(lie) as origin,
+        mitmdump(tmp_path, origin, policy=write_policy(tmp_path, _RULES)) as proxy,
+        proxy.client(timeout=PATIENCE) as client,
+    ):
+        for path in (*_LIES, "/plain"):
+            try:
+                answer = client.get(f"http://good.test{path}", headers={"Accept": "text/html"})
+                passed[path] = answer.status_code == 200
+            except httpx.HTTPError:
+                passed[path] = False
+    assert [path for path, has_passed in passed.items() if has_passed] == ["/plain"]
+
+
+def test_a_bomb_is_passed_on_and_not_unpacked(tmp_path: Path) -> None:
+    bomb = _bomb()
+
+    def send(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb
+        )
+
+    with (
+        PlainOrigin(send) as origin,
+        mitmdump(tmp_path, origin, policy=write_policy(tmp_path, _RULES)) as proxy,
+        proxy.client(timeout=PATIENCE) as client,
+        client.stream("GET", "http://good.test/a") as answer,
+    ):
+        assert b"".join(answer.iter_raw()) == bomb
 
 
 def serve(connection: socket.socket) -> None:
