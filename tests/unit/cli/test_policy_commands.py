@@ -143,7 +143,7 @@ def test_a_policy_that_is_not_there_is_bad_input(run: Run) -> None:
 
 def test_compiling_writes_every_problem_into_a_file(run: Run, tmp_path: Path) -> None:
     lines = "".join(f"##.ad{number}\n" for number in range(3))
-    (tmp_path / "a.adblock").write_text(f"{lines}@@||a.example^$csp=x\n||a.example^\n||...^\n")
+    (tmp_path / "a.adblock").write_text(f"{lines}@@||a.example^$removeparam=x\n||a.example^\n||...^\n")
     (tmp_path / "b.hosts").write_text("0.0.0.0 b.example\nb.example\n")
     (tmp_path / "p.yaml").write_text("layers: [{name: l, lists: [a.adblock, b.hosts]}]")
     table = tmp_path / "problems.tsv"
@@ -153,7 +153,7 @@ def test_compiling_writes_every_problem_into_a_file(run: Run, tmp_path: Path) ->
         assert rows[0] == ["file", "line", "kind", "reason", "entry"]
         assert [(Path(row[0]).name, *row[1:3], row[4]) for row in rows[1:]] == [
             *(("a.adblock", f"{number + 1}", "unsupported", f"##.ad{number}") for number in range(3)),
-            ("a.adblock", "4", "exception", "@@||a.example^$csp=x"),
+            ("a.adblock", "4", "exception", "@@||a.example^$removeparam=x"),
             ("a.adblock", "6", "unreadable", "..."),
             ("b.hosts", "2", "unreadable", "b.example"),
         ]
