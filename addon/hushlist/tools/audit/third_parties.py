@@ -45,6 +45,12 @@ def roles() -> dict[str, Role]:
     }
 
 
+def role_text(name: str) -> str:
+    """What a role is called for people; another version's table may have others."""
+    role = roles().get(name)
+    return name if role is None else role.says
+
+
 def places_at(host: bytes) -> Places:
     """What the table has at a canonical host, and at those above it; mostly nothing."""
     every = _places()

@@ -17,7 +17,7 @@ from hushlist.core.errors import cell_text, printable
 from hushlist.tools.audit.replay.audit_report import AuditReport, KindCount
 from hushlist.tools.audit.replay.report_text import SETTINGS, short_names
 from hushlist.tools.audit.replay.tally import Hits
-from hushlist.tools.audit.third_parties import roles
+from hushlist.tools.audit.third_parties import role_text
 
 #: bars of a picture: those with the most; CSV has all
 _MOST_BARS = 30
@@ -28,7 +28,7 @@ _LONGEST_NAME = 58
 #: parts of what rules stop
 _BY_HITS = ("stopped by this alone", "another would stop it, too")
 #: colors of the parts of bars, that are to be told apart by lightness, too
-_COLORS = ("#c5352b", "#8c95aa", "#e9a73c")
+_COLORS = ("#c5352b", "#8c95aa")
 _STYLE = (
     "text{font:14px system-ui,'Noto Sans','DejaVu Sans',sans-serif;fill:#1a2030}"
     ".title{font-size:18px;font-weight:650}.number{text-anchor:end}"
@@ -73,10 +73,7 @@ def _charts(
     )
     yield (
         *("third-parties", "What is stopped of other sites that people notice", ("stopped",)),
-        [
-            (f"{roles()[row.role].says if row.role in roles() else row.role}: {names[row.key.source]}", (row.stopped,))
-            for row in report.third_parties
-        ],
+        [(f"{role_text(row.role)}: {names[row.key.source]}", (row.stopped,)) for row in report.third_parties],
     )
     yield "lists", "Lists", _BY_HITS, [(names[row.key.source], of_hits(row.hits)) for row in report.lists]
     yield (

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from hushlist.core.errors import number_of, printable
 from hushlist.tools.audit.replay.audit_report import AuditReport, ListUse, ShownRecord
 from hushlist.tools.audit.sources.recorded_request import text_of
-from hushlist.tools.audit.third_parties import roles
+from hushlist.tools.audit.third_parties import role_text
 
 MOST_ROWS = 15
 _LONGEST_BAR = 24
@@ -159,7 +159,7 @@ def _third_parties(report: AuditReport, page: _Page) -> Iterator[str]:
             (
                 row.stopped,
                 len(row.pages.counts),
-                roles()[row.role].says if row.role in roles() else row.role,
+                role_text(row.role),
                 page.name(row.key.source),
                 next((name for name, _ in row.pages.counts), ""),
             )

@@ -14,19 +14,20 @@ from hushlist.core.compile.stat_cache import load_engine
 from hushlist.tools.audit.replay.audit_report import AuditReport
 from hushlist.tools.audit.replay.partition import audit_partition, merge_reports
 from hushlist.tools.audit.replay.report_details import add_details
-from unit.tools.audit.samples import AT_NOW, write_policy
+from unit.tools.audit.samples import AT_NOW, MORE, write_policy
 
 LOGS = (
     b"http://ads.example/1\nhttp://both.example/\n",
     b"http://both.example/2\nhttp:///\nhttp://clean.example/\n",
+    b"https://js.stripe.com/v3/\thttp://page.example/a?1\tscript\nhttp://both.example/\thttp://page.example/\timage\n"
     b"http://more.example/\thttp://page.example/\tscript\nhttp://page.example/own.js\thttp://page.example/\tscript\n",
-    b"",
+    b"https://js.stripe.com/v4/\thttp://page.example/a?2\tscript\nhttps://vimeo.com/1\thttp://page.example/b\tsubdocument\n",
 )
 
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    return write_policy(tmp_path)
+    return write_policy(tmp_path, **{"more.domains": f"{MORE}stripe.com\nvimeo.com\n"})
 
 
 @pytest.fixture
@@ -53,7 +54,9 @@ def test_partitions_say_together_what_one_audit_says_however_they_are_merged(
     policy: Path, popular: Path, logs: list[str]
 ) -> None:
     whole = finished(audit_partition(policy, logs, AT_NOW, popular), policy)
-    assert whole.records == 7
+    assert whole.records == 11
+    parties = [(own.role, own.stopped, own.pages.counts) for own in whole.third_parties]
+    assert parties == [("payment", 2, (("http://page.example/a", 2),)), ("player", 1, (("http://page.example/b", 1),))]
     assert [own.rank for own in whole.popular_domains] == [2]
 
     first, second, third, fourth = (audit_partition(policy, [log], AT_NOW, popular) for log in logs)
