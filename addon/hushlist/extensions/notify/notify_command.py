@@ -57,7 +57,7 @@ def summarize(arguments: argparse.Namespace) -> int:
         return complain(WHY_NONE[found])
     notice = summary_of(found, policy)
     if not arguments.now:
-        print_lines([notice.title, notice.message])
+        print_lines([notice.title, *notice.message.splitlines()])
         return GOOD
     channels = [channel for channel in policy.of("notify") if channel.weekly]
     if not channels:

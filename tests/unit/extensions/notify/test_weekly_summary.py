@@ -176,8 +176,8 @@ def test_a_client_is_called_as_its_device(
     assert hushlist.runtime.engine is not None
     policy = hushlist.runtime.engine.policy.source
     assert main(["summary", "--policy", policy]) == 0
-    told = capsys.readouterr().out
-    assert "Requests: 1. Stopped: 1." in told
+    told = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Requests: 1. Stopped: 1.") for line in told)
     assert "Mia's tablet (10.0.0.7): 1" in told
     assert main(["summary", "--policy", policy, "--now"]) == 0
     assert capsys.readouterr().out == "sent by the command /bin/true\n"
