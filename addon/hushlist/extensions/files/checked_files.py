@@ -22,6 +22,8 @@ PATH = "/.well-known/hushlist/file?"
 TARGET = PATH.encode()
 #: seconds that a file is kept, and after which its page asks again
 _KEPT, _AGAIN = 900.0, 3
+#: octets that each takes besides its body, at most about
+_OF_EACH = 1 << 16
 #: media types that a browser shows by their own address
 _PAGES = ("text/html", "application/xhtml+xml")
 
@@ -60,7 +62,7 @@ class CheckedFiles:
     ) -> http.Response | None:
         """The page for whoever waits for a whole answer; ``None``: there is no room."""
         account = Account(client)
-        account.set(len(answer.raw_content or b""))
+        account.set(len(answer.raw_content or b"") + _OF_EACH)
         if account.is_full:
             return None
         token = secrets.token_urlsafe(16)
