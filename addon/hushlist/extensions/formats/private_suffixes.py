@@ -35,5 +35,5 @@ def read_private_suffixes(octets: bytes, defaults: ListDefaults, report: Problem
             report.leave_out(line, name, "nobody else has a site below this name")
         else:
             yield from maker.name(name.removeprefix("*."), line)
-    if not is_marked:
+    if not is_marked and not report.errors:
         report.error(0, "list", "it has no section of private domains, as the list of publicsuffix.org has")

@@ -325,14 +325,10 @@ def _bare(text: bytes) -> bytes:
 
     >>> _bare(b"+%00%C2%A0ht%0Atps://h.example\"%20"), _bare(b"%3Ch.example%3e")
     (b'https://h.example', b'h.example')
-    >>> _bare(b"h.example%"), _bare(b"h.example%252"), _bare(b"h.example/%41")
-    (b'h.example', b'h.example', b'h.example/%41')
 
     Spec: URL Standard, 4.4: "Remove any leading and trailing C0 control or space", "all ASCII tab or newline"
     """
     text = _TAB_OR_NEWLINE.sub(b"", text)
-    if (last := text.rfind(b"%")) >= 0 and _HALF_ESCAPE.match(text, last):
-        text = text[:last]
     edge = _start_of(text)
     plain = _decoded(edge)
     if (kept := plain.lstrip(_AROUND + "+")) != plain:
@@ -357,8 +353,6 @@ def _decoded(edge: bytes) -> str:
     return percent_decode_repeatedly(edge).decode("utf-8", "surrogateescape")
 
 
-#: an escape that was cut off: some decoders leave it out
-_HALF_ESCAPE = re.compile(rb"%(?:25)*[0-9A-Fa-f]?\Z")
 _TAB_OR_NEWLINE = re.compile(rb"[\t\r\n]|%(?:25)*0[9AaDd]")
 #: controls, spaces, what nobody sees, quotation marks and angle brackets
 _AROUND = "".join(
@@ -384,16 +378,19 @@ def _both_ways(text: bytes) -> Iterator[bytes]:
 
 #: of a host, what is behind an escaped delimiter: a reader that takes it as written connects to nothing
 _ESCAPED_DELIMITER = re.compile(rb"%(?:25)*(23|2[Ff]|3[Ff]|5[Cc])")
+#: an escape that was cut off, at the end of a host: some decoders leave it out
+_HALF_ESCAPE = re.compile(rb"%(?:25)*[0-9A-Fa-f]?\Z")
 _AUTHORITY = re.compile(rb"[a-z]+://[^/\\?#]*")
 
 
 def _request(url: bytes) -> Request | None:
     authority = _AUTHORITY.match(url)
     if authority is not None and b"%" in authority[0] and b"@" not in authority[0]:
-        url = (
-            _ESCAPED_DELIMITER.sub(lambda match: bytes.fromhex(match[1].decode()), authority[0], 1)
-            + url[authority.end() :]
-        )
+        name = _ESCAPED_DELIMITER.sub(lambda match: bytes.fromhex(match[1].decode()), authority[0], 1)
+        last = name.rfind(b"%")
+        if last > len(b"https://") and _HALF_ESCAPE.match(name, last):
+            name = name[:last]
+        url = name + url[authority.end() :]
     try:
         return request_of(url)
     except UrlError as error:
