@@ -243,7 +243,7 @@ def test_a_decision_is_in_the_feed_within_a_second_and_says_why(browser: Chrome,
     wait_until(browser, lambda one: "whom=group%3AMia" in one.current_url)
     wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, ".rows .row"))
     whose = "return [...new Set([...document.querySelectorAll('.rows .who')].map((one) => one.firstChild.textContent))]"
-    assert browser.execute_script(whose) == ["Mia"]
+    wait_until(browser, lambda one: one.execute_script(whose) == ["Mia"])
     rows = len(browser.find_elements(By.CSS_SELECTOR, ".rows .row"))
     named(browser, "Older").click()
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, ".rows .row")) > rows)
