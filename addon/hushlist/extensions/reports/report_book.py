@@ -37,7 +37,7 @@ class Report:
     address: str
     in_group: str | None
     host: str
-    #: what was stopped first; the report for a publisher has less of it
+    #: what was stopped first, as far as the log may have it; the report for a publisher has less of it
     url: str
     #: as the list has it: of a hash, the hash
     rule: str

@@ -101,7 +101,7 @@ class ReportPart(Part):
             Report(
                 *(client.names[-1], address_text(client.address), decision.group),
                 host=(stopped.host or b"").decode("ascii", "replace"),
-                url=url_of(decision),
+                url=url_of(decision, privacy_in(self._runtime)),
                 rule=str(rule.pattern),
                 line=rule.line,
                 list=terms.label,

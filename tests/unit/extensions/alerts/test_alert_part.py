@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import email
 import json
+import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from email.policy import default
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -29,7 +33,8 @@ from unit.extensions.unblock.people import Person
 PUPIL, OTHER = "10.0.0.7", "192.0.2.9"
 LISTS = {
     "list.yaml": "title: Mine\nrules:\n- {expression: games.example, category: 'hrn://c.example/games/board'}\n"
-    "- {expression: warned.example, action: warn}\n- {expression: vpn.example, category: vpn, action: tag}\n",
+    "- {expression: warned.example, action: warn}\n- {expression: vpn.example, category: vpn, action: tag}\n"
+    "- {expression: resolver.example, category: doh, action: tag}\n",
     "flags.searches": "kill+myself\n",
 }
 POLICY = """\
@@ -55,12 +60,12 @@ def begin(hushlist: Hushlist, tmp_path: Path, clock: Clock, monkeypatch: pytest.
     monkeypatch.setattr(alert_part, "Thread", Mock())
     with ExitStack() as stack:
 
-        def begin(more: str, *alerts: str) -> AlertPart:
+        def begin(more: str, *alerts: str, layers: str = "") -> AlertPart:
             for name, text in LISTS.items():
                 (tmp_path / name).write_text(text)
             notify = "" if "notify:" in more else "notify: [{name: phone, command: [/bin/true]}]\n"
             items = "".join(f"- {item}\n" for item in alerts)
-            (tmp_path / "policy.yaml").write_text(f"{more}{notify}alerts:\n{items}{POLICY}")
+            (tmp_path / "policy.yaml").write_text(f"{more}{notify}alerts:\n{items}{POLICY}{layers}")
             stack.enter_context(mitmproxied(hushlist, tmp_path / "policy.yaml"))
             hushlist.runtime.clock = clock
             return part_of(hushlist.runtime, AlertPart)
@@ -84,13 +89,13 @@ def lines(notice: Notice) -> dict[str, str]:
     [
         ("{category: 'hrn://c.example/games'}", {"games"}),
         ("{category: vpn}", {"vpn"}),
-        ("{action: [warn, tag]}", {"warned", "vpn"}),
+        ("{action: [warn, tag]}", {"warned", "vpn", "resolver"}),
         ("{list: Mine, action: block}", {"games"}),
         ("{search: on}", {"search"}),
         ("{search: on, category: 'hrn://c.example/games'}", set()),
         ("{around: [vpn]}", {"vpn"}),
         ("{around: [translators]}", {"translated"}),
-        ("{around: [doh]}", set()),
+        ("{around: [doh]}", {"resolver"}),
         ("{event: held-back}", set()),
     ],
 )
@@ -104,6 +109,7 @@ def test_a_decision_counts_for_the_alerts_that_it_fits(
         "vpn": "http://vpn.example/",
         "search": "http://www.google.com/search?q=how+to+kill+myself",
         "translated": "http://translate.google.com/translate?u=http%3A%2F%2Fgames.example%2F&x=1",
+        "resolver": "http://resolver.example/",
         "other": "http://other.example/",
     }
     found = set()
@@ -287,3 +293,58 @@ def test_a_mail_arrives_by_a_real_server_and_so_do_the_messages_of_bots(
     said = json.loads(telegram.body)
     urls = {link.partition(": ")[2], action["url"], said["markup"][0]["url"]}
     assert (said["text"], len(said["markup"]), len(urls)) == (f"games: {PUPIL}", 1, 3)
+
+
+def test_a_week_of_a_school_is_told_once_within_the_time_outside_quiet_hours_and_nothing_is_lost(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every ten minutes, by an injected clock: pupils use a service that is closed in lessons, and some search."""
+
+    class Moment(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Moment:
+            return cls.fromtimestamp(clock.now, tz)
+
+    for module in ("engine", "known_hosts"):
+        monkeypatch.setattr(f"hushlist.core.decide.{module}.datetime", Moment)
+    begun = datetime(2026, 11, 30, tzinfo=UTC)  # a Monday
+    clock.now = begun.timestamp()
+    alerts = begin(
+        "timezone: UTC\nschedules: {lessons: {days: mon-fri, times: '08:00-15:30'}, nights: {times: '20:00-07:00'}}\n"
+        "categories: {tiktok: {action: block, during: lessons, otherwise: pass}}\n",
+        "{name: flags, when: {search: on}, within: 1h, quiet: nights}",
+        "{name: closed, when: {category: tiktok, action: block}, times: 3, within: 1h}",
+        layers="- {name: services, lists: [{catalogue: services}]}\n",
+    )
+    chosen, searched, counted = random.Random(48), Counter[str](), Counter[str]()
+    notices: dict[tuple[str, str], list[datetime]] = {}
+    for step in range(7 * 24 * 6):
+        now = begun + timedelta(minutes=10 * step)
+        clock.now = now.timestamp()
+        is_lesson = now.weekday() < 5 and time(8) <= now.time() < time(15, 30)
+        for pupil in chosen.sample(range(9), 2) if 7 <= now.hour < 23 else ():
+            person = Person(hushlist, f"10.0.1.{pupil}")
+            assert (person.get("http://www.tiktok.com/") is not None) == is_lesson, now
+            if chosen.random() < 0.2:
+                assert person.get("http://www.google.com/search?q=how+to+kill+myself") is not None
+                searched[person.address] += 1
+        alerts.step(clock.now)
+        for notice in told:
+            about = notice.details["alert"]
+            assert isinstance(about, dict)
+            if "more" in about:  # many at the end of the night
+                continue
+            name, who = about["name"], about["who"]
+            notices.setdefault((name, who), []).append(now)
+            if name == "flags":
+                counted[who] = about["number"]
+                assert 7 <= now.hour < 20
+            else:
+                assert is_lesson
+        told.clear()
+    assert {name for name, _ in notices} == {"flags", "closed"}
+    assert all(later - early >= timedelta(hours=1) for own in notices.values() for early, later in pairwise(own))
+    book = alerts.book
+    assert book is not None
+    assert {row.whom: row.number for row in book.rows() if row.alert == "flags"} == searched
+    assert all(counted[who] <= searched[who] for who in counted)

@@ -22,6 +22,7 @@ from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.notify.notices import Notices
+from hushlist.extensions.reports import report_part
 from hushlist.extensions.reports.actions import for_publisher, status_of
 from hushlist.extensions.reports.report_book import KEPT, MOST_OF_CLIENT, Report, ReportBook
 from hushlist.extensions.reports.report_text import SHAPES
@@ -168,12 +169,19 @@ def test_what_is_shown_of_who_reports_is_what_the_log_may_have(pupil: Pupil, boo
     assert status_of(report, Privacy(clients=LoggedClients.DROP)).client is None
 
 
-def test_the_same_mistake_is_one_report_until_it_is_settled(
-    pupil: Pupil, hushlist: Hushlist, book: ReportBook, told: list[Notice], policy: Path
+def test_what_the_log_does_not_keep_of_a_url_is_in_no_store(
+    pupil: Pupil, book: ReportBook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy.write_text(POLICY.partition("groups")[0])
-    for person in (pupil, Pupil(hushlist, OTHER)):
-        pupil.report(words=f"from {person.address}")
+    monkeypatch.setattr(report_part, "privacy_in", lambda _: Privacy(queries=LoggedQueries.DROP))
+    pupil.report()
+    assert [row.url for row in book.rows()] == ["http://games.example/chess/x"]
+
+
+def test_the_same_mistake_is_one_report_until_it_is_settled(
+    pupil: Pupil, hushlist: Hushlist, book: ReportBook, told: list[Notice]
+) -> None:
+    for person in (pupil, Pupil(hushlist, "192.0.2.9")):
+        person.report(words=f"from {person.address}")
     assert [(row.times, row.words) for row in book.rows()] == [(2, f"from {PUPIL}")]
     assert len(told) == 1
     assert book.settle(1, by="parent").by == "parent"
