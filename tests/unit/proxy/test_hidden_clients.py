@@ -39,6 +39,9 @@ from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.masked_clients import SOMEBODY, privacy_of
 from hushlist.extensions.notify.weekly_summary import summary_of
 from hushlist.extensions.quotas.metered_use import MeteredUse
+from hushlist.extensions.reports.report_book import Report
+from hushlist.extensions.reports.report_part import ReportPart
+from hushlist.extensions.reports.report_text import WHOLE
 from hushlist.extensions.unblock.access_requests import AccessRequest
 from hushlist.extensions.unblock.ask_handler import notice_of
 from hushlist.extensions.unblock.credentials import CodeError
@@ -117,6 +120,10 @@ def world(
         ("ads", whom): Hit(1, about) for whom in (CLIENT, f"user:{USER}")
     }  # the log had them when they were counted
     alerts._opened().note(hits, alerts._alerts)
+    for client, host in ((CLIENT, "one.example"), (f"user:{USER}", "two.example")):
+        part_of(hushlist.runtime, ReportPart).file(
+            Report(client, CLIENT, "default", host, URL, "a.example/", 1, "Ads", "ads.txt", shape=WHOLE, words="why")
+        )
     journal, overrides = log_of(hushlist.runtime), overrides_of(hushlist.runtime)
     assert journal is not None
     assert overrides is not None
@@ -183,6 +190,9 @@ ASKED: dict[str, list[list[str]]] = {
     "fleet status": [[]],
     "store migrate": [["--policy", "POLICY"]],
     "alerts list": [[], ["--policy", "POLICY"]],
+    "reports list": [[], ["--policy", "POLICY"]],
+    "reports show": [["1"], ["1", "--url", "whole", "--policy", "POLICY"]],
+    "reports settle": [["2"]],
     "alerts seen": [["1"], ["2", "--policy", "POLICY"]],
     "backup": [["--policy", "POLICY", "--confdir", "FOLDER", "BACKUP"]],
     "restore": [["--dry-run", "--policy", "POLICY", "--confdir", "FOLDER", "BACKUP"]],
@@ -241,7 +251,7 @@ def test_no_command_names_anybody(world: World, capsys: pytest.CaptureFixture[st
     asked = shown["override requests --all"]
     assert "asks for http://www.blocked.example/page: homework" in asked
     assert (SOMEBODY if world.clients == "drop" else "client-") in asked
-    for command in ("override list", "override history", "log tail", "alerts list"):
+    for command in ("override list", "override history", "log tail", "alerts list", "reports list"):
         assert len(shown[command].splitlines()) >= 2, command
     assert ("client-" in shown["log top --by client"]) is (world.clients == "pseudonym")
 
@@ -281,7 +291,7 @@ def numbers(world: World, call: Action) -> list[str]:
     sections = ["mode"] if call.name != "policy_section" else ["mode", "log", "alerts", "devices", "layers"]
     if "section" in call.in_path:
         return sections
-    own = {"approve": ["2", "3"], "decline": ["4"]}.get(call.name, ["1", "2", "3"])
+    own = {"approve": ["2", "3"], "decline": ["4"], "settle_report": ["2"]}.get(call.name, ["1", "2", "3"])
     return own if call.in_path else [""]
 
 
@@ -347,6 +357,7 @@ def test_no_notice_names_anybody(world: World) -> None:
     watch, policy = part_of(runtime, DeviceWatch), world.hushlist.runtime.engine.policy
     watch._tell(policy, CLIENT, MAC)
     assert [[*notice.details] for notice in world.told].count(["alert"]) >= 2
+    assert [[*notice.details] for notice in world.told].count(["report"]) == 2
     assert [notice.details.get("kind") for notice in world.told].count("device") >= 1
     told += world.told
     for notice in told:

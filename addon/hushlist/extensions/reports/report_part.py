@@ -90,14 +90,14 @@ class ReportPart(Part):
             AskedTooOftenError: the client, or all clients, have reported too often.
             StoreError: it cannot be stored.
         """
-        book, decision, client = self._opened(), stopped.decision, stopped.client
-        book.check(client.names[-1])
+        decision, client = stopped.decision, stopped.client
+        self._opened().check(client.names[-1])
         winner = decision.winner
         assert winner is not None
         rule, terms = winner.rule, winner.rule.terms
         file = self._list_of(terms)
         head, digest = (ListHead(), "") if file is None else self._state_of(file.read_from)
-        filed = book.file(
+        self.file(
             Report(
                 *(client.names[-1], address_text(client.address), decision.group),
                 host=(stopped.host or b"").decode("ascii", "replace"),
@@ -113,9 +113,13 @@ class ReportPart(Part):
                 words=form.get("words", [""])[0],
             )
         )
+        return _DONE
+
+    def file(self, report: Report) -> None:
+        """Store a report, and tell of it where it is the first of its kind; raises as ``_take``."""
+        filed = self._opened().file(report)
         if filed.times == 1:
             self._runtime.notify(self._notice(filed))
-        return _DONE
 
     def _list_of(self, terms: Terms) -> ListFile | None:
         """The list of a rule; ``None`` if it is of none, or the policy has it no longer."""

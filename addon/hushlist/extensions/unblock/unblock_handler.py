@@ -268,7 +268,7 @@ class UnblockHandler(Part):
         tokens = None if _is_framed(request) else self.tokens
         if tokens is None:
             return None
-        own, forms = None if purpose else message, self._forms_of(judgement)
+        own, forms = None if purpose else message, self._forms_of(judgement) if self._runtime.parts.form else []
         unblock = offer(tokens, judgement, own, has_forms=bool(forms))
         if unblock is None:
             return None
