@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,11 +33,10 @@ from hushlist.extensions.dashboard.dashboard_server import DashboardServer
 from hushlist.extensions.devices import device_watch
 from hushlist.extensions.devices.device_watch import DeviceWatch
 from hushlist.extensions.devices.network_tables import Seen
-from hushlist.extensions.journal.history import History, history
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.masked_clients import SOMEBODY, privacy_of
-from hushlist.extensions.notify.weekly_summary import summary_of
+from hushlist.extensions.notify.weekly_summary import Week, summary_of, week_of
 from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.reports.report_book import Report
 from hushlist.extensions.reports.report_part import ReportPart
@@ -193,6 +192,7 @@ ASKED: dict[str, list[list[str]]] = {
     "reports list": [[], ["--policy", "POLICY"]],
     "reports show": [["1"], ["1", "--url", "whole", "--policy", "POLICY"]],
     "reports settle": [["2"]],
+    "summary": [["--policy", "POLICY"]],
     "alerts seen": [["1"], ["2", "--policy", "POLICY"]],
     "backup": [["--policy", "POLICY", "--confdir", "FOLDER", "BACKUP"]],
     "restore": [["--dry-run", "--policy", "POLICY", "--confdir", "FOLDER", "BACKUP"]],
@@ -347,14 +347,16 @@ def test_every_notice_is_asked_for() -> None:
 
 def test_no_notice_names_anybody(world: World) -> None:
     privacy, runtime = privacy_of(world.hushlist.runtime.engine, log_of(world.hushlist.runtime)), world.hushlist.runtime
-    found = history(runtime, "week", datetime.now(UTC))
-    assert isinstance(found, History)
+    log, policy = log_of(runtime), runtime.engine.policy
+    assert log is not None
+    found = week_of(policy, log.place, log.privacy(), datetime.now(policy.zone).date())
+    assert isinstance(found, Week)
     told: list[Notice] = [notice_of(one, privacy, "en") for one in world.overrides.requests(waiting=False)]
     assert len(told) >= 2
-    told.append(summary_of(found, date(2026, 12, 21), "en"))
+    told.append(summary_of(found, policy))
     alerts = part_of(runtime, AlertPart)
     alerts._tell(alerts._alerts, datetime.now(UTC))
-    watch, policy = part_of(runtime, DeviceWatch), world.hushlist.runtime.engine.policy
+    watch = part_of(runtime, DeviceWatch)
     watch._tell(policy, CLIENT, MAC)
     assert [[*notice.details] for notice in world.told].count(["alert"]) >= 2
     assert [[*notice.details] for notice in world.told].count(["report"]) == 2
