@@ -381,13 +381,16 @@ class _Moment(NamedTuple):
 class EffectivePolicy:
     """The policy for one group at one moment."""
 
-    def __init__(self, group: Group, now: datetime, blocks: Blocks = NO_BLOCKS) -> None:
-        """``now`` has a time zone; ``blocks`` are those of administrators, beside the rules."""
+    def __init__(self, group: Group, now: datetime, blocks: Blocks = NO_BLOCKS, of_rules: Iterable[str] = ()) -> None:
+        """``now`` has a time zone; ``blocks`` are those of administrators, beside the rules; ``of_rules``: the
+        schedules that rules name.
+        """
         self.group, self.blocks = group, blocks
+        named = [group.timetable[name] for name in of_rules if name in group.timetable]
         # In UTC: Python compares moments of one time zone by the clock's time, which repeats when summer time ends.
         self._now = now.astimezone(UTC)
         # schedule -> when it changes next; computed once, since that takes as long as hundreds of decisions
-        changes = {schedule.name: schedule.next_change(now) for schedule in _schedules(group)}
+        changes = {schedule.name: schedule.next_change(now) for schedule in (*_schedules(group), *named)}
         said = _Moment(self._now, changes)
         asked = [use for use in group.layers if use.during is None or use.during.is_on(now)]
         #: layer that counts now -> until when
@@ -402,8 +405,8 @@ class EffectivePolicy:
         self.is_timeless = not changes
         #: the first moment at which it changes, or ``None``
         self.until = _first(*changes.values())
-        #: schedule -> until when it is on; those that are off are not there
-        self._on = {name: said.changes[name] for name, own in group.timetable.items() if own.is_on(now)}
+        #: of the schedules that rules name, those that are on -> until when
+        self._on = {schedule.name: said.changes[schedule.name] for schedule in named if schedule.is_on(now)}
         #: the decision if no rule fits
         self.nothing = self.decide(())
 
@@ -502,12 +505,12 @@ def _may_allow(match: Match) -> bool:
     return not isinstance(pattern, ExpressionHash) or pattern.is_full
 
 
-def _schedules(group: Group) -> Iterable[Schedule]:
+def _schedules(group: Group) -> Iterator[Schedule]:
     """All schedules that change something for a group."""
     settings = group.settings
     timed = (*settings.categories.values(), *filter(None, [settings.default]))
     by: list[ScheduledAction | LayerUse] = [*group.layers, *(own for one in timed for own in one.chain())]
-    return (*(one.during for one in by if one.during is not None), *group.timetable.values())
+    return (one.during for one in by if one.during is not None)
 
 
 def _first(*moments: datetime | None) -> datetime | None:

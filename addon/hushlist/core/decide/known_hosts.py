@@ -116,7 +116,7 @@ class KnownHosts:
         group = group or self.group(client)
         hosts = self._known.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
-            view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
+            view = EffectivePolicy(group, now or datetime.now(UTC), blocks, self._index.directory.schedules)
             known = BoundedCache(partial(know, self._index, view, self._useful), MOST_KNOWN)
             hosts = self._known[group.name] = GroupHosts(view, known, next(self._opaque_parts(view), None))
         return hosts

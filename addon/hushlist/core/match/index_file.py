@@ -51,7 +51,7 @@ from hushlist.core.system.platform import is_trusted, read_at
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
-VERSION = 14
+VERSION = 15
 #: magic, version, byte order, length of the file, length and CRC-32 of the directory; the header's own CRC-32 follows
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")
@@ -106,6 +106,8 @@ class Directory:
     opaque: tuple[str, ...]
     #: whether there are such filters
     has_general_filters: bool
+    #: the schedules that rules name
+    schedules: tuple[str, ...]
     #: extension -> its lists with filters, in the order by which its matcher tells them apart: name and layer
     filter_lists: dict[str, tuple[tuple[str, str], ...]]
 
@@ -123,7 +125,8 @@ class Directory:
         plain["sections"] = {name: FileSection(*map(int, numbers)) for name, numbers in plain["sections"].items()}
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
         plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
-        plain["mixed"], plain["opaque"] = tuple(map(str, plain["mixed"])), tuple(map(str, plain["opaque"]))
+        for names in ("mixed", "opaque", "schedules"):
+            plain[names] = tuple(map(str, plain[names]))
         lists = plain["filter_lists"].items()
         plain["filter_lists"] = {
             extension: tuple((str(name), str(layer)) for name, layer in every) for extension, every in lists

@@ -310,6 +310,9 @@ def update_index(
         deepest_host=max(index.directory.deepest_host, *(part.deepest_host for part in base.parts.values())),
         has_top_level=index.directory.has_top_level or any(part.has_top_level for part in base.parts.values()),
         rules=dict(index.directory.rules),
+        schedules=tuple(
+            sorted({name for part in base.parts.values() for name in part.schedules}.union(index.directory.schedules))
+        ),
     )
     write_directory(file, directory)
     kept, duplicates = Counter[int](), Counter[int]()

@@ -270,6 +270,7 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         mixed=tuple(_mixed_layers(parts)),
         opaque=tuple(dict.fromkeys(part.layer for part in parts if part.opaque)),
         has_general_filters=any(part.has_general_filters for part in parts),
+        schedules=tuple(sorted({name for part in parts for name in part.schedules})),
         filter_lists=filter_lists,
     )
     write_directory(file, directory)

@@ -88,6 +88,8 @@ class CollectedPart:
     is_of_filters: bool = False
     taken_back: set[bytes] = field(default_factory=set)
     actions: set[Action] = field(default_factory=set)
+    #: the schedules that its rules name
+    schedules: set[str] = field(default_factory=set)
     #: filters that are exceptions, duplicates included
     exceptions: int = 0
     #: line and text of the filters that its index has no room for, and why, when that is assembled
@@ -260,6 +262,8 @@ class RunCollector:
         if number == len(self._part.terms):
             self._part.terms.append(encode_terms(terms, is_clear=is_clear))
             self._part.actions.add(terms.action)
+            if terms.scope is not None and terms.scope.during:
+                self._part.schedules.add(terms.scope.during)
         return number
 
     def _spill(self) -> None:

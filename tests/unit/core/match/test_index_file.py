@@ -181,7 +181,7 @@ WRONG = [
     *(changed(key, to=...) for key in directory_of(SMALL)),
     *(
         changed(key, to=wrong)
-        for key in sorted(directory_of(SMALL).keys() - {"has_hashes", "has_top_level", "mixed", "opaque"})
+        for key in sorted(directory_of(SMALL).keys() - {"has_hashes", "has_top_level", "mixed", "opaque", "schedules"})
         for wrong in ("x", None, 1.5, [[1]], {"x": "x"})
     ),
     *(changed("sections", key, to=...) for key in directory_of(SMALL)["sections"]),
@@ -199,7 +199,7 @@ WRONG = [
     *(changed("tables", name, to=[2, 32, 0]) for name in ("expression", "expression x", "expression 4", "range")),
     *(changed("ranges", to=[[version, length]]) for version, length in ((4, 33), (4, -1), (6, 129), (5, 8), (4, "x"))),
     *(changed("deepest_host", to=wrong) for wrong in ("x", None, -1, 4)),
-    *(changed(key, to=wrong) for key in ("mixed", "opaque") for wrong in (None, 1.5)),
+    *(changed(key, to=wrong) for key in ("mixed", "opaque", "schedules") for wrong in (None, 1.5)),
     *(changed("deepest_path", to=wrong) for wrong in ("x", None, -1, 2)),
     *(changed("rules", to=wrong) for wrong in ([], 1, {"": "x"}, {"": None}, {"": -1})),
 ]
