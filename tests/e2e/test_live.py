@@ -14,9 +14,10 @@ from selenium.webdriver.common.by import By
 
 from e2e.browser import BROWSER, DRIVER, profile, wait_for_words
 from e2e.conftest import REASON
+from e2e.namespaces import Machine, why_not
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
-from e2e.proxy import Proxy, mitmdump
+from e2e.proxy import FILTER, MITMDUMP, Proxy, mitmdump, running
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.journal.log_database import Database
 from hushlist.extensions.journal.log_keys import LogSettings
@@ -95,6 +96,30 @@ def test_whoever_may_not_see_it_gets_what_is_blocked(
             assert answer.status_code == 403
             assert "ads" not in answer.text
     assert arrived.connections == 0
+
+
+@pytest.mark.skipif(why_not("curl") is not None, reason="there are no namespaces, or no curl")
+def test_addresses_that_are_named_lock_out_no_machine_of_the_proxy_and_others_are_told_so(tmp_path: Path) -> None:
+    write_list(tmp_path / "ads.yaml", "ads.test/")
+    policy = write_policy(tmp_path, ["ads.yaml"], live={"clients": ["192.0.2.9"]})
+    settings = (f"confdir={tmp_path}", f"hushlist_policy={policy}")
+    more = ("-s", str(FILTER), *(part for one in settings for part in ("--set", one)))
+    with Machine() as house, Machine() as phone:
+        house.cable("eth0", phone, "eth0")
+        house.address("eth0", "192.0.2.1/24")
+        phone.address("eth0", "192.0.2.7/24", "192.0.2.9/24")
+        with running([*house.command, str(MITMDUMP), *more], tmp_path) as (_, log):
+            log.wait_for("proxy listening")
+
+            def page(machine: Machine, *options: str) -> str:
+                told = ("--silent", "--write-out", "%{http_code}", *options)
+                return machine.run("curl", *told, "--proxy", "http://192.0.2.1:8080", f"http://{HOST}/")
+
+            assert page(house).endswith("200")
+            assert page(phone, "--interface", "192.0.2.9").endswith("200")
+            answer = page(phone, "--interface", "192.0.2.7")
+            assert answer.endswith("403")
+            assert "Your address, 192.0.2.7, is not among those that may open it." in answer
 
 
 @needs_browser

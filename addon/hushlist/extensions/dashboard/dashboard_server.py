@@ -41,6 +41,7 @@ from hushlist.extensions.dashboard.setup_page import STYLE, SetupPage, is_direct
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.journal.history import WHY_NONE, History, history, history_csv
 from hushlist.proxy.bounds.flowing_bodies import await_form
+from hushlist.proxy.connections.client_connections import is_of_this_machine
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.languages import live_texts, negotiate
@@ -179,7 +180,7 @@ class DashboardServer(Part):
         """
         flow.metadata[HIDDEN] = True
         is_call = flow.request.method in (*WITH_BODY, "DELETE") and _path(flow.request).startswith(f"{BASE}/")
-        if _is_long(flow.request) and self._may_see(client_of_flow(flow)):
+        if _is_long(flow.request) and self._may_see(_client(flow)):
             response = words(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "its body is too long, or does not say how long it is"
             )
@@ -217,10 +218,10 @@ class DashboardServer(Part):
         request, is_loop = flow.request, self._own.has(flow.client_conn, flow.server_conn)
         if not is_loop and (is_direct(flow) or (is_setup_path(request) and is_exact(flow, HOST))):
             return self._setup.respond(flow)
-        may_see = self._may_see(client_of_flow(flow))
+        may_see = self._may_see(_client(flow))
         if is_loop or not may_see or not is_exact(flow, HOST) or _is_foreign(request):
             if not is_loop and may_see is False and request.path == "/" and is_exact(flow, HOST):
-                return _not_for(client_of_flow(flow), _language(request))
+                return _not_for(_client(flow), _language(request))
             return block_response.block_response(request, Explanation(request.url))
         path = _path(request)
         if path.startswith(f"{BASE}/"):
@@ -231,7 +232,7 @@ class DashboardServer(Part):
             return words(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", Allow="GET")
         if path in self._files:
             return answer(*self._files[path])
-        page, client = self._pages[path], client_of_flow(flow)
+        page, client = self._pages[path], _client(flow)
         refusal = await self._api.refusal(request, client, page.role)
         if refusal is None:
             found = page.answer(request)
@@ -246,7 +247,7 @@ class DashboardServer(Part):
         is_public = _path(request) == f"{BASE}/openapi.json"
         if not is_public and _OWN_HEADER not in request.headers and "authorization" not in request.headers:
             return error(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
-        return await self._api.answer(request, client_of_flow(flow))
+        return await self._api.answer(request, _client(flow))
 
     def _may_see(self, client: Client) -> bool | None:
         """Whether a client may see the page; ``None``: nobody may."""
@@ -286,6 +287,12 @@ class DashboardServer(Part):
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
+
+
+def _client(flow: http.HTTPFlow) -> Client:
+    """Who asks; the proxy's machine by its loopback, whichever of its addresses it uses."""
+    client = client_of_flow(flow)
+    return client._replace(address="127.0.0.1") if is_of_this_machine(flow.client_conn) else client
 
 
 def is_exact(flow: http.HTTPFlow, host: str) -> bool:

@@ -12,7 +12,7 @@ from hushlist.core.policy.proxy_settings import LOOPBACK
 
 _LIVE_KEYS = (
     Key("clients", CLIENTS, into="networks").says("""addresses and networks that may see it, besides the machine of
-        the proxy itself"""),
+        the proxy itself, by whichever of its addresses"""),
     Key("users", USERS).says("users of the proxy, of whom the client has to be one besides"),
 )
 

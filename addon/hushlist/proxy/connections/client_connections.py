@@ -20,6 +20,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from hushlist.core.errors import logger_of
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.proxy_settings import LOOPBACK
+from hushlist.proxy.flow_request import is_sent_to
 from hushlist.proxy.object_patches import put_on
 
 logger = logger_of(__name__)
@@ -51,6 +52,19 @@ def refuse_forged(client: connection.Client) -> None:
     if client.proxy_mode.type_name in _PAST_KERNEL and LOOPBACK.fits(Client(client.peername[0])):
         client.error = "it says that it is the proxy's own machine, and comes out of a tunnel"
         logger.warning("hushlist: no connection for %s: %s", client.peername, client.error)
+
+
+def is_of_this_machine(client: connection.Client) -> bool:
+    """Whether a connection comes from the address that it leads to, which no other machine can have and be answered.
+
+    By the socket of a client that sends to the proxy: what a load balancer says is of another machine's connection, and
+    where the network leads connections here, their address is the origin's.
+    """
+    transport = transport_of(client)
+    if transport is None or not is_sent_to(client):
+        return False
+    peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    return bool(peer and own) and client.peername == peer and peer[0] == own[0]
 
 
 def is_tunnel(mode: ProxyMode) -> bool:

@@ -19,6 +19,7 @@ from hushlist.proxy.connections import client_connections
 from hushlist.proxy.connections.client_connections import (
     MOST_UNREAD,
     end_connection,
+    is_of_this_machine,
     note_answer,
     refuse_forged,
     until_read,
@@ -46,6 +47,39 @@ def test_nothing_out_of_a_tunnel_is_of_the_machine_itself(mode: str, address: st
     )
     refuse_forged(client)
     assert (client.error is not None) is is_refused
+
+
+@each_row(
+    ("mode", "own", "peer", "said", "is_here"),
+    [
+        ("regular", "192.0.2.1", "192.0.2.1", None, True),
+        ("socks5", "192.0.2.1", "192.0.2.1", None, True),
+        ("upstream:http://h.example", "::ffff:192.0.2.1", "::ffff:192.0.2.1", None, True),
+        ("regular", "192.0.2.1", "192.0.2.2", None, False),
+        ("regular", "fe80::1%eth0", "fe80::1%eth1", None, False),
+        # what a load balancer says of its clients: one is on its machine, one says that it is here
+        ("regular", "192.0.2.1", "192.0.2.1", ("192.0.2.9", "192.0.2.9"), False),
+        ("regular", "192.0.2.1", "192.0.2.7", ("192.0.2.1", "192.0.2.1"), False),
+        # the own end is the origin's
+        ("transparent", "192.0.2.1", "192.0.2.1", None, False),
+        ("local", "192.0.2.1", "192.0.2.1", None, False),
+        ("wireguard", "192.0.2.1", "192.0.2.1", None, False),
+    ],
+)
+def test_a_machine_that_leads_to_itself_is_the_proxy_s(
+    monkeypatch: pytest.MonkeyPatch, mode: str, own: str, peer: str, said: tuple[str, str] | None, is_here: bool
+) -> None:
+    ends = {"peername": (peer, 50000), "sockname": (own, 8080)}
+    transport = SimpleNamespace(get_extra_info=ends.get)
+    monkeypatch.setattr(client_connections, "transport_of", lambda _: transport)
+    told = (peer, own) if said is None else said
+    client = connection.Client(
+        peername=(told[0], 50000 if said is None else 50001),
+        sockname=(told[1], 8080),
+        proxy_mode=ProxyMode.parse(mode),
+        timestamp_start=1.0,
+    )
+    assert is_of_this_machine(client) is is_here
 
 
 @pytest.mark.parametrize(
