@@ -235,9 +235,9 @@ def ways(hushlist: Hushlist, flow: http.HTTPFlow) -> tuple[int, int]:
 @each_row(
     ("host", "kind", "rule", "calls", "files"),
     [
-        ("h.example", "domains", "blocked.test", 67, 24),
-        ("blocked.test", "domains", "blocked.test", 186, 37),
-        ("h.example", "adblock", "/ads/banner", 105, 33),
+        ("h.example", "domains", "blocked.test", 70, 25),
+        ("blocked.test", "domains", "blocked.test", 195, 39),
+        ("h.example", "adblock", "/ads/banner", 111, 35),
     ],
 )
 def test_the_way_of_a_request_is_short(

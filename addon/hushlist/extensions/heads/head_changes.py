@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from mitmproxy import connection, http
 
 from hushlist.core.decide.decision import Decision, Judgement
+from hushlist.core.lists.list_formats import UNTOLD
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.http_head import as_read
@@ -36,19 +37,24 @@ class HeadChanges(parts.Part):
 
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         super().__init__(runtime, loops)
-        self._runtime = runtime
+        self._runtime, self._has_rules = runtime, False
         #: the judgement of each request that was let through, and the rules that may be about its answer
         self._let_through: WeakKeyDictionary[http.HTTPFlow, tuple[Judgement, tuple[HeadRule, ...]]] = (
             WeakKeyDictionary()
         )
 
     def is_idle(self, policy: Policy | None) -> bool:
-        """Whether there are no rules, and no lists that may have some."""
-        return super().is_idle(policy) and not any(layer.lists for layer in ([] if policy is None else policy.layers))
+        """Whether there are no rules, and no lists that may have filters about heads."""
+        files = () if policy is None else (file for layer in policy.layers for file in layer.lists)
+        return super().is_idle(policy) and not any(file.format.dialect or file.format is UNTOLD for file in files)
+
+    def follow(self, policy: Policy) -> None:
+        """Know whether the policy has rules of its own."""
+        self._has_rules = not super().is_idle(policy)
 
     def change(self, flow: http.HTTPFlow, judgement: Judgement) -> bool:
         """Change the head of a request that is let through."""
-        if judgement.settings.mode == "tag":
+        if not (self._has_rules or judgement.decision.matches) or judgement.settings.mode == "tag":
             return False
         return sum(_change(flow, flow.request, rule) for rule in _fitting(judgement, "request")) > 0
 
@@ -61,6 +67,8 @@ class HeadChanges(parts.Part):
         goes_on: bool = False,
     ) -> None:
         """Remember a request whose answer rules may be about."""
+        if not (self._has_rules or judgement.decision.matches or self._let_through):
+            return
         if isinstance(used, http.HTTPFlow) and (rules := tuple(_fitting(judgement, "answer"))):
             self._let_through[used] = judgement, rules
         elif isinstance(used, http.HTTPFlow):

@@ -151,12 +151,14 @@ class PageNeeds(Part):
         goes_on: bool = False,
     ) -> None:
         """Note a request whose answer may load more."""
+        winner, by = judgement.decision.winner, judgement.decision.grant
+        if winner is None and not (self._unblocks and self._unblocks.overrides and self._unblocks.overrides.has_sites):
+            return  # most requests
         if not isinstance(used, http.HTTPFlow) or judgement.decision.action in STOPPING:
             return
         if (grant := self._grant_of(judgement, judgement.host or b"")) is not None:
             self._note(used, judgement, _Sent(0.0, None, has_frames=False, depth=0, grant=grant))
             return
-        winner, by = judgement.decision.winner, judgement.decision.grant
         is_needed = winner is not None and (winner.via or "").startswith(_VIA)
         if is_needed or (isinstance(by, Grant) and by.scope == SITE):
             needed = self._needed_by(judgement)

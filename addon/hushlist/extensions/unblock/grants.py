@@ -124,6 +124,11 @@ class GrantTable:
             if name in hosts and covers_host(name, host):
                 yield hosts[name]
 
+    @property
+    def has_sites(self) -> bool:
+        """Whether there is a grant of a site with what its pages load."""
+        return bool(self._found[SITE])
+
     def site(self, clients: Iterable[str], host: bytes, now: float) -> Grant | None:
         """The grant by which a client has a host with what its pages load."""
         hosts = self._found[SITE]

@@ -126,6 +126,8 @@ class Overrides(UnblockVerdict):
         self._requests = self._store.follow(lambda database: newest_requests(database, self._clock()), nobody)
         self._key = self._store.follow(_key, None)
         self._covered, self._blocks = GrantTable(()), NO_BLOCKS
+        #: whether somebody has a site with what its pages load, as far as the last look goes
+        self.has_sites = False
         #: what was asked last
         self._asked = nobody
         self._checked = -math.inf
@@ -198,6 +200,7 @@ class Overrides(UnblockVerdict):
         self._checked, self._stale = now, False
         try:
             self._covered, grants_fault = self._grants.look()
+            self.has_sites = self._covered.has_sites
             blocks, fault = self._blocked.look()
             self._fault = grants_fault or fault
             if fault is None and blocks != self._blocks.blocks:
