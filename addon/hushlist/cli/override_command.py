@@ -16,8 +16,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, Self
 
-from hushlist.cli.command_options import add_store, clock_of, parse_client, policy_of, store_of
+from hushlist.cli.command_options import add_store, parse_client, policy_of, store_of
 from hushlist.cli.common import (
     GOOD,
     Command,
@@ -35,11 +36,14 @@ from hushlist.cli.common import (
 )
 from hushlist.core.lists.patterns import canonical_target, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
+from hushlist.core.policy.group_table import DeviceNames, device_names
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.recurrence import next_morning
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import SOMEBODY, masked_item, shown_client
+from hushlist.extensions.journal.masked_clients import SOMEBODY, masked_item, shown_client, with_device
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import EVERYTHING, GRANT_SCOPES, default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
@@ -233,7 +237,7 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     """Make a grant and print it; by code, or without a target, make a code and print that."""
     scope, seconds, client = arguments.scope, arguments.seconds, arguments.client
-    zone, place = clock_of(arguments), store_of(arguments, default_path, may_be_new=True)
+    place = store_of(arguments, default_path, may_be_new=True)
     try:
         target = None if arguments.target is None else canonical_target(scope, arguments.target)
         with Overrides(place, time.time) as overrides:
@@ -242,7 +246,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
                 made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=acting_user())
             else:
                 grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=acting_user())
-                made = _grant_line(grant, zone, privacy_by(overrides, policy_of(arguments)))
+                made = _grant_line(grant, _shown(overrides, policy_of(arguments)))
     except ValueError as error:
         return complain(error)
     _warn_of(target and narrowness_of_grant(scope, target))
@@ -268,14 +272,15 @@ def filter_off(arguments: argparse.Namespace) -> int:
 
 def _turned_off(arguments: argparse.Namespace, make: Callable[..., Grant | AdminBlock], **by: str) -> int:
     """Stop, or let pass, everything for a while."""
+    policy = policy_of(arguments)
     if arguments.until:
-        policy, now = policy_of(arguments), datetime.fromtimestamp(time.time()).astimezone()
+        now = datetime.fromtimestamp(time.time()).astimezone()
         morning = next_morning((), now.tzinfo or UTC, now) if policy is None else policy.next_morning(now)
         arguments.seconds = (morning - now).total_seconds()
     place = store_of(arguments, default_path, may_be_new=True)
     with Overrides(place, time.time) as overrides:
         made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, **by)
-        print_line(_grant_line(made, clock_of(arguments), privacy_by(overrides, policy_of(arguments))))
+        print_line(_grant_line(made, _shown(overrides, policy)))
     say_where(place)
     return GOOD
 
@@ -289,8 +294,9 @@ def extend(arguments: argparse.Namespace) -> int:
             found = counted.extend(category, minutes, client=arguments.client, by=acting_user())
     except ValueError as error:
         return complain(error)
-    whom = _whom(found.client, privacy_of_store(store, policy_of(arguments), remark))
-    print_line(f"{found.minutes} more minutes of {found.category}  for {whom}")
+    policy = policy_of(arguments)
+    how = _Shown.by(policy, privacy_of_store(store, policy, remark))
+    print_line(f"{found.minutes} more minutes of {found.category}  for {how.client(found.client)}")
     say_where(store)
     return GOOD
 
@@ -300,18 +306,17 @@ def _warn_of(why: str | None) -> None:
 
 
 def list_grants(arguments: argparse.Namespace) -> int:
-    zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grants, blocks = overrides.active(time.time()), overrides.blocks()
-        privacy = privacy_by(overrides, policy_of(arguments))
+        how = _shown(overrides, policy_of(arguments))
     every: list[Grant | AdminBlock] = [*grants, *blocks]
     for found in every:
         if arguments.json:
             print_json(
-                masked_item(asdict(found), privacy) | ({"kind": "block"} if isinstance(found, AdminBlock) else {})
+                masked_item(asdict(found), how.privacy) | ({"kind": "block"} if isinstance(found, AdminBlock) else {})
             )
         else:
-            print_line(_grant_line(found, zone, privacy))
+            print_line(_grant_line(found, how))
         if isinstance(found, AdminBlock) and (why := breadth_of_order(found.scope, found.target)):
             _warn_of(f"{_BLOCK}{found.id}: {why}")
     if not grants and not blocks:
@@ -341,28 +346,26 @@ def _revoke(overrides: Overrides, what: str) -> bool:
 
 
 def history(arguments: argparse.Namespace) -> int:
-    zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         events = overrides.history(max(0, arguments.limit))
-        privacy = privacy_by(overrides, policy_of(arguments))
+        how = _shown(overrides, policy_of(arguments))
     for event in events:
-        print_line(_event_line(event, zone, privacy))
+        print_line(_event_line(event, how))
     if not events:
         remark("nothing was unblocked so far")
     return GOOD
 
 
 def list_requests(arguments: argparse.Namespace) -> int:
-    zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         found = overrides.requests(waiting=not arguments.all)
-        privacy = privacy_by(overrides, policy_of(arguments))
+        how = _shown(overrides, policy_of(arguments))
     for one in found:
-        shown = asked_for(one, privacy)
+        shown = asked_for(one, how.privacy)
         if arguments.json:
             print_json({**asdict(shown), "decided": one.decided, "by": one.by, "word": one.word})
         else:
-            print_line(_request_line(one, shown, zone))
+            print_line(_request_line(one, shown, how))
     if not found:
         remark("nobody waits for an answer; people can ask where the policy says 'unblock: {ask: on}'")
     return GOOD
@@ -370,12 +373,11 @@ def list_requests(arguments: argparse.Namespace) -> int:
 
 def approve(arguments: argparse.Namespace) -> int:
     """Grant a request, and print the grant."""
-    zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
-        privacy = privacy_by(overrides, policy_of(arguments))
+        how = _shown(overrides, policy_of(arguments))
     _warn_of(narrowness_of_grant(grant.scope, grant.target))
-    print_line(_grant_line(grant, zone, privacy))
+    print_line(_grant_line(grant, how))
     return GOOD
 
 
@@ -406,33 +408,51 @@ def passphrase(_: argparse.Namespace) -> int:
     return GOOD
 
 
-def _whom(client: str | None, privacy: Privacy) -> str:
-    return "everybody" if client is None else shown_client(client, privacy)
+class _Shown(NamedTuple):
+    """How lines show clients and moments."""
+
+    zone: tzinfo | None
+    privacy: Privacy
+    #: ``None`` where nobody may know who has a device, or none has a name
+    device_of: DeviceNames | None
+
+    @classmethod
+    def by(cls, policy: Policy | None, privacy: Privacy) -> Self:
+        if policy is None:
+            return cls(None, privacy, None)
+        return cls(policy.zone, privacy, device_names(policy) if privacy.clients is LoggedClients.KEEP else None)
+
+    def client(self, client: str | None) -> str:
+        return "everybody" if client is None else with_device(shown_client(client, self.privacy), self.device_of)
 
 
-def _grant_line(found: Grant | AdminBlock, zone: tzinfo | None, privacy: Privacy) -> str:
+def _shown(overrides: Overrides, policy: Policy | None) -> _Shown:
+    return _Shown.by(policy, privacy_by(overrides, policy))
+
+
+def _grant_line(found: Grant | AdminBlock, how: _Shown) -> str:
     is_good = found.until is None or found.until >= FOR_GOOD
-    until = "for good" if is_good or found.until is None else f"until {local_moment(found.until, zone)}"
+    until = "for good" if is_good or found.until is None else f"until {local_moment(found.until, how.zone)}"
     number = f"{_BLOCK}{found.id}" if isinstance(found, AdminBlock) else str(found.id)
-    target = masked_item(asdict(found), privacy)["target"]
-    return f"{number}  {found.scope} {target}  for {_whom(found.client, privacy)}  {until}"
+    target = masked_item(asdict(found), how.privacy)["target"]
+    return f"{number}  {found.scope} {target}  for {how.client(found.client)}  {until}"
 
 
-def _request_line(found: AccessRequest, shown: AskedFor, zone: tzinfo | None) -> str:
+def _request_line(found: AccessRequest, shown: AskedFor, how: _Shown) -> str:
     user = None if shown.user is None else f"user:{shown.user}"
-    asker = user or shown.client or SOMEBODY
+    asker = with_device(user or shown.client or SOMEBODY, how.device_of)
     times = f" ({found.times} times)" if found.times > 1 else ""
     reason = f": {found.reason}" if found.reason else ""
     state = "" if found.state is RequestState.WAITING else f"  {found.state}{f' by {found.by}' if found.by else ''}"
-    return f"{found.id}  {local_moment(found.asked, zone)}  {asker} asks for {shown.url}{times}{reason}{state}"
+    return f"{found.id}  {local_moment(found.asked, how.zone)}  {asker} asks for {shown.url}{times}{reason}{state}"
 
 
-def _event_line(event: GrantEvent, zone: tzinfo | None, privacy: Privacy) -> str:
-    shown = masked_item(asdict(event), privacy)
+def _event_line(event: GrantEvent, how: _Shown) -> str:
+    shown = masked_item(asdict(event), how.privacy)
     number = "" if event.id is None else f" {event.id}"
     target = "" if event.scope is None else f"  {event.scope} {shown['target'] or 'of its choice'}"
-    client = shown["client"] or "everybody"
-    return f"{local_moment(event.at, zone)}  {event.what}{number}{target}  for {client}  ({event.how}; {shown['by']})"
+    who = how.client(event.client)
+    return f"{local_moment(event.at, how.zone)}  {event.what}{number}{target}  for {who}  ({event.how}; {shown['by']})"
 
 
 def local_moment(seconds: float, zone: tzinfo | None) -> str:

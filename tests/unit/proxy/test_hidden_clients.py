@@ -30,7 +30,7 @@ from hushlist.extensions.alerts.alert_keys import NEW_DEVICE
 from hushlist.extensions.alerts.alert_part import AlertPart
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.dashboard_server import DashboardServer
-from hushlist.extensions.devices import device_watch
+from hushlist.extensions.devices import device_watch, known_devices
 from hushlist.extensions.devices.device_watch import DeviceWatch
 from hushlist.extensions.devices.network_tables import Seen
 from hushlist.extensions.journal.journal import log_of
@@ -104,7 +104,7 @@ def world(
     """A proxy of which clients have used whatever there is, first while the log kept everything."""
     clients: str = request.param
     leases = [Seen(CLIENT, MAC, f"{USER}-phone"), Seen(OTHER, "00:00:5e:00:53:03")]
-    monkeypatch.setattr(device_watch, "neighbours", lambda: [Seen(CLIENT, MAC), Seen(OTHER, OTHER_MAC)])
+    monkeypatch.setattr(known_devices, "neighbours", lambda: [Seen(CLIENT, MAC), Seen(OTHER, OTHER_MAC)])
     monkeypatch.setattr(device_watch, "leases", lambda: leases)
     use(f"log: {{what: all}}\n{MORE}")
     decided(hushlist, URL, CLIENT)

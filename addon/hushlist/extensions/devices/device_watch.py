@@ -14,8 +14,8 @@ from hushlist.core.extension import Notice
 from hushlist.core.policy.groups import UNNAMED
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import make_private, read_regular, replace_file, state_folder
-from hushlist.extensions.devices.known_devices import NETWORK, device_names, known
-from hushlist.extensions.devices.network_tables import Seen, TableError, is_random, leases, neighbours
+from hushlist.extensions.devices.known_devices import NETWORK, device_names, seen_now
+from hushlist.extensions.devices.network_tables import Seen, is_random, leases
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.proxy.languages import live_texts
 from hushlist.proxy.parts import Part
@@ -47,6 +47,7 @@ class DeviceWatch(Part):
         """Begin to look, if the policy names devices."""
         self._policy = policy if policy.of("devices") else None
         if self._policy is not None and self._thread is None:
+            NETWORK.is_seen = True  # no request waits for the first look
             self._thread = Thread(target=self._look_always, name="hushlist: devices", daemon=True)
             with suppress(RuntimeError):  # the machine has no thread left now
                 self._thread.start()
@@ -71,17 +72,14 @@ class DeviceWatch(Part):
         """See who has which address now; may wait for the kernel."""
         if monotonic() >= self._next_leases:
             self._leases, self._next_leases = leases(), monotonic() + _INTERVAL
-        try:
-            found, fault = known(neighbours(), self._leases), None
-        except TableError as error:
-            found, fault = known((), ()), f"the neighbours of this machine are not known: {error}"
-        if fault != NETWORK.fault:
+        found = seen_now(self._leases)
+        if (fault := found.fault) != NETWORK.fault:
             logger.warning("hushlist: %s", f"devices: {fault}; rules for addresses hold" if fault else "devices: known")
         for address in found.doubts.keys() - NETWORK.doubts.keys():
             why = found.doubts[address]
             said = f"{address}: {why}" if _names_clients(policy) else "it is not sure who has an address"
             logger.warning("hushlist: devices: %s; rules for addresses hold", said)
-        NETWORK.macs, NETWORK.hosts, NETWORK.doubts, NETWORK.fault = found.macs, found.hosts, found.doubts, fault
+        NETWORK.take(found)
         self._meet(policy)
 
     def _meet(self, policy: Policy) -> None:

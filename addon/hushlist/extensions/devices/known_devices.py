@@ -29,7 +29,7 @@ from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.url.host import is_address
-from hushlist.extensions.devices.network_tables import Seen, mac_of
+from hushlist.extensions.devices.network_tables import Seen, TableError, leases, mac_of, neighbours
 
 #: most devices of a policy, and most characters of a name
 _MOST, _LONGEST = 4096, 60
@@ -57,8 +57,15 @@ class Network:
     doubts: Mapping[str, str] = field(default_factory=dict)
     #: why nothing is known, if so
     fault: str | None = None
+    #: whether anybody has looked, or looks all the time as the proxy does; else the first who asks looks once
+    is_seen: bool = False
     #: set when somebody asks for an address that was not seen
     is_asked: Event = field(default_factory=Event)
+
+    def take(self, found: Network) -> None:
+        """Have what was seen now."""
+        self.macs, self.hosts, self.doubts, self.fault = found.macs, found.hosts, found.doubts, found.fault
+        self.is_seen = True
 
 
 #: this machine's: it is the same for every policy
@@ -86,7 +93,15 @@ def known(neighbours: Iterable[Seen], leases: Iterable[Seen]) -> Network:
             mac = next(iter(users), "") or (lease.mac if lease else "")
             macs |= {address: mac} if mac else {}
             hosts |= {address: lease.host} if lease and lease.host else {}
-    return Network(macs, hosts, doubts)
+    return Network(macs, hosts, doubts, is_seen=True)
+
+
+def seen_now(given: Iterable[Seen]) -> Network:
+    """What the kernel knows now, beside leases; it may have to be waited for."""
+    try:
+        return known(neighbours(), given)
+    except TableError as error:
+        return Network(fault=f"the neighbours of this machine are not known: {error}")
 
 
 def device_names(policy: Policy) -> Callable[[str, str | None], str | None] | None:
@@ -103,6 +118,8 @@ def device_names(policy: Policy) -> Callable[[str, str | None], str | None] | No
     def name(client: str, user: str | None) -> str | None:
         if user is not None and user in by_user:
             return by_user[user]
+        if not network.is_seen:
+            network.take(seen_now(leases()))
         address = address_text(client).partition("%")[0]
         mac = network.macs.get(address)
         if mac is None:

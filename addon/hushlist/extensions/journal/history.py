@@ -15,7 +15,14 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.errors import cell_text
 from hushlist.extensions.journal.journal import log_of
-from hushlist.extensions.journal.log_database import LogFilters, counts_over_time, named, shown_values, top_values
+from hushlist.extensions.journal.log_database import (
+    LogFilters,
+    counts_over_time,
+    last_name,
+    named,
+    shown_values,
+    top_values,
+)
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.proxy.languages import Texts, moment_text
@@ -63,6 +70,8 @@ def history(runtime: Runtime, span: str, now: datetime) -> History | str:
         for by in _COUNTED
         if by != "client" or engine.policy.of("log").clients is not LoggedClients.DROP
     }
+    if journal.privacy().clients is LoggedClients.KEEP:
+        stopped["client"] = [(last_name(journal.place, client), number) for client, number in stopped["client"]]
     return History(span, str(zone), _times(counted, span, now, zone), stopped)
 
 

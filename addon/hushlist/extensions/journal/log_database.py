@@ -347,6 +347,13 @@ def shown_values(counts: Iterable[tuple[str, int]], by: str, privacy: Privacy) -
     return shown.most_common()
 
 
+def last_name(place: LogPlace, client: str) -> str:
+    """The name of the device, or of the user, that had an address last; or else the address."""
+    newest = next(iter(newest_records(place, LogFilters(clients=[client]), 1)), {})
+    name = newest.get("device") or newest.get("user")
+    return client if name is None else f"{name} ({client})"
+
+
 def sampled_records(folder: LogPlace, since: str, most: int) -> list[LogFields]:
     """At most so many of the records since a moment, spread evenly over all of them."""
     counted = _ask(folder, "SELECT 'all', count(*) FROM decisions WHERE time >= ?", [since])

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
-from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.group_table import DeviceNames
+from hushlist.core.policy.groups import UNNAMED, address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError
 from hushlist.core.url.host import is_address
@@ -90,6 +91,15 @@ def shown_client(client: str, privacy: Privacy) -> str:
         return client
     shown = who("user", name, privacy) if kind == "user" else who("client", client, privacy)
     return shown or SOMEBODY
+
+
+def with_device(client: str, device_of: DeviceNames | None) -> str:
+    """A client that may be shown, after the name of its device, if it has one."""
+    kind, _, user = client.partition(":")
+    if device_of is None or kind == "group":
+        return client
+    device = device_of("", user) if kind == "user" else device_of(client, None)
+    return client if device in (None, UNNAMED) else f"{device} ({client})"
 
 
 def privacy_of(engine: Engine | None, journal: LogWriter | None) -> Privacy:

@@ -20,7 +20,7 @@ from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_database import (
     LogFilters,
     LogPlace,
-    newest_records,
+    last_name,
     requests_over_time,
     shown_values,
     top_values,
@@ -108,15 +108,8 @@ def week_of(policy: Policy, place: LogPlace, privacy: Privacy, last: date) -> We
         if by != "client" or privacy.clients is not LoggedClients.DROP
     }
     if privacy.clients is LoggedClients.KEEP:
-        of_kinds["client"] = [(_name_of(place, client), number) for client, number in of_kinds["client"]]
+        of_kinds["client"] = [(last_name(place, client), number) for client, number in of_kinds["client"]]
     return Week(last, str(zone), counted.is_all, days, totals, of_kinds)
-
-
-def _name_of(place: LogPlace, client: str) -> str:
-    """The name of the device, or of the user, that had an address last; or else the address."""
-    newest = next(iter(newest_records(place, LogFilters(clients=[client]), 1)), {})
-    name = newest.get("device") or newest.get("user")
-    return client if name is None else f"{name} ({client})"
 
 
 def summary_of(week: Week, policy: Policy) -> Notice:

@@ -17,6 +17,8 @@ import pytest
 from hushlist import cli
 from hushlist.cli import override_command
 from hushlist.cli.override_command import parse_duration, parse_sharer, parse_whom
+from hushlist.extensions.devices import known_devices
+from hushlist.extensions.devices.known_devices import Network
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest
@@ -220,6 +222,30 @@ def test_history_shows_what_happened(run: Run, overrides: Overrides) -> None:
 
 def test_a_history_without_events_says_so(run: Run) -> None:
     assert run("history") == (0, "", "nothing was unblocked so far\n")
+
+
+@each_row(
+    ("log", "device", "user"),
+    [
+        ("", "Mia's tablet (192.0.2.7)", "Anna's laptop (user:anna)"),
+        ("log: {clients: drop}", "somebody", "somebody"),
+    ],
+)
+def test_a_device_has_its_name_where_the_log_keeps_clients(
+    run: Run, overrides: Overrides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, device: str, user: str
+) -> None:
+    monkeypatch.setattr(known_devices, "seen_now", lambda _: Network(is_seen=True))
+    devices = "devices: [{name: Mia's tablet, addresses: [192.0.2.7]}, {name: Anna's laptop, user: anna}]"
+    (tmp_path / "policy.yaml").write_text(f"{log}\n{devices}\nlayers: []\n")
+    policy = ("--policy", str(tmp_path / "policy.yaml"))
+    for whom, shown in (("192.0.2.7", device), ("user:anna", user), ("group:kids", "group:kids")):
+        overrides.block("host", "a.test", None, client=whom, by="anna")
+        assert run("list", *policy)[1].splitlines()[-1].startswith("block:")
+        assert f"  for {shown}  " in run("list", *policy)[1]
+        assert f"  for {shown}  " in run("history", *policy)[1]
+    asked = AccessRequest(0, "192.0.2.7", "192.0.2.7", "kids", "h.example", "http://h.example/", None, "", 0.0, 0.0)
+    overrides.ask(asked)
+    assert f"  {device} asks for " in run("requests", *policy)[1]
 
 
 def test_times_are_those_of_the_policy(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from hushlist.core.extension import Notice
-from hushlist.extensions.devices import device_watch
+from hushlist.extensions.devices import device_watch, known_devices
 from hushlist.extensions.devices.device_watch import DeviceWatch
 from hushlist.extensions.devices.known_devices import NETWORK, Network
 from hushlist.extensions.devices.network_tables import Seen, TableError
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Seen]]:
     """The neighbours that the kernel has."""
     found: list[Seen] = []
-    monkeypatch.setattr(device_watch, "neighbours", lambda: found)
+    monkeypatch.setattr(known_devices, "neighbours", lambda: found)
     monkeypatch.setattr(device_watch, "leases", list)
     yield found
     use(Network())
@@ -72,7 +72,7 @@ def test_a_table_that_cannot_be_read_is_told_and_nobody_is_known(
     def fail() -> list[Seen]:
         raise TableError("it has more than 16,384 entries")
 
-    monkeypatch.setattr(device_watch, "neighbours", fail)
+    monkeypatch.setattr(known_devices, "neighbours", fail)
     watch.look_at_network(policy)
     assert NETWORK.macs == {}
     monkeypatch.setattr(device_watch, "Thread", Mock())

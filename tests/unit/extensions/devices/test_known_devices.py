@@ -13,6 +13,7 @@ from hushlist.core.policy.group_table import GroupTable, device_names
 from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
+from hushlist.extensions.devices import known_devices
 from hushlist.extensions.devices.known_devices import NETWORK, Network, known
 from hushlist.extensions.devices.network_tables import Seen, leases
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -91,6 +92,16 @@ def test_a_client_is_in_the_group_of_its_device(
     assert errors == []
     use(known(neighbours, leases))
     assert finder(policy)(client).name == group
+
+
+def test_where_nobody_watches_the_first_who_asks_looks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(known_devices, "neighbours", lambda: looks.append(1) or [Seen("10.0.0.7", MIA)])
+    monkeypatch.setattr(known_devices, "leases", list)
+    use(Network())
+    group = finder(policy_of(POLICY)[0])
+    assert [group(Client(one)).name for one in ("10.0.0.7", "10.0.0.8")] == ["children", "subnet"]
+    assert len(looks) == 1
 
 
 def test_who_asks_for_an_address_that_was_not_seen_has_the_network_looked_at() -> None:

@@ -27,12 +27,12 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     addon = Hushlist()
 
-    def start(log: str = "{what: all}") -> Hushlist:
+    def start(log: str = "{what: all}", more: str = "") -> Hushlist:
         (tmp_path / "ads.yaml").write_text(
             "title: '=Ads <b>'\nrules: [{expression: ads.example, category: 'hrn://c.example/ads'}]\n"
         )
         layers = "layers: [{name: lists, lists: [ads.yaml]}]"
-        (tmp_path / "policy.yaml").write_text(f"timezone: Asia/Kathmandu\nlog: {log}\n{layers}\n")
+        (tmp_path / "policy.yaml").write_text(f"timezone: Asia/Kathmandu\nlog: {log}\n{more}{layers}\n")
         context.configure(addon, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
         for url in ("http://ads.example/a?secret", "http://www.ads.example/", "http://fine.example/"):
             flow = flow_of(url, client="10.9.8.7")
@@ -69,6 +69,11 @@ def test_every_record_is_in_one_bar_and_what_is_stopped_is_counted_by_each_kind(
         "host": [("ads.example", 1), ("www.ads.example", 1)],
         "list": [("ads\n=Ads <b>", 2)],
     }
+
+
+def test_a_device_has_its_name(start: Start) -> None:
+    told = found(start(more="devices: [{name: Mia's tablet, addresses: [10.9.8.7]}]\n"), "day")
+    assert told.stopped["client"] == [("Mia's tablet (10.9.8.7)", 2)]
 
 
 def test_a_day_later_nothing_is_left_of_a_day(start: Start) -> None:

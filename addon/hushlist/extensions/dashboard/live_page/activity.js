@@ -147,7 +147,7 @@ export function decision(one, people, told = []) {
     make("p", {}, chip(shownAs(one)), " ", why ? make("span", {dir: "auto"}, why) : one.expression ? t("a_rule_fits") : t("no_rule_fits")),
     facts([
       [t("when"), new Date(one.time).toLocaleString(LOCALE)],
-      [t("who"), [whoOf(one), deviceOf(one)].filter(Boolean).join(" · ")],
+      [t("who"), [whoOf(one), deviceOf(one), one.device && one.client].filter(Boolean).join(" · ")],
       [t("address"), code(one.url)],
       one.original && [t("original"), code(one.original)],
       one.file && [t("file"), make("span", {}, bdi(one.file.name ?? ""), make("small", {dir: "ltr"}, [one.file.media_type, ...(one.file.kinds ?? []), one.file.size !== undefined && octets(one.file.size)].filter(Boolean).join(" · ")))],

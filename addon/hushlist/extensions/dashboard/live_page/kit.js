@@ -134,9 +134,10 @@ export function whomOf({group, user, client}, isAlone = false) {
   if (user) return isPseudonym(user) ? user : `user:${user}`;
   return client ?? (group ? `group:${group}` : "");
 }
-export const whoOf = (one) => (whomOf(one) ? nameOf(whomOf(one)) : t("somebody"));
-/** A user or a device beside the name of its group. */
-export const deviceOf = (one) => (one.group && one.group !== REST ? one.user ?? one.client ?? "" : "");
+const isPerson = (one) => one.group && one.group !== REST;
+export const whoOf = (one) => (one.device && !isPerson(one) ? one.device : whomOf(one) ? nameOf(whomOf(one)) : t("somebody"));
+/** A device, by its name if it has one, or a user, beside the name of its group. */
+export const deviceOf = (one) => (isPerson(one) ? one.device ?? one.user ?? one.client ?? "" : "");
 export const personAt = (whom) => `#/people/${encodeURIComponent(whom)}`;
 export const listName = (one) => one.title ?? (one.layer === "overrides" ? t("own_rules") : t("list_of", {name: one.layer ?? t("unknown")}));
 const SCOPES = {host: "site", url: "page", category: "category"};
