@@ -14,6 +14,7 @@ EXTENSION = Extension(
             can use instead of addresses: see [Devices](groups.md#devices)"""),
     ),
     device_names=f"{__name__}.known_devices:device_names",
+    checks=f"{__name__}.device_checks:examine_devices",
     part=f"{__name__}.device_watch:DeviceWatch",
     actions=f"{__name__}.actions",
     uses=("journal",),

@@ -182,6 +182,17 @@ def _isc(root: Path) -> Iterator[Seen]:
             yield Seen(address, (mac and mac_of(mac[1])) or "", _name(name[1]) if name else "")
 
 
+def unreadable_leases(root: Path) -> Iterator[tuple[Path, str]]:
+    """The files of DHCP servers that are there and cannot be read, and why."""
+    for path in (*_DNSMASQ, *_KEA, *_ISC):
+        try:
+            read_regular(root / path.relative_to("/"), _LONGEST)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            yield path, error.strerror or str(error)
+
+
 def _text(root: Path, path: Path) -> str:
     with suppress(OSError):
         return read_regular(root / path.relative_to("/"), _LONGEST).decode("utf-8", "replace")
