@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import re
 import shutil
 import socket
 import subprocess
+import zipfile
 import zlib
+from contextlib import suppress
 from hashlib import md5, sha256
 from pathlib import Path
+from random import Random
 
 import httpx
 import pytest
@@ -336,6 +340,66 @@ def test_what_is_listed_is_never_whole_at_a_client(tmp_path: Path, origin: Origi
                 received += octets
         assert len(_LISTED) - (1 << 15) < len(received) < len(_LISTED)
         assert received == _LISTED[: len(received)]
+
+
+def zip_of(**members: bytes) -> bytes:
+    """An archive of members with an ending; ``__`` stands for its dot."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for name, content in members.items():
+            made.writestr(name.replace("__", "."), content)
+    return file.getvalue()
+
+
+def test_what_has_a_blocked_member_is_never_whole_at_a_client_or_an_origin(tmp_path: Path, origin: Origin) -> None:
+    noise = Random(49).randbytes(1 << 19)
+    far, fine = zip_of(a__txt=noise, b__exe=noise), zip_of(a__txt=noise, b__txt=noise)
+    files = {"/near.zip": zip_of(a__txt=b"a", b__exe=b"MZ"), "/odd.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)}
+    files |= {"/far.zip": far, "/fine.zip": fine, "/noise": noise, "/allowed/far.zip": far}
+    origin.pages |= {page: ("application/x", body) for page, body in files.items()}
+    rules = (
+        "files: [{sites: good.test/allowed, action: allow}, "
+        "{endings: exe, members: true, for: both, reason: No programs}]\nlog: on\n"
+    )
+    expected: dict[str, object] = dict.fromkeys(files, "whole") | {"/near.zip": "page", "/odd.7z": "page"}
+    with (
+        mitmdump(tmp_path, origin, policy=write_policy(tmp_path, rules)) as proxy,
+        origin.watch() as arrivals,
+        proxy.client(timeout=PATIENCE) as client,
+    ):
+        client.headers["Accept"] = "text/html"
+        seen: dict[str, object] = {}
+        for page in files:
+            received = b""
+            with client.stream("GET", f"http://good.test{page}") as answer, suppress(httpx.RemoteProtocolError):
+                for octets in answer.iter_raw():
+                    received += octets
+            seen[page] = "whole" if received == files[page] else "page" if b"No programs" in received else received
+        cut = seen.pop("/far.zip")
+        del expected["/far.zip"]
+        assert seen == expected
+        assert isinstance(cut, bytes)
+        assert far.startswith(cut)
+        assert 1 << 18 < len(cut) < far.index(b"b.exe")
+        with pytest.raises(httpx.RemoteProtocolError):
+            client.get("http://good.test/far.zip", headers={"Range": f"bytes={len(cut)}-"})
+        for body in (far, files["/odd.7z"]):
+            assert "No programs" in client.post("http://good.test/", content=body).text
+        assert client.post("http://good.test/", content=fine).status_code == 200
+    assert [request.body for request in arrivals.requests if request.body] == [len(fine)]
+
+
+def test_a_dry_run_says_which_member_would_end_a_download(tmp_path: Path, origin: Origin) -> None:
+    far = zip_of(a__txt=Random(49).randbytes(1 << 18), b__exe=b"MZ", vbaProject__bin=b"a")
+    origin.pages |= {"/far.zip": ("application/x", far)}
+    for content in ("endings: exe", "content: macros"):
+        folder = tmp_path / content[-3:]
+        folder.mkdir()
+        rules = f"mode: tag\nfiles: [{{{content}, members: true}}]\nlog: {{folder: log}}\n"
+        with mitmdump(folder, origin, policy=write_policy(folder, rules)) as proxy, proxy.client() as client:
+            assert client.get("http://good.test/far.zip").content == far
+        lines = [json.loads(line) for path in folder.rglob("decisions.jsonl") for line in path.read_text().splitlines()]
+        assert [line["file"]["name"] for line in lines if "file" in line] == ["far.zip"]
 
 
 def serve_parts(connection: socket.socket) -> None:

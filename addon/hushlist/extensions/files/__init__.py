@@ -41,6 +41,7 @@ EXTENSION = Extension(
         Fact("name", "NAME", "the name of the file in Content-Disposition (default: that of the URL alone)"),
         Fact("file", "FILE", "a file of this machine, as which the file is judged: its first bytes, length and hashes"),
         Fact("content", "KINDS", "what it is by its first bytes, such as program, or text", "[a-z]+(?:[, ][a-z]+)*"),
+        Fact("members", "NAMES", "the names of its members, if it is an archive, one a line"),
         Fact("size", "BYTES", "how long it is, in bytes", "[0-9]{1,18}"),
         Fact("hash", "HASHES", "its SHA-256, SHA-1 or MD5, with commas between them", f"{_HASH}(?:,{_HASH})*"),
         WAY,

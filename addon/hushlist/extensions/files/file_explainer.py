@@ -16,6 +16,7 @@ from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, kinds_o
 from hushlist.extensions.files.file_hashes import ALGORITHMS, FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import name_of_target
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file, rules_about
+from hushlist.extensions.files.member_scanner import MOST_SHOWN, Members
 from hushlist.extensions.files.recorded_files import TEXT, facts_of_octets, names_told
 from hushlist.extensions.files.upload_look import media_types_of
 
@@ -38,7 +39,8 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: M
     for rule in rules:
         place, doubt = f"{rule.source}:{rule.line}", ""
         why = "" if rule in about else "does not fit: the address is of another site or category"
-        why = why or _why_not(rule, facts, moment) or (doubt := _doubt(rule, facts))
+        may_fit = facts if rule.evidence(facts) is not None else _as_unseen(facts)
+        why = why or _why_not(rule, may_fit, moment) or (doubt := _doubt(rule, may_fit))
         if not why and not has_decided and verdict.match is not None:
             has_decided, why = True, f"<- decides: {rule.evidence(facts)}"
         lines.append(f"  {place}: {rule.action.value} {rule.words}  {why or 'fits, but another may decide'}")
@@ -62,6 +64,8 @@ def _facts(engine: Engine, judgement: Judgement, told: Mapping[str, str]) -> tup
         if odd := kinds - KINDS.keys():
             raise HushlistError(f"--content: {min(odd)}: expected {TEXT} or some of {', '.join(KINDS)}")
         facts = facts._replace(kinds=kinds)
+    if "members" in told:
+        facts = facts._replace(members=Members.of_text(told["members"]))
     digests = [(ALGORITHMS[len(digest)], digest.lower()) for digest in told.get("hash", "").split(",") if digest]
     if digests:
         facts = facts._replace(listed=listed_match(engine, judgement.client, digests))
@@ -69,7 +73,7 @@ def _facts(engine: Engine, judgement: Judgement, told: Mapping[str, str]) -> tup
 
 
 def _facts_of_file(path: Path, algorithms: Iterable[str]) -> dict[str, str]:
-    octets, beginning, hasher = 0, b"", FileHasher("", algorithms)
+    octets, beginning, hasher = 0, b"", FileHasher("", algorithms, sees_members=True)
     with source_errors(path, "file"), open_regular(path) as file:
         while chunk := file.read(_CHUNK):
             beginning = beginning or chunk[:LONGEST_LOOK]
@@ -85,6 +89,14 @@ def _seen(facts: FileFacts) -> Iterator[str]:
         yield f"{facts.octets:,} octets"
     if facts.kinds is not None:
         yield " ".join(sorted(facts.kinds)) or TEXT
+    if facts.members:
+        members = (*sorted(facts.members.kinds), *facts.members.names[:MOST_SHOWN])
+        yield from (f"member {member}" for member in members)
+
+
+def _as_unseen(facts: FileFacts) -> FileFacts:
+    """Facts of a file without its members, if not all of them can be read."""
+    return facts._replace(members=None) if facts.members is not None and facts.members.why_unseen else facts
 
 
 def _why_not(rule: FileRule, facts: FileFacts, moment: datetime) -> str:
@@ -100,4 +112,6 @@ def _doubt(rule: FileRule, facts: FileFacts) -> str:
     """What it depends on whether a rule fits; empty if that is sure."""
     if (rule.needs_content and facts.kinds is None) or (rule.listed and facts.listed is None):
         return "depends on the file itself (--file)"
+    if rule.waits_for_members(facts):
+        return "depends on the members of the file: they are not told (--file), or cannot be read (ranges)"
     return "depends on the scanner, which is not asked here" if rule.infected and facts.infection is None else ""

@@ -23,6 +23,7 @@ from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.request import request_of
 from hushlist.extensions.files.content_coding import CodingError, Decoder, UnseenError
+from hushlist.extensions.files.member_scanner import NO_MEMBERS, Members, MemberScanner
 
 #: digits of a hash -> its algorithm; that of lists that have several comes first
 ALGORITHMS = {64: "sha256", 40: "sha1", 32: "md5"}
@@ -76,10 +77,22 @@ def _longest(record: str) -> str | None:
 
 
 class FileHasher:
-    """The hashes of a body as it comes, and of what it is before its content coding: clients keep either."""
+    """The hashes of a body as it comes, and of what it is before its content coding: clients keep either.
 
-    def __init__(self, codings: str, algorithms: Iterable[str]) -> None:
+    The members of an archive in either are seen, too.
+    """
+
+    def __init__(
+        self,
+        codings: str,
+        algorithms: Iterable[str],
+        endings: frozenset[str] | None = None,
+        *,
+        sees_members: bool = False,
+    ) -> None:
+        """``endings``: as a ``MemberScanner`` has them."""
         algorithms = tuple(algorithms)
+        self._scanners = [MemberScanner(endings) for _ in range(1 + bool(codings))] if sees_members else []
         self._raw = [(name, _MADE[name](usedforsecurity=False)) for name in algorithms]
         self._decoded: list[tuple[str, Any]] = []
         self._decoder: Decoder | None = None
@@ -94,16 +107,36 @@ class FileHasher:
     def take(self, octets: bytes) -> None:
         for _, made in self._raw:
             made.update(octets)
+        for scanner in self._scanners[:1]:
+            scanner.take(octets)
         if self._decoder is None:
             return
         try:
             for decoded in self._decoder.decode(octets):
                 for _, made in self._decoded:
                     made.update(decoded)
+                for scanner in self._scanners[1:]:
+                    scanner.take(decoded)
         except CodingError as error:
             # behind an end, clients ignore what is no more of it: what was decoded is the file
             self._decoder = None
             self.why_unseen = str(error) if isinstance(error, UnseenError) else ""
+
+    def has_news(self) -> bool:
+        """Whether another member was seen since somebody has asked."""
+        has_news = any(scanner.has_news for scanner in self._scanners)
+        for scanner in self._scanners:
+            scanner.has_news = False
+        return has_news
+
+    def members(self, *, is_end: bool = True) -> Members:
+        """Those of the body in either way; ``is_end``: there is no more of it."""
+        members = NO_MEMBERS
+        for scanner in self._scanners:
+            seen = scanner.end() if is_end else scanner.members
+            why_unseen = members.why_unseen or seen.why_unseen
+            members = Members((*members.names, *seen.names), members.kinds | seen.kinds, why_unseen)
+        return members
 
     def digests(self) -> Iterator[tuple[str, str]]:
         """Algorithm and hash, in hexadecimal."""

@@ -24,12 +24,21 @@ from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.files.checked_files import TARGET, CheckedFiles, may_wait
-from hushlist.extensions.files.content_coding import CodingError, Decoder, codings_of, kinds_of_coded
+from hushlist.extensions.files.content_coding import CodingError, Decoder, beginning_of, codings_of, kinds_of_coded
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell
 from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
 from hushlist.extensions.files.file_names import name_of_target, names_of_disposition
-from hushlist.extensions.files.file_rules import FileFacts, FileRule, FileVerdict, judge_file, kinds_wanted, rules_about
+from hushlist.extensions.files.file_rules import (
+    FileFacts,
+    FileRule,
+    FileVerdict,
+    endings_wanted,
+    judge_file,
+    kinds_wanted,
+    rules_about,
+)
 from hushlist.extensions.files.held_upload import TOO_LONG, Account, HeldUpload, UploadSettings
+from hushlist.extensions.files.member_scanner import BLOCK, NO_MEMBERS, Members, may_have_members
 from hushlist.extensions.files.multipart import MultipartError
 from hushlist.extensions.files.safe_look import Looked, SafeLook
 from hushlist.extensions.files.scanner import ScanError, Scanned, Scanner, ScannerSettings
@@ -117,8 +126,12 @@ class FileInspector(parts.Part):
         headers = flow.request.headers
         facts = self._facts_of_upload(flow.request)
         verdict, hashing = judge_file(rules, facts, now), None
-        if any(rule.listed for rule in rules):
-            hashing = Hashing(self._algorithms(judgement), partial(self._listed, judgement))
+        if any(rule.listed or rule.members for rule in rules):
+            hashing = Hashing(
+                partial(self._hasher, judgement, rules),
+                partial(self._listed, judgement),
+                lambda facts: judge_file(rules, facts, now).needs_whole,
+            )
         look = UploadLook(
             rules,
             lambda facts: judge_file(rules, facts, now).match,
@@ -204,7 +217,9 @@ class FileInspector(parts.Part):
             if isinstance(infection, Match):
                 match: Match | None = infection
             else:
-                seen = facts._replace(kinds=facts.kinds or frozenset(), listed=(), infection=infection)
+                seen = facts._replace(
+                    kinds=facts.kinds or frozenset(), listed=(), members=NO_MEMBERS, infection=infection
+                )
                 rules = [rule for rule in _rules(judgement) if rule.infected]
                 match = judge_file(rules, seen, now).match
             if match is not None:
@@ -254,11 +269,11 @@ class FileInspector(parts.Part):
         facts = FileFacts(False, _media_types(headers), _names(flow.request, headers), _length(headers))
         part = part_of(answer)
         if part is not None and part.first and (seen := self._seen.of_part(flow, part)) is not None:
-            facts = facts._replace(kinds=seen.kinds)
+            facts = facts._replace(kinds=seen.kinds, members=seen.members)
         verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
         if part is not None and not part.is_whole and self._is_unseen(verdict, part):
             if judgement.settings.of("ranges") == "pass":
-                facts = facts._replace(kinds=frozenset({"part"}), listed=(), infection="")
+                facts = facts._replace(kinds=frozenset({"part"}), listed=(), members=NO_MEMBERS, infection="")
                 verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
             else:
                 verdict = FileVerdict(_unseen(judgement, facts, "a part of a file, of which the rest was not seen"))
@@ -272,7 +287,8 @@ class FileInspector(parts.Part):
         resumed = Resumed.of(answer, self._resumed.pop(flow, None))
         download = _Download(flow, judgement, facts, _codings(headers), part, resumed)
         if judgement.settings.mode == "tag" and verdict.is_open:
-            self._follow(download, needs_whole=verdict.needs_whole, needs_content=verdict.needs_content)
+            needs_whole = verdict.needs_whole or any(rule.may_look_into(facts) for rule in _rules(judgement))
+            self._follow(download, needs_whole=needs_whole, needs_content=verdict.needs_content)
         elif verdict.is_open:
             is_enough = _enough(download, verdict)
             if verdict.needs_scan:
@@ -331,7 +347,7 @@ class FileInspector(parts.Part):
             kinds, why_unseen = kinds_of_coded(octets, codings, is_whole=is_whole)
             if why_unseen and judgement.settings.of("ranges") != "pass":
                 unseen = _unseen_kind(judgement, facts, why_unseen)
-            facts = facts._replace(kinds=kinds)
+            facts = facts._replace(kinds=kinds, members=None if _may_have_members(octets, codings) else NO_MEMBERS)
         if is_whole and facts.octets is None:
             facts = facts._replace(octets=len(octets))
         download = download._replace(facts=facts)
@@ -341,7 +357,7 @@ class FileInspector(parts.Part):
         is_dry = judgement.settings.mode == "tag"
         hasher = None
         if verdict.needs_whole and is_whole and not is_dry:
-            hasher = FileHasher(codings, self._algorithms(judgement))
+            hasher = self._hasher(judgement, _rules(judgement), codings)
             if not verdict.needs_scan:
                 hasher.take(octets)
                 download, verdict = self._hashed(download, hasher)
@@ -354,8 +370,12 @@ class FileInspector(parts.Part):
         judgement = download.judgement
         if hasher.why_unseen and judgement.settings.of("ranges") != "pass":
             return download, FileVerdict(_unseen(judgement, download.facts, hasher.why_unseen))
-        facts = download.facts._replace(listed=self._listed(judgement, hasher))
-        return download._replace(facts=facts), judge_file(_rules(judgement), facts, datetime.now(UTC))
+        facts = download.facts._replace(listed=self._listed(judgement, hasher), members=hasher.members())
+        verdict = judge_file(_rules(judgement), facts, datetime.now(UTC))
+        if not (verdict.match and self._stops(judgement, verdict.match)):
+            unseen = _unseen_members(judgement, facts)
+            verdict = verdict if unseen is None else FileVerdict(unseen)
+        return download._replace(facts=facts), verdict
 
     def _looked(self, download: _Download, verdict: FileVerdict, *, is_whole: bool) -> http.Response | None:
         """What becomes of a file by what was seen of it."""
@@ -445,9 +465,9 @@ class FileInspector(parts.Part):
         if facts.octets is None and (bound := _bound(judgement)) is not None:
             steps.append(partial(self._count, flow, judgement, facts, [0], bound))
         if needs_whole:
-            hasher = FileHasher(codings, self._algorithms(judgement))
+            hasher = self._hasher(judgement, _rules(judgement), codings)
             tail = 0 if judgement.settings.mode == "tag" else TAIL
-            steps.append(HeldEnd(hasher.take, partial(self._passes, download, hasher), tail))
+            steps.append(HeldEnd(partial(self._ends, download, hasher), partial(self._passes, download, hasher), tail))
         if needs_content:
             steps.append(_Beginning(partial(self._look, download)))
         if download.resumed is not None:
@@ -474,18 +494,46 @@ class FileInspector(parts.Part):
         """Whether a file of which all has come may end."""
         flow, judgement, facts, *_ = download
         match: Match | None = None
-        if listed := self._listed(judgement, hasher):
-            match = judge_file(_rules(judgement), facts._replace(listed=listed), datetime.now(UTC)).match
-        elif hasher.why_unseen and judgement.settings.of("ranges") != "pass":
+        listed, members = self._listed(judgement, hasher), hasher.members()
+        if listed or members != NO_MEMBERS:
+            match = self._match_of_rest(download, listed, members)
+        if match is None and hasher.why_unseen and judgement.settings.of("ranges") != "pass":
             match = _unseen(judgement, facts, hasher.why_unseen)
+        match = match or _unseen_members(judgement, facts._replace(listed=listed, members=members))
         if match is None or self._record(flow, judgement, match) is None:
             return True
         if flow.killable:
             flow.kill()
         return False
 
-    def _algorithms(self, judgement: Judgement) -> tuple[str, ...]:
-        return algorithms_for(self._runtime.engine, judgement.client)
+    def _ends(self, download: _Download, hasher: FileHasher, octets: bytes) -> bool:
+        """Whether a file ends before these octets, by the members that are in them or before them."""
+        flow, judgement, *_ = download
+        hasher.take(octets)
+        if judgement.settings.mode == "tag" or not hasher.has_news():
+            return False
+        match = self._match_of_rest(download, (), hasher.members(is_end=False))
+        if match is None or not self._stops(judgement, match):
+            return False
+        self._record(flow, judgement, match)
+        if flow.killable:
+            flow.kill()
+        return True
+
+    def _match_of_rest(self, download: _Download, listed: tuple[Match, ...], members: Members) -> Match | None:
+        """The rule that decides by what was seen behind the beginning of a file, if it has not decided before."""
+        rules, now, facts = _rules(download.judgement), datetime.now(UTC), download.facts
+        facts = facts._replace(kinds=facts.kinds or frozenset())
+        match = judge_file(rules, facts._replace(listed=listed, members=members), now).match
+        before = judge_file(rules, facts, now).match
+        return None if match is not None and before is not None and match.rule == before.rule else match
+
+    def _hasher(self, judgement: Judgement, rules: Sequence[FileRule], codings: str = "") -> FileHasher:
+        """What sees all of a file that rules need to see."""
+        is_hashed = any(rule.listed for rule in rules)
+        algorithms = algorithms_for(self._runtime.engine, judgement.client) if is_hashed else ()
+        endings = endings_wanted(rules)
+        return FileHasher(codings, algorithms, endings, sees_members=endings is not None)
 
     def _listed(self, judgement: Judgement, hasher: FileHasher) -> tuple[Match, ...]:
         return listed_match(self._runtime.engine, judgement.client, hasher.digests())
@@ -553,6 +601,28 @@ def _unseen(judgement: Judgement, facts: FileFacts, why: str) -> Match:
     return rule.match(why)._replace(file=facts.seen)
 
 
+def _unseen_members(judgement: Judgement, facts: FileFacts) -> Match | None:
+    """The match of the first rule that blocks by members, if not all can be seen, and the policy stops such files."""
+    why = facts.members.why_unseen if facts.members is not None else ""
+    if not why or judgement.settings.of("ranges") == "pass":
+        return None
+    now, facts = datetime.now(UTC), facts._replace(members=None)
+    rules = [rule for rule in _rules(judgement) if rule.applies(is_upload=False, now=now)]
+    if not judge_file(rules, facts, now).needs_whole:
+        return None
+    blocking = (rule for rule in rules if rule.action in STOPPING and rule.waits_for_members(facts))
+    return next((rule.match(why, facts) for rule in blocking), None)
+
+
+def _may_have_members(octets: bytes, codings: str) -> bool:
+    """Whether a file that begins so may be an archive: as it is sent, or without its coding."""
+    try:
+        beginning = beginning_of(octets, codings, LONGEST_LOOK) or b""
+    except CodingError:
+        return True
+    return may_have_members(octets) or may_have_members(beginning)
+
+
 def _unseen_kind(judgement: Judgement, facts: FileFacts, why: str) -> Match | None:
     """The match of the first rule that blocks by kinds, and fits a download but for them; ``None`` if none counts."""
     now = datetime.now(UTC)
@@ -596,10 +666,14 @@ class _Beginning:
 
 def _enough(download: _Download, verdict: FileVerdict) -> Callable[[bytes, int], bool]:
     """Whether the first octets of a body tell whether it is of a kind that a rule is about."""
-    kinds, codings = kinds_wanted(_rules(download.judgement)), download.codings
-    needed = TAIL + 1 if verdict.needs_whole else 0
+    rules, codings = _rules(download.judgement), download.codings
+    kinds, sees_members = kinds_wanted(rules), any(rule.may_look_into(download.facts) for rule in rules)
+    needed = TAIL + 1 if verdict.needs_whole else BLOCK if sees_members else 0
 
     def is_enough(octets: bytes, came: int) -> bool:
+        # a short archive is seen as a whole
+        if sees_members and needed <= came <= TAIL and may_have_members(octets[:BLOCK]):
+            return False
         if came < needed or not verdict.needs_content:
             return came >= needed
         return can_tell(octets, kinds) if not codings else came >= LONGEST_LOOK

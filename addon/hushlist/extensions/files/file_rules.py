@@ -42,6 +42,7 @@ from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
 from hushlist.extensions.files.content_kinds import KINDS
 from hushlist.extensions.files.file_names import UNREAD, endings_of
+from hushlist.extensions.files.member_scanner import MOST_SHOWN, NO_MEMBERS, Members
 from hushlist.extensions.files.sites import SITES, are_on, is_about
 
 #: which way files go
@@ -78,6 +79,8 @@ class FileFacts(NamedTuple):
     kinds: frozenset[str] | None = None
     #: what lists say of its hashes, a match or none; ``None``: they are not known yet
     listed: tuple[Match, ...] | None = None
+    #: what is seen of its members, if it is an archive; ``None``: not all of it has come yet
+    members: Members | None = None
     #: what a scanner has found in it; empty: nothing; ``None``: nobody was asked yet
     infection: str | None = None
 
@@ -85,7 +88,8 @@ class FileFacts(NamedTuple):
     def seen(self) -> SeenFile:
         """What is told of it; its name is the first that it has."""
         name = next((name for name in self.names if name != UNREAD), "")
-        return SeenFile(name, ", ".join(self.media_types), tuple(sorted(self.kinds or ())), self.octets)
+        kinds = (self.kinds or frozenset()) | (self.members or NO_MEMBERS).kinds
+        return SeenFile(name, ", ".join(self.media_types), tuple(sorted(kinds)), self.octets)
 
     def is_disguised(self) -> bool:
         """Whether it is of another kind than its media type or a name says."""
@@ -126,6 +130,8 @@ class FileRule:
     #: octets
     larger_than: int | None = None
     disguised: bool = False
+    #: whether endings and kinds count that members of an archive have
+    members: bool = False
     #: whether a list has its hash
     listed: bool = False
     #: whether a scanner finds something in it
@@ -136,7 +142,16 @@ class FileRule:
 
     @property
     def needs_content(self) -> bool:
-        return bool(self.content) or self.disguised
+        return bool(self.content) or self.disguised or self.members
+
+    def may_look_into(self, facts: FileFacts) -> bool:
+        """Whether the members of a file count, as far as the rest of it is seen."""
+        return self.members and self.evidence(facts) is not None
+
+    def waits_for_members(self, facts: FileFacts) -> bool:
+        """Whether it fits a file if its members do, which are not seen yet."""
+        is_open = facts.members is None and self.may_look_into(facts)
+        return is_open and replace(self, members=False).evidence(facts) is None
 
     def applies(self, *, is_upload: bool, now: datetime) -> bool:
         """Whether it is about files that go this way, now."""
@@ -155,6 +170,8 @@ class FileRule:
 
     def conditions(self, facts: FileFacts) -> Iterator[tuple[str, str, str | None]]:
         """Each condition of which something is seen, what the file has for it, and what fits; ``None``: nothing."""
+        members = (facts.members if self.members else None) or NO_MEMBERS
+        is_open = self.members and facts.members is None
         if self.types:
             fitting = [each for each in facts.media_types if self.types & {each, each.partition("/")[0] + "/*"}]
             # what is allowed may be of no other type
@@ -165,7 +182,10 @@ class FileRule:
             name = next(names, None)
             if UNREAD in facts.names:
                 name = None if self.action is Action.ALLOW else name or "a name that is not read"
-            yield "endings", ", ".join(facts.names), name
+            within = (each for each in members.names if not self.endings.isdisjoint(endings_of(each)))
+            name = name or next((f"member {each}" for each in within), None)
+            if name is not None or not is_open:
+                yield "endings", ", ".join((*facts.names, *members.names[:MOST_SHOWN])), name
         if self.larger_than is not None:
             octets = facts.octets
             size = "" if octets is None else f"{octets:,} octets"
@@ -173,11 +193,13 @@ class FileRule:
                 yield "larger-than", size, "of untold length"
             else:
                 yield "larger-than", size, size if octets is not None and octets > self.larger_than else None
-        if self.needs_content and facts.kinds is not None:
-            kinds = facts.kinds & self.content if self.content else facts.kinds
+        if (self.content or self.disguised) and facts.kinds is not None:
+            seen = facts.kinds | members.kinds
+            kinds = seen & self.content if self.content else facts.kinds
             fits = kinds and (not self.disguised or facts.is_disguised())
             what = "content" if self.content else "disguised"
-            yield what, " ".join(sorted(facts.kinds)) or "text", " ".join(sorted(kinds)) if fits else None
+            if fits or not is_open:
+                yield what, " ".join(sorted(seen)) or "text", " ".join(sorted(kinds)) if fits else None
         if self.listed and facts.listed is not None:
             yield "listed", "in no list that stops it", "listed" if facts.listed else None
         if self.infected and facts.infection is not None:
@@ -207,6 +229,7 @@ class FileRule:
         words = [f"{name} {value}" for name, value in conditions]
         words += [f"larger than {self.larger_than:,} octets"] if self.larger_than is not None else []
         words += ["disguised"] if self.disguised else []
+        words += ["with members"] if self.members else []
         words += ["listed"] if self.listed else []
         words += ["infected"] if self.infected else []
         words += [f"on {site.decode()}" for site in self.sites]
@@ -228,6 +251,12 @@ def kinds_wanted(rules: Iterable[FileRule]) -> frozenset[str]:
     """The kinds that rules ask for."""
     rules = [rule for rule in rules if rule.needs_content]
     return frozenset(KINDS if any(rule.disguised for rule in rules) else (kind for r in rules for kind in r.content))
+
+
+def endings_wanted(rules: Iterable[FileRule]) -> frozenset[str] | None:
+    """The endings of members that rules ask for; ``None``: no rule is about members."""
+    rules = [rule for rule in rules if rule.members]
+    return frozenset(ending for rule in rules for ending in rule.endings) if rules else None
 
 
 class FileVerdict(NamedTuple):
@@ -261,12 +290,14 @@ def judge_file(rules: Iterable[FileRule], facts: FileFacts, now: datetime) -> Fi
     for rule, evidence in fitting:
         if evidence is None:
             continue
-        asks_lists, asks_scanner = rule.listed and facts.listed is None, rule.infected and facts.infection is None
+        waits = rule.waits_for_members(facts)
+        asks_lists = (rule.listed and facts.listed is None) or (waits and facts.kinds is not None)
+        asks_scanner = rule.infected and facts.infection is None
         if asks_lists or asks_scanner:
             needs_whole = needs_whole or (asks_lists and verdict.match is None)
             needs_scan = needs_scan or (asks_scanner and verdict.match is None)
         elif verdict.match is None and not verdict.needs_content:
-            is_open = rule.needs_content and facts.kinds is None
+            is_open = (bool(rule.content) or rule.disguised or waits) and facts.kinds is None
             verdict = FileVerdict(needs_content=True) if is_open else FileVerdict(rule.match(evidence, facts))
     return verdict._replace(needs_whole=needs_whole, needs_scan=needs_scan)
 
@@ -341,6 +372,8 @@ _CONDITIONS = (
         "disguised", Type(_only_true, flag.schema)
     ).says("""`true`: it is of another kind than its media type or a name says, such as a program
         that is named as a picture"""),
+    Key("members", Type(_only_true, flag.schema)).says("""`true`: `endings` and `content` look into archives, too: see
+        [Members](files.md#members)"""),
     Key("listed", Type(_only_true, flag.schema)).says("""`true`: a list of the layers has its hash: see
         [Hashes](files.md#hashes)"""),
     Key("infected", Type(_only_true, flag.schema)).says("""`true`: the `scanner` finds something in it: see
@@ -352,7 +385,7 @@ _CONDITIONS = (
 _KEYS = (
     *_CONDITIONS,
     Key("for", choice(WAYS), into="way").says("""`download`, `upload` or `both` (the default, but
-        `download` with `listed` and `infected`)"""),
+        `download` with `members`, `listed` and `infected`)"""),
     Key("action", choice(_ACTIONS)).says(
         "`block` (the default), `warn`, `allow` or `tag`; the first rule that matches decides"
     ),
@@ -370,7 +403,10 @@ def _read(node: YamlNode, reading: Reading) -> tuple[FileRule, ...]:
         values["during"] = read_during(fields, reading.schedules)
         if not any(key.name in fields for key in _CONDITIONS):
             reading.report.error(entry.line, "files", f"a rule needs one of {', '.join(names_of(_CONDITIONS))}")
-        if "listed" in fields or "infected" in fields:
+        is_about_end = "listed" in fields or "infected" in fields
+        if "members" in fields and (is_about_end or not ("endings" in fields or "content" in fields)):
+            fields.error("members", "expected endings or content beside it, and neither listed nor infected")
+        if is_about_end or "members" in fields:
             values.setdefault("way", "download")
             if values.get("action") in (Action.ALLOW, Action.WARN):
                 fields.error(

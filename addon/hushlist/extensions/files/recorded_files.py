@@ -69,15 +69,16 @@ def facts_of_part(disposition: str, content_type: str, content: bytes | None) ->
 
 
 def facts_of_octets(kinds: Iterable[str], octets: int, hasher: FileHasher) -> dict[str, str]:
-    """What is true of a file by its kinds, length and hashes."""
+    """What is true of a file by its kinds, length, hashes and members."""
     hashes = ",".join(digest for _, digest in hasher.digests())
-    return {"content": " ".join(sorted(kinds)) or TEXT, "size": str(octets), "hash": hashes}
+    content, members = " ".join(sorted(kinds)) or TEXT, hasher.members().text
+    return {"content": content, "size": str(octets), "hash": hashes, "members": members}
 
 
 def _facts_of_content(body: bytes | None, codings: str, octets: int | None) -> dict[str, str]:
     if body is None:
         return {} if octets is None else {"size": str(octets)}
-    hasher = FileHasher(codings, ALGORITHMS.values())
+    hasher = FileHasher(codings, ALGORITHMS.values(), sees_members=True)
     hasher.take(body)
     kinds, _ = kinds_of_coded(body, codings, is_whole=True)
     return facts_of_octets(kinds, len(body) if octets is None else octets, hasher)

@@ -69,11 +69,13 @@ Judge = Callable[[FileFacts], Match | None]
 
 
 class Hashing(NamedTuple):
-    """How files are looked up by their hashes."""
+    """How files are looked at as a whole: by their hashes and their members."""
 
-    algorithms: tuple[str, ...]
+    hasher: Callable[[], FileHasher]
     #: the hashes of a whole file -> what lists say of it
     look_up: Callable[[FileHasher], tuple[Match, ...]]
+    #: whether a rule waits for the members of a file
+    needs_members: Callable[[FileFacts], bool]
 
 
 @dataclass(slots=True)
@@ -102,7 +104,7 @@ class _File:
     def take(self, octets: bytes) -> None:
         before, self.came = self.came, self.came + len(octets)
         if self.hashing is not None:
-            self.hasher = self.hasher or FileHasher("", self.hashing.algorithms)
+            self.hasher = self.hasher or self.hashing.hasher()
             self.hasher.take(octets)
         has_news = any(before <= bound < self.came for bound in self.bounds)
         if self.facts.kinds is None:
@@ -122,8 +124,12 @@ class _File:
         if self.facts.kinds is None:
             self._see()
         if self.hashing is not None:
-            hasher = self.hasher or FileHasher("", self.hashing.algorithms)
-            self.facts = self.facts._replace(listed=self.hashing.look_up(hasher))
+            hasher = self.hasher or self.hashing.hasher()
+            members = hasher.members()
+            self.facts = self.facts._replace(listed=self.hashing.look_up(hasher), members=members)
+            if members.why_unseen and self.hashing.needs_members(self.facts._replace(members=None)):
+                self._judge()
+                raise MultipartError(members.why_unseen)
         self._judge()
 
     def _see(self) -> None:

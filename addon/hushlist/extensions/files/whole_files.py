@@ -35,18 +35,24 @@ _MOST_SEEN = 4096
 class HeldEnd:
     """A streamed body whose last octets wait until somebody says whether it passes."""
 
-    def __init__(self, take: Callable[[bytes], object], passes: Callable[[], bool], octets: int = TAIL) -> None:
+    def __init__(self, take: Callable[[bytes], bool | None], passes: Callable[[], bool], octets: int = TAIL) -> None:
+        """``take`` looks at octets, and is true if none of them goes on, nor any behind them."""
         self._take, self._passes, self._octets = take, passes, octets
         #: the last octets that have come
         self.waiting = b""
+        self._has_ended = False
 
     def __call__(self, octets: bytes) -> bytes:
         """What goes on of the body once these octets have come; none: it has ended."""
         if not octets:
+            if self._has_ended:
+                return b""
             passes, tail = self._passes(), self.waiting
             self.waiting = b""
             return tail if passes else b""
-        self._take(octets)
+        if self._has_ended or self._take(octets):
+            self._has_ended, self.waiting = True, b""
+            return b""
         waiting = self.waiting + octets
         end = max(0, len(waiting) - self._octets)
         self.waiting = waiting[end:]
