@@ -58,6 +58,7 @@ MODULES = """
     hushlist.tools.publish.release hushlist.tools.publish.release_plan
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
+    hushlist.extensions.files.member_scanner
     hushlist.extensions.files.scanner hushlist.extensions.files.recorded_files hushlist.extensions.heads.head_rules
     hushlist.core.decide.facts
     hushlist.extensions.files.upload_look hushlist.extensions.tenants.tenants
