@@ -9,12 +9,13 @@ sizes may lie. So every head in it counts, wherever it stands. Of a tar, every b
 ('a.exe',)
 
 Source: APPNOTE.TXT (ZIP), 4.3 to 4.6; POSIX.1-2017, pax, "Extended Description"; GNU tar's manual, "Basic Tar Format";
-7zFormat.txt
+7zFormat.txt; RAR 5.0 archive format (RARLAB's technote)
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple, Protocol
@@ -33,6 +34,7 @@ _MOST_HEADS, _OF_HEAD, _MOST_NAMES = 200_000, 128, 4096
 _LONGEST_TAR_NAME, _LONGEST, _LONGEST_NAME = 1 << 16, 1024, 255
 #: codings that whole archives of tar have
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_RAR = b"Rar!\x1a\x07\1\0"
 _SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
 #: how 7z's index says that AES is used, where it is not packed itself; and octets at the end that it is looked for in
 _SEVEN_ZIP_AES, _SEVEN_ZIP_END = b"\x24\x06\xf1\x07\x01", 1 << 12
@@ -141,6 +143,8 @@ class MemberScanner:
         for magic, coding in _PACKED.items():
             if beginning.startswith(magic):
                 return _PackedTar(self, Decoder(coding))
+        if beginning.startswith(_RAR):
+            return _Rar(self)
         if beginning.startswith(_SEVEN_ZIP):
             return _SevenZip(self)
         if "archive" in kinds_of(beginning):
@@ -324,6 +328,96 @@ class _PackedTar:
                     return
                 self._tar = _Tar(self._scanner)
             self._tar.take(piece, is_end=False)
+
+
+def _number(octets: bytes, at: int) -> tuple[int, int]:
+    """A number of RAR, and where it ends; raises ``IndexError`` if it does not."""
+    number = shift = 0
+    while shift < 70:
+        number |= (octets[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if not octets[at - 1] & 128:
+            return number, at
+    raise _UnreadError("a number in it is too long")
+
+
+class _Rar:
+    """Goes from head to head, each of which has a checksum; version 5 of the format alone."""
+
+    _LONGEST = 1 << 16
+    _FILE, _ENCRYPTED_HEADS, _END = 2, 4, 5
+    #: flags of a head, and of a member; and the field of what is encrypted
+    _HAS_EXTRA, _HAS_DATA = 1, 2
+    _FOLDER, _HAS_TIME, _HAS_SUM = 1, 2, 4
+    _ENCRYPTED = 1
+
+    def __init__(self, scanner: MemberScanner) -> None:
+        self._scanner, self._kept = scanner, b""
+        #: octets up to the next head
+        self._left = len(_RAR)
+        self._is_over = False
+
+    def take(self, octets: bytes, *, is_end: bool) -> None:
+        kept, at = self._kept + octets, 0
+        while not self._is_over:
+            skipped = min(self._left, len(kept) - at)
+            at, self._left = at + skipped, self._left - skipped
+            end = None if self._left else self._read_block(kept, at)
+            if end is None:
+                break
+            at = end
+        self._kept = b"" if self._is_over else kept[at:]
+        if is_end and self._kept:
+            raise _UnreadError("it ends within a head")
+
+    def _read_block(self, octets: bytes, at: int) -> int | None:
+        """Where a head ends; ``None``: not all of it has come."""
+        try:
+            size, begin = _number(octets, at + 4)
+        except IndexError:
+            return None
+        end = begin + size
+        if not 0 < size <= self._LONGEST:
+            raise _UnreadError("a head in it is too long")
+        if end > len(octets):
+            return None
+        if zlib.crc32(octets[at + 4 : end]) != int.from_bytes(octets[at : at + 4], "little"):
+            raise _UnreadError("a head in it has another checksum")
+        self._scanner.note_head(size)
+        try:
+            self._read_head(octets[begin:end])
+        except IndexError:
+            raise _UnreadError("a head in it cannot be read") from None
+        return end
+
+    def _read_head(self, head: bytes) -> None:
+        kind, at = _number(head, 0)
+        flags, at = _number(head, at)
+        extra, at = _number(head, at) if flags & self._HAS_EXTRA else (0, at)
+        self._left, at = _number(head, at) if flags & self._HAS_DATA else (0, at)
+        self._is_over = kind == self._END
+        if kind == self._ENCRYPTED_HEADS:
+            self._scanner.note_kind("encrypted")
+            raise _UnreadError("its names are encrypted")
+        if kind != self._FILE:
+            return
+        flags, at = _number(head, at)
+        for _ in ("size", "attributes"):
+            _, at = _number(head, at)
+        at += 4 * bool(flags & self._HAS_TIME) + 4 * bool(flags & self._HAS_SUM)
+        for _ in ("packing", "system"):
+            _, at = _number(head, at)
+        length, at = _number(head, at)
+        if at + length + extra > len(head):
+            raise IndexError
+        if not flags & self._FOLDER:
+            self._scanner.note_name(head[at : at + length])
+        at = len(head) - extra
+        while at < len(head):
+            size, at = _number(head, at)
+            if _number(head, at)[0] == self._ENCRYPTED:
+                self._scanner.note_kind("encrypted")
+            at += size
 
 
 class _SevenZip:
