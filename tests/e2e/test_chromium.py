@@ -177,6 +177,7 @@ class TestBrowser:
         blank = browser.get_screenshot_as_png()
         with origin.watch() as arrived:
             browser.get(f"{scheme}://{host}/some/page?q=1")
+        browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
         text = browser.find_element(By.TAG_NAME, "body").text
         for words in (REASON, "Test <i>list</i>", f"{scheme}://{host}/some/page?q=1", f"{host}/"):
             assert words in text

@@ -79,5 +79,5 @@ def test_a_person_browses_with_it(start: Callable[..., Proxy], origin: Origin, p
         browser.get("https://good.test/")
         wait_for_words(browser, "Welcome")
         browser.get("https://www.listed.test/")
-        wait_for_words(browser, "listed.test")
+        wait_for_words(browser, "This page is blocked")
         assert "Welcome" not in browser.page_source

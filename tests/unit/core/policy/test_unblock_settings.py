@@ -50,8 +50,8 @@ EXPECTED = "expected on, off or a mapping with passphrase, codes, scopes, minute
         ("{codes: off}", ["p:1: unblock: it takes neither a passphrase nor codes, and nobody can ask"]),
         ("{ask: yes}", ["p:1: ask: 'yes': expected on, off or a mapping with name"]),
         ("{ask: {name: hidden}}", ["p:1: name: hidden: expected one of logged, shown"]),
-        ("{scopes: [hosts]}", ["p:1: scopes: 'hosts': expected some of host, url, category"]),
-        ("{scopes: []}", ["p:1: scopes: expected some of host, url, category, not an empty list"]),
+        ("{scopes: [hosts]}", ["p:1: scopes: 'hosts': expected some of host, url, category, site"]),
+        ("{scopes: []}", ["p:1: scopes: expected some of host, url, category, site, not an empty list"]),
         ("{minutes: []}", ["p:1: minutes: expected numbers from 1 to 1440, not an empty list"]),
         *(
             (f"{{minutes:\n [{given}]}}", [f"p:2: minutes: '{given}': expected a number from 1 to 1440"])

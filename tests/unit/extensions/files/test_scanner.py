@@ -117,20 +117,17 @@ def test_whatever_a_scanner_does_is_bounded(scheme: str, answer: bytes, hangs: b
     assert seconds < 5
 
 
-def test_a_client_has_a_share_of_a_scanner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_has_a_share_of_a_scanner() -> None:
     async def whole() -> None:
-        scanner, running, ends = (
-            Scanner(ScannerSettings("clamd://127.0.0.1:1", at_once=8)),
-            list[str](),
-            asyncio.Event(),
-        )
+        running, ends = list[str](), asyncio.Event()
 
-        async def connected(file: Scanned, _: object) -> str:
-            running.append(file.client)
-            await ends.wait()
-            return ""
+        class Waiting(Scanner):
+            async def _connected(self, file: Scanned, ask: object) -> str:
+                running.append(file.client)
+                await ends.wait()
+                return ""
 
-        monkeypatch.setattr(scanner, "_connected", connected)
+        scanner = Waiting(ScannerSettings("clamd://127.0.0.1:1", at_once=8))
         many = [asyncio.ensure_future(scanner.scan(Scanned(b"a", client="10.0.0.1"))) for _ in range(20)]
         others = [asyncio.ensure_future(scanner.scan(Scanned(b"a", client=f"10.0.0.{last}"))) for last in (2, 3)]
         for _ in range(10):
