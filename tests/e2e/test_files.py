@@ -39,6 +39,7 @@ files:
 - {larger-than: 1m, for: download, reason: Too large}
 - {larger-than: 10k, for: upload, reason: Too much}
 log: on
+reports: on
 """
 
 
@@ -111,23 +112,44 @@ def test_a_click_on_the_warning_of_a_file_opens_its_address_alone(inspecting: Pr
     origin.pages |= dict.fromkeys(("/a.torrent", "/b.torrent"), ("text/plain", b"a file"))
     with inspecting.client() as client, inspecting.client() as program:
         client.headers["Accept"] = "text/html"
-        page = client.get("http://good.test/a.torrent")
+        page = client.get("https://good.test/a.torrent")
         assert "Mind this" in page.text
         action, token = form_of(page)
         forged = client.post(action, data={"token": token[:-1] + "x"})
-        assert (forged.status_code, forged.headers["location"]) == (303, "/a.torrent")
-        assert "Mind this" in client.get("http://good.test/a.torrent").text
+        assert (forged.status_code, "too old" in forged.text, "Mind this" in forged.text) == (403, True, True)
+        scripted = client.post(action, data={"token": token}, headers={"Origin": "https://good.test"})
+        assert (scripted.status_code, "too old" in scripted.text) == (403, True)
+        assert "Mind this" in client.get("https://good.test/a.torrent").text
         assert client.post(action, data={"token": token}).headers["location"] == "/a.torrent"
-        assert client.get("http://good.test/a.torrent").text == "a file"
-        assert "Mind this" in client.get("http://good.test/b.torrent").text
+        assert client.get("https://good.test/a.torrent").text == "a file"
+        assert "Mind this" in client.get("https://good.test/b.torrent").text
         again = client.post(action, data={"token": token})
         assert again.status_code == 303  # the form was sent twice
-        told = program.get("http://good.test/b.torrent", headers={"Accept": "application/json"})
+        told = program.get("https://good.test/b.torrent", headers={"Accept": "application/json"})
         assert (told.status_code, told.headers["content-type"], told.json()["reason"]) == (
             403,
             "application/json",
             "Mind this",
         )
+
+
+@pytest.mark.parametrize("name", ["c.torrent", "c.bat"])
+def test_the_page_of_a_file_takes_reports_and_over_http_no_click(inspecting: Proxy, origin: Origin, name: str) -> None:
+    url = f"http://good.test/{name}"
+    origin.pages[f"/{name}"] = ("text/plain", b"a file")
+    with inspecting.client() as client:
+        client.headers["Accept"] = "text/html"
+        page = client.get(url)
+        assert page.text.count("<form") == 1  # a script of the site could send one that leads on
+        action, token = form_of(page)
+        stale = client.post(action, data={"token": token[:-1] + "x", "report": "on", "words": "It is fine"})
+        assert "too old" in stale.text
+        told = client.post(action, data={"token": token, "report": "on", "words": "It is fine"})
+        assert (told.status_code, 'role="status"' in told.text, name in told.text) == (403, True, True)
+        assert client.post(action, data={"token": form_of(client.get(url))[1]}).status_code == 403
+        lost = client.post(re.sub("reference=[^&]*", "", action), data={"token": token, "report": "on"})
+        assert lost.status_code == 403  # nothing that somebody has written is lost without a word
+        assert client.get(url).status_code == 403
 
 
 def _bomb() -> bytes:

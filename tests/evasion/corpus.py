@@ -10,7 +10,7 @@ from typing import Any
 
 from e2e.policies import write_list, write_policy
 from evasion import carriers, hellos, hosts, http1, http2, neighbours, paths, tunnels
-from evasion.entries import ALLOWED, BLOCKED, OPAQUE, SHUT, Entry
+from evasion.entries import ALLOWED, BLOCKED, KEPT, OPAQUE, SHUT, Entry
 
 ENTRIES: tuple[Entry, ...] = (
     *hosts.entries(),
@@ -54,6 +54,7 @@ def write_corpus_policy(folder: Path, **settings: Any) -> Path:
     Where it says what is to be decrypted, its hashes are of whole hosts.
     """
     write_list(folder / "shut.yaml", *SHUT.values())
+    settings = {"files": [*KEPT.values()], **settings}
     if "decrypt" not in settings:
         write_list(folder / "rules.yaml", *BLOCKED.values(), *ALLOWED)
         return write_policy(folder, ["shut.yaml"], ["rules.yaml"], **settings)

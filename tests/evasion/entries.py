@@ -33,6 +33,8 @@ BLOCKED: dict[str, Rule] = {
 OPAQUE = tuple(name for name in BLOCKED if name.startswith(("http:", "hash.test")))
 #: blocked in a site that is allowed, and so by a layer before the one that allows it
 SHUT: dict[str, Rule] = {"open.test/secret/": "open.test/secret/"}
+#: whose uploads are blocked, by a rule of the policy's ``files``
+KEPT: dict[str, Rule] = {"upload.test/secret/": {"sites": "upload.test/secret/", "for": "upload"}}
 ALLOWED: list[Rule] = [
     {"expression": "video.test/live/", "action": "allow"},
     {"expression": "open.test/", "action": "allow"},
@@ -57,7 +59,7 @@ class Entry:
     """One thing to send: a request, or several in one go, over a connection of its own."""
 
     family: str
-    #: what it is a spelling of, as ``BLOCKED`` or ``SHUT`` names it; for a neighbour, what it looks like
+    #: what it is a spelling of, as ``BLOCKED``, ``SHUT`` or ``KEPT`` names it; for a neighbour, what it looks like
     blocked: str
     #: what one sees of the spelling; several ways to send it share it
     spelling: str

@@ -379,6 +379,7 @@ def entries() -> Iterator[Entry]:
             if len(path) <= 1 << 16:
                 yield _plain(family, "hash.test/secret/", path)
                 yield _plain(family, "open.test/secret/", path)
+                yield _upload(family, "upload.test/secret/", path)
     for path in QUERIES:
         yield from _of("queries", "path.test/find?q=secret", path)
     for path in WAYS_OUT:
@@ -392,6 +393,14 @@ def _plain(family: str, blocked: str, path: bytes) -> Entry:
     host = blocked.split("/")[0].encode()
     slash = b"" if path[:1] in b"/\\" else b"/"
     return Entry(family, blocked, shown(path), request_head(b"http://" + host + slash + path, host))
+
+
+def _upload(family: str, blocked: str, path: bytes) -> Entry:
+    headers = [b"Content-Type: application/octet-stream", b"Content-Length: 6"]
+    host = blocked.split("/")[0].encode()
+    slash = b"" if path[:1] in b"/\\" else b"/"
+    head = request_head(b"http://" + host + slash + path, host, method=b"POST", headers=headers)
+    return Entry(family, blocked, shown(path), head + b"a file")
 
 
 def _of(family: str, blocked: str, path: bytes) -> Iterator[Entry]:

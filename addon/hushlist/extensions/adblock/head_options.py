@@ -43,18 +43,19 @@ FORBIDDEN = frozenset((
     b"sec-fetch-user referrer-policy content-type content-length accept accept-encoding host connection "
     b"transfer-encoding upgrade"
 ).split())  # fmt: skip
-_REFERRER_POLICIES = frozenset(
-    (
-        *("no-referrer", "no-referrer-when-downgrade", "same-origin", "origin", "strict-origin"),
-        *("origin-when-cross-origin", "strict-origin-when-cross-origin", "unsafe-url"),
-    )
-)
+#: those that tell no other site anything, and those that tell no more than browsers do by themselves
+SILENT = frozenset(("no-referrer", "same-origin"))
+_REFERRER_POLICIES = SILENT | {"strict-origin", "strict-origin-when-cross-origin"}
+_LOOSE = frozenset(("no-referrer-when-downgrade", "origin", "origin-when-cross-origin", "unsafe-url"))
 FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 FIELD_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]{0,4000}[\x21-\x7e])?")
+_FRAMES = re.compile(r"(?:^|[;,])\s*frame-ancestors(?![\w-])", re.IGNORECASE)
+_FORBIDS = re.compile(r"[a-z][a-z0-9-]*=\( *\)")
 _REPORTS = re.compile(r"(?:^|[;,])\s*report-(?:to|uri)\b", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([,$|])")
 _COOKIE = re.compile(r"(/.+/|[^;/][^;]*)?((?:;[^;]*)*)")
-_COOKIE_LIFE = re.compile(r"\s*(?i:(maxage)\s*=\s*([0-9]{1,10})|(samesite)\s*=\s*(lax|strict|none))\s*")
+_COOKIE_LIFE = re.compile(r"\s*(?i:(maxage)\s*=\s*([0-9]{1,10})|(samesite)\s*=\s*(lax|strict))\s*")
+_LOOSE_COOKIE = re.compile(r";\s*samesite\s*=\s*none\s*(?:;|$)", re.IGNORECASE)
 
 
 class HeadEffect(NamedTuple):
@@ -100,16 +101,23 @@ _WITH_REGEX = ("cookie", "header")
 def _csp(value: str) -> str:
     if _REPORTS.search(value):
         raise ValueError("$csp: a policy that has reports sent")
+    if _FRAMES.search(value):  # browsers take it in the place of X-Frame-Options
+        raise ValueError("$csp: with frame-ancestors, a page would be less safe")
     return _value("csp", value)
 
 
 def _permissions(value: str) -> str:
     if _REPORTS.search(value):
         raise ValueError("$permissions: a policy that has reports sent")
-    return _value("permissions", ", ".join(part.strip() for part in value.split("|")))
+    parts = [part.strip() for part in re.split(r"[|,]", value)]
+    if not all(map(_FORBIDS.fullmatch, parts)):
+        raise ValueError("$permissions: a list may only forbid: NAME=()")
+    return ", ".join(parts)
 
 
 def _referrer_policy(value: str) -> str:
+    if value.lower() in _LOOSE:
+        raise ValueError("$referrerpolicy: with this policy, a page would be less safe")
     if value.lower() not in _REFERRER_POLICIES:
         raise ValueError("$referrerpolicy: a policy that is not known")
     return value.lower()
@@ -197,7 +205,8 @@ class Cookies(NamedTuple):
         found = _COOKIE.fullmatch(value)
         lives = [] if found is None else [_COOKIE_LIFE.fullmatch(each) for each in found[2].split(";")[1:]]
         if found is None or None in lives:
-            raise ValueError("$cookie: no name of a cookie")
+            is_loose = found is not None and _LOOSE_COOKIE.search(found[2])
+            raise ValueError("$cookie: " + ("sameSite=none is less safe" if is_loose else "no name of a cookie"))
         said = {(life[1] or life[3]).lower(): life[2] or life[4] for life in lives if life is not None}
         names = {"maxage": b"Max-Age", "samesite": b"SameSite"}
         life = tuple(

@@ -31,7 +31,7 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: M
     """
     rules: tuple[FileRule, ...] = judgement.settings.of("files")
     facts, digests = _facts(engine, judgement, told)
-    about = rules_about(rules, judgement.decision)
+    about = rules_about(rules, judgement)
     verdict = judge_file(about, facts, moment)
     lines = [f"File         {', '.join(_seen(facts))}", *(f"  {name}  {digest}" for name, digest in digests)]
     doubts: list[str] = []

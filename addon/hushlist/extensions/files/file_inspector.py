@@ -572,11 +572,8 @@ class FileInspector(parts.Part):
         return None if recorded is None else self._respond(flow.request, recorded)
 
     def _respond(self, request: http.Request, judgement: Judgement) -> http.Response:
-        """The page of a file; only one that warns offers something: an unblock of the site opens no files."""
-        is_warning = judgement.decision.action is Action.WARN
-        return stopped_response(
-            self._runtime, request, judgement, self._runtime.parts.offered(request, judgement) if is_warning else None
-        )
+        """The page of a file, with what it offers."""
+        return stopped_response(self._runtime, request, judgement, self._runtime.parts.offered(request, judgement))
 
     def _record(self, flow: http.HTTPFlow, judgement: Judgement, match: Match) -> Judgement | None:
         """Log what a rule has decided; the judgement if it stops the file."""
@@ -589,7 +586,7 @@ class FileInspector(parts.Part):
 
 
 def _rules(judgement: Judgement) -> tuple[FileRule, ...]:
-    return rules_about(judgement.settings.of("files"), judgement.decision)
+    return rules_about(judgement.settings.of("files"), judgement)
 
 
 def _unseen(judgement: Judgement, facts: FileFacts, why: str) -> Match:

@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 
 from mitmproxy.utils.human import parse_size
 
-from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, FilterPattern, Rule, Terms
 from hushlist.core.match.rule_match import Match, SeenFile
@@ -237,9 +237,13 @@ class FileRule:
         return f"file: {', '.join(words)}"
 
 
-def rules_about(rules: Iterable[FileRule], decision: Decision) -> tuple[FileRule, ...]:
+def rules_about(rules: Iterable[FileRule], judgement: Judgement) -> tuple[FileRule, ...]:
     """The rules that are about the address of a request."""
-    return tuple(rule for rule in rules if is_about(decision, rule.sites, rule.sites_category))
+    return tuple(
+        rule
+        for rule in rules
+        if is_about(judgement, rule.sites, rule.sites_category, lets_pass=rule.action not in STOPPING)
+    )
 
 
 def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:

@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
-from hushlist.core.decide.decision import Decision, own_categories
+from collections.abc import Iterator
+from functools import lru_cache
+
+from hushlist.core.decide.decision import Judgement, own_categories
+from hushlist.core.errors import UrlError
 from hushlist.core.lists.patterns import read_expression
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import TEXT, Reading, list_of
 from hushlist.core.policy.keys import Type
 from hushlist.core.url.hrn import category_levels
+from hushlist.core.url.request import MOST_HOSTS, canonical_host, target_forms
 
 
-def is_about(decision: Decision, sites: tuple[bytes, ...], category: str | None) -> bool:
-    """Whether an expression covers a request's address, and a rule that fits it has the category; where they count."""
+def is_about(judgement: Judgement, sites: tuple[bytes, ...], category: str | None, *, lets_pass: bool = False) -> bool:
+    """Whether an expression covers a request's address, and a rule that fits it has the category; where they count.
+
+    An address counts as every server may read it, and of what lets it pass every reading has to fit.
+    """
     if category is not None:
-        wanted, categories = category.encode(), own_categories(decision)
+        wanted, categories = category.encode(), own_categories(judgement.decision)
         if not any(wanted in category_levels(own) for own in categories):
             return False
-    target = decision.url.partition(b"://")[2]
-    return not sites or any(_covers(site, target) for site in sites)
+    if not sites:
+        return True
+    fits = (any(_covers(site, target) for site in sites) for target in _targets(judgement, is_named=lets_pass))
+    return all(fits) if lets_pass else any(fits)
+
+
+def _targets(judgement: Judgement, *, is_named: bool) -> Iterator[bytes]:
+    """Each canonical host and path that a request may be about; ``is_named``: by names that its client chose."""
+    yield judgement.decision.url.partition(b"://")[2]
+    for request in (judgement.request, *judgement.request.others):
+        hosts = [host for host in request.hosts[:MOST_HOSTS] if not (is_named and host == request.destination)]
+        for host in dict.fromkeys(hosts or request.hosts[:1]):
+            yield from _readings(request.scheme, host, request.target)
+
+
+@lru_cache(maxsize=1 << 2)
+def _readings(scheme: bytes, host: bytes, target: bytes) -> tuple[bytes, ...]:
+    """The readings of a target by a host; where they are too many, the request is blocked whatever they are.
+
+    >>> _readings(b"http", b"a.example", b"/x/up;a")
+    (b'a.example/x/up;a', b'a.example/x/up')
+    """
+    try:
+        name = canonical_host(host)
+    except UrlError:
+        return (host + target,)
+    forms = target_forms(scheme, target).forms
+    return tuple(name + form.path + (b"" if form.query is None else b"?" + form.query) for form in forms)
 
 
 def are_on(sites: tuple[bytes, ...], host: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Cookies that are taken out of a head, or get another life.
+"""Cookies that are taken out of a head, or get a shorter life or a stricter ``SameSite`` than the site says.
 
 >>> fields = [(b"Cookie", b"a=1; b=2"), (b"Set-Cookie", b"b=2; Path=/; Max-Age=999")]
 >>> [*changed_cookies(fields, Cookies.of("b"))]
@@ -6,18 +6,24 @@
 >>> [*changed_cookies(fields[1:], Cookies.of("b;maxAge=5;sameSite=lax"))]
 [(b'Set-Cookie', b'b=2; Path=/; Max-Age=5; SameSite=Lax')]
 
-Spec: RFC 6265, 4.1 and 4.2
+Spec: RFC 6265, 4.1, 4.2 and 5.2
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from hushlist.core.url.http_head import as_read
 from hushlist.extensions.adblock.head_options import Cookies
 
 #: attributes that say how long a cookie stays
 _AGES = (b"max-age", b"expires")
+_SECONDS = re.compile(rb"-?[0-9]{1,18}")
+_STRICTNESS = {b"lax": 1, b"strict": 2}
 
 
 def changed_cookies(
@@ -48,8 +54,29 @@ def _name_of(cookie: bytes) -> bytes:
 
 
 def _with_life(value: bytes, life: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    gone = {name.lower() for name, _ in life}
-    gone |= {*_AGES} if b"max-age" in gone else set()
     first, *attributes = value.split(b";")
+    pairs = ((_name_of(each).lower(), each.partition(b"=")[2].strip()) for each in attributes)
+    said = {name: text for name, text in pairs if name != b"max-age" or _SECONDS.fullmatch(text)}
+    more = [(name, text) for name, text in life if _tightens(name, text, said)]
+    gone = {name.lower() for name, _ in more}
+    gone |= {*_AGES} if b"max-age" in gone else set()
     kept = [each.strip() for each in attributes if each.strip() and _name_of(each).lower() not in gone]
-    return b"; ".join([first.strip(), *kept, *(b"=".join(pair) for pair in life)])
+    return b"; ".join([first.strip(), *kept, *(b"=".join(pair) for pair in more)])
+
+
+def _tightens(name: bytes, text: bytes, said: dict[bytes, bytes]) -> bool:
+    """Whether an attribute is stricter than what a cookie's attributes say."""
+    if name == b"SameSite":
+        return _STRICTNESS[text.lower()] > _STRICTNESS.get(said.get(b"samesite", b"").lower(), 0)
+    age = _age(said)
+    return age is not None and age > int(text)
+
+
+def _age(said: dict[bytes, bytes]) -> float | None:
+    """The seconds that a cookie stays; ``None`` if it goes with the browser, or that cannot be read."""
+    if b"max-age" in said:
+        return int(said[b"max-age"])
+    with suppress(ValueError, OverflowError):
+        until = parsedate_to_datetime(said.get(b"expires", b"").decode("latin-1"))
+        return (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return None

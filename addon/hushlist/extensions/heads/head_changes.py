@@ -117,8 +117,10 @@ def _change(flow: http.HTTPFlow, message: http.Message, rule: HeadRule) -> bool:
         message.headers.fields = tuple(changed_cookies(before, rule.cookies, rule.spared))
     gone = rule.remove | {as_read(name.lower().encode()) for name, _ in rule.set}
     kept = tuple(pair for pair in message.headers.fields if as_read(pair[0].lower()) not in gone)
-    more = tuple((name.encode(), value.encode()) for name, value in (*rule.set, *rule.add))
-    message.headers.fields = kept + more
+    first, more = (
+        tuple((name.encode(), value.encode()) for name, value in pairs) for pairs in (rule.before, rule.set + rule.add)
+    )
+    message.headers.fields = first + kept + more
     if message.headers.fields == before:
         return False
     flow.metadata[CHANGED] = f"{flow.metadata.get(CHANGED, '')} {rule.source}:{rule.line}".strip()

@@ -88,6 +88,6 @@ def _does(rule: HeadRule) -> Iterator[str]:
     if rule.cookies is not None:
         which = "cookies" if rule.listed is None else str(rule.listed.rule.pattern)
         yield f"{'change' if rule.cookies.life else 'remove'} the cookies of {which}"
-    for what, pairs in (("set", rule.set), ("add", rule.add)):
+    for what, pairs in (("set", rule.set), ("add", rule.before + rule.add)):
         if pairs:
             yield f"{what} {', '.join(f'{name}: {value}' for name, value in pairs)}"

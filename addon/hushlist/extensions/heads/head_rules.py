@@ -70,6 +70,8 @@ class HeadRule:
     remove: frozenset[bytes] = frozenset()
     set: tuple[tuple[str, str], ...] = ()
     add: tuple[tuple[str, str], ...] = ()
+    #: fields that come before others of their names, which hold
+    before: tuple[tuple[str, str], ...] = ()
     #: which cookies are taken out or get another life; but those that one of the others names stay as they are
     cookies: Cookies | None = None
     spared: tuple[Cookies, ...] = ()
@@ -82,7 +84,7 @@ class HeadRule:
         """Whether it is about a request that was decided so, or about its answer."""
         if self.during is not None and not self.during.is_on(now):
             return False
-        return is_about(judgement.decision, self.sites, self.category)
+        return is_about(judgement, self.sites, self.category)
 
     def fits_answer(
         self, status: int, media_types: Iterable[str], fields: Sequence[tuple[bytes, bytes]] | None

@@ -10,7 +10,7 @@ from hushlist.core.decide.decision import Decision
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.url.http_head import as_read
-from hushlist.extensions.adblock.head_options import Cookies, HeadEffect, value_test
+from hushlist.extensions.adblock.head_options import SILENT, Cookies, HeadEffect, value_test
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.heads.head_rules import HeadRule
 
@@ -36,9 +36,11 @@ def listed_heads(decision: Decision) -> list[ListedHead]:
     matches: Iterable[Match] = decision.matches
     if decision.action is Action.ALLOW and decision.winner in decision.matches:
         matches = decision.matches[: decision.matches.index(decision.winner)]
+    # a filter may fit several names and readings of one request
+    by_rule = {match.rule: match for match in reversed([*matches])}
     every = [
         ListedHead(match, pattern, pattern.head)
-        for match in matches
+        for match in reversed(by_rule.values())
         if isinstance(pattern := match.rule.pattern, NetworkFilter) and pattern.head is not None
     ]
     return [
@@ -90,7 +92,8 @@ def rules_of(own: ListedHead, spared: tuple[Cookies, ...] = ()) -> Iterator[Head
         for way in ("request", "answer"):
             yield replace(rule, way=way, cookies=Cookies.of(value), spared=spared)
     elif option == "referrerpolicy":
-        yield replace(rule, set=(("Referrer-Policy", value),))
+        pair = ("Referrer-Policy", value)
+        yield replace(rule, set=(pair,)) if value in SILENT else replace(rule, before=(pair,))
     else:
         field = "Content-Security-Policy" if option == "csp" else "Permissions-Policy"
         yield replace(rule, add=((field, value),))

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 from mitmproxy import http
 
 from hushlist.core.decide.decision import STOPPING, Judgement
+from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem, UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
@@ -71,6 +72,10 @@ _LONGEST_FORM = 1 << 14
 #: most forms that are checked (one at a time) or wait for that, and of one client: one check may take 256 MiB and a
 #: second, and nobody can take the turn of all others
 MOST_FORMS, MOST_OF_CLIENT = 32, 4
+#: most files whose pages have forms
+_MOST_FILES = 256
+#: the fields of the forms that unblock, or ask for it
+_OWN_FIELDS = frozenset(("token", "passphrase", "code", "scope", "minutes", ASK, "reason"))
 #: seconds for which a click on a warning opens the site
 _AFTER_WARNING = 3600.0
 #: seconds that the reading of a policy waits for what its database has: what administrators have blocked is there
@@ -79,14 +84,14 @@ _FIRST = 2.0
 
 def offer(tokens: Tokens, judgement: Judgement, message: str | None, *, has_forms: bool = False) -> Unblock | None:
     """What a page offers for a stopped request, or nothing; ``has_forms``: it has those of other extensions."""
-    decision, unblocking = judgement.decision, judgement.settings.of("unblock")
-    if decision.winner is None or (decision.action is not Action.WARN and unblocking is None and not has_forms):
+    decision, unblocking, goes_on = judgement.decision, _unblocking_of(judgement), _goes_on(judgement)
+    if decision.winner is None or not (goes_on or unblocking or has_forms):
         return None
     token = tokens.make(_name(judgement), _text(decision.url), decision.action.value)
     reference = {} if judgement.reference is None else {"reference": judgement.reference}
     action = f"{PATH}?{urlencode({'url': _address(judgement), 'seal': token, **reference})}"
-    if decision.action is Action.WARN or unblocking is None:
-        return Unblock(action, token, message=message)
+    if goes_on or unblocking is None:
+        return Unblock(action, token, message=message, goes_on=goes_on)
     if unblocking.passphrase is None:
         # The code itself says what it unblocks, and for how long.
         return Unblock(action, token, code=unblocking.codes, message=message)
@@ -106,13 +111,42 @@ def _is_framed(request: http.Request) -> bool:
 def _is_by_hand(form: http.Request) -> bool:
     """Whether a person has sent a form, as far as the browser says so, which it does over https.
 
-    A site's own service worker can read the pages of its site, their tokens among it, and send what it likes.
-    Spec: Fetch Metadata Request Headers, 2.2 and 2.4
+    A site's own service worker can read the pages of its site, their tokens among it, and send what it likes. A page in
+    a sandbox has no origin that a browser would name.
+    Spec: Fetch Metadata Request Headers, 2.2 and 2.4; Fetch, 3.2
     """
+    if form.headers.get("origin", "null") != "null":
+        return False
     names = ("sec-fetch-mode", "sec-fetch-user", "user-agent")
     mode, user, agent = (str(form.headers.get(name, "")) for name in names)
     never_says = "AppleWebKit/" in agent and "Chrome/" not in agent  # whether there was a person: Safari
     return not mode or (mode == "navigate" and (user == "?1" or never_says))
+
+
+def _is_of_file(judgement: Judgement) -> bool:
+    """Whether it is a file that is stopped, on a site that passes; ``False`` if nobody has kept what stops it."""
+    winner = judgement.decision.winner
+    return winner is not None and winner.file is not None
+
+
+def _goes_on(judgement: Judgement) -> bool:
+    """Whether a click goes on past a warning.
+
+    Over http, browsers do not say whether a person or a script of the same site, which passes, has clicked for a file.
+    """
+    is_past_sites = _is_of_file(judgement) or judgement.decision.winner is None
+    return judgement.decision.action is Action.WARN and not (is_past_sites and judgement.request.scheme == b"http")
+
+
+def _unblocking_of(judgement: Judgement) -> UnblockSettings | None:
+    """How what is stopped can be unblocked; of files, those that a warning is about, each by its address."""
+    unblocking: UnblockSettings | None = judgement.settings.of("unblock")
+    if unblocking is None or not _is_of_file(judgement):
+        return unblocking
+    if judgement.decision.action is not Action.WARN:
+        return None
+    opens = "url" in unblocking.scopes
+    return (unblocking if opens else replace(unblocking, passphrase=None)) if opens or unblocking.codes else None
 
 
 def _address(judgement: Judgement) -> bytes:
@@ -140,6 +174,8 @@ class UnblockHandler(Part):
         self._no_overrides: str | None = None
         self._tokens: Tokens | None = None
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()
+        #: the judgements of files whose pages have forms, the latest last, by their references in the log
+        self._files: dict[str, Judgement] = {}
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
         self._forms = Counter[str]()
         self._taps = TapPage(runtime, ANSWER, self._tap)
@@ -259,7 +295,19 @@ class UnblockHandler(Part):
 
     def offer(self, request: http.Request, judgement: Judgement) -> Unblock | None:
         """What the page of a stopped request offers."""
-        return self._offer(request, judgement)
+        offered = self._offer(request, judgement)
+        if offered is not None and judgement.reference is not None and _is_of_file(judgement):
+            if len(self._files) >= _MOST_FILES:
+                del self._files[next(iter(self._files))]
+            self._files[judgement.reference] = judgement._replace(request=replace(judgement.request, fields=()))
+        return offered
+
+    def _file_of(self, judgement: Judgement, reference: str | None) -> Judgement:
+        """The judgement of the file whose page a form is of; without what stops it, if that is not known any more."""
+        file = self._files.get(reference or "")
+        if file is not None and (_name(file), file.decision.url) == (_name(judgement), judgement.decision.url):
+            return file
+        return judgement._replace(decision=judgement.decision._replace(action=Action.WARN, winner=None))
 
     def _offer(
         self, request: http.Request, judgement: Judgement, message: str | None = None, purpose: str = ""
@@ -273,7 +321,8 @@ class UnblockHandler(Part):
         if unblock is None:
             return None
         told = message if purpose == ASK else None
-        access = access_offer(self._runtime, self.overrides, tokens, judgement, _address(judgement), told)
+        address, is_of_file = _address(judgement), _is_of_file(judgement)
+        access = None if is_of_file else access_offer(self._runtime, self.overrides, tokens, judgement, address, told)
         name, url = _name(judgement), _text(judgement.decision.url)
         more = [
             (form, tokens.make(name, url, form.purpose), message if form.purpose == purpose else None) for form in forms
@@ -332,8 +381,8 @@ class UnblockHandler(Part):
             logger.exception("hushlist: a form could not be taken; the request stays blocked")
 
     async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
-        overrides = self.overrides
-        if self._runtime.engine is None or overrides is None:
+        overrides, engine = self.overrides, self._runtime.engine
+        if engine is None or overrides is None:
             return
         try:
             request = request_of(_asked(flow.request), PAGE)
@@ -343,20 +392,23 @@ class UnblockHandler(Part):
         if judgement is None or _place(judgement) is None or _place(judgement) != _place(stopped):
             return
         form = parse_qs(content.decode("utf-8", "replace"))
-        if judgement.decision.action not in STOPPING:
-            # it warns of the answer; or the form was sent twice, or the site is no longer blocked
-            if ASK not in form and _is_by_hand(flow.request):
-                await self._try_in_turn(overrides, judgement, form, None)
-            flow.response = _go_on(request.target)
-            return
+        passes = judgement.decision.action not in STOPPING
+        if passes:
+            judgement = self._file_of(judgement, _reference(flow.request))
         judgement = judgement.recorded(_reference(flow.request))
         message: str | None = "expired"
         sent = next((own for own in self._forms_of(judgement) if own.purpose in form), None)
+        if passes and sent is None and _is_open(engine, judgement):
+            flow.response = _go_on(request.target)  # the form was sent twice
+            return
         if _is_by_hand(flow.request):
             message = await self._try_in_turn(overrides, judgement, form, sent)
         else:
             logger.warning("hushlist: %s: a form is refused: a script has sent it", _name(judgement))
-        if message is None:
+        is_lost = passes and judgement.decision.winner is None
+        if is_lost and message is not None and not _OWN_FIELDS.issuperset(form):
+            return  # what somebody has written is not lost without a word: the page of a failure stays
+        if message is None or is_lost:
             flow.response = _go_on(request.target)
         else:
             purpose = sent.purpose if sent is not None else ASK if ASK in form else ""
@@ -387,21 +439,19 @@ class UnblockHandler(Part):
         decision, name = stopped.decision, _name(stopped)
         try:
             assert self.tokens is not None
-            is_of_answer = decision.action not in STOPPING
-            action = Action.WARN if is_of_answer else decision.action
-            purpose = sent.purpose if sent is not None else ASK if ASK in form else action.value
+            purpose = sent.purpose if sent is not None else ASK if ASK in form else decision.action.value
             self.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
             if sent is not None:
                 return sent.take(form)
             if ASK in form:
                 file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _one(form, "reason"))
                 return None
-            if action is Action.WARN:
-                scope = "url" if is_of_answer else "host"
+            if _goes_on(stopped):
+                scope = "url" if _is_of_file(stopped) or decision.winner is None else "host"
                 target = _wanted(stopped).get(scope, "")
                 overrides.grant(scope, target, _AFTER_WARNING, client=name, how=WARNING, by=name)
                 return None
-            unblocking = stopped.settings.of("unblock")
+            unblocking = _unblocking_of(stopped)
             return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)
         except TokenError as error:
             logger.warning("hushlist: %s: %s", name, error)
@@ -416,6 +466,12 @@ class UnblockHandler(Part):
         except (StoreError, ValueError) as error:
             logger.warning("hushlist: nothing can be unblocked: %s", error)
             return "failed"
+
+
+def _is_open(engine: Engine, file: Judgement) -> bool:
+    """Whether a file passes of which the filter has warned."""
+    is_known = file.decision.action is Action.WARN and file.decision.winner is not None
+    return is_known and engine.past_warning(file.decision, file.client).action not in STOPPING
 
 
 def overrides_of(runtime: Runtime) -> Overrides | None:
@@ -458,6 +514,8 @@ def _unblock(
 def _wanted(stopped: Judgement) -> dict[str, str]:
     """The targets that a grant for a request can have, by scope."""
     winner = stopped.decision.winner
+    if _is_of_file(stopped):
+        return {"url": url} if is_target(url := _text(stopped.decision.url)) else {}
     category = None if winner is None else winner.rule.terms.category
     host = _text(stopped.host or b"")
     wanted = {"url": _text(stopped.decision.url), "host": host, SITE: host, "category": category or ""}

@@ -9,13 +9,15 @@ from hushlist.core.decide.decision import STOPPING, Decision, own_categories
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.match.rule import Action, each_rule
+from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client
 from hushlist.core.url.request import Told, request_of
 from hushlist.extensions.adblock.filter_lists import read_adblock
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.head_options import Cookies, HeadEffect
+from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.heads.cookies import changed_cookies
-from hushlist.extensions.heads.listed_heads import listed_rules
+from hushlist.extensions.heads.listed_heads import ListedHead, listed_rules, rules_of
 from support.policies import write_policy
 from unit.rows import each_row
 
@@ -62,6 +64,10 @@ def test_an_option_has_an_effect(text: str, effect: tuple[object, ...]) -> None:
         ("csp=script-src 'self'; report-uri /x", "reports sent"),
         ("csp=report-to x", "reports sent"),
         ("permissions=a=();report-to=x", "reports sent"),
+        *((f"permissions={value}", "only forbid") for value in ("a=*", "a=(self)|b=()", "a=()|b", "a=() b")),
+        *((f"csp={value}", "less safe") for value in ("frame-ancestors *", "img-src *; Frame-Ancestors")),
+        *((f"referrerpolicy={name}", "less safe") for name in ("Unsafe-URL", "no-referrer-when-downgrade", "origin")),
+        *((f"cookie=a;{life}", "less safe") for life in ("sameSite=none", "maxAge=1; samesite = None ;sameSite=lax")),
         ("csp=é", "no value of a field"),
         ("referrerpolicy=none", "not known"),
         ("cookie=a;maxAge=x", "no name of a cookie"),
@@ -128,6 +134,7 @@ def decided(engine: Engine, url: str, kind: str = "document", client: Client = N
         ("http://a.example/", "document", {"one", "two", "three"}),
         ("http://w.a.example/", "subdocument", {"one", "two", "three"}),
         ("http://a.example/x.png", "image", set()),
+        ("http://a.example/x;y/%2e%2e/", "document", {"one", "two", "three"}),  # each once, by whatever readings
         ("http://a.example/fine/", "document", {"three"}),
         ("http://a.example/half/", "document", {"one", "three"}),
         ("http://b.example/", "document", set()),
@@ -145,7 +152,9 @@ def test_filters_hold_where_no_exception_of_their_layer_lifts_them(
     decision = decided(engine, url, kind)
     assert decision.action not in STOPPING
     found: set[str] = set()
-    for rule in listed_rules(decision):
+    rules = [rule for rule in listed_rules(decision) if rule.way == "answer"]
+    assert len({(rule.source, rule.line) for rule in rules}) == len(rules)
+    for rule in rules:
         found |= {value for _, value in rule.add} | {name.decode() for name in rule.remove}
         found |= {"cookies"} if rule.cookies else set()
         found |= {"blocks"} if rule.blocks else set()
@@ -188,7 +197,33 @@ def test_only_what_ublock_origin_takes_out_is_taken_out() -> None:
         ("a", (), (b"Set_Cookie", b"a=1; Path=/"), None),
         ("a", (), (b"Set-Cookie", b"b=a; a=1"), b"b=a; a=1"),
         ("a;maxAge=0", (), (b"Set-Cookie", b"a=1"), None),
-        ("a;maxAge=9", (), (b"Set-Cookie", b"a=1; expires=Thu, 01 Jan 2030; Secure"), b"a=1; Secure; Max-Age=9"),
+        (
+            "a;maxAge=9",
+            (),
+            (b"Set-Cookie", b"a=1; expires=Thu, 01 Jan 2099 00:00:00 GMT; Secure"),
+            b"a=1; Secure; Max-Age=9",
+        ),
+        ("a;maxAge=9", (), (b"Set-Cookie", b"a=1; expires=Thu, 01-Jan-2099 00:00:00 GMT"), b"a=1; Max-Age=9"),
+        ("a;maxAge=9", (), (b"Set-Cookie", b"a=1; Max-Age=5; max-age=10"), b"a=1; Max-Age=9"),
+        # never longer or looser than the site says
+        ("a;maxAge=9", (), (b"Set-Cookie", b"a=1; Max-Age=5; Max-Age=x"), b"a=1; Max-Age=5; Max-Age=x"),
+        ("a;maxAge=9", (), (b"Set-Cookie", b"a=1"), b"a=1"),
+        (
+            "a;maxAge=9",
+            (),
+            (b"Set-Cookie", b"a=1; Max-Age=9; Expires=Thu, 01 Jan 2099 00:00:00 GMT"),
+            b"a=1; Max-Age=9; Expires=Thu, 01 Jan 2099 00:00:00 GMT",
+        ),
+        ("a;maxAge=9", (), (b"Set-Cookie", b"a=1; Max-Age=-1"), b"a=1; Max-Age=-1"),
+        (
+            "a;maxAge=9",
+            (),
+            (b"Set-Cookie", b"a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT"),
+            b"a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+        ),
+        ("a;maxAge=9", (), (b"Set-Cookie", b"a=1; Expires=soon"), b"a=1; Expires=soon"),
+        ("a;sameSite=lax", (), (b"Set-Cookie", b"a=1; SameSite=strict"), b"a=1; SameSite=strict"),
+        ("a;sameSite=lax", (), (b"Set-Cookie", b"a=1"), b"a=1; SameSite=Lax"),
         ("a;sameSite=strict", (), (b"Set-Cookie", b"a=1; samesite=None"), b"a=1; SameSite=Strict"),
         ("a;maxAge=9", (), (b"Cookie", b"a=1"), b"a=1"),
     ],
@@ -198,6 +233,26 @@ def test_cookies_go_by_name(
 ) -> None:
     changed = [*changed_cookies([field], Cookies.of(option), tuple(map(Cookies.of, spared)))]
     assert [value for _, value in changed] == ([] if left is None else [left])
+
+
+@each_row(
+    ("policy", "own", "last"),
+    [
+        ("no-referrer", "unsafe-url", "no-referrer"),
+        ("same-origin", None, "same-origin"),
+        ("strict-origin", "no-referrer", "no-referrer"),  # browsers take the last
+        ("strict-origin", None, "strict-origin"),
+    ],
+)
+def test_a_list_s_referrer_policy_tells_no_more_than_the_site_s(policy: str, own: str | None, last: str) -> None:
+    report = ProblemReport("list")
+    (rule,) = each_rule(read_adblock(f"||a.example^$referrerpolicy={policy}".encode(), ListDefaults(), report))
+    pattern = rule.pattern
+    assert isinstance(pattern, NetworkFilter)
+    assert pattern.head is not None
+    (head,) = rules_of(ListedHead(Match(rule, b"", (0, 0)), pattern, pattern.head))
+    kept = [] if own is None or head.set else [own]
+    assert [*(value for _, value in head.before), *kept, *(value for _, value in head.set)][-1] == last
 
 
 def test_an_answer_is_blocked_by_the_lists_rule(engine: Engine) -> None:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hushlist.core.match.rule import Action
+from hushlist.core.url.request import request_of
 from hushlist.extensions.files.file_names import UNREAD
 from hushlist.extensions.files.file_rules import FileFacts, judge_file, rules_about, why_decrypt
-from support.engines import engine_of
+from support.engines import engine_of, judgement_of
 from support.policies import read_whole
 from unit.rows import each_row
 
@@ -113,6 +114,17 @@ def test_a_mistake_has_its_line_and_reason(tmp_path: Path, rules: str, error: st
     [
         ("[{sites: drive.example/up, for: upload}]", b"https://www.drive.example/up/1", True),
         ("[{sites: drive.example/up, for: upload}]", b"https://drive.example/upper", False),
+        *(
+            ("[{sites: drive.example/up, for: upload}]", b"https://drive.example/" + target, True)
+            for target in (b"up;a=1", b";a/up", b"\\up", b"x%5c..%5cup", b"up%00", b"%2575p", b"/up")
+        ),
+        ("[{sites: drive.example/up, for: upload}]", b"https://drive.example/x%5c..%5cupper", False),
+        # every server has to take it for that
+        *(
+            (f"[{{sites: drive.example/up, action: {action}}}]", b"https://drive.example/" + target, fits)
+            for action in ("allow", "tag")
+            for target, fits in ((b"up/a%20b", True), (b"up;a", False), (b"up/..;/x", False), (b"x/..\\up", False))
+        ),
         ("[{sites-category: 'hrn://tests/files', for: upload}]", b"https://box.example/a", True),
         ("[{sites-category: 'hrn://tests', for: upload}]", b"https://box.example/a", True),
         ("[{sites-category: 'hrn://tests/films', for: upload}]", b"https://box.example/a", False),
@@ -123,7 +135,8 @@ def test_rules_are_about_addresses(tmp_path: Path, rules: str, url: bytes, fits:
     listed = "rules: [{expression: box.example/, action: tag, category: 'hrn://tests/files'}]"
     policy, errors = read_whole(tmp_path, f"files: {rules}\nlayers: []\n")
     assert errors == []
-    about = rules_about(policy.all_groups[-1].settings.of("files"), engine_of(listed).decide_url(url))
+    judgement = judgement_of(engine_of(listed).decide_url(url))._replace(request=request_of(url))
+    about = rules_about(policy.all_groups[-1].settings.of("files"), judgement)
     assert bool(about) is fits
     upload = FileFacts(is_upload=True, octets=9)
     assert bool(judge_file(about, upload, NOW).match) is fits

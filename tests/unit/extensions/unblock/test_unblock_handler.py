@@ -231,6 +231,9 @@ BY_CLICK = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1", "Sec-Fetch-Des
     [
         (BY_CLICK, True),
         (BY_CLICK | {"Sec-Fetch-User": "?0"}, False),
+        (BY_CLICK | {"Origin": "null"}, True),  # as browsers say of a page in a sandbox
+        *((BY_CLICK | {"Origin": origin}, False) for origin in ("https://games.example", "", "null, null")),
+        ({"Origin": "https://games.example"}, False),
         ({"Sec-Fetch-Mode": "navigate"}, False),
         ({"Sec-Fetch-Mode": "navigate", "User-Agent": CHROME}, False),
         ({"Sec-Fetch-Mode": "navigate", "User-Agent": SAFARI}, True),
