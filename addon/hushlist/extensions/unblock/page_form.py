@@ -76,8 +76,8 @@ class Unblock:
     minutes: tuple[int, ...] = ()
     #: the last try's error: "wrong", "locked" or "expired"; for any other, the page has a general message
     message: str | None = None
-    #: whether a click goes on past a warning
-    goes_on: bool = True
+    #: whether a click alone does not go on past a warning
+    needs_code: bool = False
     #: what it offers to somebody who asks for access
     access: AccessOffer | None = None
     #: forms of other extensions, each with its token, and the key of a text about the last try
@@ -91,7 +91,7 @@ class Unblock:
     def section(self, kind: Verdict, texts: Mapping[str, str]) -> Markup:
         """What a person can do: ask somebody, and unblock it themselves."""
         asked = Markup() if self.access is None else access_section(self.access, self.action, texts)
-        is_for_all = self.passphrase or self.code or (self.goes_on and kind is Verdict.WARNED)
+        is_for_all = self.passphrase or self.code or (kind is Verdict.WARNED and not self.needs_code)
         more = (
             form.section(self.action, hidden_fields(token, form.purpose), message, texts)
             for form, token, message in self.forms

@@ -91,7 +91,7 @@ def offer(tokens: Tokens, judgement: Judgement, message: str | None, *, has_form
     reference = {} if judgement.reference is None else {"reference": judgement.reference}
     action = f"{PATH}?{urlencode({'url': _address(judgement), 'seal': token, **reference})}"
     if goes_on or unblocking is None:
-        return Unblock(action, token, message=message, goes_on=goes_on)
+        return Unblock(action, token, message=message, needs_code=not goes_on)
     if unblocking.passphrase is None:
         # The code itself says what it unblocks, and for how long.
         return Unblock(action, token, code=unblocking.codes, message=message)
