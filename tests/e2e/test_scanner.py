@@ -16,7 +16,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from e2e.browser import chromium, wait_for_words
+from e2e.browser import chromium, wait_for_words, wait_until
 from e2e.origin import PATIENCE, Origin
 from e2e.plain_origin import PlainOrigin
 from e2e.proxy import mitmdump
@@ -143,7 +143,14 @@ def test_a_person_who_waits_for_a_scan_gets_a_page_and_then_the_file_once(tmp_pa
                 assert "allow-scripts allow-downloads" in page.headers["Content-Security-Policy"]
                 target = page.headers["Refresh"].partition("url=")[2]
                 assert client.get(f"http://good.test{target}").headers["Refresh"] == page.headers["Refresh"]
-                assert client.get(f"http://good.test{target}x").status_code == 403
+                for method, url, accept in (
+                    ("GET", f"http://good.test{target}x", "text/html"),
+                    ("GET", f"http://other.test{target}", "text/html"),
+                    ("GET", f"https://good.test{target}", "text/html"),
+                    ("HEAD", f"http://good.test{target}", "*/*"),
+                    ("GET", f"http://good.test{target.replace('file', '%66ile')}", "*/*"),
+                ):
+                    assert client.request(method, url, headers={"Accept": accept}).status_code == 404
                 with slow.accept()[0] as asked:
                     asked.sendall(said)
                     answer = page
@@ -151,9 +158,11 @@ def test_a_person_who_waits_for_a_scan_gets_a_page_and_then_the_file_once(tmp_pa
                         answer = client.get(f"http://good.test{target}")
                 assert answer.status_code == status
                 assert content in answer.content
-                assert client.get(f"http://good.test{target}").status_code == 403
+                again = client.get(f"http://good.test{target}")
+                assert (again.status_code, again.headers["Location"]) == (303, "/a/data.bin?q")
                 if status == 200:
-                    assert answer.headers["Content-Disposition"] == 'inline; filename="data.bin"'
+                    assert answer.headers["Content-Disposition"] == 'attachment; filename="data.bin"'
+                    assert answer.headers["Content-Security-Policy"] == "sandbox"
         assert [arrival.target for arrival in arrivals.requests] == [b"/a/data.bin?q"] * 2
     assert (tmp_path / "log" / "decisions.jsonl").read_text().count("Bad.Name") >= 1
 
@@ -184,18 +193,40 @@ def test_who_waits_for_a_scan_gets_octets_meanwhile_but_never_all(tmp_path: Path
                 assert len(received) == (50_000 if b"OK" in said else 1)
 
 
-def test_a_browser_shows_the_page_and_then_the_file(tmp_path: Path, origin: Origin) -> None:
-    origin.pages |= {"/slow.txt": ("text/plain", b"slow text " * 5_000)}
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_browser_shows_the_page_and_then_saves_the_file(tmp_path: Path, origin: Origin, scheme: str) -> None:
+    origin.pages |= {"/slow.bin": ("application/x", b"slow text " * 5_000)}
+    saved = tmp_path / "saved"
     with socket.create_server(("127.0.0.1", 0)) as slow:
         slow.settimeout(PATIENCE)
         policy = write_policy(
             tmp_path,
-            "files: [{infected: true, types: text/plain}]\n"
-            f"scanner: {{address: 'clamd://self.test:{slow.getsockname()[1]}'}}\n",
+            f"files: [{{infected: true}}]\nscanner: {{address: 'clamd://self.test:{slow.getsockname()[1]}'}}\n",
         )
         with mitmdump(tmp_path, origin, policy=policy) as proxy, chromium(proxy, tmp_path) as browser:
-            browser.get("http://good.test/slow.txt")
+            browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(saved)})
+            browser.get(f"{scheme}://good.test/slow.bin")
             wait_for_words(browser, "This file is being checked")
             with slow.accept()[0] as asked:
                 asked.sendall(b"stream: OK\0")
-                wait_for_words(browser, "slow text")
+                wait_until(browser, lambda _: (saved / "slow.bin").exists())
+        assert (saved / "slow.bin").read_bytes() == b"slow text " * 5_000
+
+
+def test_a_warning_comes_before_the_scan_and_leads_to_the_page(tmp_path: Path, origin: Origin) -> None:
+    origin.pages |= {"/a/data.bin": ("application/x", b"a" * 50_000)}
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        slow.settimeout(PATIENCE)
+        policy = write_policy(
+            tmp_path,
+            "files: [{infected: true}, {types: application/x, action: warn}]\n"
+            f"scanner: {{address: 'clamd://self.test:{slow.getsockname()[1]}'}}\n",
+        )
+        with mitmdump(tmp_path, origin, policy=policy) as proxy, chromium(proxy, tmp_path) as browser:
+            browser.get("http://good.test/a/data.bin")
+            wait_for_words(browser, "Do you want to go on?")
+            browser.find_element("css selector", "button").click()
+            wait_for_words(browser, "This file is being checked")
+            with slow.accept()[0] as asked:
+                asked.sendall(b"stream: Bad.Name FOUND\0")
+                wait_for_words(browser, "Bad.Name")

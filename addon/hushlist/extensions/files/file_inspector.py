@@ -23,7 +23,7 @@ from hushlist.core.decide.decision import STOPPING, Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
-from hushlist.extensions.files.checked_files import TARGET, CheckedFiles, may_wait
+from hushlist.extensions.files.checked_files import PATH, CheckedFiles, Place, is_for_file, may_wait
 from hushlist.extensions.files.content_coding import CodingError, Decoder, beginning_of, codings_of, kinds_of_coded
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK, can_tell
 from hushlist.extensions.files.file_hashes import FileHasher, algorithms_for, listed_match
@@ -57,7 +57,7 @@ from hushlist.extensions.files.whole_files import (
 from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
-from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.flow_request import SelfConnections, client_of_flow
 from hushlist.proxy.page import block_response
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
@@ -283,7 +283,9 @@ class FileInspector(parts.Part):
             return
         if verdict.match is not None and not verdict.needs_end:
             self._record(flow, judgement, verdict.match)
-        waits = verdict.needs_scan and part is None and may_wait(flow.request, answer, facts.media_types)
+        # the page may ask any of the proxies that serve a port together, of which one alone has the file
+        waits = verdict.needs_scan and part is None and self._runtime.siblings is None
+        waits = waits and may_wait(flow.request, answer, facts.media_types)
         resumed = Resumed.of(answer, self._resumed.pop(flow, None))
         download = _Download(flow, judgement, facts, _codings(headers), part, resumed)
         if judgement.settings.mode == "tag" and verdict.is_open:
@@ -294,7 +296,7 @@ class FileInspector(parts.Part):
             if verdict.needs_scan:
                 is_enough = self._enough_to_scan(download, is_enough)
             safe = SafeLook(is_enough, partial(self._look, download), partial(self._failed, flow, "answer"))
-            meanwhile = partial(self._check_meanwhile, flow) if waits and resumed is None else None
+            meanwhile = partial(self._check_meanwhile, flow, judgement) if waits and resumed is None else None
             # a client that has the beginning gets none of it again
             is_slow = verdict.needs_scan and resumed is None
             look_at_answer(flow, safe.is_enough, safe.look, is_slow=is_slow, meanwhile=meanwhile)
@@ -302,25 +304,44 @@ class FileInspector(parts.Part):
             self._follow(download)
 
     def _check_meanwhile(
-        self, flow: http.HTTPFlow, scan: asyncio.Task[http.Response | None], octets: bytes
+        self, flow: http.HTTPFlow, judgement: Judgement, scan: asyncio.Task[http.Response | None], octets: bytes
     ) -> http.Response | None:
         """The page for somebody who waits for a file that is scanned; ``None``: there is no room for the file."""
         assert flow.response is not None
         answer = flow.response.copy()
         answer.stream, answer.raw_content = False, octets
-        page = self._checked.keep(flow.client_conn.peername[0], flow.request.copy(), answer, scan)
+        page = self._checked.keep(judgement, flow.request.copy(), answer, scan)
         if page is not None:
             self._waited.add(flow)
         return page
 
     def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """Answer whoever waits for a file that is scanned."""
-        data = flow.request.data
-        if data.method == b"GET" and data.path.startswith(TARGET) and is_open(flow):
-            flow.metadata[HIDDEN] = True
-            token, client = data.path[len(TARGET) :].decode("latin-1"), flow.client_conn.peername[0]
-            refuse(flow, lambda request: self._checked.take(token, client, partial(block_response.failure, request)))
-        return None
+        """Answer whoever waits for a file that is scanned; no origin ever sees an address of such a file."""
+        if not is_for_file(flow.request.data.path) or not is_open(flow):
+            return None
+        flow.metadata[HIDDEN] = True
+        return self._hand_out(flow)
+
+    async def _hand_out(self, flow: http.HTTPFlow) -> None:
+        """Give a client its file, unless what has asked for it is blocked by now."""
+        data, response = flow.request.data, None
+        target = data.path.decode("latin-1")
+        token = target.removeprefix(f"{PATH}?") if data.method == b"GET" else ""
+        try:
+            client = client_of_flow(flow)
+            place = Place.of(client, flow.request)
+            if (before := self._checked.judgement(token, place)) is not None:
+                now = self._runtime.judge(before.request, client, goes_on=True)
+                now = await self._runtime.confirmed(now, goes_on=True)
+                if now is not None and now.stops:
+                    self._checked.drop(token)
+                    recorded = self._runtime.record(now, flow.request.method, is_live=flow.live)
+                    flow_outcome.annotate(flow, recorded)
+                    offer = self._runtime.parts.offered(flow.request, recorded)
+                    response = stopped_response(self._runtime, flow.request, recorded, offer)
+            refuse(flow, lambda request: response or self._checked.take(token, place, request))
+        except Exception as error:
+            self._runtime.failure_policy.act(flow, error, is_blocked=True)
 
     @staticmethod
     def _enough_to_scan(download: _Download, is_seen: Callable[[bytes, int], bool]) -> Callable[[bytes, int], bool]:
@@ -451,6 +472,10 @@ class FileInspector(parts.Part):
     def faults(self) -> Iterable[str]:
         """What the scanner failed by, the last time."""
         return [f"files are not scanned: {self._fault}"] if self._fault else []
+
+    def is_idle(self, policy: Policy | None) -> bool:
+        """Whether there is nothing to do with requests; not once there were addresses that no origin may see."""
+        return super().is_idle(policy) and not self._checked.was_used
 
     def follow(self, policy: Policy) -> None:
         """The policy is in use from now on; without waiting."""
@@ -594,8 +619,9 @@ def _unseen(judgement: Judgement, facts: FileFacts, why: str) -> Match:
     now = datetime.now(UTC)
     rules = [rule for rule in _rules(judgement) if rule.needs_content or rule.listed or rule.infected]
     rules = [rule for rule in rules if rule.applies(is_upload=facts.is_upload, now=now)] or [_rules(judgement)[0]]
-    rule = next((rule for rule in rules if rule.action in STOPPING), rules[0])
-    return rule.match(why)._replace(file=facts.seen)
+    # who goes on past a warning has seen nothing of what the others are about
+    by_strength = (rule for action in (Action.BLOCK, Action.WARN) for rule in rules if rule.action is action)
+    return next(by_strength, rules[0]).match(why)._replace(file=facts.seen)
 
 
 def _unseen_members(judgement: Judgement, facts: FileFacts) -> Match | None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock, Thread
 from time import time
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qs, urlencode
 from weakref import WeakKeyDictionary
 
 from mitmproxy import http
@@ -56,6 +56,7 @@ from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.bounds.flowing_bodies import await_form
 from hushlist.proxy.flow_outcome import hide, is_open, refuse
 from hushlist.proxy.languages import Texts
+from hushlist.proxy.page.block_response import led_to
 from hushlist.proxy.page.pages import PageForm
 from hushlist.proxy.parts import Part
 from hushlist.proxy.request_handler import stopped_response
@@ -338,7 +339,7 @@ class UnblockHandler(Part):
 
         The form of a page that blocks nothing any longer, since the filter was turned off meanwhile, is led back.
         """
-        if judgement is None and not refuse(flow, lambda request: _go_on(_target(request))):
+        if judgement is None and not refuse(flow, lambda request: led_to(_target(request))):
             return
         if _is_form(flow.request):
             self._stopped[flow] = judgement
@@ -399,7 +400,7 @@ class UnblockHandler(Part):
         message: str | None = "expired"
         sent = next((own for own in self._forms_of(judgement) if own.purpose in form), None)
         if passes and sent is None and _is_open(engine, judgement):
-            flow.response = _go_on(request.target)  # the form was sent twice
+            flow.response = led_to(request.target)  # the form was sent twice
             return
         if _is_by_hand(flow.request):
             message = await self._try_in_turn(overrides, judgement, form, sent)
@@ -409,7 +410,7 @@ class UnblockHandler(Part):
         if is_lost and message is not None and not _OWN_FIELDS.issuperset(form):
             return  # what somebody has written is not lost without a word: the page of a failure stays
         if message is None or is_lost:
-            flow.response = _go_on(request.target)
+            flow.response = led_to(request.target)
         else:
             purpose = sent.purpose if sent is not None else ASK if ASK in form else ""
             unblock = self._offer(flow.request, judgement, message, purpose)
@@ -520,20 +521,6 @@ def _wanted(stopped: Judgement) -> dict[str, str]:
     host = _text(stopped.host or b"")
     wanted = {"url": _text(stopped.decision.url), "host": host, SITE: host, "category": category or ""}
     return {scope: target for scope, target in wanted.items() if is_target(target)}
-
-
-#: characters that need no escape in a target. Spec: RFC 3986, 2.2 and 2.3
-_PLAIN = "/?:@!$&'()*+,;=-._~%[]"
-
-
-def _go_on(target: bytes) -> http.Response:
-    """Redirect to the page that was blocked, which passes now; always on the same origin."""
-    path = quote(target, safe=_PLAIN)
-    # "//name" would be another origin; resolving the reference removes the dot segment.
-    # Spec: RFC 3986, 4.2 and 5.2.4
-    location = f"/.{path}" if path.startswith("//") else path
-    headers = {"Location": location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-    return http.Response.make(303, b"", headers)
 
 
 def _asked(form: http.Request) -> bytes:

@@ -6,6 +6,8 @@ import json
 import re
 from datetime import tzinfo
 from enum import Enum, auto
+from http import HTTPStatus
+from urllib.parse import quote
 
 from mitmproxy import http
 
@@ -169,6 +171,25 @@ def _response(
     if request.method.upper() == "HEAD":
         response.raw_content = b""
     return response
+
+
+def gone_response(request: http.Request, template: Template | None) -> http.Response:
+    """The response at an address of the filter where nothing is, or is no more."""
+    return _response(HTTPStatus.NOT_FOUND, request, Explanation("", kind=Verdict.GONE), None, template)
+
+
+#: characters that need no escape in a target. Spec: RFC 3986, 2.2 and 2.3
+_PLAIN = "/?:@!$&'()*+,;=-._~%[]"
+
+
+def led_to(target: bytes) -> http.Response:
+    """A redirect to another target, always on the same origin."""
+    path = quote(target, safe=_PLAIN)
+    # "//name" would be another origin; resolving the reference removes the dot segment.
+    # Spec: RFC 3986, 4.2 and 5.2.4
+    location = f"/.{path}" if path.startswith("//") else path
+    headers = {"Location": location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return http.Response.make(HTTPStatus.SEE_OTHER, b"", headers)
 
 
 LOOP = "the proxy would ask itself for it"

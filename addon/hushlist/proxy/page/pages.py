@@ -34,6 +34,12 @@ class Verdict(StrEnum):
     UNREACHED = "unreached"
     #: it looks at a file, for which the person waits
     CHECKING = "checking"
+    #: nothing is at one of its addresses, or no more
+    GONE = "gone"
+
+
+#: nothing is blocked by these, and nobody has to be told
+_ABOUT_FILES = (Verdict.CHECKING, Verdict.GONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class Explanation:
     def as_dict(self) -> dict[str, object]:
         """For programs; ``reason`` is in English if the rule has no text of its own."""
         return {
-            "blocked": self.kind not in (Verdict.UNREACHED, Verdict.CHECKING),
+            "blocked": self.kind not in (Verdict.UNREACHED, *_ABOUT_FILES),
             "kind": self.kind.value,
             "url": self.url,
             "original": self.original,
@@ -92,6 +98,8 @@ class Explanation:
             return self.reason
         if self.kind is Verdict.FAILED:
             return "The filter failed." if self.fault is None else f"The filter failed: {self.fault}."
+        if self.kind is Verdict.GONE:
+            return "There is nothing at this address of the filter."
         if self.fault is not None:
             return f"The address cannot be read: {self.fault}."
         verb = "warns of" if self.kind is Verdict.WARNED else "blocks"
@@ -214,7 +222,7 @@ def _advisory(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
 
 
 def _help(explanation: Explanation, texts: Mapping[str, str]) -> str:
-    if explanation.kind is Verdict.CHECKING:
+    if explanation.kind in _ABOUT_FILES:
         return ""
     help_ = texts["help" if explanation.reference is None else "help_reference"]
     return help_ if explanation.kind in (Verdict.FAILED, Verdict.UNREACHED) else f"{texts['mistake']} {help_}"

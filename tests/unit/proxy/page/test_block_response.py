@@ -274,6 +274,7 @@ def test_a_failure_is_told_even_where_no_page_can_be_made(monkeypatch: pytest.Mo
         (Explanation("u", fault="why", kind=Verdict.FAILED), "The filter failed: why."),
         (Explanation("u", fault="why"), "The address cannot be read: why."),
         (Explanation("u"), "A rule of the filter blocks it."),
+        (Explanation("", kind=Verdict.GONE), "There is nothing at this address of the filter."),
         (Explanation("u", kind=Verdict.WARNED), "A rule of the filter warns of it."),
     ],
 )
