@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -101,7 +101,7 @@ class _File:
     scan: asyncio.Task[http.Response | None]
     octets: int
     #: ends it, unless its page asks again
-    end: asyncio.TimerHandle | None = field(default=None)
+    end: asyncio.TimerHandle | None
 
 
 class CheckedFiles:
@@ -130,7 +130,7 @@ class CheckedFiles:
         if account.is_full or not self._has_place(place.client):
             return None
         token = secrets.token_urlsafe(16)
-        self._files[token], self.was_used = _File(place, judgement, answer, request, scan, octets), True
+        self._files[token], self.was_used = _File(place, judgement, answer, request, scan, octets, None), True
         scan.add_done_callback(lambda _: self._scanned(token, account))
         return self._page(token)
 
