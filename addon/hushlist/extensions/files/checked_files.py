@@ -28,11 +28,11 @@ from hushlist.proxy.page.template import Template
 PATH = "/.well-known/hushlist/file"
 _PATH = PATH.encode()
 #: seconds that a file is kept after its page has asked for the last time, and after which that asks again
-_KEPT, _AGAIN = 60.0, 3
+KEPT, _AGAIN = 60.0, 3
 #: files of all clients, and of one, that are scanned or wait; and that were given out or dropped, and are still known
-_MOST, _MOST_FILES_OF_CLIENT = 200, 20
+MOST, MOST_FILES_OF_CLIENT = 200, 20
 #: octets of all files that wait to be fetched; the oldest give way
-_MOST_WAITING = 1 << 27
+MOST_WAITING = 1 << 27
 #: octets that each takes besides its heads and body, at most about, and each of their fields
 _OF_EACH, _OF_FIELD = 1 << 14, 128
 #: octets of an address that is kept so that its client can be led back there
@@ -136,7 +136,7 @@ class CheckedFiles:
 
     def _has_place(self, client: tuple[str, ...]) -> bool:
         """Whether there may be one more file of a client, after which its oldest that waits gives way."""
-        for most, clients in ((_MOST_FILES_OF_CLIENT, (client,)), (_MOST, None)):
+        for most, clients in ((MOST_FILES_OF_CLIENT, (client,)), (MOST, None)):
             tokens = self._tokens_of(clients)
             if len(tokens) >= most:
                 waiting = next((token for token in tokens if self._files[token].scan.done()), None)
@@ -154,7 +154,7 @@ class CheckedFiles:
         file = self._files.get(token)
         if file is None:
             return
-        for most, clients in ((MOST_OF_CLIENT, (file.place.client,)), (_MOST_WAITING, None)):
+        for most, clients in ((MOST_OF_CLIENT, (file.place.client,)), (MOST_WAITING, None)):
             waiting = [own for own in self._tokens_of(clients) if self._files[own].scan.done()]
             octets = sum(self._files[own].octets for own in waiting)
             for own in waiting:
@@ -187,7 +187,7 @@ class CheckedFiles:
         file = self._files[token]
         if file.end is not None:
             file.end.cancel()
-        file.end = asyncio.get_running_loop().call_later(_KEPT, self.drop, token)
+        file.end = asyncio.get_running_loop().call_later(KEPT, self.drop, token)
         explanation = Explanation(file.request.pretty_url.partition("?")[0], kind=Verdict.CHECKING)
         languages = file.request.headers.get("accept-language", "")
         body, headers = page(explanation, languages, template=self._template())
@@ -203,9 +203,9 @@ class CheckedFiles:
         if len(file.request.data.path) <= _LONGEST_TARGET:
             self._ended[token] = file.place, file.request.data.path
         of_client = [own for own, (place, _) in self._ended.items() if place.client == file.place.client]
-        if len(of_client) > _MOST_FILES_OF_CLIENT:
+        if len(of_client) > MOST_FILES_OF_CLIENT:
             del self._ended[of_client[0]]
-        if len(self._ended) > _MOST:
+        if len(self._ended) > MOST:
             del self._ended[next(iter(self._ended))]
 
     def forget(self) -> None:

@@ -178,7 +178,7 @@ def test_heads_count_and_there_is_a_number_of_files(monkeypatch: pytest.MonkeyPa
         await held[3][1]()  # the one that waits gives way
         assert (await kept(files))[0]
         assert taken(files, held[3][0]).status_code == 303
-        monkeypatch.setattr(checked_files, "_MOST", 21)
+        monkeypatch.setattr(checked_files, "MOST", 21)
         assert not (await kept(files, Client("10.0.0.3")))[0]
         monkeypatch.setattr(held_upload, "MOST_OF_CLIENT", 1 << 20)
         assert (await kept(CheckedFiles(lambda: None), Client("10.0.0.4")))[0]
@@ -189,7 +189,7 @@ def test_heads_count_and_there_is_a_number_of_files(monkeypatch: pytest.MonkeyPa
 
 def test_what_waits_takes_no_room_of_others_and_the_oldest_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checked_files, "MOST_OF_CLIENT", 3 << 20)
-    monkeypatch.setattr(checked_files, "_MOST_WAITING", 4 << 20)
+    monkeypatch.setattr(checked_files, "MOST_WAITING", 4 << 20)
 
     async def steps() -> None:
         files = CheckedFiles(lambda: None)
@@ -210,7 +210,7 @@ def test_what_waits_takes_no_room_of_others_and_the_oldest_gives_way(monkeypatch
 
 
 def test_a_file_that_nobody_asks_for_and_all_of_another_policy_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checked_files, "_KEPT", 0.05)
+    monkeypatch.setattr(checked_files, "KEPT", 0.05)
 
     async def steps() -> None:
         files = CheckedFiles(lambda: None)
