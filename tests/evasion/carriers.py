@@ -41,6 +41,9 @@ SERVICES: dict[str, list[str]] = {
         "http://webcache.googleusercontent.com/search?q=+CACHE%3Aads.test+words",
         "http://translate.google.com/translate?u=http%3A%2F%2Fads.test%",
         "http://translate.google.com/translate?u=http%253A%252F%252Fads.test%252",
+        *(f"http://translate.google.com/translate?u={url}" for url in ("ads.test%C3", "ads.test%zz", "ads.test;%")),
+        "http://translate.google.com/translate?u=/ads.test",
+        "http://web.archive.org/web/2020id_/ads.test%2/",
     ],
     "image proxies, readers and web proxies": [
         "http://i0.wp.com/ads.test/x.png",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from mitmproxy.proxy import commands, context, events
 from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 from mitmproxy.proxy.mode_specs import ProxyMode
 
-from hushlist.proxy import cheap_reads
+from hushlist.proxy import addon, cheap_reads
 from hushlist.proxy.addon import Hushlist
 from support.flows import flow_of
 from support.mitmproxied import mitmproxied
@@ -29,6 +30,8 @@ from unit.rows import each_row
 
 Fields = list[tuple[bytes, bytes]]
 
+#: the folder of the package
+_OURS = str(Path(addon.__file__).parents[1])
 #: what a request may name besides, each as often as it may
 NAMES: dict[str, Fields] = {
     "one name": [],
@@ -211,24 +214,27 @@ def test_no_octet_costs_more_than_ten_times_that_of_an_ordinary_request(hushlist
 def ways(hushlist: Hushlist, flow: http.HTTPFlow) -> tuple[int, int]:
     """How many calls of our functions a request takes through the filter's hooks, and in how many of our files.
 
-    What stands in the place of mitmproxy's own reads does not count: it spares many more calls than it makes.
+    What other tests have left to the garbage collector does not count, as it may end generators of ours. What stands in
+    the place of mitmproxy's own reads does not either: it spares many more calls than it makes.
     """
     called: list[str] = []
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
         file = frame.f_code.co_filename
-        if event == "call" and "/hushlist/" in file and file != cheap_reads.__file__:
+        if event == "call" and file.startswith(_OURS) and file != cheap_reads.__file__:
             called.append(file)
 
     before = sys.getprofile()
     for name in ("requestheaders", "request", "responseheaders", "response"):
         if name == "responseheaders" and flow.response is None:
             flow.response = http.Response.make(200, b"x", {"content-type": "text/html"})
+        gc.disable()
         sys.setprofile(note)
         try:
             getattr(hushlist, name)(flow)
         finally:
             sys.setprofile(before)
+            gc.enable()
     return len(called), len(set(called))
 
 
@@ -248,9 +254,10 @@ def test_the_way_of_a_request_is_short(
     layers = [{"name": "short", "lists": [{"file": "short.txt", "format": kind}]}]
     policy.write_text(yaml.safe_dump({"layers": layers}))
     ctx.options.hushlist_policy = str(policy)
-    for _ in range(2):
+    taken = (calls + 1, files + 1)
+    for _ in range(4):  # the first fills what is remembered; what is put in order now and then is not of one request
         flow = flow_of(f"https://www.{host}/a/b?c=d", host=f"www.{host}", accept="text/html", accept_language="en")
-        taken = ways(hushlist, flow)
+        taken = min(taken, ways(hushlist, flow))
     assert flow.response is not None
     assert flow.response.status_code == (403 if host == "blocked.test" else 200)
     assert taken[0] <= calls

@@ -278,8 +278,10 @@ _BEFORE = re.compile(rb"(?:(?:view-source|url|feed|cache|ssl):)+(?=[^/0-9])", re
 _WEB = re.compile(rb"(https?|wss?|ftp|(?=://)):?[/\\]+", re.IGNORECASE)
 _BARE_WEB = re.compile(rb"https?:", re.IGNORECASE)
 #: a host without a scheme, with a port or not; it has several labels, or is an address; with a user, it is a mailbox
-_BARE_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]++\]|[^/\\?#\s:@]++)(?::[0-9]*+)?(?=[/\\?#]|\Z)")
+_BARE_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]++\]|[^/\\?#\s:@]++)(?::[0-9]*+)?(?=[/\\?#%]|\Z)")
 _SEVERAL_LABELS = re.compile(rb"[.:\x80-\xff]")
+#: behind a slash, the name of a file of the same site
+_FILE = re.compile(rb"\.(?:aspx?|cgi|css|gif|html?|jpe?g|js|json|jsp|pdf|php|png|svg|txt|xml)\Z", re.IGNORECASE)
 #: of Google's translation: the beginning of a long name
 _NAME_BEFORE = re.compile(rb"(?:\A|&)_x_tr_hp=([a-z0-9-]*)")
 #: whether names have marks
@@ -313,8 +315,10 @@ def address(text: bytes) -> Request | None:
         url = b"https://" + text[bare.end() :]
     elif text[:2] in (b"//", b"\\\\", b"/\\", b"\\/"):
         url = b"https://" + text.lstrip(b"/\\")
-    elif (host := _BARE_HOST.match(text)) and _SEVERAL_LABELS.search(host[1]):
-        url = b"https://" + text
+    elif (host := _BARE_HOST.match(text, start := text[:1] in (b"/", b"\\"))) and _SEVERAL_LABELS.search(host[1]):
+        if start and _FILE.search(host[1]):
+            return None
+        url = b"https://" + text[start:]
     else:
         return None
     return _request(url)
@@ -378,24 +382,49 @@ def _both_ways(text: bytes) -> Iterator[bytes]:
 
 #: of a host, what is behind an escaped delimiter: a reader that takes it as written connects to nothing
 _ESCAPED_DELIMITER = re.compile(rb"%(?:25)*(23|2[Ff]|3[Ff]|5[Cc])")
-#: an escape that was cut off, at the end of a host: some decoders leave it out
-_HALF_ESCAPE = re.compile(rb"%(?:25)*[0-9A-Fa-f]?\Z")
-_AUTHORITY = re.compile(rb"[a-z]+://[^/\\?#]*")
+#: what ends a host, with its port
+_END_OF_HOST = re.compile(rb"(?::[0-9]*)?(?:[/\\?#].*)?\Z", re.DOTALL)
+_AUTHORITY = re.compile(rb"([a-z]+://)([^/\\?#]*)")
+#: no host ends so
+_BEHIND = b"!$&'()*+,;=~"
 
 
 def _request(url: bytes) -> Request | None:
     authority = _AUTHORITY.match(url)
-    if authority is not None and b"%" in authority[0] and b"@" not in authority[0]:
-        name = _ESCAPED_DELIMITER.sub(lambda match: bytes.fromhex(match[1].decode()), authority[0], 1)
-        last = name.rfind(b"%")
-        if last > len(b"https://") and _HALF_ESCAPE.match(name, last):
-            name = name[:last]
-        url = name + url[authority.end() :]
+    behind = b""
+    if authority is not None and b"@" not in authority[2]:
+        name = _ESCAPED_DELIMITER.sub(lambda match: bytes.fromhex(match[1].decode()), authority[2], 1)
+        end = _END_OF_HOST.search(name)
+        host = name[: end.start()] if end else name
+        readable, behind = _readable(host)
+        url = authority[1] + readable + name[len(host) :] + url[authority.end() :]
     try:
-        return request_of(url)
+        request = request_of(url)
     except UrlError as error:
         host = re.split(rb"[:/\\?#]", url.partition(b"://")[2].rpartition(b"@")[2], maxsplit=1)[0]
         return Request(b"https", (host,), 443, b"/", fault=error.reason) if host else None
+    if b"." in behind:  # or it is a part of a longer name
+        request.hosts = (*request.hosts, readable + behind)
+    return request
+
+
+def _readable(host: bytes) -> tuple[bytes, bytes]:
+    r"""A host up to the first escape in it that is none, or not of UTF-8, which some decoders leave out; and the rest.
+
+    >>> [_readable(b"h.example" + end)[1] for end in (b"%zz", b"%25C3", b";%")], _readable(b"h%C3%A4.example")
+    ([b'%zz', b'\xc3', b';%'], (b'h%C3%A4.example', b''))
+    """
+    if host.isascii() and b"%" not in host and host[-1:] not in _BEHIND:
+        return host, b""
+    plain = percent_decode_repeatedly(host)
+    try:
+        end = len(plain)
+        plain.decode("utf-8")
+    except UnicodeDecodeError as error:
+        end = error.start
+    kept = plain[:end].partition(b"%")[0].rstrip(_BEHIND)
+    is_whole = len(kept) == len(plain) or b"." not in kept or kept[:1] == b"["  # of an address, it is a zone
+    return (host, b"") if is_whole else (kept, plain[len(kept) :])
 
 
 def _of_base64(text: bytes) -> Request | None:

@@ -45,6 +45,10 @@ _PAGE, _LOADS_MORE = (
 )
 
 
+#: a client as the policy knows it: its names, and its group
+_Asker = tuple[tuple[str, ...], str | None]
+
+
 class _Sent(NamedTuple):
     """A page that was sent, or what it has loaded that loads more."""
 
@@ -65,10 +69,10 @@ class PageNeeds(Part):
         self._runtime = runtime
         #: by layer, and by layer and source of a list; those of rules are in their terms
         self._ways: dict[str | tuple[str, str], str] = {}
-        #: client's address -> canonical host -> what was sent from there
-        self._sent: dict[str, dict[bytes, _Sent]] = {}
+        #: client -> canonical host -> what was sent from there
+        self._sent: dict[_Asker, dict[bytes, _Sent]] = {}
         #: requests that were let through, for whose answers it is remembered
-        self._passed: WeakKeyDictionary[http.HTTPFlow, tuple[str, bytes, _Sent]] = WeakKeyDictionary()
+        self._passed: WeakKeyDictionary[http.HTTPFlow, tuple[_Asker, bytes, _Sent]] = WeakKeyDictionary()
 
     def is_idle(self, policy: Policy | None) -> bool:
         """Whether there is no policy: with one, a site can be unblocked with what it loads at any time."""
@@ -120,7 +124,7 @@ class PageNeeds(Part):
 
     def _needed_by(self, judgement: Judgement) -> tuple[bytes, _Sent] | None:
         """The page that was sent to the client, and asks for the request; ``None``: no page, or a document itself."""
-        pages = self._sent.get(judgement.client.address)
+        pages = self._sent.get(_asker_of(judgement))
         if not pages:
             return None
         kind = Telling(judgement.request).said_kind
@@ -130,9 +134,14 @@ class PageNeeds(Part):
             sent = pages.get(host)
             if sent is None or monotonic() - sent.moment > LIFE:
                 continue
-            if kind not in ("subdocument", "object") or sent.has_frames:
+            if (kind not in ("subdocument", "object") or sent.has_frames) and self._still_counts(sent, judgement):
                 return host, sent
         return None
+
+    def _still_counts(self, sent: _Sent, judgement: Judgement) -> bool:
+        """Whether the rule that allows a page is for the client now: its schedule may have ended since."""
+        engine = self._runtime.engine
+        return sent.rule is None or (engine is not None and engine.view(judgement.client).counts(sent.rule.terms))
 
     def _is_free(self, judgement: Judgement) -> bool:
         """Whether no rule stops the request by any of its names: the default action is not asked of a destination."""
@@ -174,7 +183,7 @@ class PageNeeds(Part):
 
     def _note(self, flow: http.HTTPFlow, judgement: Judgement, sent: _Sent) -> None:
         try:
-            self._passed[flow] = judgement.client.address, canonical_host(judgement.request.hosts[0]), sent
+            self._passed[flow] = _asker_of(judgement), canonical_host(judgement.request.hosts[0]), sent
         except UrlError:  # it was let through unread
             return
 
@@ -198,6 +207,10 @@ class PageNeeds(Part):
         if len(pages) >= MOST_PAGES:
             del pages[next(iter(pages))]
         pages[host] = sent._replace(moment=monotonic())
+
+
+def _asker_of(judgement: Judgement) -> _Asker:
+    return judgement.client.names, judgement.decision.group
 
 
 def _ways_of(policy: Policy) -> dict[str | tuple[str, str], str]:

@@ -321,6 +321,18 @@ def test_what_a_carrier_carries_is_decided(blocking: Engine, carrier: str) -> No
         "https://corsproxy.io/?url=ht%0Dtps://blocked.example/x",
         "https://corsproxy.io/?url=ht%09tps%3A%2F%2Fblocked.exam%0Aple%2Fx",
         "https://corsproxy.io/?url=https://blocked.example%2Fx",
+        # what is no escape ends a host, and what no host has at its end is not of it
+        *(
+            f"https://{to}blocked.example{end}/x"
+            for to in (
+                "translate.google.com/translate?u=",
+                "web.archive.org/web/2020id_/",
+                "corsproxy.io/?url=https://",
+            )
+            for end in ("%", "%2", "%zz", "%u", "%C3", "%25C3", "%2525zz", ";%", ";", "%zz.other.example", ":443%zz")
+        ),
+        "https://translate.google.com/translate?u=/blocked.example/x",
+        "https://translate.google.com/translate?u=a.other%zz.blocked.example/x",
         f"https://eu1.croxyproxy.com/?__cpo=+{BASE64[:9]}%0A{BASE64[9:]}+",
         # the fixed text of a value
         "https://webcache.googleusercontent.com/search?q=cache%3Ablocked.example/x",
@@ -360,6 +372,7 @@ def test_spellings_and_carriers_in_carriers(blocking: Engine, url: str) -> None:
         "https://notweb.archive.org/web/2020/https://blocked.example/x",
         "https://web.archive.org.example/web/2020/https://blocked.example/x",
         "https://translate.google.com/translate?u=user@blocked.example/x",
+        "https://www.google.com/url?q=/page.blocked.html",
         "https://www.google.com/url?q=me:you@blocked.example/x",
         "https://quickchart.io/qr?text=me%40blocked.example",
         "https://archive.ph/https%3A%2F%2Fok.example%23x",

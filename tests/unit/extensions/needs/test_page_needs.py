@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mitmproxy import http
 
+from hushlist.core.decide import known_hosts
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.extensions.needs import page_needs
 from hushlist.extensions.needs.page_needs import MOST_PAGES, PageNeeds
@@ -45,7 +47,10 @@ def proxy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hushlist]:
 def asked(proxy: Hushlist, url: str, page: str = "", kind: str = "", content: str = "", **more: Any) -> bool:
     """Whether a request passes; its answer has a media type."""
     headers = {"Referer": page, "Sec_Fetch_Dest": kind}
+    user = more.pop("user", None)
     flow = flow_of(url, **{name: value for name, value in headers.items() if value}, **more)
+    if user is not None:
+        flow.metadata["proxyauth"] = (user, "")
 
     assert proxy.requestheaders(flow) is None  # it waits for nobody
     if flow.response is not None:
@@ -122,6 +127,45 @@ def test_one_rule_may_say_it_for_itself(tmp_path: Path) -> None:
             page = f"https://{name}.example/"
             load(addon, page)
             assert asked(addon, "https://cdn.example/a", page, kind) is passes
+
+
+@each_row(
+    ("who", "group", "passes"),
+    [
+        ({"user": "ann"}, "teachers", True),
+        ({"user": "bea"}, "teachers", False),  # who has not got the page
+        ({"user": "jo"}, "default", False),
+        ({}, "default", False),
+    ],
+)
+def test_a_page_needs_something_for_whom_its_rule_is_and_while_it_is(
+    tmp_path_factory: pytest.TempPathFactory, who: dict[str, str], group: str, passes: bool
+) -> None:
+    policy = """default: block
+schedules: {lessons: {days: mon-fri, times: 08:00-13:00}}
+timezone: UTC
+layers: [{name: a, lists: [a.yaml]}]
+groups: [{name: teachers, users: [ann, bea]}]
+"""
+    rule = "{expression: exam.example/, action: allow, with: needs, for: [teachers], during: lessons}"
+    addon, script = Hushlist(), "https://cdn.example/a.js"
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        mitmproxied(addon, write_policy(tmp_path_factory.mktemp(group), policy, {"a.yaml": f"rules: [{rule}]\n"})),
+    ):
+
+        class Moment(datetime):
+            hour_now = 9
+
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> Moment:
+                return cls(2026, 3, 2, cls.hour_now, tzinfo=tz)
+
+        patch.setattr(known_hosts, "datetime", Moment)
+        load(addon, user="ann")
+        assert asked(addon, script, PAGE, "script", **who) is passes
+        Moment.hour_now = 14
+        assert not asked(addon, script, PAGE, "script", **who)
 
 
 def test_a_style_sheet_loads_its_fonts_and_no_chain_goes_on_for_ever(proxy: Hushlist) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.extension import built_in
+from hushlist.extensions.policy_edits.policy_reach import out_of_reach
 from hushlist.extensions.policy_edits.policy_text import PolicyText
 from hushlist.proxy.addon import Hushlist
 from support.administrators import Browser, browser, manager, use
@@ -218,6 +220,46 @@ def test_the_page_reaches_no_program_and_no_file_that_the_policy_did_not_name(
         assert (problem["file"], problem["what"].partition(":")[0]) == (str(policy), section)
         assert 0 < problem["line"] <= lines + 9
     assert policy.read_text() == before
+
+
+NEW, BESIDE = "is not newly named here", "what stands beside it is not changed here"
+TOLD = {**HOOK, "token": "token"}
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "why"),
+    [
+        ("layers", [{"name": "x", "lists": [{"file": "login", "format": "hosts"}]}], NEW),  # warnings quote its lines
+        ("layers", [{"name": "x", "lists": ["public/seal"]}], NEW),
+        ("layers", [{"name": "x", "lists": ["private/open"]}], NEW),
+        ("block-page", "link", NEW),
+        ("notify", [TOLD, {"webhook": "https://evil.example/", "token": "login"}], NEW),
+        ("notify", [{**TOLD, "webhook": "https://evil.example/"}], BESIDE),
+        ("notify", [TOLD, {**TOLD, "webhook": "https://evil.example/"}], BESIDE),
+        ("notify", [{**TOLD, "json": {"text": "$message"}}], BESIDE),
+        ("notify", [{"mail": "a@b.example", "from": "c@d.example", "server": "evil.example", "login": "token"}], NEW),
+        ("notify", [TOLD, {"webhook": "https://b.example/"}], ""),
+        ("notify", None, ""),
+        ("block-page", "open", ""),
+    ],
+)
+def test_the_page_tells_no_secret(tmp_path: Path, section: str, value: object, why: str) -> None:
+    before = f"notify: {json.dumps([TOLD])}\nchecks: {{looks-like: {{hashes: [h], seal: public/seal}}}}\n"
+    for name, mode in (("login", 0o640), ("token", 0o600), ("public/seal", 0o644), ("private/open", 0o644)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("secret.example\n")
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "private").chmod(0o700)
+    (tmp_path / "link").symlink_to("login")
+    (tmp_path / "open").write_text("<p>")
+    policy = tmp_path / "policy.yaml"
+    text = PolicyText(before.encode())
+    after = text.with_value(section, value)  # type: ignore[arg-type]
+    problems = out_of_reach(policy, text, after)
+    assert [why in problem.why for problem in problems] == ([True] if why else [])
+    for problem in problems:
+        assert problem.source == str(policy)
+        assert "secret.example" not in str(problem)
 
 
 def test_what_the_policy_names_itself_may_stay_move_go_and_come_back(
