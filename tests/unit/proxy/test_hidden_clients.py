@@ -41,7 +41,7 @@ from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.reports.report_book import Report
 from hushlist.extensions.reports.report_part import ReportPart
 from hushlist.extensions.reports.report_text import WHOLE
-from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.access_requests import NAMED, AccessRequest
 from hushlist.extensions.unblock.ask_handler import notice_of
 from hushlist.extensions.unblock.credentials import CodeError
 from hushlist.extensions.unblock.overrides import Overrides
@@ -380,18 +380,19 @@ def test_who_asks_is_named_to_those_who_answer_where_the_policy_says_so(
     overrides = overrides_of(hushlist.runtime)
     assert overrides is not None
     page = f"http://a.example/?{QUERY}"
-    for number, is_named in enumerate((True, False)):
+    for number, seen in enumerate((NAMED, "drop")):
         overrides.ask(
             AccessRequest(
-                *(0, CLIENT, CLIENT, None, f"{number}.example", page, None, ""), asked=0.0, until=0.0, is_named=is_named
+                *(0, CLIENT, CLIENT, None, f"{number}.example", page, None, ""), asked=0.0, until=0.0, seen=seen
             )
         )
-    use("log: {clients: drop, queries: drop}\nunblock: {ask: on}")  # what the pages have said holds
-    assert cli.main(["override", "requests"]) == 0
-    newer, older = capsys.readouterr().out.splitlines()
-    assert f"{CLIENT} asks for http://a.example/" in older
-    assert f"{SOMEBODY} asks for http://a.example/" in newer
-    assert QUERY not in older + newer
+    for clients in ("drop", "keep"):  # what the pages have said holds
+        use(f"log: {{clients: {clients}, queries: drop}}\nunblock: {{ask: on}}")
+        assert cli.main(["override", "requests"]) == 0
+        newer, older = capsys.readouterr().out.splitlines()
+        assert f"{CLIENT} asks for http://a.example/" in older
+        assert f"{SOMEBODY} asks for http://a.example/" in newer
+        assert QUERY not in older + newer
     assert browser.sign_in("max") == 200
     asked = browser.call("GET", "/requests")[1]["requests"]
     assert [one["client"] for one in asked] == [None, CLIENT]

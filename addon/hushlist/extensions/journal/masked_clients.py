@@ -102,6 +102,16 @@ def with_device(client: str, device_of: DeviceNames | None) -> str:
     return client if device in (None, UNNAMED) else f"{device} ({client})"
 
 
+def as_told(privacy: Privacy, told: str) -> Privacy:
+    """What may be shown of somebody whose page has told how: the stricter of both; no pseudonym is made later.
+
+    >>> [as_told(Privacy(clients=now), "pseudonym").clients.value for now in LoggedClients]
+    ['drop', 'pseudonym', 'drop']
+    """
+    is_as_strict = told == LoggedClients.KEEP or told == privacy.clients
+    return privacy if is_as_strict else privacy._replace(clients=LoggedClients.DROP)
+
+
 def privacy_of(engine: Engine | None, journal: LogWriter | None) -> Privacy:
     """The log's limits on what may be shown; no limits if the policy has no log. May read the disk."""
     settings = None if engine is None else engine.policy.of("log")

@@ -9,6 +9,7 @@ from typing import Annotated
 from hushlist.core.errors import without_user
 from hushlist.core.routes import Account, Action, Done, Number, Role, Text
 from hushlist.extensions.journal.log_record import Privacy, who, without_query
+from hushlist.extensions.journal.masked_clients import as_told
 from hushlist.extensions.reports.report_book import Report, ReportBook
 from hushlist.extensions.reports.report_text import SHAPES, report_text, shown_source
 
@@ -50,7 +51,8 @@ class PublisherReport:
 
 def status_of(report: Report, privacy: Privacy) -> ReportStatus:
     """A report as it may be shown."""
-    client, user = who("client", report.address, privacy), who("user", report.user, privacy)
+    asker = as_told(privacy, report.seen)
+    client, user = who("client", report.address, asker), who("user", report.user, asker)
     url = without_query(str(without_user(report.url)), privacy)
     return ReportStatus(
         *(report.id, client, user, report.in_group, report.host, url, report.rule, report.line, report.list),

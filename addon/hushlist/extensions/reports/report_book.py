@@ -19,6 +19,8 @@ from hushlist.core.routes import MissingError
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import SqlConnection, keep_newest
 from hushlist.extensions.databases.store import open_store
+from hushlist.extensions.journal.log_keys import LoggedClients
+from hushlist.extensions.journal.masked_clients import SOMEBODY
 from hushlist.extensions.unblock.access_requests import LONGEST_REASON, AskedTooOftenError
 from hushlist.extensions.unblock.grant_events import GrantEvent, record_event
 from hushlist.extensions.unblock.overrides import UNBLOCKS
@@ -27,6 +29,8 @@ _DAY = 86400.0
 #: reports that are kept, and seconds for which they are; of one client within a day, and of all that are open
 MOST_KEPT, KEPT = 1000, 90 * _DAY
 MOST_OF_CLIENT, MOST_OPEN = 20, 200
+#: characters of a URL
+LONGEST_URL = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Report:
     shape: str = ""
     #: the person's own words, as one line; may be empty
     words: str = ""
+    #: how the page has said that the person is shown: as the log's ``clients``
+    seen: str = LoggedClients.KEEP.value
     asked: float = 0.0
     #: how often it was made
     times: int = 1
@@ -87,15 +93,17 @@ class ReportBook:
         self._store.close()
 
     def check(self, client: str) -> None:
-        """Raise ``AskedTooOftenError`` if a client, or all, have reported too often."""
+        """Raise ``AskedTooOftenError`` if a client has reported too often."""
         with self._store.reading() as database:
             _check(database, client, self._clock())
 
     def file(self, wanted: Report) -> Report:
         """Store a report, or add it to an open one of the same rule and host; then it is made more than once.
 
+        Where too many are open, the oldest of whoever has most of them gives way.
+
         Raises:
-            AskedTooOftenError: the client, or all clients, have reported too often.
+            AskedTooOftenError: the client has reported too often.
         """
         with self._store.writing() as database:
             now, words = self._clock(), one_line(wanted.words, LONGEST_REASON)
@@ -108,11 +116,13 @@ class ReportBook:
                 database.execute(query, (both.words, both.times, both.id))
                 return both
             _check(database, wanted.client, now)
-            filed = replace(wanted, words=words, asked=now)
+            filed = replace(wanted, words=words, url=wanted.url[:LONGEST_URL], asked=now)
+            _make_room(database)
             (number,) = database.execute(_INSERT, astuple(filed)[:-1]).fetchone()
             keep_newest(database, "reports", MOST_KEPT)
             how = f"report {number}: {words}" if words else f"report {number}"
-            record_event(database, GrantEvent(now, "reported", filed.client, "host", filed.host, how, filed.client))
+            who = filed.client if filed.seen == LoggedClients.KEEP else None
+            record_event(database, GrantEvent(now, "reported", who, "host", filed.host, how, who or SOMEBODY))
             return replace(filed, id=number)
 
     def rows(self, *, is_all: bool = False) -> list[Report]:
@@ -138,13 +148,21 @@ class ReportBook:
 
 
 def _check(database: SqlConnection, client: str, now: float) -> None:
-    for which, values, most in (
-        ("client = ? AND asked > ?", (client, now - _DAY), MOST_OF_CLIENT),
-        ("settled IS NULL", (), MOST_OPEN),
-    ):
-        (number,) = database.execute(f"SELECT count(*) FROM reports WHERE {which}", values).fetchone()  # noqa: S608
-        if number >= most:
-            raise AskedTooOftenError(f"there are {number} reports, and {most} are the most")
+    query = "SELECT count(*) FROM reports WHERE client = ? AND asked > ?"
+    (number,) = database.execute(query, (client, now - _DAY)).fetchone()
+    if number >= MOST_OF_CLIENT:
+        raise AskedTooOftenError(f"there are {number} reports, and {MOST_OF_CLIENT} are the most")
+
+
+def _make_room(database: SqlConnection) -> None:
+    """Remove an open report if there are as many as may be."""
+    (number,) = database.execute("SELECT count(*) FROM reports WHERE settled IS NULL").fetchone()
+    if number >= MOST_OPEN:
+        loudest = "GROUP BY client ORDER BY count(*) DESC, min(id) LIMIT 1"
+        database.execute(
+            "DELETE FROM reports WHERE id = (SELECT min(id) FROM reports WHERE settled IS NULL AND client ="  # noqa: S608
+            f" (SELECT client FROM reports WHERE settled IS NULL {loudest}))"
+        )
 
 
 def _of(database: SqlConnection, number: int) -> Report:

@@ -12,7 +12,7 @@ from threading import Lock
 from markupsafe import Markup
 
 from hushlist.core.decide.decision import Judgement
-from hushlist.core.errors import printable
+from hushlist.core.errors import one_line, printable
 from hushlist.core.extension import Notice
 from hushlist.core.match.rule import Ordered, Terms, TimeLimit
 from hushlist.core.policy.groups import address_text
@@ -39,6 +39,8 @@ from hushlist.proxy.runtime import Runtime
 REPORT = "report"
 #: what the page says when it is taken
 _DONE = "report_done"
+#: characters of a URL, or of a rule, in a notice
+_LONGEST_TOLD = 300
 #: lists whose head and digest are known
 _MOST_KNOWN = 64
 _SEEN = {
@@ -87,7 +89,7 @@ class ReportPart(Part):
         """Store a report, and tell who looks after the filter; the key of what the page says.
 
         Raises:
-            AskedTooOftenError: the client, or all clients, have reported too often.
+            AskedTooOftenError: the client has reported too often.
             StoreError: it cannot be stored.
         """
         decision, client = stopped.decision, stopped.client
@@ -111,6 +113,7 @@ class ReportPart(Part):
                 digest=digest,
                 shape=shape_for(rule.pattern),
                 words=form.get("words", [""])[0],
+                seen=clients_shown(self._runtime.engine).value,
             )
         )
         return _DONE
@@ -162,13 +165,20 @@ class ReportPart(Part):
         texts = live_texts()[DEFAULT_LANGUAGE if policy is None else policy.of("language")]
         shown = status_of(filed, privacy_in(self._runtime))
         who = printable(shown.user or shown.client or texts["somebody"])
-        pairs = {"rule": f"{shown.rule} ({shown.list})", "reason": shown.words, "publisher": shown.publisher}
+        url, rule = one_line(shown.url, _LONGEST_TOLD), one_line(f"{shown.rule} ({shown.list})", _LONGEST_TOLD)
+        pairs = {"rule": rule, "reason": shown.words, "publisher": shown.publisher}
         lines = [
-            texts["reports_mistake"].format(who=who, what=shown.url),
+            texts["reports_mistake"].format(who=who, what=url),
             *(texts["pair"].format(name=texts[key], value=printable(value)) for key, value in pairs.items() if value),
             texts["pair"].format(name=texts["to_answer"], value=f"hushlist reports show {filed.id}"),
         ]
-        about = {"id": shown.id, "url": shown.url, "rule": shown.rule, "list": shown.list, "words": shown.words}
+        about = {
+            "id": shown.id,
+            "url": url,
+            "rule": one_line(shown.rule, _LONGEST_TOLD),
+            "list": shown.list,
+            "words": shown.words,
+        }
         title = texts["reports_mistake"].format(who=who, what=shown.host)
         return Notice(title, "\n".join(lines), {"report": {**about, "digest": shown.digest}}, filed.client)
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from hushlist.core.errors import HushlistError
 from hushlist.core.routes import MissingError
-from hushlist.extensions.databases.sql import SqlConnection, read_text, write_text
+from hushlist.extensions.databases.sql import SqlConnection
+from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.unblock import SITE
 
 #: requests of one client that may wait, and that it may make within a day
@@ -29,6 +30,8 @@ _DAY = 86400.0
 PATIENCE = _DAY
 #: seconds after a refusal in which the client cannot ask for the same host
 REST = 3600.0
+#: in place of a ``clients``: who answers sees who asks, whatever the log may have
+NAMED = "named"
 #: characters of a reason, and of the word of who declines
 LONGEST_REASON = 300
 
@@ -77,8 +80,8 @@ class AccessRequest:
     #: who answered, and with which words
     by: str | None = None
     word: str | None = None
-    #: whether the page has said that who answers sees who asks, whatever the log may have of clients
-    is_named: bool = False
+    #: how the page has said that who asks is shown: as the log's ``clients``, or by name whatever that is
+    seen: str = LoggedClients.KEEP.value
 
     @property
     def user(self) -> str | None:
@@ -107,7 +110,7 @@ class AccessRequest:
         return self.state in (RequestState.WAITING, RequestState.EXPIRED)
 
 
-_NAMES = [field.name for field in fields(AccessRequest) if field.name != "is_named"]
+_NAMES = [field.name for field in fields(AccessRequest)]
 _COLUMNS = ", ".join({"group": "in_group"}.get(name, name) for name in _NAMES)
 _SELECT = f"SELECT {_COLUMNS} FROM access_requests"  # noqa: S608 - names of columns
 _MARKS = ", ".join("?" * (len(_NAMES) - 1))
@@ -136,26 +139,13 @@ def file_request(database: SqlConnection, wanted: AccessRequest) -> AccessReques
     _bound(database, f"client = ? AND {_WAITS}", (wanted.client, *span), MOST_WAITING_OF_CLIENT)
     _bound(database, "client = ? AND asked > ?", (wanted.client, now - _DAY), MOST_OF_CLIENT)
     _bound(database, _WAITS, span, MOST_WAITING)
-    (number,) = database.execute(_INSERT, astuple(wanted)[1 : len(_NAMES)]).fetchone()
-    if wanted.is_named:
-        _note_named(database, number)
+    (number,) = database.execute(_INSERT, astuple(wanted)[1:]).fetchone()
     database.execute(
         f"DELETE FROM access_requests WHERE NOT ({_WAITS}) AND id <="  # noqa: S608
         " (SELECT id FROM access_requests ORDER BY id DESC LIMIT 1 OFFSET ?)",
         (*span, MOST_KEPT),
     )
     return replace(wanted, id=number)
-
-
-def _named(database: SqlConnection) -> set[int]:
-    """The requests whose pages have said that who answers sees who asks."""
-    return set(map(int, (read_text(database, "named") or "").split()))
-
-
-def _note_named(database: SqlConnection, number: int) -> None:
-    (oldest,) = database.execute("SELECT min(id) FROM access_requests").fetchone()
-    named = sorted(known for known in {*_named(database), number} if known >= oldest)
-    write_text(database, "named", " ".join(map(str, named)))
 
 
 def _bound(database: SqlConnection, which: str, values: tuple[object, ...], most: int) -> None:
@@ -203,10 +193,8 @@ def waiting_request(database: SqlConnection, number: int, now: float) -> AccessR
 def kept_requests(database: SqlConnection, now: float, *, waiting: bool) -> Iterator[AccessRequest]:
     """The requests that are kept, or those of them that wait; the newest first."""
     which = " WHERE state = 'waiting'" if waiting else ""
-    rows, named = database.execute(f"{_SELECT}{which} ORDER BY id DESC").fetchall(), _named(database)
-    for row in rows:
+    for row in database.execute(f"{_SELECT}{which} ORDER BY id DESC").fetchall():
         found = _of_row(row).at(now)
-        found = replace(found, is_named=found.id in named)
         if not waiting or found.state is RequestState.WAITING:
             yield found
 

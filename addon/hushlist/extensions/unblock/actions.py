@@ -40,8 +40,9 @@ from hushlist.core.routes import (
 from hushlist.core.url.parts import as_typed
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_record import Privacy, who, without_query
+from hushlist.extensions.journal.masked_clients import as_told
 from hushlist.extensions.unblock import EVERYTHING, GRANT_SCOPES, SITE
-from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.access_requests import NAMED, AccessRequest
 from hushlist.extensions.unblock.admin_blocks import AdminBlock
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, narrowness_of_grant
 from hushlist.extensions.unblock.overrides import Overrides
@@ -324,7 +325,8 @@ def waiting(overrides: Overrides | None, privacy: Privacy) -> list[AskedFor]:
 
 def asked_for(request: AccessRequest, privacy: Privacy) -> AskedFor:
     """Who asks is shown where their page has said that who answers sees it."""
-    url, asker = str(without_user(request.url)), Privacy() if request.is_named else privacy
+    url = str(without_user(request.url))
+    asker = Privacy() if request.seen == NAMED else as_told(privacy, request.seen)
     client, user = who("client", request.address, asker), who("user", request.user, asker)
     return AskedFor(
         *(request.id, client, user, request.group, request.host, without_query(url, privacy), request.category),

@@ -25,7 +25,7 @@ from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import clients_shown
-from hushlist.extensions.unblock.access_requests import AccessRequest
+from hushlist.extensions.unblock.access_requests import NAMED, AccessRequest
 from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.credentials import Tokens
 from hushlist.extensions.unblock.overrides import DECLINE, Overrides
@@ -112,7 +112,7 @@ def file_access_request(
         reason,
         asked=0.0,
         until=0.0,
-        is_named=stopped.settings.of("unblock").names_asker,
+        seen=NAMED if stopped.settings.of("unblock").names_asker else clients_shown(runtime.engine).value,
     )
     filed = overrides.ask(wanted)
     if filed.times == 1:

@@ -21,7 +21,7 @@ CREATE INDEX IF NOT EXISTS events_by_client ON events (client, id);
 CREATE TABLE IF NOT EXISTS access_requests (
     id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, address TEXT NOT NULL, in_group TEXT, host TEXT NOT NULL,
     url TEXT NOT NULL, category TEXT, reason TEXT NOT NULL, asked REAL NOT NULL, until REAL NOT NULL,
-    times INTEGER NOT NULL, state TEXT NOT NULL, decided REAL, by TEXT, word TEXT);
+    times INTEGER NOT NULL, state TEXT NOT NULL, decided REAL, by TEXT, word TEXT, seen TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS access_requests_by_client ON access_requests (client, host, id);
 -- what one tap at a notice does: of its token, a hash
 CREATE TABLE IF NOT EXISTS taps (
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS reports (
     id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, address TEXT NOT NULL, in_group TEXT, host TEXT NOT NULL,
     url TEXT NOT NULL, rule TEXT NOT NULL, line INTEGER NOT NULL, list TEXT NOT NULL, source TEXT NOT NULL,
     version TEXT NOT NULL, publisher TEXT NOT NULL, digest TEXT NOT NULL, shape TEXT NOT NULL, words TEXT NOT NULL,
-    asked REAL NOT NULL, times INTEGER NOT NULL, settled REAL, by TEXT);
+    seen TEXT NOT NULL, asked REAL NOT NULL, times INTEGER NOT NULL, settled REAL, by TEXT);
 CREATE TABLE IF NOT EXISTS use_minutes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, category TEXT NOT NULL, minute INTEGER NOT NULL,
     UNIQUE (client, category, minute));

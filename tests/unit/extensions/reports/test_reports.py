@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urljoin
 
@@ -22,17 +23,19 @@ from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.notify.notices import Notices
-from hushlist.extensions.reports import report_part
+from hushlist.extensions.reports import report_book, report_part
 from hushlist.extensions.reports.actions import for_publisher, status_of
-from hushlist.extensions.reports.report_book import KEPT, MOST_OF_CLIENT, Report, ReportBook
+from hushlist.extensions.reports.report_book import KEPT, LONGEST_URL, MOST_OF_CLIENT, MOST_OPEN, Report, ReportBook
 from hushlist.extensions.reports.report_text import SHAPES
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
+from hushlist.extensions.unblock.grant_events import GrantEvent
 from hushlist.proxy.addon import Hushlist
 from support.clock import Clock, addon_clock
 from support.mitmproxied import mitmproxied
 from support.parts import part_of
 from unit.extensions.unblock.people import OTHER, PUPIL, Person
+from unit.rows import each_row
 
 ISSUES = "https://lists.example/issues"
 FILTERS = f"! Title: Ads\n! Issues: {ISSUES}\n! Version: 7\n||ads.example^\n"
@@ -41,6 +44,7 @@ POLICY = (
     "reports: on\nlayers:\n- {name: lists, lists: [list.yaml, {file: ads.txt, title: Ads}, hashes.txt]}\n"
     "groups:\n- {name: silent, clients: [192.0.2.8], reports: off}\n"
 )
+WANTED = Report("user:jo", "192.0.2.7", "kids", "a.example", "http://a.example/", "a.example/", 3, "Ads", "ads.txt")
 URL = "http://games.example/chess/x?name=jo"
 
 
@@ -169,6 +173,38 @@ def test_what_is_shown_of_who_reports_is_what_the_log_may_have(pupil: Pupil, boo
     assert status_of(report, Privacy(clients=LoggedClients.DROP)).client is None
 
 
+@each_row("seen", ["drop", "pseudonym"])
+def test_nobody_is_shown_later_by_more_than_their_page_has_said(
+    tmp_path_factory: pytest.TempPathFactory, seen: str
+) -> None:
+    place, clients = tmp_path_factory.mktemp("book") / "state.sqlite", LoggedClients(seen)
+    with closing(ReportBook(place, Clock())) as book, pytest.MonkeyPatch.context() as patch:
+        events: list[GrantEvent] = []
+        patch.setattr(report_book, "record_event", lambda _, event: events.append(event))
+        book.file(replace(WANTED, seen=seen))
+        (report,) = book.rows()
+    assert (status_of(report, Privacy()).client, status_of(report, Privacy()).user) == (None, None)
+    own = status_of(report, Privacy(clients=clients, pseudonym=lambda kind, _: f"a-{kind}"))
+    assert own.client == {"drop": None, "pseudonym": "a-client"}[seen]
+    assert [(event.client, event.by) for event in events] == [(None, "somebody")]
+
+
+def test_a_report_notes_what_its_page_says_of_who_reports(
+    pupil: Pupil, book: ReportBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_part, "clients_shown", lambda _: LoggedClients.DROP)
+    pupil.report()
+    assert [row.seen for row in book.rows()] == ["drop"]
+
+
+def test_a_long_address_is_cut_and_is_short_in_a_notice(pupil: Pupil, book: ReportBook, told: list[Notice]) -> None:
+    pupil.report(f"http://games.example/chess/{'x' * 9000}")
+    assert [len(row.url) for row in book.rows()] == [LONGEST_URL]
+    (notice,) = told
+    assert len(notice.message) < 1000
+    assert len(json.dumps(notice.details)) < 1500
+
+
 def test_what_the_log_does_not_keep_of_a_url_is_in_no_store(
     pupil: Pupil, book: ReportBook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +240,24 @@ def test_a_client_cannot_report_without_end(pupil: Pupil, book: ReportBook, cloc
     clock.now += KEPT + 1
     pupil.report("http://h29.example/")
     assert [row.host for row in book.rows(is_all=True)] == ["h29.example"]
+
+
+def test_who_reports_most_gives_way_where_too_many_are_open(tmp_path: Path, clock: Clock) -> None:
+    def file(client: str, number: int) -> None:
+        clock.now += 1
+        book.file(replace(WANTED, client=client, host=f"h{number}.example"))
+
+    with closing(ReportBook(tmp_path / "state.sqlite", clock)) as book:
+        file("quiet", 0)
+        for number in range(1, MOST_OPEN):
+            file(f"loud {number // 10}", number)
+        file("loud 3", MOST_OPEN)
+        assert [row.client for row in book.rows()].count("loud 1") == 9  # the first of those that have most
+        file("late", MOST_OPEN + 1)
+        rows = book.rows()
+    assert len(rows) == MOST_OPEN
+    assert {"quiet", "late"} <= {row.client for row in rows}
+    assert [row.host for row in rows if row.client == "loud 3"][-1] == "h31.example"
 
 
 def test_only_the_pages_own_form_counts_and_only_once(pupil: Pupil, book: ReportBook) -> None:
@@ -242,9 +296,8 @@ def test_the_command_lists_shows_and_settles(
 
 
 def test_the_store_is_alike_in_both_databases(place: Path | PostgresAddress, clock: Clock) -> None:
-    wanted = Report("user:jo", "192.0.2.7", "kids", "a.example", "http://a.example/", "a.example/", 3, "Ads", "ads.txt")
     with closing(ReportBook(place, clock)) as book:
-        assert [book.file(wanted).times for _ in range(3)] == [1, 2, 3]
+        assert [book.file(WANTED).times for _ in range(3)] == [1, 2, 3]
         (row,) = book.rows()
         assert (row.id, row.user, row.line, row.times) == (1, "jo", 3, 3)
         assert book.settle(1, by="parent").settled == clock.now
