@@ -73,7 +73,7 @@ MODULES = """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
     Person.bedtimes Question.kind
-    AccessRequest.state AccessRequest.times Account.longest AdminPerson.longest Explanation.kind Gate.keeps
+    AccessRequest.state AccessRequest.seen AccessRequest.times Account.longest AdminPerson.longest Explanation.kind Gate.keeps
     GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
     GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs
     LogSettings.clients LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
@@ -86,7 +86,7 @@ SAID = """
     ScannerSettings.seconds Target.block Text.is_recorded UploadSettings.hold UploadSettings.unseen
     Alert.times Alert.within Escalation.times WebhookChannel.method
     _Options.parties _Shape.factor _Shape.ways _ZoneReader.name _ZoneReader.origin
-    Release.is_new ReleaseLimits.loses Report.times
+    Release.is_new ReleaseLimits.loses Report.seen Report.times
     VisitJob.finds VisitJob.workers VisitOptions.browser VisitOptions.folder VisitOptions.patience PageResult.missing
     PageResult.pictures
 """
