@@ -73,8 +73,8 @@ MODULES = """
 #: what is something though nobody says it: mostly as the reference promises it
 SAID = """
     Person.bedtimes Question.kind
-    AccessRequest.state AccessRequest.seen AccessRequest.times Account.longest AdminPerson.longest Explanation.kind Gate.keeps
-    GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
+    AccessRequest.seen AccessRequest.state AccessRequest.times Account.longest AdminPerson.longest Explanation.kind
+    Gate.keeps GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
     GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs
     LogSettings.clients LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
     LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.extensions Policy.unknown_context
