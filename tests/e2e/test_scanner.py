@@ -223,7 +223,7 @@ def test_a_warning_comes_before_the_scan_and_leads_to_the_page(tmp_path: Path, o
             f"scanner: {{address: 'clamd://self.test:{slow.getsockname()[1]}'}}\n",
         )
         with mitmdump(tmp_path, origin, policy=policy) as proxy, chromium(proxy, tmp_path) as browser:
-            browser.get("http://good.test/a/data.bin")
+            browser.get("https://good.test/a/data.bin")
             wait_for_words(browser, "Do you want to go on?")
             browser.find_element("css selector", "button").click()
             wait_for_words(browser, "This file is being checked")
