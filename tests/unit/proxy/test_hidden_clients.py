@@ -203,6 +203,7 @@ UNRELATED = {
     *("sealkey", "sign", "verify", "canonicalize", "expressions", "hash", "prefixes", "compare", "extract", "parse"),
     *("hrn", "conformance", "completion", "man", "override passphrase", "proxy", "services", "notify test"),
     *("convert", "visit", "learn", "publish", "service install", "service remove", "service status"),
+    *("policy get", "policy set", "policy undo"),
 }
 
 
