@@ -81,6 +81,8 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("notify test", "policy"): ("notify", "test", "--policy", "{}"),
     ("summary", "policy"): ("summary", "--policy", "{}"),
     ("override code", "policy"): ("override", "code", "--for", "1m", "--policy", "{}"),
+    ("policy get", "policy"): ("policy", "get", "--policy", "{}"),
+    ("policy undo", "policy"): ("policy", "undo", "--policy", "{}"),
     ("override list", "policy"): ("override", "list", "--policy", "{}"),
     ("override history", "policy"): ("override", "history", "--policy", "{}"),
     ("admin token list", "policy"): ("admin", "token", "list", "--policy", "{}"),
@@ -136,7 +138,7 @@ OTHERS = {
     *((command, "store") for command in ("alerts list", "alerts seen")),
     *((f"reports {command}", "store") for command in ("list", "show", "settle")),
     *(("visit", name) for name in ("folder", "html", "junit")),
-    *(("backup", "file"), ("restore", "policy"), ("service install", "root")),
+    *(("backup", "file"), ("restore", "policy"), ("service install", "root"), ("policy set", "policy")),
     *((command, "confdir") for command in ("backup", "restore", "service install")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}

@@ -193,6 +193,9 @@ CALLS: dict[str, list[list[str]]] = {
     "admin token revoke": [["a"], [ARGUMENT]],
     "override requests": [[], ["--all"], ["--json"], ["--store", ARGUMENT]],
     "override approve": [["1"], ["1"], ["7"], [ARGUMENT], ["--for", ARGUMENT, "1"]],
+    "policy get": [POLICY, [*POLICY, ARGUMENT], ["--policy", ARGUMENT]],
+    "policy set": [[*POLICY, ARGUMENT], ["--policy", ARGUMENT, "log"]],
+    "policy undo": [POLICY, [*POLICY, ARGUMENT], ["--policy", ARGUMENT]],
     "override decline": [["2", "--reason", FORGED], ["2"], [ARGUMENT]],
 }
 

@@ -16,6 +16,7 @@ from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
 from hushlist.extensions.unblock import unblock_handler
 from hushlist.proxy.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.languages import TEXTS, negotiate
+from hushlist.proxy.page.block_response import led_to
 from hushlist.proxy.page.template import VARIABLES, parse_template
 from support.engines import judgement_of
 from unit.parsers.lines import engine
@@ -111,7 +112,7 @@ def _form(octets: bytes) -> None:
     judgement = judgement_of(engine().decide(sent, NOON))
     if judgement.host is not None:
         unblock_handler._wanted(judgement)
-        location = unblock_handler._go_on(sent.target).headers["Location"]
+        location = led_to(sent.target).headers["Location"]
         assert location.startswith("/")
         assert not location.startswith("//")
         assert "\n" not in location

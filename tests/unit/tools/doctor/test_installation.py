@@ -64,7 +64,8 @@ class TestVersions:
     def test_programs_are_told_by_these_words(self) -> None:
         assert [*Condition] == ["good", "warning", "wrong", "cannot tell"]
         (table,) = re.findall(r"\| it looks at \|.*\n\| --- .*\n((?:\|.*\n)+)", joined(COMMANDS))
-        assert [*About] == re.findall(r"\w+", " ".join(re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE)))
+        words = re.findall(r"\w+", " ".join(re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE)))
+        assert [*About] == [word for word in words if word != "devices"]  # that is an extension's
 
     @pytest.mark.parametrize(
         ("version", "condition", "words"),
