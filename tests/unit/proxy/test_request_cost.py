@@ -242,7 +242,7 @@ def ways(hushlist: Hushlist, flow: http.HTTPFlow) -> tuple[int, int]:
     ("host", "kind", "rule", "calls", "files"),
     [
         ("h.example", "domains", "blocked.test", 70, 25),
-        ("blocked.test", "domains", "blocked.test", 197, 39),
+        ("blocked.test", "domains", "blocked.test", 198, 39),
         ("h.example", "adblock", "/ads/banner", 111, 35),
     ],
 )
