@@ -30,7 +30,7 @@ from hushlist.extensions.databases.sql import SqlConnection, keep_newest
 from hushlist.extensions.databases.store import open_store
 from hushlist.extensions.unblock.grant_events import GrantEvent, record_event
 from hushlist.extensions.unblock.overrides import UNBLOCKS
-from hushlist.extensions.unblock.taps import TapError, TapFault, make_taps, record_refusal, tap_of, use_tap
+from hushlist.extensions.unblock.taps import Tap, follow_tap, make_taps
 
 _DAY = 86400.0
 #: alerts that are kept, and seconds for which they are; counters and devices that are kept
@@ -171,21 +171,11 @@ class AlertBook:
         Raises:
             TapError: nothing was done; where it was to be, the history says so.
         """
-        fault: TapError | None = None
-        with self._writing() if acts else self._looking() as (database, now):
-            try:
-                tap = (use_tap if acts else tap_of)(database, token, "alert", now)
-                number = int(tap.subject.partition(":")[2])
-                row = _see(database, number, now, tap.by) if acts else _unseen(database, number)
-            except MissingError:
-                fault = TapError(TapFault.ANSWERED, tap)
-            except TapError as error:
-                fault = error
-            if fault is not None and acts:
-                record_refusal(database, fault, now)
-        if fault is not None:
-            raise fault
-        return row
+
+        def answer(database: SqlConnection, tap: Tap, number: int, now: float) -> AlertRow:
+            return _see(database, number, now, tap.by) if acts else _unseen(database, number)
+
+        return follow_tap(self._writing() if acts else self._looking(), token, "alert", answer, acts=acts)[1]
 
     def rows(self, *, unseen: bool = False, limit: int = 200) -> list[AlertRow]:
         """The alerts that are kept, the newest first."""

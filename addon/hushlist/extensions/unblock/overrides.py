@@ -50,7 +50,7 @@ from hushlist.extensions.unblock.credentials import (
 )
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
-from hushlist.extensions.unblock.taps import TapError, TapFault, make_taps, record_refusal, tap_of, use_tap
+from hushlist.extensions.unblock.taps import Tap, follow_tap, make_taps
 from hushlist.extensions.unblock.verdict import UnblockVerdict
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
@@ -387,25 +387,17 @@ class Overrides(UnblockVerdict):
             TapError: nothing was done; where it was to be, the history says so.
             StoreError: also if the store is full; the token is not used then.
         """
-        fault: TapError | None = None
-        with self._writing() if acts else self._looking() as (database, now):
-            try:
-                tap = (use_tap if acts else tap_of)(database, token, "request", now)
-                number = int(tap.subject.partition(":")[2])
-                found = waiting_request(database, number, now)
-                if acts and tap.choice == DECLINE:
-                    _decline(database, number, None, now, tap.by)
-                elif acts:
-                    self._approve(database, number, "host", 60.0 * int(tap.choice), now, tap.by)
-            except UnansweredError:
-                fault = TapError(TapFault.ANSWERED, tap)
-            except TapError as error:
-                fault = error
-            if fault is not None and acts:
-                record_refusal(database, fault, now)
-        if fault is not None:
-            raise fault
-        return tap.choice, found
+
+        def answer(database: SqlConnection, tap: Tap, number: int, now: float) -> AccessRequest:
+            found = waiting_request(database, number, now)
+            if acts and tap.choice == DECLINE:
+                _decline(database, number, None, now, tap.by)
+            elif acts:
+                self._approve(database, number, "host", 60.0 * int(tap.choice), now, tap.by)
+            return found
+
+        tap, request = follow_tap(self._writing() if acts else self._looking(), token, "request", answer, acts=acts)
+        return tap.choice, request
 
     @contextmanager
     def _looking(self) -> Iterator[tuple[SqlConnection, float]]:

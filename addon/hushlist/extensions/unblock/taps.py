@@ -9,17 +9,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hushlist.core.errors import HushlistError
+from hushlist.core.routes import MissingError
 from hushlist.extensions.databases.sql import SqlConnection, keep_newest
 from hushlist.extensions.unblock.grant_events import GrantEvent, record_event
 
 #: tokens that are kept, and seconds for which those are that cannot act any longer: who uses one is told why
 MOST_TAPS = 10_000
 KEPT = 7 * 86400.0
+
+_Answer = TypeVar("_Answer")
 
 
 class TapFault(StrEnum):
@@ -108,3 +112,31 @@ def record_refusal(database: SqlConnection, fault: TapError, now: float) -> None
     if fault.tap is not None:
         how = f"{fault.tap.subject.replace(':', ' ')}: {fault}"
         record_event(database, GrantEvent(now, "refused", None, None, None, how, fault.tap.by))
+
+
+def follow_tap(
+    transaction: AbstractContextManager[tuple[SqlConnection, float]],
+    token: str,
+    kind: str,
+    answer: Callable[[SqlConnection, Tap, int, float], _Answer],
+    *,
+    acts: bool,
+) -> tuple[Tap, _Answer]:
+    """What a token of a kind does, and what ``answer`` makes of it, by its subject's number and the present time.
+
+    With ``acts``, the token is used, and what it is refused for is recorded.
+
+    Raises:
+        TapError: it does nothing any more, or ``answer`` found nothing to do (``MissingError``).
+    """
+    with transaction as (database, now):
+        try:
+            tap = (use_tap if acts else tap_of)(database, token, kind, now)
+            return tap, answer(database, tap, int(tap.subject.partition(":")[2]), now)
+        except MissingError:
+            fault = TapError(TapFault.ANSWERED, tap)
+        except TapError as error:
+            fault = error
+        if acts:
+            record_refusal(database, fault, now)
+    raise fault
