@@ -22,10 +22,8 @@ from hushlist.cli.common import (
 from hushlist.core.routes import MissingError
 from hushlist.extensions.alerts.alert_book import AlertBook, AlertRow
 from hushlist.extensions.alerts.alert_hits import shown_alert
-from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.unblock import default_path
-from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.shown_clients import privacy_by
+from hushlist.extensions.unblock.shown_clients import privacy_at
 
 _CODES = "Exit codes: 0 good; 1 there is no such alert, or somebody has seen it before; 2 wrong usage or bad input."
 
@@ -46,15 +44,10 @@ def _book(arguments: argparse.Namespace) -> AlertBook:
     return AlertBook(store_of(arguments, default_path), time)
 
 
-def _privacy(book: AlertBook, arguments: argparse.Namespace) -> Privacy:
-    with Overrides(book.place, time) as overrides:
-        return privacy_by(overrides, policy_of(arguments))
-
-
 def show_alerts(arguments: argparse.Namespace) -> int:
     with closing(_book(arguments)) as book:
         rows = book.rows(unseen=arguments.unseen)
-        privacy = _privacy(book, arguments)
+        privacy = privacy_at(book.place, policy_of(arguments))
     for row in (shown_alert(own, privacy) for own in rows):
         if arguments.json:
             print_json({**{name: getattr(row, name) for name in AlertRow.__slots__}, "about": dict(row.about)})
@@ -69,7 +62,7 @@ def show_alerts(arguments: argparse.Namespace) -> int:
 def say_seen(arguments: argparse.Namespace) -> int:
     with closing(_book(arguments)) as book:
         try:
-            privacy = _privacy(book, arguments)
+            privacy = privacy_at(book.place, policy_of(arguments))
             row = shown_alert(book.seen(arguments.number, by=acting_user()), privacy)
         except MissingError as error:
             complain(str(error))

@@ -98,7 +98,7 @@ def _times(counted: Sequence[tuple[str, int]], span: str, now: datetime, zone: t
 
 
 def history_csv(found: History) -> bytes:
-    """The same as CSV, with a row for each bar and each value."""
+    """The figures as CSV, with a row for each bar and each value."""
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(("kind", "value", "records", "stopped"))

@@ -29,8 +29,7 @@ from hushlist.extensions.reports.actions import for_publisher, status_of
 from hushlist.extensions.reports.report_book import ReportBook
 from hushlist.extensions.reports.report_text import SHAPES
 from hushlist.extensions.unblock import default_path
-from hushlist.extensions.unblock.overrides import Overrides
-from hushlist.extensions.unblock.shown_clients import privacy_by
+from hushlist.extensions.unblock.shown_clients import privacy_at
 
 _CODES = "Exit codes: 0 good; 1 there is no such report, or it is settled; 2 wrong usage or bad input."
 
@@ -61,8 +60,7 @@ def add_to(commands: Commands) -> None:
 def _opened(arguments: argparse.Namespace) -> Iterator[tuple[ReportBook, Privacy]]:
     """The store, and what may be shown of it."""
     place = store_of(arguments, default_path)
-    with Overrides(place, time) as overrides:
-        privacy = privacy_by(overrides, policy_of(arguments))
+    privacy = privacy_at(place, policy_of(arguments))
     book = ReportBook(place, time)
     try:
         yield book, privacy

@@ -22,6 +22,12 @@ def privacy_by(overrides: Overrides, policy: Policy | None) -> Privacy:
     return privacy_beside(overrides.shown(), policy, place.parent if isinstance(place, Path) else state_folder())
 
 
+def privacy_at(place: Path | PostgresAddress, policy: Policy | None) -> Privacy:
+    """What may be shown of a place's clients, as ``privacy_by`` has it; ``StoreError`` if it cannot be asked."""
+    with Overrides(place, time.time) as overrides:
+        return privacy_by(overrides, policy)
+
+
 def privacy_of_store(place: Path | PostgresAddress, policy: Policy | None, tell: Callable[[str], object]) -> Privacy:
     """What may be shown of a place's clients, by what its proxies have noted there and by a policy.
 
@@ -30,8 +36,7 @@ def privacy_of_store(place: Path | PostgresAddress, policy: Policy | None, tell:
     if isinstance(place, Path) and not place.exists():
         return privacy_beside(KEPT, policy, place.parent)
     try:
-        with Overrides(place, time.time) as overrides:
-            return privacy_by(overrides, policy)
+        return privacy_at(place, policy)
     except StoreError as error:
         tell(f"what may be shown of clients is not known: {error}")
         return privacy_beside(KEPT, policy, state_folder()) if policy else Privacy(clients=LoggedClients.DROP)
