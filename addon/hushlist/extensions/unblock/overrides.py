@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
+from threading import Lock
 
 from hushlist.core.errors import one_line
 from hushlist.extensions.databases.kept_files import DatabaseKind
@@ -131,7 +132,9 @@ class Overrides(UnblockVerdict):
         #: what was asked last
         self._asked = nobody
         self._checked = -math.inf
-        self._stale = True
+        #: the last write of this process, and the last that a look has seen
+        self._written, self._seen = object(), object()
+        self._lock = Lock()
         self._fault: str | None = None
 
     def __enter__(self) -> Overrides:
@@ -152,7 +155,7 @@ class Overrides(UnblockVerdict):
         """A transaction, and the time of its beginning; ``covering`` sees its changes as soon as it ends."""
         with self._store.writing() as database:
             yield database, self._clock()
-        self._stale = True
+        self._written = object()
 
     # -- for each request ----------------------------------------------------------------------------------------------
 
@@ -175,7 +178,8 @@ class Overrides(UnblockVerdict):
 
         Does not wait, and raises nothing; ``fault`` says what is wrong with the store.
         """
-        self._stale |= self._is_shared
+        if self._is_shared:
+            self._seen = object()
         self._look(now)
         names = map(_name, client_names)
         return self._covered.find(names, host, url, categories, now, is_warning=is_warning, since=since)
@@ -194,19 +198,19 @@ class Overrides(UnblockVerdict):
         return self._blocks
 
     def _look(self, now: float) -> None:
-        """Check for changes by another process, unless that was done a moment ago."""
-        if not self._stale and 0 <= now - self._checked < FRESHNESS:
+        """Check for changes, unless that was done a moment ago and this process has written nothing since."""
+        if self._seen is self._written and 0 <= now - self._checked < FRESHNESS:
             return
-        self._checked, self._stale = now, False
-        try:
+        # a look counts when it has ended: until then, another thread looks for itself
+        with self._lock, suppress(BlockingIOError):  # the last state is probably still right
+            written = self._written
             self._covered, grants_fault = self._grants.look()
             self.has_sites = self._covered.has_sites
             blocks, fault = self._blocked.look()
             self._fault = grants_fault or fault
             if fault is None and blocks != self._blocks.blocks:
                 self._blocks = BlockTable(blocks) if blocks else NO_BLOCKS
-        except BlockingIOError:  # the last known state is probably still right
-            self._stale = True
+            self._checked, self._seen = now, written
 
     @property
     def fault(self) -> str | None:

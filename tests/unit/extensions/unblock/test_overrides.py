@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import given
@@ -334,6 +335,26 @@ def test_workers_see_each_other_s_grants_at_once(place: Path | PostgresAddress, 
             assert covering(one, clock.now) == made
             other.revoke(made.id, by="admin")
         assert covering(one, clock.now) is None
+
+
+def test_a_change_counts_for_the_next_request_though_another_thread_is_looking_at_it(
+    overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert covering(overrides, clock.now) is None
+    made, began, look = grant(overrides), Event(), overrides._grants.look
+    catch_up(overrides)
+
+    def slowly() -> object:
+        began.set()
+        time.sleep(0.1)
+        return look()
+
+    monkeypatch.setattr(overrides._grants, "look", slowly)
+    with ThreadPoolExecutor(1) as threads:
+        status = threads.submit(lambda: overrides.fault)
+        assert began.wait(10)
+        assert covering(overrides, clock.now) == made
+        assert status.result() is None
 
 
 def test_another_process_s_changes_are_seen_within_a_quarter_of_a_second(
