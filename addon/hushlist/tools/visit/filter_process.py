@@ -81,6 +81,7 @@ class FilterProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._answers.close()  # the socket is open as long as its file
         self._control.close()
         self._process.terminate()
         try:
