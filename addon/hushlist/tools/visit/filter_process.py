@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +24,16 @@ _MITMDUMP = "import sys; from mitmproxy.tools.main import mitmdump; sys.exit(mit
 
 class VisitError(Exception):
     """A filter or a browser of a visit cannot be started, or has failed."""
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, which has ten seconds to do so by itself."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _script(module: str) -> str:
@@ -57,15 +68,18 @@ class FilterProcess:
                 stdout=log,
                 stderr=log,
             )
+        self._opened = ExitStack()
+        self._opened.callback(end, self._process)
         try:
             ports: Mapping[str, int] = json.loads(self._until_there(place))
             self.port = ports["proxy"]
-            self._control = socket.create_connection((_LOOPBACK, ports["control"]), _PATIENCE)
-            self._answers = self._control.makefile("rb")
+            self._control = self._opened.enter_context(
+                socket.create_connection((_LOOPBACK, ports["control"]), _PATIENCE)
+            )
+            self._answers = self._opened.enter_context(self._control.makefile("rb"))
             self._control.sendall(token.encode() + b"\n")
         except BaseException:
-            self._process.kill()
-            self._process.wait()
+            self._opened.close()
             raise
 
     def _until_there(self, place: Path) -> str:
@@ -81,14 +95,7 @@ class FilterProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._answers.close()  # the socket is open as long as its file
-        self._control.close()
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._opened.close()
 
     def play(self, recording: Path) -> None:
         """Answer from a recording from now on; the requests so far are forgotten."""

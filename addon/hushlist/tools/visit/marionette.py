@@ -9,11 +9,11 @@ import subprocess
 import time
 from base64 import b64decode
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from hushlist.tools.visit.filter_process import VisitError
+from hushlist.tools.visit.filter_process import VisitError, end
 
 _LOOPBACK = "127.0.0.1"
 #: seconds until it listens, and beyond the time of a page for each answer
@@ -60,13 +60,15 @@ class MarionetteDriver:
             stderr=subprocess.DEVNULL,
         )
         self._number = 0
+        self._opened = ExitStack()
+        self._opened.callback(end, self._process)
         try:
-            self._connection = self._connected(port)
-            self._received = self._connection.makefile("rb")
+            self._connection = self._opened.enter_context(self._connected(port))
+            self._received = self._opened.enter_context(self._connection.makefile("rb"))
             self._read()
             self._ask("WebDriver:NewSession", acceptInsecureCerts=True)
         except BaseException:
-            self._end()
+            self.quit()
             raise
 
     def _connected(self, port: int) -> socket.socket:
@@ -78,14 +80,6 @@ class MarionetteDriver:
                 if self._process.poll() is not None or time.monotonic() > end:
                     raise VisitError(f"Firefox cannot be started: {error}") from error
                 time.sleep(0.1)
-
-    def _end(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
     def set_page_load_timeout(self, seconds: float) -> None:
         self._ask("WebDriver:SetTimeouts", pageLoad=int(seconds * 1000))
@@ -108,8 +102,7 @@ class MarionetteDriver:
 
     def quit(self) -> None:
         """End it; it is not asked, so that it cannot refuse."""
-        self._connection.close()
-        self._end()
+        self._opened.close()
 
     def _ask(self, command: str, **parameters: object) -> Any:
         from selenium.common.exceptions import TimeoutException, WebDriverException
