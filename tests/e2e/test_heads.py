@@ -9,6 +9,7 @@ from e2e.origin import PATIENCE
 from e2e.plain_origin import PlainOrigin
 from e2e.proxy import mitmdump
 from e2e.test_streaming import read_head
+from e2e.test_unblock import form_of
 
 _POLICY = """
 layers:
@@ -20,6 +21,9 @@ heads:
 - {types: text/x-bad, block: true, reason: No such type}
 - {status: 4xx, has: X-Bad, block: true, reason: No such status}
 files: [{endings: exe}]
+reports: on
+unblock: on
+log: {folder: log}
 """
 _FILTERS = """
 ||good.test/listed^$csp=img-src 'self'
@@ -66,7 +70,12 @@ def test_heads_are_changed_and_answers_blocked_by_them(tmp_path: Path) -> None:
         assert page.headers.get_list("content-security-policy") == ["img-src *", "script-src 'none'"]
         assert client.get("http://good.test/other").headers["set-cookie"] == "a=b"
         client.get("http://tracker.test/pixel")
-        assert "No such type" in client.get("http://good.test/bad.exe").text
+        bad = client.get("http://good.test/bad.exe")
+        assert ("No such type" in bad.text, "bad.exe (text/x-bad)" in bad.text) == (True, True)
+        assert bad.text.count("<form") == 1  # no unblock lets an answer pass
+        action, token = form_of(bad)
+        told = client.post(action, data={"token": token, "report": "on", "words": "It is fine"})
+        assert (told.status_code, 'role="status"' in told.text) == (403, True)
         assert "No such status" in client.get("http://good.test/missing").text
         listed = client.get("http://good.test/listed/")
         assert listed.headers.get_list("content-security-policy") == ["img-src *", "img-src 'self'"]

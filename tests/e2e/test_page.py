@@ -33,6 +33,7 @@ SCREENS = {
     "class/group%3AMia": "Mia",
     "activity": "Activity",
     "activity?by=site": "Activity",
+    "activity?by=file": "Activity",
     "activity?by=page": "Activity",
     "history?days=31": "Over time",
     "explain?url=http://www.games.test/": "What would happen to …",

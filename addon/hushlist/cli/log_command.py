@@ -125,6 +125,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     )
     filters.add_argument("--list", metavar="NAME", help="name or title of the list with the rule")
     filters.add_argument("--host", type=_host, metavar="HOST", help="what was asked for; hosts below it, too")
+    filters.add_argument("--file", metavar="TEXT", help="in what a file is, its media type or its name; '': any file")
     moment = "as 2026-12-24, 2026-12-24T22:30, or how long ago: 90s, 30m, 2h, 3d, 1w"
     filters.add_argument("--since", type=_moment, metavar="TIME", help=f"from then on: {moment}")
     filters.add_argument("--until", type=_moment, metavar="TIME", help="before then")
@@ -184,6 +185,7 @@ def _filters(arguments: argparse.Namespace) -> LogFilters:
         arguments.host,
         since=since,
         until=until,
+        file=arguments.file,
     )
 
 

@@ -16,6 +16,8 @@ from hushlist.core.lists.list_formats import UNTOLD
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.http_head import as_read
+from hushlist.extensions.files.file_names import name_of_target
+from hushlist.extensions.files.file_rules import FileFacts
 from hushlist.extensions.files.upload_look import media_types_of
 from hushlist.extensions.heads.cookies import changed_cookies
 from hushlist.extensions.heads.head_rules import HeadRule
@@ -97,11 +99,15 @@ class HeadChanges(parts.Part):
         """The page in place of an answer, and the line in the log; ``None`` in a dry run."""
         assert flow.response is not None
         before = judgement.decision
-        match = rule.match(f"{flow.response.status_code} {', '.join(media_types)}".strip())
+        seen = FileFacts(media_types=media_types, names=(name_of_target(flow.request.data.path),)).seen
+        match = rule.match(f"{flow.response.status_code} {', '.join(media_types)}".strip())._replace(file=seen)
         decision = Decision(Action.BLOCK, before.url, (match, *before.matches), match, group=before.group)
         recorded = self._runtime.record(judgement._replace(decision=decision), flow.request.method, is_live=flow.live)
         flow_outcome.annotate(flow, recorded)
-        return stopped_response(self._runtime, flow.request, recorded, None) if recorded.stops else None
+        if not recorded.stops:
+            return None
+        offer = self._runtime.parts.offered(flow.request, recorded)
+        return stopped_response(self._runtime, flow.request, recorded, offer)
 
 
 def _fitting(judgement: Judgement, way: str) -> Iterable[HeadRule]:

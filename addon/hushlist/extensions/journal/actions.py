@@ -17,6 +17,7 @@ from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.routes import Action, ActionError, Role, Text, Whole, usable
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.extensions.journal.log_database import (
+    LogFilters,
     counted_requests,
     counts_over_time,
     newest_records,
@@ -25,6 +26,7 @@ from hushlist.extensions.journal.log_database import (
 from hushlist.extensions.journal.log_record import (
     LogFields,
     Privacy,
+    file_of_record,
     host_of_record,
     logged_name,
     shown_record,
@@ -104,6 +106,25 @@ class Sites:
 
 
 @dataclass(frozen=True, slots=True)
+class FileKind:
+    """Files of one kind, or else of one media type, and what was done with them."""
+
+    file: str
+    passed: int
+    stopped: int
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The kinds of files that rules were about most, of the newest records; whether these are all of the time."""
+
+    is_all: bool
+    read: int
+    files: list[FileKind]
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """Records of the log, the newest first; whether there are older ones."""
 
@@ -170,9 +191,7 @@ def sites(
 
     Of the newest records of the log.
     """
-    begin = datetime.combine(datetime.now(policy.zone).date() - timedelta(days=days - 1), time(), policy.zone)
-    filters = replace(whose(whom, privacy), actions=_wanted(action), since=time_text(begin.timestamp()))
-    records = newest_records(_log(journal).place, filters, MOST_READ)
+    records = newest_records(_log(journal).place, _lately(policy, privacy, whom, days, action), MOST_READ)
     found = dict[tuple[object, ...], Site]()
     for fields in records:
         host = host_of_record(fields)
@@ -184,7 +203,7 @@ def sites(
         )
         key = host, client, user, fields.get("group")
         before = found.get(key)
-        is_stopped = fields.get("action") in STOPPING and not fields.get("would_block")
+        is_stopped = _is_stopped(fields)
         category, title = (
             _text(fields, name) or (None if before is None else getattr(before, name)) for name in ("category", "title")
         )
@@ -197,6 +216,33 @@ def sites(
         )
     most = sorted(found.values(), key=lambda one: (-one.passed - one.stopped, one.host))
     return Sites(len(records) < MOST_READ, len(records), most[:_MOST_SITES])
+
+
+def files(policy: Policy, journal: LogWriter | None, privacy: Privacy, whom: Whose = "", days: Days = 1) -> Files:
+    """Which kinds of files rules were about most.
+
+    Of the newest records of the log.
+    """
+    filters = replace(_lately(policy, privacy, whom, days), file="")
+    records = newest_records(_log(journal).place, filters, MOST_READ)
+    counts, last = dict[str, Counter[bool]](), dict[str, str]()
+    for fields in records:
+        file = file_of_record(fields) or ""
+        counts.setdefault(file, Counter())[_is_stopped(fields)] += 1
+        last[file] = str(fields.get("time", ""))
+    most = sorted(counts, key=lambda file: (-counts[file].total(), file))[:_MOST_SITES]
+    rows = [FileKind(file, counts[file][False], counts[file][True], last[file]) for file in most]
+    return Files(len(records) < MOST_READ, len(records), rows)
+
+
+def _lately(policy: Policy, privacy: Privacy, whom: str, days: int, action: str = "") -> LogFilters:
+    """What somebody did in the last days, by the clock of the policy."""
+    begin = datetime.combine(datetime.now(policy.zone).date() - timedelta(days=days - 1), time(), policy.zone)
+    return replace(whose(whom, privacy), actions=_wanted(action), since=time_text(begin.timestamp()))
+
+
+def _is_stopped(fields: LogFields) -> bool:
+    return fields.get("action") in STOPPING and not fields.get("would_block")
 
 
 def _text(fields: LogFields, name: str) -> str | None:
@@ -213,6 +259,7 @@ def activity(
     list_name: Annotated[str, Text("a list, by its title")] = "",
     host: Annotated[str, Text("a site, with all below it", 2048)] = "",
     reference: Annotated[str, Text("the number of a block page", 40)] = "",
+    file: Annotated[str, Text("a text in what a file is, in its media type or its name", 255)] = "",
     day: Day = "",
     before: Annotated[str, Text("before which moment, as a record has it", 40)] = "",
     most: Annotated[int, Whole("how many records at most", 500)] = 100,
@@ -231,6 +278,7 @@ def activity(
         list_name=list_name or None,
         host=canonical,
         reference=reference.strip().upper() or None,
+        file=file.strip() or None,
         since=_moment(day, policy.zone) if day else None,
         until=before or (_moment(day, policy.zone, 1) if day else None),
     )
@@ -260,6 +308,7 @@ def _moment(day: str, zone: tzinfo, later: int = 0) -> str:
 ACTIONS = (
     Action("GET", "/figures", Role.VIEW, figures),
     Action("GET", "/sites", Role.VIEW, sites),
+    Action("GET", "/files", Role.VIEW, files),
     Action("GET", "/activity", Role.VIEW, activity),
     Action("GET", "/preview", Role.VIEW, preview),
 )

@@ -31,7 +31,7 @@ from hushlist.proxy.runtime import Runtime
 #: span -> how many bars it has, and how the moment of each begins
 _SPANS = {"day": (24, "%Y-%m-%d %H:00"), "week": (7, "%Y-%m-%d"), "month": (30, "%Y-%m-%d")}
 _DAYS = {"day": 1, "week": 7, "month": 30}
-_COUNTED = ("client", "category", "host", "list")
+_COUNTED = ("client", "category", "host", "list", "file")
 #: most values of each
 _MOST = 20
 #: why there is none: the key of its text -> the same for the log of the proxy
@@ -50,7 +50,7 @@ class History:
     zone: str
     #: time, records, and how many of them were stopped; what a dry run let pass is none of these
     times: Sequence[tuple[str, int, int]]
-    #: client, category, host or list -> the values that were stopped most, each with its count
+    #: client, category, host, list or file -> the values that were stopped most, each with its count
     stopped: dict[str, list[tuple[str, int]]]
 
 

@@ -37,6 +37,7 @@ from hushlist.extensions.journal.log_record import (
     LogEntry,
     LogFields,
     Privacy,
+    file_of_record,
     host_of_record,
     logged_name,
     time_text,
@@ -53,8 +54,11 @@ _SECONDS_A_DAY = 24 * 60 * 60
 _SLICE, MOST_REMOVED, _MOST_PAGES = 1000, 5000, 20_000
 #: lines that are read where there is no SQLite
 _MOST_LINES = 1 << 19
-#: of the table, besides the number of a record; all but the last two are fields of it
-COLUMNS = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule", "host", "record")
+#: of the table, besides the number of a record; those of the first line are fields of it
+COLUMNS = (
+    *("reference", "time", "client", "user", "action", "category", "list", "title", "rule"),
+    *("host", "file", "media_type", "file_name", "record"),
+)
 _TOO_OLD = "DELETE FROM decisions WHERE number IN (SELECT number FROM decisions WHERE time < ? ORDER BY time LIMIT ?)"
 _FIRST_NUMBER, _LAST_NUMBER = "(SELECT min(number) FROM decisions)", "(SELECT max(number) FROM decisions)"
 _TOO_MANY = f"DELETE FROM decisions WHERE number <= min({_LAST_NUMBER} - ?, {_FIRST_NUMBER} + ? - 1)"  # noqa: S608
@@ -172,7 +176,10 @@ def row_of(fields: LogFields, line: bytes, columns: Sequence[str] = COLUMNS) -> 
     What only a dry run let pass has an action of its own there: nothing that is counted takes it for a block.
     """
     record = line.decode("ascii")
-    of_columns: dict[str, Any] = {**fields, "host": host_of_record(fields), "record": record}
+    of_columns: dict[str, Any] = {**fields, "host": host_of_record(fields), "file": None, "record": record}
+    if isinstance(file := fields.get("file"), dict):
+        of_columns["file"] = file_of_record(fields)
+        of_columns["media_type"], of_columns["file_name"] = file.get("media_type"), file.get("name")
     if fields.get("would_block"):
         of_columns["action"] = WOULD
     row = [*map(of_columns.get, columns)]
@@ -189,7 +196,8 @@ def _text(value: object) -> str | None:
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 #: the fields that ``top_values`` can count by
-COUNTED = ("list", "category", "client", "rule", "host", "action")
+COUNTED = ("list", "category", "client", "rule", "host", "action", "file", "media_type", "file_name")
+_OF_FILE = "lower(file || ' ' || coalesce(media_type, '') || ' ' || coalesce(file_name, ''))"
 #: a filter -> what it asks of a record; each question mark is its value, or all of its values
 _CONDITIONS = {
     "reference": "reference = ?",
@@ -204,6 +212,7 @@ _CONDITIONS = {
     "group": "replace(record, ?, '') <> record",
     "since": "time >= ?",
     "until": "time < ?",
+    "file": f"file IS NOT NULL AND (? = '' OR replace({_OF_FILE}, lower(?), '') <> {_OF_FILE})",
 }
 #: records that are looked at together
 _BATCH = 500
@@ -229,6 +238,8 @@ class LogFilters:
     since: str | None = None
     until: str | None = None
     reference: str | None = None
+    #: a text in what a file is, in its media type or in its name, whatever its case; empty: it is about some file
+    file: str | None = None
 
     def condition(self) -> tuple[str, list[str | None]]:
         """An SQL condition for the columns of the log's table, with the values of its question marks."""
@@ -333,7 +344,7 @@ def named(by: str, value: str) -> tuple[str, str | None]:
     (('Ads', '/etc/ads.yaml'), ('/etc/ads.yaml', None), ('a.example', None))
     """
     file, _, title = value.partition("\n") if by == "list" else (value, "", "")
-    return (title, file) if title else (file, None)
+    return (title, file) if title else (file or "(none)", None)
 
 
 def shown_values(counts: Iterable[tuple[str, int]], by: str, privacy: Privacy) -> list[tuple[str, int]]:

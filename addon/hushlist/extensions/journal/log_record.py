@@ -195,6 +195,19 @@ def host_of_record(fields: LogFields) -> str | None:
     return (_PORT.sub("", host) if ":" in host else host) or None
 
 
+def file_of_record(fields: LogFields) -> str | None:
+    """What the file of a record is: by its content, or else its media type; empty if neither is known.
+
+    >>> file_of_record({"file": {"media_type": "image/png", "kinds": ["program"]}}), file_of_record({"file": {}})
+    ('program', '')
+    """
+    file = fields.get("file")
+    if not isinstance(file, dict):
+        return None
+    kinds = file.get("kinds")
+    return " ".join(map(str, kinds)) if isinstance(kinds, list) and kinds else str(file.get("media_type", ""))
+
+
 # -- URLs --------------------------------------------------------------------------------------------------------------
 
 _PARTLY = LoggedQueries.WITHOUT_SEARCHES

@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
+from hushlist.core.match.rule_match import SeenFile
 from hushlist.core.routes import ActionError, plain
-from hushlist.extensions.journal.actions import activity, figures, sites
+from hushlist.extensions.journal.actions import activity, figures, files, sites
 from hushlist.extensions.journal.history import History, history
 from hushlist.extensions.journal.journal import log_of, privacy_in
 from hushlist.extensions.journal.log_database import DATABASE
+from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.journal.request_counts import RequestCounts, rows_of
 from hushlist.proxy.addon import Hushlist
 from support.flows import flow_of
 from support.mitmproxied import mitmproxied
+from unit.extensions.journal.samples import fill, record
 
 Start = Callable[..., Hushlist]
 #: who asks for what; the log keeps only what a rule fits
@@ -138,6 +141,29 @@ def test_sites_are_told_with_whose_they_are(start: Start) -> None:
     assert found["sites"][0]["category"] == "hrn://c.example/ads"
 
 
+@pytest.mark.parametrize("rows", ["1000", "0"])
+def test_files_are_counted_by_what_they_are_and_records_told_by_any_of_their_words(start: Start, rows: str) -> None:
+    hushlist = start(f"{{what: all, rows: {rows}}}")
+    journal, sample = log_of(hushlist.runtime), record()
+    seen = [SeenFile("A.exe", "image/png", ("program",)), SeenFile("b.zip", "application/zip"), SeenFile()]
+    assert isinstance(journal, LogWriter)
+    assert sample.decision.winner is not None
+    for number, (file, would_block) in enumerate([*((file, False) for file in seen), (seen[0], True)]):
+        winner = sample.decision.winner._replace(file=file)
+        decision = sample.decision._replace(winner=winner, matches=(winner,))
+        moment = datetime.now(UTC).timestamp()
+        fill(journal, record(number=number, would_block=would_block)._replace(moment=moment, decision=decision))
+    found = told(hushlist, files)
+    assert (found["is_all"], found["read"]) == (True, 4)
+    assert [(one["file"], one["passed"], one["stopped"]) for one in found["files"]] == [
+        ("program", 1, 1),
+        ("", 0, 1),
+        ("application/zip", 0, 1),
+    ]
+    for text, number in (("a.EXE", 2), ("program", 2), ("image/", 2), ("zip", 1), ("txt", 0)):
+        assert len(told(hushlist, activity, file=text)["records"]) == number, text
+
+
 @pytest.mark.parametrize(
     ("asked", "urls"),
     [
@@ -182,7 +208,7 @@ def test_what_cannot_be_asked_says_why(start: Start) -> None:
 
 def test_without_a_log_it_says_how_to_have_one(start: Start) -> None:
     hushlist = start("off")
-    for function in (figures, sites, activity):
+    for function in (figures, sites, files, activity):
         with pytest.raises(ActionError, match="log: on"):
             told(hushlist, function)
 

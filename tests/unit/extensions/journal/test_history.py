@@ -68,6 +68,7 @@ def test_every_record_is_in_one_bar_and_what_is_stopped_is_counted_by_each_kind(
         "category": [("hrn://c.example/ads", 2)],
         "host": [("ads.example", 1), ("www.ads.example", 1)],
         "list": [("ads\n=Ads <b>", 2)],
+        "file": [],
     }
 
 

@@ -26,6 +26,7 @@ from hushlist.extensions.journal.log_database import (
     find_records,
     follow,
     has_log,
+    named,
     newest_records,
     top_values,
 )
@@ -41,6 +42,9 @@ _URLS = st.sampled_from(
     [f"{scheme}://{host}{rest}" for scheme in ("http", "x") for host in _HOSTS for rest in ("/", ":81/x")]
 )
 _CATEGORIES = ["hrn://c.example", "hrn://c.example/a", "hrn://c.example/a/b", "hrn://c.example/ab", "hrn://d.example/a"]
+_FILES = st.fixed_dictionaries(
+    {}, optional={"name": _NAMES, "media_type": _NAMES, "kinds": st.lists(_NAMES, max_size=2)}
+)
 _TIMES = [f"2026-12-{day:02}T00:00:00.000Z" for day in range(1, 5)]
 _RECORDS = st.fixed_dictionaries(
     {"reference": _NAMES, "time": st.sampled_from(_TIMES), "action": st.sampled_from(["block", "allow", "lost"])},
@@ -52,8 +56,15 @@ _RECORDS = st.fixed_dictionaries(
         "title": _NAMES,
         "rule": _NAMES,
         "url": _URLS | st.just("none"),
+        "file": _FILES,
     },
 )
+#: what records have of files
+_SEEN: list[object] = [
+    {"name": "a.exe", "media_type": "image/png"},
+    {"media_type": "image/png", "kinds": ["script", "program"]},
+    {"size": 3},
+]
 _FILTERS = st.builds(
     LogFilters,
     st.lists(st.sampled_from(["block", "allow"]), max_size=2),
@@ -64,6 +75,7 @@ _FILTERS = st.builds(
     st.none() | st.sampled_from(_HOSTS[:-1]),
     st.none() | st.sampled_from(_TIMES),
     st.none() | st.sampled_from(_TIMES),
+    file=st.none() | st.just("") | _NAMES,
 )
 
 
@@ -112,12 +124,30 @@ def test_sqlite_and_the_lines_answer_alike(
         (LogFilters(host="h.example"), "url", ["http://.h.example:1/", "x"], ["http://.h.example:1/"]),
         (LogFilters(since=_TIMES[1]), "time", [*_TIMES, None], _TIMES[1:]),
         (LogFilters(until=_TIMES[1]), "time", [*_TIMES, None], _TIMES[:1]),
+        (LogFilters(file="A.ex"), "file", [*_SEEN, None], _SEEN[:1]),
+        (LogFilters(file="Image/"), "file", [*_SEEN, None], _SEEN[:2]),
+        (LogFilters(file="script pro"), "file", [*_SEEN, None], _SEEN[1:2]),
+        (LogFilters(file="%"), "file", [*_SEEN, None], []),
+        (LogFilters(file=""), "file", [*_SEEN, "no file", None], _SEEN),
         (LogFilters(["block"], until="3"), "time", ["1", "3"], []),
     ],
 )
-def test_what_fits_a_filter(filters: LogFilters, name: str, values: list[str | None], fit: list[str | None]) -> None:
+def test_what_fits_a_filter(filters: LogFilters, name: str, values: list[object], fit: list[object]) -> None:
     records: list[LogFields] = [{} if value is None else {name: value} for value in values]
     assert [fields.get(name) for fields, _ in filters.fitting(records)] == fit
+
+
+def test_files_are_counted_by_what_they_are_by_their_media_types_and_their_names(tmp_path: Path) -> None:
+    keep(tmp_path, [*({"file": file} for file in (*_SEEN, _SEEN[0])), {"action": "block"}])
+    for _ in range(2):
+        counts = {by: top_values(tmp_path, by, LogFilters(), 9) for by in ("file", "media_type", "file_name")}
+        assert counts == {
+            "file": [("image/png", 2), ("", 1), ("script program", 1)],
+            "media_type": [("image/png", 3)],
+            "file_name": [("a.exe", 2)],
+        }
+        (tmp_path / DATABASE).unlink(missing_ok=True)
+    assert named("file", "") == ("(none)", None)
 
 
 @each_row(("url", "host"), [("http://h:80/", "h"), ("http://[::1]:8/", "[::1]"), ("x", None), ("http:///x", None)])

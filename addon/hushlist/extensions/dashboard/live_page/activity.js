@@ -9,7 +9,8 @@ import {requests} from "./requests.js";
 
 const MOST = 100;
 const ACTIONS = ["stopped", "block", "warn", "would", "allow", "tag", "pass"];
-const FILTERS = ["whom", "action", "category", "list_name", "host", "day", "reference"];
+const FILTERS = ["whom", "action", "category", "list_name", "host", "file", "day", "reference"];
+const SHOWN = ["whom", "action", "host", "file", "day"]; // those that the form has
 const local = new Intl.DateTimeFormat(LOCALE, {hour: "2-digit", minute: "2-digit", second: "2-digit"});
 const dated = new Intl.DateTimeFormat(LOCALE, {day: "numeric", month: "short", hour: "2-digit", minute: "2-digit"});
 const shownAs = (one) => (one.would_block ? "would" : one.action);
@@ -21,14 +22,19 @@ function fits(one, filters) {
     && (!filters.action || filters.action === shownAs(one) || filters.action === "stopped" && ["block", "warn"].includes(shownAs(one)))
     && (!filters.whom || [whomOf(one), whomOf(one, true), `group:${one.group}`].includes(filters.whom))
     && (!filters.category || one.category === filters.category || one.category?.startsWith(`${filters.category}/`))
+    && (!filters.file || fileWords(one).includes(filters.file.toLowerCase()))
     && (!filters.host || host === filters.host || host.endsWith(`.${filters.host}`));
 }
 
+const fileWords = ({file}) => (file ? [(file.kinds ?? []).join(" ") || file.media_type, file.media_type, file.name].filter(Boolean).join(" ").toLowerCase() : "");
+
 export const hostOf = (one) => (one.url ?? "").replace(/^[a-z][a-z0-9+.-]*:\/\//i, "").split(/[/?#]/, 1)[0].replace(/:[0-9]+$/, "");
+
+const ofLastWeek = ({is_all, read}) => soft([t("last_week"), is_all ? "" : t("newest_only", {number: whole.format(read)})].filter(Boolean).join(". "));
 
 export async function activity(_, values) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, values.get(name) ?? ""]));
-  const by = ["site", "page"].find((one) => one === values.get("by")) ?? "";
+  const by = ["site", "file", "page"].find((one) => one === values.get("by")) ?? "";
   const [state, {people}] = await Promise.all([get("/home").catch(() => null), get("/people").catch(() => ({people: []}))]);
   const at = (more) => `#/activity?${query({...filters, by, ...more})}`;
   const names = new Set(["", ...people.map((one) => `group:${one.name}`), ...(filters.whom ? [filters.whom] : [])]);
@@ -36,27 +42,33 @@ export async function activity(_, values) {
     field(t("who"), select("whom", [...names].map((one) => [one, nameOf(one)]), filters.whom)),
     field(t("action"), select("action", [["", t("all_actions")], ...ACTIONS.map((one) => [one, one === "stopped" ? t("stopped") : t(`action_${one}`)])], filters.action)),
     field(t("site"), make("input", {name: "host", type: "search", value: filters.host, maxlength: "2048", dir: "ltr", spellcheck: "false", autocapitalize: "none"})),
+    field(t("file"), make("input", {name: "file", type: "search", value: filters.file, maxlength: "255", dir: "ltr", spellcheck: "false", autocapitalize: "none"})),
     by === "page" ? null : field(t("day"), make("input", {name: "day", type: "date", value: filters.day})),
     make("button", {class: "plain"}, t("show")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    location.hash = at(Object.fromEntries(["whom", "action", "host", "day"].map((name) => [name, form.elements[name]?.value.trim() ?? ""])));
+    location.hash = at(Object.fromEntries(SHOWN.map((name) => [name, form.elements[name]?.value.trim() ?? ""])));
   });
   for (const one of form.querySelectorAll("select, [type=date]")) one.addEventListener("change", () => form.requestSubmit());
-  const dropped = FILTERS.filter((name) => filters[name] && !["whom", "action", "host", "day"].includes(name)).map((name) =>
+  const dropped = FILTERS.filter((name) => filters[name] && !SHOWN.includes(name)).map((name) =>
     link(`${name === "category" ? categoryName(filters[name]) : filters[name]} ×`, at({[name]: ""}), {class: "chip", "aria-label": `${t("remove")}: ${filters[name]}`}));
   const said = t(state?.kept === "all" ? "log_keeps_all" : "log_keeps_some");
   const feed = make("div", {class: "feed"});
   const parts = [form, ...(dropped.length ? [make("p", {}, dropped)] : []),
-    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ["page", "as_they_happen"]].map(([one, key]) => link(t(key), at({by: one}), {"aria-current": one === by ? "true" : null})),
+    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ["file", "by_file"], ["page", "as_they_happen"]].map(([one, key]) => link(t(key), at({by: one}), {"aria-current": one === by ? "true" : null})),
       link(t("over_time"), "#/history"), link(t("what_if"), "#/explain")),
     soft(by === "page" ? t("as_requests_say") : said), feed];
   const screen = {state, title: t("activity"), parts};
   if (by === "site") {
     const found = await get("/sites", {whom: filters.whom, action: filters.action, days: 7});
-    feed.append(soft([t("last_week"), found.is_all ? "" : t("newest_only", {number: whole.format(found.read)})].filter(Boolean).join(". ")),
-      table(t("site"), [t("site"), t("who"), t("category"), t("stopped"), t("opened"), ""], found.sites.map((one) => [one.host, whoOf(one), one.category ? categoryName(one.category) : "", whole.format(one.stopped), whole.format(one.passed),
+    feed.append(ofLastWeek(found), table(t("site"), [t("site"), t("who"), t("category"), t("stopped"), t("opened"), ""], found.sites.map((one) => [one.host, whoOf(one), one.category ? categoryName(one.category) : "", whole.format(one.stopped), whole.format(one.passed),
         button(t("act"), () => siteSheet(one, people), {class: "small", "aria-label": `${t("act")}: ${one.host}, ${whoOf(one)}`})])));
+    return screen;
+  }
+  if (by === "file") {
+    const found = await get("/files", {whom: filters.whom, days: 7});
+    feed.append(ofLastWeek(found), table(t("file"), [t("file"), t("stopped"), t("opened"), ""], found.files.map((one) => [one.file || "–", whole.format(one.stopped), whole.format(one.passed),
+      one.file ? link(t("show"), at({file: one.file, by: ""}), {"aria-label": `${t("show")}: ${one.file}`}) : ""])));
     return screen;
   }
   return {...screen, ...(by === "page" ? requests(feed, (one) => fits(one, filters), people) : follow(feed, filters, people))};

@@ -141,7 +141,7 @@ export async function system() {
     panel(t("since_start"), facts([[t("decisions"), whole.format(counts.total)], [t("blocked"), of("block")], [t("warned_of"), of("warn")], counts.would_block && [t("dry_run"), whole.format(counts.would_block)], [t("allowed"), of("allow")], [t("tagged"), of("tag")], [t("no_rule"), of("pass")]]),
       counted(t("by_list"), counts.lists.map((one) => [one.list, chip(one.action), whole.format(one.count)]), [t("list"), t("action"), t("times")]),
       counted(t("by_category"), counts.categories.map((one) => [categoryName(one.category), chip(one.action), whole.format(one.count)]), [t("category"), t("action"), t("times")]),
-      counted(t("file"), counts.files.map((one) => [one.kind, chip(one.action), whole.format(one.count)]), [t("file"), t("action"), t("times")]),
+      counted(t("file"), counts.files.map((one) => [link(one.kind || "–", `#/activity?${query({file: one.kind})}`), chip(one.action), whole.format(one.count)]), [t("file"), t("action"), t("times")]),
       counted(t("by_client"), counts.clients.map((one) => [one.client, one.user, whole.format(one.count)]), [t("client"), t("user"), t("times")]),
       counted(t("stopped_sites"), counts.hosts.map((one) => [one.host, whole.format(one.count)]), [t("site"), t("times")]),
       counted(t("rules_that_hit"), counts.rules.map((one) => [make("span", {}, bdi(one.pattern), make("small", {dir: "ltr"}, one.rule)), whole.format(one.count)]), [t("rule"), t("times")])),

@@ -84,7 +84,8 @@ CREATE TABLE decisions (
     number BIGINT NOT NULL DEFAULT nextval('decisions_number'), id UUID NOT NULL, reference TEXT COLLATE "C",
     time TEXT COLLATE "C" NOT NULL, client TEXT COLLATE "C", "user" TEXT COLLATE "C", action TEXT COLLATE "C",
     category TEXT COLLATE "C", list TEXT COLLATE "C", title TEXT COLLATE "C", rule TEXT COLLATE "C",
-    host TEXT COLLATE "C", record TEXT COLLATE "C", PRIMARY KEY (time, id)) PARTITION BY RANGE (time);
+    host TEXT COLLATE "C", file TEXT COLLATE "C", media_type TEXT COLLATE "C", file_name TEXT COLLATE "C",
+    record TEXT COLLATE "C", PRIMARY KEY (time, id)) PARTITION BY RANGE (time);
 CREATE INDEX decisions_by_reference ON decisions (reference);
 CREATE INDEX decisions_by_number ON decisions (number);
 
