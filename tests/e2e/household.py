@@ -37,6 +37,9 @@ unblock: {ask: on, codes: on}
 admin:
   - {name: anna, passphrase: '%(passphrase)s', role: manage}
   - {name: vera, passphrase: '%(passphrase)s', role: view}
+devices: [{name: Leo's phone, addresses: [127.0.0.3]}]
+notify: [{name: phone, command: [/bin/true]}]
+alerts: [{name: gaming, when: {category: 'hrn://lists.example/online-games'}}]
 schedules: {bedtime: {times: 20:00-07:00}}
 groups:
   - name: Mia

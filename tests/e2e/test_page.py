@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,13 +15,15 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
 
 from e2e.browser import BROWSER, DRIVER, profile, wait_for_words, wait_until
-from e2e.household import PASSPHRASE, SCRIPT, get_as, household
+from e2e.household import CHILDREN, PASSPHRASE, SCRIPT, get_as, household
 from e2e.keyboard import Keyboard
 from e2e.origin import Origin
 from e2e.proxy import Proxy
 from e2e.test_asking import Asker
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.services.service_lists import services
+from hushlist.extensions.unblock import default_path
+from hushlist.extensions.unblock.overrides import Overrides
 
 pytestmark = [
     pytest.mark.xdist_group("chromium"),
@@ -29,7 +33,7 @@ SCREENS = {
     "": "Home",
     "people": "People",
     "people/group%3AMia": "Mia",
-    "people/127.0.0.3": "127.0.0.3",
+    "people/127.0.0.3": "Leo's phone",
     "class/group%3AMia": "Mia",
     "activity": "Activity",
     "activity?by=site": "Activity",
@@ -49,6 +53,7 @@ SCREENS = {
     "settings/schedules": "schedules",
     "more": "More",
 }
+_TITLES = SCREENS | {"people/group%3ALeo": "Leo", "class/group%3ALeo": "Leo"}
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +99,7 @@ def show(browser: Chrome, screen: str) -> None:
         "location.hash = `#/${arguments[0]}`",
         screen,
     )
-    wait_until(browser, lambda one: one.find_element(By.ID, "title").text == SCREENS.get(screen, "Activity"), screen)
+    wait_until(browser, lambda one: one.find_element(By.ID, "title").text == _TITLES.get(screen, "Activity"), screen)
 
 
 def told(browser: Chrome, words: str) -> None:
@@ -216,6 +221,32 @@ def test_every_screen_has_an_address_and_room_and_back_works(browser: Chrome, fa
     )
     assert set(used) == {HOST}
     assert [entry for entry in browser.get_log("browser") if HOST in entry["message"]] == []
+
+
+def test_a_device_has_its_name_wherever_its_address_would_stand(browser: Chrome, family: Proxy) -> None:
+    get_as(family, "Leo", "http://www.games.test/")
+    sign_in(browser)
+    with closing(Overrides(default_path(), time.time)) as overrides:
+        grant = overrides.grant("host", "wiki.test", 600.0, client=CHILDREN["Leo"], how="command line", by="anna")
+        overrides.block("host", "news.test", 600.0, client=CHILDREN["Leo"], by="anna")
+        for screen, places in {
+            "": ("www.games.test",),
+            "alerts": ("gaming: Leo's phone",),
+            "people": (),
+            "people/127.0.0.3": ("www.games.test",),
+            "people/group%3ALeo": ("Leo's phone",),
+            "class/group%3ALeo": ("Leo's phone",),
+            "activity": ("Leo's phone",),
+            "rules": ("wiki.test", "news.test", "Leo's phone"),
+            "devices": ("Leo's phone",),
+            "system": (),
+        }.items():
+            show(browser, screen)
+            for words in places:
+                wait_for_words(browser, words)
+            text = browser.find_element(By.ID, "screen").text
+            assert screen in ("devices",) or CHILDREN["Leo"] not in text, screen
+        overrides.revoke(grant.id, by="anna")
 
 
 def test_a_decision_is_in_the_feed_within_a_second_and_says_why(browser: Chrome, family: Proxy) -> None:
@@ -485,8 +516,7 @@ def test_a_teacher_sees_a_class_opens_a_site_for_all_of_it_and_prints_codes(brow
     get_as(family, "Leo", "http://school.test/")
     get_as(family, "Leo", "http://www.games.test/")
     sign_in(browser, screen="class/group%3ALeo")
-    wait_for_words(browser, "127.0.0.3")
-    assert named(browser, "Stopped in the lesson: 127.0.0.3")
+    assert named(browser, "Stopped in the lesson: Leo's phone")
     named(browser, "Codes to print").click()
     number = browser.find_element(By.CSS_SELECTOR, "dialog input[name=number]")
     number.clear()

@@ -36,14 +36,19 @@ from hushlist.cli.common import (
 )
 from hushlist.core.lists.patterns import canonical_target, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
-from hushlist.core.policy.group_table import DeviceNames, device_names
+from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.recurrence import next_morning
 from hushlist.core.policy.schedule import seconds_of
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import SOMEBODY, masked_item, shown_client, with_device
+from hushlist.extensions.journal.masked_clients import (
+    SOMEBODY,
+    device_names_shown,
+    masked_item,
+    shown_client,
+    with_device,
+)
 from hushlist.extensions.quotas.use_minutes import UseMinutes
 from hushlist.extensions.unblock import EVERYTHING, GRANT_SCOPES, default_path
 from hushlist.extensions.unblock.access_requests import AccessRequest, RequestState
@@ -418,9 +423,7 @@ class _Shown(NamedTuple):
 
     @classmethod
     def by(cls, policy: Policy | None, privacy: Privacy) -> Self:
-        if policy is None:
-            return cls(None, privacy, None)
-        return cls(policy.zone, privacy, device_names(policy) if privacy.clients is LoggedClients.KEEP else None)
+        return cls(None if policy is None else policy.zone, privacy, device_names_shown(policy, privacy))
 
     def client(self, client: str | None) -> str:
         return "everybody" if client is None else with_device(shown_client(client, self.privacy), self.device_of)
@@ -440,7 +443,7 @@ def _grant_line(found: Grant | AdminBlock, how: _Shown) -> str:
 
 def _request_line(found: AccessRequest, shown: AskedFor, how: _Shown) -> str:
     user = None if shown.user is None else f"user:{shown.user}"
-    asker = with_device(user or shown.client or SOMEBODY, how.device_of)
+    asker = with_device(user or shown.client or SOMEBODY, how.device_of, shown.client)
     times = f" ({found.times} times)" if found.times > 1 else ""
     reason = f": {found.reason}" if found.reason else ""
     state = "" if found.state is RequestState.WAITING else f"  {found.state}{f' by {found.by}' if found.by else ''}"

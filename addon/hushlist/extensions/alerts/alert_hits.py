@@ -8,12 +8,13 @@ from dataclasses import replace
 from hushlist.core.decide.decision import Decision, LogRecord, own_categories
 from hushlist.core.match.checks import Check
 from hushlist.core.match.rule_match import Match
+from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.policy.groups import address_text
 from hushlist.core.url.hrn import category_levels
 from hushlist.extensions.alerts.alert_book import AlertRow
 from hushlist.extensions.alerts.alert_keys import DOH, TRANSLATORS, VPN, Alert, Conditions
 from hushlist.extensions.journal.log_record import Privacy, logged_name, url_of, without_query
-from hushlist.extensions.journal.masked_clients import SOMEBODY, shown_client
+from hushlist.extensions.journal.masked_clients import SOMEBODY, shown_client, with_device
 from hushlist.extensions.searches.word_lists import SEARCH_HOST
 
 #: categories of ways around a filter, and the code of a check of one
@@ -34,11 +35,20 @@ def whom_of(address: str | None, user: str | None, privacy: Privacy) -> str:
 def shown_alert(row: AlertRow, privacy: Privacy) -> AlertRow:
     """An alert as it may be shown now: it may be older than the log's settings."""
     about = {key: without_query(text, privacy) if key == "url" else text for key, text in row.about.items()}
-    if not row.whom or ("list" in row.about and "event" in row.about):
+    if not row.whom or _is_of_list(row):
         return replace(row, about=about)
     kind, _, name = row.whom.partition(":") if row.whom.startswith("user:") else ("client", "", row.whom)
     shown = logged_name(kind, name, privacy)
     return replace(row, about=about, whom=SOMEBODY if shown is None else row.whom if shown == name else shown)
+
+
+def told_whom(row: AlertRow, device_of: DeviceNames | None) -> str:
+    """Whom an alert is about, of one that may be shown: a client, after the name of its device, or a list."""
+    return with_device(row.whom, device_of) if row.whom and not _is_of_list(row) else row.whom
+
+
+def _is_of_list(row: AlertRow) -> bool:
+    return "list" in row.about and "event" in row.about
 
 
 def is_for(alert: Alert, group: str | None, user: str | None) -> bool:

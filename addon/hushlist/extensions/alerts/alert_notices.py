@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import printable
 from hushlist.core.extension import REFUSED_CERTIFICATE, Button, Notice
+from hushlist.core.policy.group_table import DeviceNames
 from hushlist.extensions.alerts.alert_book import AlertBook, AlertRow
+from hushlist.extensions.alerts.alert_hits import told_whom
 from hushlist.extensions.alerts.alert_keys import HELD_BACK, NEW_DEVICE, Alert
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, Texts, live_texts, moment_text, number_text
 
@@ -25,14 +27,16 @@ _EVENTS = {
 }
 
 
-def notices_of(book: AlertBook, due: Sequence[tuple[AlertRow, Alert]], engine: Engine | None) -> Iterator[Notice]:
+def notices_of(
+    book: AlertBook, due: Sequence[tuple[AlertRow, Alert]], engine: Engine | None, device_of: DeviceNames | None = None
+) -> Iterator[Notice]:
     """The notices of alerts that are due; of many of one name, the last one tells only how many there are."""
     language = DEFAULT_LANGUAGE if engine is None else engine.policy.of("language")
     texts, own = live_texts()[language], None if engine is None else engine.policy.of("own-address")
     for name in dict.fromkeys(alert.name for _, alert in due):
         same = [(row, alert) for row, alert in due if alert.name == name]
         for row, alert in same[:MOST_AT_ONCE]:
-            yield _notice(book, row, alert, texts, engine, own)
+            yield _notice(book, row, alert, told_whom(row, device_of), texts, engine, own)
         if more := same[MOST_AT_ONCE:]:
             number = number_text(len(more), texts)
             title = texts["pair"].format(name=name, value=texts["alert_more"].format(number=number))
@@ -45,13 +49,13 @@ def _to(row: AlertRow, alert: Alert) -> tuple[str, ...]:
 
 
 def _notice(
-    book: AlertBook, row: AlertRow, alert: Alert, texts: Texts, engine: Engine | None, own: str | None
+    book: AlertBook, row: AlertRow, alert: Alert, whom: str, texts: Texts, engine: Engine | None, own: str | None
 ) -> Notice:
     def pair(name: str, value: str) -> str:
         return texts["pair"].format(name=name, value=printable(value))
 
     event = _EVENTS.get(row.about.get("event", ""))
-    title = pair(alert.name, row.whom or texts["somebody"])
+    title = pair(alert.name, whom or texts["somebody"])
     lines = [
         *([texts["alert_again"]] if row.times else []),
         *([] if event is None else [texts[event]]),

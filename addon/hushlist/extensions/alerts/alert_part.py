@@ -17,17 +17,18 @@ from mitmproxy import http
 
 from hushlist.core.decide.decision import LogRecord
 from hushlist.core.errors import Problem, logger_of
+from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.policy.groups import NOBODY, Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.extensions.alerts.alert_book import AlertBook, Hit
-from hushlist.extensions.alerts.alert_hits import about_record, alerts_of, is_for, shown_alert, whom_of
+from hushlist.extensions.alerts.alert_hits import about_record, alerts_of, is_for, shown_alert, told_whom, whom_of
 from hushlist.extensions.alerts.alert_keys import HELD_BACK, NEW_DEVICE, Alert
 from hushlist.extensions.alerts.alert_notices import SEEN, notices_of
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import clients_shown
+from hushlist.extensions.journal.masked_clients import clients_shown, device_names_shown
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.tap_page import TapPage
 from hushlist.proxy.languages import Texts
@@ -144,8 +145,10 @@ class AlertPart(Part):
         return self._taps.answer(flow)
 
     def _tap(self, token: str, acts: bool, texts: Texts) -> tuple[str, str]:
-        row = shown_alert(self._opened().tapped(token, acts=acts), privacy_in(self._runtime))
-        about = texts["pair"].format(name=row.alert, value=row.whom or texts["somebody"])
+        privacy = privacy_in(self._runtime)
+        row = shown_alert(self._opened().tapped(token, acts=acts), privacy)
+        whom = told_whom(row, self._device_names(privacy)) or texts["somebody"]
+        about = texts["pair"].format(name=row.alert, value=whom)
         return (
             (texts["pair"].format(name=texts["alert_seen"], value=about), "") if acts else (about, texts["alert_seen"])
         )
@@ -251,9 +254,13 @@ class AlertPart(Part):
     def _tell(self, alerts: Sequence[Alert], now: datetime) -> None:
         privacy = privacy_in(self._runtime)
         due = [(shown_alert(row, privacy), alert) for row, alert in self._opened().take_due(alerts, now)]
-        for notice in notices_of(self._opened(), due, self._runtime.engine):
+        for notice in notices_of(self._opened(), due, self._runtime.engine, self._device_names(privacy)):
             self._runtime.notify(notice)
             self._told += 1
+
+    def _device_names(self, privacy: Privacy) -> DeviceNames | None:
+        engine = self._runtime.engine
+        return device_names_shown(None if engine is None else engine.policy, privacy)
 
     # -- what is said of it --------------------------------------------------------------------------------------
 

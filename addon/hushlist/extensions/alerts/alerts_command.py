@@ -21,7 +21,8 @@ from hushlist.cli.common import (
 )
 from hushlist.core.routes import MissingError
 from hushlist.extensions.alerts.alert_book import AlertBook, AlertRow
-from hushlist.extensions.alerts.alert_hits import shown_alert
+from hushlist.extensions.alerts.alert_hits import shown_alert, told_whom
+from hushlist.extensions.journal.masked_clients import device_names_shown
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.shown_clients import privacy_at
 
@@ -47,25 +48,27 @@ def _book(arguments: argparse.Namespace) -> AlertBook:
 def show_alerts(arguments: argparse.Namespace) -> int:
     with closing(_book(arguments)) as book:
         rows = book.rows(unseen=arguments.unseen)
-        privacy = privacy_at(book.place, policy_of(arguments))
+        privacy = privacy_at(book.place, policy := policy_of(arguments))
+    names = device_names_shown(policy, privacy)
     for row in (shown_alert(own, privacy) for own in rows):
         if arguments.json:
             print_json({**{name: getattr(row, name) for name in AlertRow.__slots__}, "about": dict(row.about)})
         else:
             at = f"{datetime.fromtimestamp(row.last).astimezone():%Y-%m-%d %H:%M}"
             about = row.about.get("url") or row.about.get("event") or ""
+            whom = told_whom(row, names)
             state = "not seen" if row.seen is None else f"seen by {row.seen_by}"
-            print_line(f"{row.id}  {at}  {row.alert}  {row.whom}  times: {row.number}  {state}  {about}".rstrip())
+            print_line(f"{row.id}  {at}  {row.alert}  {whom}  times: {row.number}  {state}  {about}".rstrip())
     return GOOD
 
 
 def say_seen(arguments: argparse.Namespace) -> int:
     with closing(_book(arguments)) as book:
         try:
-            privacy = privacy_at(book.place, policy_of(arguments))
+            privacy = privacy_at(book.place, policy := policy_of(arguments))
             row = shown_alert(book.seen(arguments.number, by=acting_user()), privacy)
         except MissingError as error:
             complain(str(error))
             return FOUND
-    print_line(f"seen: {row.id}  {row.alert}  {row.whom}")
+    print_line(f"seen: {row.id}  {row.alert}  {told_whom(row, device_names_shown(policy, privacy))}")
     return GOOD

@@ -15,15 +15,14 @@ from time import time
 from mitmproxy import ctx
 
 from hushlist.core.decide.engine import Engine
-from hushlist.core.policy.group_table import device_names
 from hushlist.core.policy.groups import DEFAULT, UNNAMED, Client, Group, address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError, Parts
 from hushlist.extensions.dashboard.dashboard_data import actions_of
 from hushlist.extensions.dashboard.what_holds import CategoryAction, LayerUse, ScheduleStatus, closing_of, holds_for
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy, who
+from hushlist.extensions.journal.masked_clients import device_names_shown
 from hushlist.extensions.quotas.metered_use import told_use, uses_in
 from hushlist.extensions.quotas.quotas import Quota
 from hushlist.extensions.subscriptions.actions import lists
@@ -86,7 +85,7 @@ class Person:
     name: str
     #: the group of everybody who is in no other
     is_rest: bool
-    #: its users, addresses and networks
+    #: its devices as ``device:NAME``, its users as ``user:NAME``, its addresses and networks
     members: list[str]
     mode: str
     default: str | None
@@ -178,8 +177,8 @@ def _person(
 ) -> Person:
     held, members = holds_for(engine, group, now), _members(group)
     clients = [Client(one.client or "", one.user) for one in seen if one.group == group.name]
-    clients += [Client(one) for one in members if "/" not in one and not one.startswith("user:")]
-    clients += [Client(user=one.removeprefix("user:")) for one in members if one.startswith("user:")]
+    clients += [Client(str(one.network_address)) for one in group.networks if one.num_addresses == 1]
+    clients += [Client(user=user) for user in sorted(group.users)]
     names = {None, f"group:{group.name}", *(name for client in clients for name in client.names)}
     return Person(
         group.name,
@@ -203,6 +202,7 @@ def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Priv
     for client in clients:
         name = f"user:{client.user}" if client.user else address_text(client.address)
         shown = who("user", client.user, privacy) if client.user else who("client", name or None, privacy)
+        shown = name if client.user and shown == client.user else shown
         for use in uses_in(runtime, client, group):
             if use.quota in told or not (use.quota.is_shared or use.used or use.extended or len(clients) == 1):
                 continue
@@ -210,14 +210,13 @@ def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Priv
                 told.add(use.quota)
             is_alone = use.quota.is_shared or len(clients) == 1
             whom = f"group:{group.name}" if group.name != DEFAULT or is_alone or shown is None else shown
-            if whom == client.user:
-                whom = name
             yield QuotaOf(whom, None if is_alone else shown, told_use(runtime, use, client, group))
 
 
 def _members(group: Group) -> list[str]:
     addresses = (str(one.network_address) if one.num_addresses == 1 else str(one) for one in group.networks)
-    return [*(f"user:{user}" for user in sorted(group.users)), *addresses]
+    devices = (f"device:{name}" for name in sorted(group.devices))
+    return [*devices, *(f"user:{user}" for user in sorted(group.users)), *addresses]
 
 
 def _devices(engine: Engine, runtime: Runtime) -> list[Device]:
@@ -233,7 +232,7 @@ def devices(engine: Engine, runtime: Runtime, privacy: Privacy) -> list[Device]:
 
     Since its start.
     """
-    names = device_names(engine.policy) if privacy.clients is LoggedClients.KEEP else None
+    names = device_names_shown(engine.policy, privacy)
     return [
         Device(
             who("client", one.client, privacy),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import Action, ActionError, Role
-from hushlist.extensions.devices.known_devices import NETWORK, KnownDevice, device_names
+from hushlist.extensions.devices.known_devices import NETWORK, KnownDevice, device_names, known_clients
 from hushlist.extensions.devices.network_tables import is_random
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
@@ -66,9 +66,27 @@ def devices_on_network(policy: Policy, runtime: Runtime, privacy: Privacy) -> li
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class NamedClient:
+    """An address, or a user as ``user:NAME``, and what the policy calls the device."""
+
+    client: str
+    name: str
+
+
+def names_of_devices(policy: Policy, privacy: Privacy) -> list[NamedClient]:
+    """What the policy calls the devices of addresses and users; of nobody where the log keeps no clients."""
+    if privacy.clients is not LoggedClients.KEEP:
+        return []
+    return [NamedClient(*own) for own in known_clients(policy).items()]
+
+
 def _group(runtime: Runtime, address: str) -> str | None:
     return None if runtime.engine is None else runtime.engine.group(Client(address)).name
 
 
 UNDOINGS: dict[str, Callable[..., None]] = {}
-ACTIONS = (Action("GET", "/network/devices", Role.VIEW, devices_on_network),)
+ACTIONS = (
+    Action("GET", "/network/devices", Role.VIEW, devices_on_network),
+    Action("GET", "/network/names", Role.VIEW, names_of_devices),
+)

@@ -132,6 +132,18 @@ def device_names(policy: Policy) -> Callable[[str, str | None], str | None] | No
     return name
 
 
+def known_clients(policy: Policy) -> dict[str, str]:
+    """The names of devices that have one, by address and by ``user:NAME``, as far as they are known now."""
+    name = device_names(policy)
+    if name is None:
+        return {}
+    devices: tuple[KnownDevice, ...] = policy.of("devices")
+    addresses = {*NETWORK.macs, *(address for device in devices for address in device.addresses)}
+    found = {address: name(address, None) for address in sorted(addresses)}
+    found |= {f"user:{device.user}": device.name for device in devices if device.user}
+    return {client: own for client, own in found.items() if own not in (None, UNNAMED)}
+
+
 # -- the key -----------------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
-from hushlist.core.policy.group_table import DeviceNames
+from hushlist.core.policy.group_table import DeviceNames, device_names
 from hushlist.core.policy.groups import UNNAMED, address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError
@@ -93,13 +93,27 @@ def shown_client(client: str, privacy: Privacy) -> str:
     return shown or SOMEBODY
 
 
-def with_device(client: str, device_of: DeviceNames | None) -> str:
-    """A client that may be shown, after the name of its device, if it has one."""
+def device_names_shown(policy: Policy | None, privacy: Privacy) -> DeviceNames | None:
+    """What tells the names of devices, where they may be shown."""
+    return device_names(policy) if policy is not None and privacy.clients is LoggedClients.KEEP else None
+
+
+def with_device(client: str, device_of: DeviceNames | None, address: str | None = None) -> str:
+    """A client that may be shown, after the name of its device, if it has one; a user may have an ``address``."""
     kind, _, user = client.partition(":")
-    if device_of is None or kind == "group":
-        return client
-    device = device_of("", user) if kind == "user" else device_of(client, None)
-    return client if device in (None, UNNAMED) else f"{device} ({client})"
+    if kind == "user":
+        return _after_device(client, address or "", user, device_of)
+    return client if kind == "group" else _after_device(client, client, None, device_of)
+
+
+def asker_name(address: str | None, user: str | None, device_of: DeviceNames | None) -> str | None:
+    """Who asks, as notices say it, of whom these may be shown; ``None``: neither may."""
+    return _after_device(shown, address or "", user, device_of) if (shown := user or address) else None
+
+
+def _after_device(shown: str, address: str, user: str | None, device_of: DeviceNames | None) -> str:
+    device = None if device_of is None else device_of(address, user)
+    return shown if device in (None, UNNAMED) else f"{device} ({shown})"
 
 
 def as_told(privacy: Privacy, told: str) -> Privacy:

@@ -22,7 +22,7 @@ from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import url_of
-from hushlist.extensions.journal.masked_clients import clients_shown
+from hushlist.extensions.journal.masked_clients import asker_name, clients_shown, device_names_shown
 from hushlist.extensions.reports.actions import status_of
 from hushlist.extensions.reports.list_head import LONGEST_HEAD, ListHead, read_head
 from hushlist.extensions.reports.report_book import Report, ReportBook
@@ -163,8 +163,10 @@ class ReportPart(Part):
         engine = self._runtime.engine
         policy: Policy | None = None if engine is None else engine.policy
         texts = live_texts()[DEFAULT_LANGUAGE if policy is None else policy.of("language")]
-        shown = status_of(filed, privacy_in(self._runtime))
-        who = printable(shown.user or shown.client or texts["somebody"])
+        privacy = privacy_in(self._runtime)
+        shown = status_of(filed, privacy)
+        names = device_names_shown(policy, privacy)
+        who = printable(asker_name(shown.client, shown.user, names) or texts["somebody"])
         url, rule = one_line(shown.url, _LONGEST_TOLD), one_line(f"{shown.rule} ({shown.list})", _LONGEST_TOLD)
         pairs = {"rule": rule, "reason": shown.words, "publisher": shown.publisher}
         lines = [

@@ -24,7 +24,7 @@ from hushlist.cli.common import (
 )
 from hushlist.core.routes import MissingError
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import SOMEBODY
+from hushlist.extensions.journal.masked_clients import SOMEBODY, device_names_shown, with_device
 from hushlist.extensions.reports.actions import for_publisher, status_of
 from hushlist.extensions.reports.report_book import ReportBook
 from hushlist.extensions.reports.report_text import SHAPES
@@ -71,6 +71,7 @@ def _opened(arguments: argparse.Namespace) -> Iterator[tuple[ReportBook, Privacy
 def show_reports(arguments: argparse.Namespace) -> int:
     with _opened(arguments) as (book, privacy):
         found = [status_of(own, privacy) for own in book.rows(is_all=arguments.all)]
+        names = device_names_shown(policy_of(arguments), privacy)
     for one in found:
         if arguments.json:
             print_json(asdict(one))
@@ -78,7 +79,7 @@ def show_reports(arguments: argparse.Namespace) -> int:
         at = f"{datetime.fromtimestamp(one.asked).astimezone():%Y-%m-%d %H:%M}"
         words, times = f": {one.words}" if one.words else "", f" ({one.times} times)" if one.times > 1 else ""
         state = "" if one.settled is None else f"  settled by {one.by}"
-        name = f"user:{one.user}" if one.user else one.client or SOMEBODY
+        name = with_device(f"user:{one.user}" if one.user else one.client or SOMEBODY, names, one.client)
         print_line(f"{one.id}  {at}  {name}: {one.url}  {one.rule} by {one.list}{times}{words}{state}")
     if not found:
         remark("nobody has reported a mistake; people can where the policy says 'reports: on'")

@@ -18,13 +18,13 @@ from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.extension import Button, Notice
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.group_table import device_names
-from hushlist.core.policy.groups import UNNAMED, address_text
+from hushlist.core.policy.group_table import DeviceNames
+from hushlist.core.policy.groups import address_text
 from hushlist.core.url.request import LONGEST_TARGET, Told, request_of
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import clients_shown
+from hushlist.extensions.journal.masked_clients import asker_name, clients_shown, device_names_shown
 from hushlist.extensions.unblock.access_requests import NAMED, AccessRequest
 from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.credentials import Tokens
@@ -117,11 +117,8 @@ def file_access_request(
     filed = overrides.ask(wanted)
     if filed.times == 1:
         policy, privacy = None if runtime.engine is None else runtime.engine.policy, privacy_in(runtime)
-        device_of = None if policy is None else device_names(policy)
-        device = None if device_of is None else device_of(client.address, client.user)
-        is_named = device not in (None, UNNAMED) and privacy.clients is LoggedClients.KEEP
         language = DEFAULT_LANGUAGE if policy is None else policy.of("language")
-        told = notice_of(filed, privacy, language, device if is_named else None)
+        told = notice_of(filed, privacy, language, device_names_shown(policy, privacy))
         own = None if policy is None else policy.of("own-address")
         if own is not None:
             texts = live_texts()[language]
@@ -179,9 +176,9 @@ async def _answer(
     return {"state": _NOTHING, "word": ""} if asked is None else {"state": asked.state, "word": asked.word or ""}
 
 
-def notice_of(found: AccessRequest, privacy: Privacy, language: str, device: str | None = None) -> Notice:
+def notice_of(found: AccessRequest, privacy: Privacy, language: str, device_of: DeviceNames | None = None) -> Notice:
     shown, texts = asked_for(found, privacy), live_texts()[language]
-    asker = printable(device or shown.user or shown.client or texts["somebody"])
+    asker = printable(asker_name(shown.client, shown.user, device_of) or texts["somebody"])
     asks = texts["asks_for"]
     lines = [
         asks.format(who=asker, what=shown.url),

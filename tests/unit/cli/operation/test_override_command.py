@@ -243,6 +243,9 @@ def test_a_device_has_its_name_where_the_log_keeps_clients(
         assert run("list", *policy)[1].splitlines()[-1].startswith("block:")
         assert f"  for {shown}  " in run("list", *policy)[1]
         assert f"  for {shown}  " in run("history", *policy)[1]
+        for order in ("internet-off", "filter-off"):
+            assert f"  for {shown}  " in run(order, "--for", "30m", "--client", whom, *policy)[1]
+        assert run("list", *policy)[1].count(f"  everything *  for {shown}  ") >= 2
     asked = AccessRequest(0, "192.0.2.7", "192.0.2.7", "kids", "h.example", "http://h.example/", None, "", 0.0, 0.0)
     overrides.ask(asked)
     assert f"  {device} asks for " in run("requests", *policy)[1]

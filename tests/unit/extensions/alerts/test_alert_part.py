@@ -17,6 +17,7 @@ from unittest.mock import Mock
 import pytest
 from mitmproxy.test import taddons
 
+from hushlist.cli import main
 from hushlist.core.extension import REFUSED_CERTIFICATE, Notice
 from hushlist.core.policy.groups import Client
 from hushlist.extensions.alerts import alert_part
@@ -155,7 +156,7 @@ def test_a_notice_says_who_what_and_why_and_how_often(
 @pytest.mark.parametrize(
     ("clients", "queries", "who", "address"),
     [
-        ("keep", "keep", PUPIL, "http://games.example/?a=b"),
+        ("keep", "keep", f"Mia's tablet ({PUPIL})", "http://games.example/?a=b"),
         ("pseudonym", "drop", None, "http://games.example/"),
         ("drop", "drop", "somebody", "http://games.example/"),
     ],
@@ -166,18 +167,25 @@ def test_what_the_log_does_not_keep_is_in_no_notice_and_no_store(
     told: list[Notice],
     hushlist: Hushlist,
     clock: Clock,
+    capsys: pytest.CaptureFixture[str],
     clients: str,
     queries: str,
     who: str | None,
     address: str,
 ) -> None:
     log = f"log: {{clients: {clients}, queries: {queries}, folder: log}}\n"
+    log += f"devices: [{{name: Mia's tablet, addresses: [{PUPIL}]}}]\n"
     alerts = begin(log, f"{{name: {clients}, when: {{list: Mine}}}}")
     Person(hushlist, PUPIL).get("http://games.example/?a=b")
     alerts.step(clock.now)
     notice = told.pop()
     assert lines(notice)["Address"] == address
     assert notice.title == f"{clients}: {who}" if who else PUPIL not in notice.title
+    alerts.close()
+    for command in (["list"], ["seen", "1"]):
+        assert main(["alerts", *command, "--policy", str(tmp_path / "policy.yaml")]) == 0
+        out = capsys.readouterr().out
+        assert f"  {clients}  {who}" in out if who else PUPIL not in out
     if clients != "keep":
         assert not any(PUPIL.encode() in path.read_bytes() for path in (tmp_path / "state").rglob("*.sqlite*"))
     told.clear()

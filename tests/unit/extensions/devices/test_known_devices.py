@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,12 @@ from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.extensions.devices import known_devices
+from hushlist.extensions.devices.actions import names_of_devices
 from hushlist.extensions.devices.known_devices import NETWORK, Network, known
 from hushlist.extensions.devices.network_tables import Seen, leases
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy, fields_of, shown_record
+from hushlist.extensions.journal.masked_clients import asker_name, device_names_shown, with_device
 from support.policies import write_files
 from unit.extensions.journal.samples import record
 from unit.rows import each_row
@@ -185,3 +188,39 @@ def test_the_log_has_the_name_where_it_keeps_clients() -> None:
         privacy = Privacy(clients=clients)
         assert "device" not in fields_of(logged, privacy, names)
         assert "device" not in shown_record(fields_of(logged, Privacy(), names), privacy)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (lambda names: with_device("10.0.0.7", names), "Mia's tablet (10.0.0.7)"),
+        (lambda names: with_device("10.0.0.8", names), "10.0.0.8"),
+        (lambda names: with_device("user:anna", names), "Anna's laptop (user:anna)"),
+        (lambda names: with_device("user:jo", names, "10.0.0.7"), "Mia's tablet (user:jo)"),
+        (lambda names: with_device("group:kids", names), "group:kids"),
+        (lambda names: asker_name("10.0.0.7", "jo", names), "Mia's tablet (jo)"),
+        (lambda names: asker_name("10.0.0.7", None, names), "Mia's tablet (10.0.0.7)"),
+        (lambda names: asker_name(None, None, names), None),
+    ],
+)
+def test_who_is_shown_stands_after_the_name_of_the_device(name: Callable[[Any], str | None], shown: str | None) -> None:
+    policy, _ = policy_of(POLICY)
+    use(known([Seen("10.0.0.7", MIA), Seen("10.0.0.8", TV)], []))
+    assert name(device_names_shown(policy, Privacy())) == shown
+    hidden = device_names_shown(policy, Privacy(clients=LoggedClients.DROP))
+    assert hidden is None
+    assert "'s" not in str(name(hidden))
+
+
+def test_the_page_learns_all_names_where_the_log_keeps_clients() -> None:
+    policy, _ = policy_of(POLICY)
+    use(known([Seen("10.0.0.7", MIA), Seen("fd00::7", MIA), Seen("10.0.0.8", TV)], []))
+    named = {one.client: one.name for one in names_of_devices(policy, Privacy())}
+    assert named == {
+        "10.0.0.7": "Mia's tablet",
+        "10.0.0.9": "Leo's phone",
+        "fd00::7": "Mia's tablet",
+        "user:anna": "Anna's laptop",
+    }
+    assert names_of_devices(policy, Privacy(clients=LoggedClients.PSEUDONYM)) == []
+    assert names_of_devices(policy_of("layers: []\n")[0], Privacy()) == []

@@ -1,7 +1,7 @@
 // The page: who is signed in, which screen an address names, and what stays above all screens.
 import {activity, explain, history} from "./activity.js";
 import {home, people, person} from "./home.js";
-import {ago, byId, call, dismiss, make, nameOf, pair, personAt, query, refill, session, t, tell, whole} from "./kit.js";
+import {ago, byId, call, dismiss, learnNames, make, nameOf, pair, personAt, query, refill, session, t, tell, whole} from "./kit.js";
 import {alerts, devices, lists, more, record, rules, services, system} from "./manage.js";
 import {lesson} from "./lesson.js";
 import {settings} from "./settings.js";
@@ -31,6 +31,7 @@ async function show(isAgain = false) {
   const [screen] = name === "people" && rest ? [() => person(rest, values)] : SCREENS[name];
   let found;
   try {
+    await learnNames();
     found = await screen(rest, values);
   } catch (error) {
     if (mine === turn) found = {title: t("went_wrong_here"), parts: [make("p", {class: "alert"}, error.said ?? error.message)]};

@@ -1,7 +1,7 @@
 // Home: whether all is well, who waits, what holds for whom, the day, and what was stopped most. And people.
 import {columns, heat, line, minuteColumns, ranking} from "./charts.js";
 import {
-  button, categoryName, facts, get, link, listName, make, may, minutes, nameOf, pair, panel, personAt, soft, t, table, whoOf, whole,
+  button, categoryName, clientOf, facts, get, link, listName, make, may, minutes, nameOf, pair, panel, personAt, soft, t, table, whoOf, whole,
 } from "./kit.js";
 import {card, filterOff, heldHeads, heldRow, internetOff, mistake, moreTime, quotaList, sentences, siteSheet} from "./orders.js";
 import {columnsOf, whatIsCounted, wouldBlock} from "./figures.js";
@@ -117,12 +117,12 @@ export async function person(whom, values) {
   const choose = make("nav", {class: "chips", "aria-label": t("duration")}, [1, 7, 31].map((one) => link(t({1: "today", 7: "last_week", 31: "last_month"}[one]), `${personAt(whom)}?days=${one}`, {"aria-current": one === days ? "page" : null})));
   const order = (one) => ({...one, group: whom.startsWith("group:") ? whom.slice(6) : null, client: whom.startsWith("group:") ? null : one.client, user: whom.startsWith("group:") ? null : one.user});
   const list = (kind) => (sites?.sites ?? []).filter((one) => one[kind]).sort((one, other) => other[kind] - one[kind]).slice(0, 12)
-    .map((one) => ({name: one.host, more: [one.category && categoryName(one.category), own.members.length > 1 && (one.user ?? one.client)].filter(Boolean).join(" · "), number: one[kind], kind, onclick: () => siteSheet(order({...one, stopped: kind === "stopped" ? one.stopped : 0}), all, more(one))}));
+    .map((one) => ({name: one.host, more: [one.category && categoryName(one.category), own.members.length > 1 && clientOf(one) && nameOf(clientOf(one))].filter(Boolean).join(" · "), number: one[kind], kind, onclick: () => siteSheet(order({...one, stopped: kind === "stopped" ? one.stopped : 0}), all, more(one))}));
   const counted = soft(`${t({1: "today", 7: "last_week", 31: "last_month"}[days])}. ${t("by_the_log")}`, sites?.is_all === false ? ` ${t("newest_only", {number: whole.format(sites.read)})}` : "");
   const kept = state.kept === "all" ? "" : t("log_keeps_some");
   return {state, title: name, parts: [
     panel(t("now"), make("ul", {class: "plain-list"}, said.map(([text, kind]) => make("li", {class: kind}, text))),
-      own.members?.length ? soft(own.members.map((one) => one.replace(/^user:/, "")).join(", ")) : null,
+      own.members?.length ? soft(own.members.map(nameOf).join(", ")) : null,
       own.quotas.length ? quotaList(own.quotas) : null,
       make("div", {class: "actions"},
         ...said.filter(([, , ends]) => ends && may("manage")).map(([text, , ends]) => button(t("turn_on"), ends, {"aria-label": `${t("turn_on")}: ${text}`})),
@@ -149,7 +149,7 @@ function minutesOf(quotas, clock) {
   const used = quotas.filter((one) => one.use.days.length);
   if (!used.length) return [];
   return [panel(t("minutes_by_day"), soft(t("minutes_say")), ...used.map((one) => {
-    const name = [categoryName(one.use.category), one.of].filter(Boolean).join(" · ");
+    const name = [categoryName(one.use.category), one.of && nameOf(one.of)].filter(Boolean).join(" · ");
     return make("section", {}, make("h3", {dir: "auto"}, name), minuteColumns(one.use, clock, name));
   }))];
 }

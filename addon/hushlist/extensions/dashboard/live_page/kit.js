@@ -121,23 +121,29 @@ export const decimal = (number) => short.format(number);
 const REST = "default";
 /** What a category is called for people: the last part of its name. */
 export const categoryName = (name) => decodeURIComponent(name.replace(/\/+$/, "").split("/").at(-1)).replace(/[-_]+/g, " ");
+/** What the policy calls the devices of addresses and users, where these may be shown. */
+let devices = new Map();
+export async function learnNames() {
+  const {names} = await get("/network/names").catch(() => ({names: []}));
+  devices = new Map(names.map((one) => [one.client, one.name]));
+}
 /** What somebody is called whom an order, a record or a request names. */
 export function nameOf(whom) {
   if (whom === null || whom === undefined || whom === "" || whom === "everybody") return t("everybody");
   if (whom.startsWith("group:")) return whom.slice(6) === REST ? t("everybody_else") : whom.slice(6);
-  return whom.replace(/^user:/, "");
+  return devices.get(whom) ?? whom.replace(/^(user|device):/, "");
 }
+/** The device of a record or a request, if it has a name. */
+const ownDevice = (one) => one.device ?? devices.get(`user:${one.user}`) ?? devices.get(one.client);
 const isPseudonym = (name) => /^(client|user)-[0-9A-Z]{8}$/.test(name);
-/** Whom an order is for that is about a record: its group, where that is a person's; else its user or its device. */
-export function whomOf({group, user, client}, isAlone = false) {
-  if (!isAlone && group && group !== REST) return `group:${group}`;
-  if (user) return isPseudonym(user) ? user : `user:${user}`;
-  return client ?? (group ? `group:${group}` : "");
-}
+/** The user of a record, or else its address; nothing where neither may be shown. */
+export const clientOf = ({user, client}) => (user && !isPseudonym(user) ? `user:${user}` : user || client || "");
 const isPerson = (one) => one.group && one.group !== REST;
-export const whoOf = (one) => (one.device && !isPerson(one) ? one.device : whomOf(one) ? nameOf(whomOf(one)) : t("somebody"));
+/** Whom an order is for that is about a record: its group, where that is a person's; else its user or its device. */
+export const whomOf = (one, isAlone = false) => ((isAlone || !isPerson(one)) && clientOf(one)) || (one.group ? `group:${one.group}` : "");
+export const whoOf = (one) => ((!isPerson(one) && ownDevice(one)) || (whomOf(one) ? nameOf(whomOf(one)) : t("somebody")));
 /** A device, by its name if it has one, or a user, beside the name of its group. */
-export const deviceOf = (one) => (isPerson(one) ? one.device ?? one.user ?? one.client ?? "" : "");
+export const deviceOf = (one) => (isPerson(one) ? ownDevice(one) ?? one.user ?? one.client ?? "" : "");
 export const personAt = (whom) => `#/people/${encodeURIComponent(whom)}`;
 export const listName = (one) => one.title ?? (one.layer === "overrides" ? t("own_rules") : t("list_of", {name: one.layer ?? t("unknown")}));
 const SCOPES = {host: "site", url: "page", category: "category"};

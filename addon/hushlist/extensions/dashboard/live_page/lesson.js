@@ -1,11 +1,10 @@
 // A class in its lesson: who opened what last, what was stopped, who asks; a site for all of it, and codes to print.
-import {act, button, call, code, ends, field, get, link, make, may, minutes, nameOf, panel, personAt, select, sheet, soft, t, table, whole} from "./kit.js";
+import {act, button, call, clientOf, code, ends, field, get, link, make, may, minutes, nameOf, panel, personAt, select, sheet, soft, t, table, whole} from "./kit.js";
 import {allow, card, internetOff} from "./orders.js";
 
 /** Minutes of a lesson. */
 const LESSON = 45;
 const MOST_CODES = 40;
-const whose = (one) => one.user ?? one.client ?? t("somebody");
 
 export async function lesson(whom) {
   const [state, {people}, {sites}, {records}] = await Promise.all([
@@ -15,16 +14,20 @@ export async function lesson(whom) {
   if (!own) return {state, title: nameOf(whom), parts: [soft(t("gone_by_now"))]};
   const begun = Date.now() - LESSON * 60e3;
   // a pseudonym is nobody's whom the policy names
-  const pupils = new Map((state.clients === "keep" ? own.members : []).filter((one) => !one.includes("/")).map((one) => [one.replace(/^user:/, ""), {stopped: []}]));
-  const pupil = (one) => pupils.get(whose(one)) ?? pupils.set(whose(one), {stopped: []}).get(whose(one));
+  const pupils = new Map((state.clients === "keep" ? own.members : []).filter((one) => !one.includes("/")).map((one) => [nameOf(one), {stopped: [], whom: one}]));
+  const pupil = (one) => {
+    const name = clientOf(one) ? nameOf(clientOf(one)) : t("somebody");
+    const found = pupils.get(name) ?? pupils.set(name, {stopped: []}).get(name);
+    return Object.assign(found, {whom: clientOf(one)});
+  };
   for (const one of sites) {
     const found = pupil(one);
     if (!found.last || one.last > found.last.last) found.last = one;
   }
   for (const one of records) if (Date.parse(one.time) >= begun) pupil(one).stopped.push(one);
   const asked = state.requests.filter((one) => one.group === own.name);
-  const row = ([name, {last, stopped}]) => [link(name, personAt(last?.user || own.members.includes(`user:${name}`) ? `user:${name}` : name)), last ? make("span", {}, last.host, make("small", {}, ` ${ends(Date.parse(last.last) / 1000)}`)) : "–",
-    stopped.length ? link(whole.format(stopped.length), `#/activity?${new URLSearchParams({whom: last?.user ? `user:${name}` : name, action: "stopped"})}`, {"aria-label": `${t("stopped_lately")}: ${name}, ${whole.format(stopped.length)}`}) : whole.format(0)];
+  const row = ([name, {last, stopped, whom: pupil}]) => [pupil && !pupil.startsWith("device:") ? link(name, personAt(pupil)) : name, last ? make("span", {}, last.host, make("small", {}, ` ${ends(Date.parse(last.last) / 1000)}`)) : "–",
+    stopped.length ? link(whole.format(stopped.length), `#/activity?${new URLSearchParams({whom: pupil, action: "stopped"})}`, {"aria-label": `${t("stopped_lately")}: ${name}, ${whole.format(stopped.length)}`}) : whole.format(0)];
   const site = make("input", {name: "site", required: true, maxlength: "2048", dir: "ltr", spellcheck: "false", autocapitalize: "none", placeholder: "www.example.com"});
   const open = make("form", {class: "fields"}, field(t("open_for_class", {time: minutes(LESSON)}), site), make("div", {class: "actions"}, make("button", {}, t("allow"))));
   open.addEventListener("submit", (event) => {

@@ -1,6 +1,6 @@
 // The screens of those who run the filter: rules, lists, devices, the system and the record.
 import {
-  act, ago, bdi, button, call, categoryName, chip, code, decimal, facts, get, isolate, link, listName, make, may, micro, minutes, moment, nameOf, octets, pair, panel, personAt, query, scopeName, select, field, session, sheet, soft, span, t, table, textOr, what, whole,
+  act, ago, bdi, button, call, categoryName, chip, clientOf, code, decimal, facts, get, isolate, link, listName, make, may, micro, minutes, moment, nameOf, octets, pair, panel, personAt, query, scopeName, select, field, session, sheet, soft, span, t, table, textOr, what, whole,
 } from "./kit.js";
 import {heldHeads, heldRow, orderForm} from "./orders.js";
 import {intoGroup, planCell, planOf} from "./plan.js";
@@ -103,7 +103,8 @@ async function look(url, name) {
 
 export async function devices() {
   const [state, {devices: found}, {people}] = await Promise.all([get("/home"), get("/devices"), get("/people")]);
-  const row = (one) => [one.user ?? one.client ? link(one.user ?? one.client, personAt(one.user ? `user:${one.user}` : one.client)) : t("somebody"), nameOf(`group:${one.group}`), whole.format(one.requests)];
+  const named = (one) => make("span", {}, link(nameOf(clientOf(one)), personAt(clientOf(one))), nameOf(clientOf(one)) === one.client || !one.client ? null : make("small", {dir: "ltr"}, ` ${one.client}`));
+  const row = (one) => [clientOf(one) ? named(one) : t("somebody"), nameOf(`group:${one.group}`), whole.format(one.requests)];
   const heads = [t("client"), t("group"), t("requests")];
   const rest = found.filter((one) => one.group === "default");
   return {state, title: t("devices"), parts: [
@@ -142,7 +143,7 @@ export async function system() {
       counted(t("by_list"), counts.lists.map((one) => [one.list, chip(one.action), whole.format(one.count)]), [t("list"), t("action"), t("times")]),
       counted(t("by_category"), counts.categories.map((one) => [categoryName(one.category), chip(one.action), whole.format(one.count)]), [t("category"), t("action"), t("times")]),
       counted(t("file"), counts.files.map((one) => [link(one.kind || "–", `#/activity?${query({file: one.kind})}`), chip(one.action), whole.format(one.count)]), [t("file"), t("action"), t("times")]),
-      counted(t("by_client"), counts.clients.map((one) => [one.client, one.user, whole.format(one.count)]), [t("client"), t("user"), t("times")]),
+      counted(t("by_client"), counts.clients.map((one) => [one.client && nameOf(one.client), one.user, whole.format(one.count)]), [t("client"), t("user"), t("times")]),
       counted(t("stopped_sites"), counts.hosts.map((one) => [one.host, whole.format(one.count)]), [t("site"), t("times")]),
       counted(t("rules_that_hit"), counts.rules.map((one) => [make("span", {}, bdi(one.pattern), make("small", {dir: "ltr"}, one.rule)), whole.format(one.count)]), [t("rule"), t("times")])),
     panel(t("how_long"), slowest ? make("p", {}, t("quantiles", {half, most, nearly, slowest: micro(slowest.duration), url: slowest.url})) : soft(t("nothing")),
@@ -150,7 +151,7 @@ export async function system() {
     fleet.length > 1 || fleet.some((one) => one.troubles.length) ? panel(t("fleet"), table(t("fleet"), ["proxy", "version", "policy", "index", "running_for", "rate", "memory", "what_is_wrong"].map((key) => t(key)), fleet.map((one) => [
       one.name, one.version, code(one.policy_digest.slice(0, 12)), code(one.index_digest.slice(0, 12)), ago(one.started), decimal(one.rate), octets(one.memory), one.troubles.join("\n") || "–"]))) : null,
     may("manage") ? panel(t("who_is_signed_in"), table(t("who_is_signed_in"), [t("who"), t("from"), t("since"), t("until_when"), ""], sessions.sessions.map((one) => [
-      one.name, one.client, moment(one.made), moment(one.until), small(t("end"), `${one.name}, ${one.client}`, () => act(t("told_ended"), () => call("DELETE", `/sessions/${one.id}`), false))]))) : null,
+      one.name, nameOf(one.client), moment(one.made), moment(one.until), small(t("end"), `${one.name}, ${nameOf(one.client)}`, () => act(t("told_ended"), () => call("DELETE", `/sessions/${one.id}`), false))]))) : null,
   ]};
 }
 
@@ -177,7 +178,7 @@ export async function record(_, values) {
   form.querySelector("select").addEventListener("change", ({target}) => { location.hash = `#/record?${query({who: target.value})}`; });
   const told = (details) => Object.entries(details).filter(([name, text]) => text !== null && text !== "*" && typeof text !== "object" && !UNTOLD.includes(name)).map(([name, text]) => detail(name, text)).join(", ");
   return {state, title: t("record"), parts: [form, table(t("record"), [t("when"), t("who"), t("from"), t("what"), ""], found.filter((one) => !who || one.who === who).map((one) => [
-    moment(one.at), one.who, one.client, make("span", {}, done(one.what), make("small", {}, told(one.detail))),
+    moment(one.at), one.who, nameOf(one.client), make("span", {}, done(one.what), make("small", {}, told(one.detail))),
     one.undone ? t("undone_by", {who: one.undone_by}) : one.can_undo && may("approve") ? small(t("undo"), `${done(one.what)}, ${moment(one.at)}`, () => act(t("told_undone"), () => call("POST", `/record/${one.id}/undo`, {}), false)) : ""]))]};
 }
 
@@ -188,7 +189,7 @@ const TOLD = {url: "address", host: "site", category: "category", list: "list", 
 
 /** An alert as a card: what happened, to whom, how often, and the button that says that somebody has seen it. */
 export function alertCard(one, level = "h3") {
-  const title = `${one.name}: ${one.who || t("somebody")}`;
+  const title = `${one.name}: ${one.who ? nameOf(one.who) : t("somebody")}`;
   const event = EVENTS[one.about.event];
   return make("article", {class: one.seen === null ? "card asked" : "card"}, make(level, {dir: "auto"}, title), event ? make("p", {}, t(event)) : null,
     facts([...Object.entries(TOLD).filter(([key]) => one.about[key]).map(([key, text]) => [t(text), key === "category" ? categoryName(one.about[key]) : one.about[key]]), [t("when"), moment(one.last)]]),

@@ -45,7 +45,7 @@ export function moreTime(quotas, whom) {
   const give = ({whom: of, use}, number = 15) => act(() => t("told_more", {what: categoryName(use.category), whom: nameOf(of), number: minutes(number)}),
     () => call("POST", "/extensions", {category: use.category, minutes: number, client: of}));
   if (quotas.length === 1) return give(quotas[0]);
-  return sheet(`${t("more_time")}: ${nameOf(whom)}`, ...quotas.flatMap((one) => [make("h3", {}, `${categoryName(one.use.category)} · ${one.of ?? nameOf(one.whom)}`), choices([15, 30, 60].map((number) => [`+${minutes(number)}`, number]), (number) => give(one, number))]));
+  return sheet(`${t("more_time")}: ${nameOf(whom)}`, ...quotas.flatMap((one) => [make("h3", {}, `${categoryName(one.use.category)} · ${nameOf(one.of ?? one.whom)}`), choices([15, 30, 60].map((number) => [`+${minutes(number)}`, number]), (number) => give(one, number))]));
 }
 
 /** The card of a request that waits for an answer. */
@@ -194,7 +194,7 @@ export const heldRow = (kind, one) => [
   may(kind === "grants" ? "approve" : "manage") ? button(t("end"), () => end(kind, one), {class: "small", "aria-label": `${t("end")}: ${what(one)}, ${nameOf(one.client)}`}) : "",
 ];
 export const heldHeads = () => [t("what"), t("whom"), t("until_when"), t("reason"), t("by"), ""];
-const byWhom = (one) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[one.how] ?? one.how, one.by].filter(Boolean).join(", ");
+const byWhom = (one) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[one.how] ?? one.how, one.by && nameOf(one.by)].filter(Boolean).join(", ");
 
 /** What holds for somebody, in sentences. */
 export function sentences(person, now) {
@@ -216,5 +216,5 @@ export function sentences(person, now) {
 }
 
 /** How much is left of a quota. */
-export const quotaText = ({use, of}) => t("quota_is", {category: [categoryName(use.category), of].filter(Boolean).join(" · "), left: whole.format(use.left), limit: whole.format(use.limit)});
+export const quotaText = ({use, of}) => t("quota_is", {category: [categoryName(use.category), of && nameOf(of)].filter(Boolean).join(" · "), left: whole.format(use.left), limit: whole.format(use.limit)});
 export const quotaList = (quotas) => make("ul", {class: "plain-list quotas"}, quotas.map((one) => make("li", {}, ring(one.use.left, one.use.limit), quotaText(one))));

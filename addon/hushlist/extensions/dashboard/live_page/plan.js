@@ -47,7 +47,7 @@ export function intoGroup(device) {
     const known = (groups.value ?? []).map((one) => one.name);
     const form = make("form", {class: "fields"}, field(t("group"), select("group", [...known.map((one) => [one, one]), ["", t("new_group")]])), field(t("new_group"), named),
       make("div", {class: "actions"}, make("button", {}, t("save"))));
-    const dialog = sheet(`${t("into_group")}: ${address}`, form);
+    const dialog = sheet(`${t("into_group")}: ${nameOf(address)}`, form);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const name = form.elements.group.value || named.value.trim();
@@ -57,5 +57,5 @@ export function intoGroup(device) {
       return save("groups", groups.etag, {value});
     });
     return dialog;
-  }, {class: "small", "aria-label": `${t("into_group")}: ${address}`});
+  }, {class: "small", "aria-label": `${t("into_group")}: ${nameOf(address)}`});
 }
