@@ -144,6 +144,7 @@ def _settings(household: Household) -> Iterator[str]:
     mark = "" if household.passes_household else "# "
     yield f"{mark}pass-through: household    # time, push, calls and such, undecrypted: see {network}"
     yield "unblock: {codes: on, ask: on}    # on the block page: a code, or a question to whoever runs the filter"
+    yield "reports: on    # there, too: this is blocked by mistake; the filter's page shows who says so, and which rule"
 
 
 def _schedules(household: Household) -> dict[str, list[dict[str, object]]]:

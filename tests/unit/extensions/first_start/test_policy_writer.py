@@ -70,6 +70,7 @@ def test_who_runs_the_filter_can_sign_in_and_is_told(tmp_path: Path) -> None:
     (channel,) = policy.of("notify")
     assert (channel.url, channel.topic) == ("https://ntfy.sh", "our-filter-7f3a")
     assert "192.168.1.30" in str(policy.of("live").networks)
+    assert all(group.settings.of("reports") for group in policy.all_groups)  # of mistakes, from block pages
     assert policy.of("log") is not None
     assert "battery" not in (tmp_path / "policy.yaml").read_text()
 
