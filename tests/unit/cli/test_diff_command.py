@@ -88,7 +88,7 @@ def test_a_broad_rule_is_called_out_and_can_be_refused(run: Run) -> None:
     Path("popular").write_text("1,www.popular.example\n")
     code, out, errors = run("diff", "old.hosts", "fetched", "--popular", "popular", "--max-broad", "1", "--limit", "1")
     assert code == 1
-    assert "+ fetched:1: co.uk/: broad: it is a public suffix (ICANN section)" in out
+    assert "+ fetched:1: co.uk/: broad: it is a public suffix (as com is)" in out
     assert "+ fetched:2: popular.example/: broad: it covers www.popular.example, number 1 of" in out
     assert (
         "\n  and 2 removed that are not shown (--limit)\n3 -> 2 rules: 3 removed, 2 added\n2 rules that came are" in out

@@ -451,7 +451,7 @@ def test_compile_reports_what_became_of_every_list(run: Run, lists: Path) -> Non
     )
     assert err == (
         "warning: own.yaml:1: hashed:sha9=0: skipped: unknown algorithm 'sha9' (known: md5, sha1, x-sha256)\n"
-        "warning: ads.yaml:5: co.uk/: it is a public suffix (ICANN section): the rule covers every site below it\n"
+        "warning: ads.yaml:5: co.uk/: it is a public suffix (as com is): the rule covers every site below it\n"
     )
 
 

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from hushlist.core.errors import Problem, number_of, right_aligned
 from hushlist.core.match.checks import Check
@@ -106,26 +107,43 @@ class CompileReport:
                 yield f"covered in {own.source}: {own.example}"
 
 
-#: problems of one kind that are shown one by one
+#: problems of one kind that are named one by one
 _FEW = 3
+#: what a reason says of one problem alone, and of how many a problem tells
+_ASIDE = re.compile(r" \([^()]*\)(?=[:;]|$)")
+_OTHERS, _FIRST_OF = re.compile(r"([0-9,]+) more"), re.compile(r" \(the first of ([0-9,]+)\)$")
 
 
 def by_kind(problems: Iterable[Problem]) -> Iterator[str]:
-    """A line for each problem, but where many are of one kind: then the first stands for all, with their number.
+    """A line for each kind of problem: the first, how many more there are, and why; of a few, all.
 
-    >>> [*by_kind(Problem("a.txt", line, f"{line}.example", "too long") for line in range(1, 6))]
-    ['a.txt:1: 1.example: too long; and so 4 more in this list']
+    >>> lines = [Problem("a.txt", line, f"{line}.example", f"too long ({line} octets)") for line in range(1, 6)]
+    >>> [*by_kind(lines)], [*by_kind(lines[:2])]
+    (['a.txt:1: 1.example, and 4 more: too long'], ['a.txt:1: 1.example, a.txt:2: 2.example: too long'])
     """
     kinds: dict[str, list[Problem]] = {}
     for problem in problems:
-        kinds.setdefault(problem.why, []).append(problem)
-    for first, *others in kinds.values():
-        if len(others) < _FEW:
-            yield from map(str, (first, *others))
-        else:
-            sources = {problem.source for problem in (first, *others)}
-            where = "this list" if len(sources) == 1 else f"{len(sources)} lists"
-            yield f"{first}; and so {len(others):,} more in {where}"
+        kinds.setdefault(_ASIDE.sub("", problem.why), []).append(problem)
+    for kind, (first, *others) in kinds.items():
+        yield _line_of(kind, [first, *others]) if others else str(first)
+
+
+def _line_of(kind: str, same: Sequence[Problem]) -> str:
+    number, sources = sum(map(_told_by, same)), len({problem.source for problem in same})
+    shown = [*same] if number == len(same) <= _FEW else same[:1]
+    places = ", ".join(str(replace(problem, why="")).removesuffix(": ") for problem in shown)
+    where = "" if sources == 1 else f" in {sources} lists"
+    more = f", and {number - len(shown):,} more{where}" if number > len(shown) else ""
+    whole = {problem.why for problem in same}
+    return f"{places}{more}: {whole.pop() if len(whole) == 1 else kind}"
+
+
+def _told_by(problem: Problem) -> int:
+    """For how many problems one stands."""
+    found = _FIRST_OF.search(problem.why) or (
+        _OTHERS.fullmatch(problem.what) if problem.why.endswith(")") and " (the last in line " in problem.why else None
+    )
+    return 1 if found is None else int(found[1].replace(",", ""))
 
 
 def decrypting(policy: Policy, report: CompileReport) -> Iterator[str]:

@@ -345,7 +345,7 @@ def _refuse_paths(patterns: Iterable[tuple[Pattern, int]], report: ProblemReport
 _PATH_OR_QUERY = re.compile(r"[/?#@\\]")
 
 
-_WHOLE_SITE = "what follows '#' is never sent, so it fits nothing; 'fragments: drop' would make it a rule for the site"
+_WHOLE_SITE = "browsers do not send what follows '#': no request fits; 'fragments: drop' makes it a rule for the site"
 
 
 def read_expression(text: str, line: int, report: ProblemReport, fragments: str | None = None) -> Expression | None:

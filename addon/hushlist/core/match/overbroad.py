@@ -6,7 +6,7 @@
 >>> breadth.of_expression(b"ads.example.com/"), breadth.of_expression(b"example.com/")
 (None, 'it covers www.example.com, number 1 of the popular domains')
 >>> breadth.of_expression(b"co.uk/")
-'it is a public suffix (ICANN section): the rule covers every site below it'
+'it is a public suffix (as com is): the rule covers every site below it'
 
 Only an expression for a whole host is broad: "a bare public suffix is a valid expression, but a list that blocks one
 gets a warning".
@@ -61,7 +61,7 @@ class BreadthTest:
         Of a sealed one, only its key can tell.
 
         >>> BreadthTest(()).of_hash(ExpressionHash(full_hash(b"co.uk/")[:8]))
-        'it begins the hash of co.uk/: it is a public suffix (ICANN section): the rule covers every site below it'
+        'it begins the hash of co.uk/: it is a public suffix (as com is): the rule covers every site below it'
         """
         if pattern.seal and (key is None or key.fingerprint != pattern.seal):
             return None
@@ -162,7 +162,7 @@ _ALL = "the rule covers every site below it"
 
 
 def _in(section: SuffixSection) -> str:
-    return "" if section is SuffixSection.UNMARKED else f" ({section} section)"
+    return {SuffixSection.ICANN: " (as com is)", SuffixSection.PRIVATE: " (as github.io is)"}.get(section, "")
 
 
 #: IP version -> the longest prefix that covers a whole provider or more.

@@ -141,7 +141,7 @@ def test_a_block_of_more_than_a_site_is_listed_with_a_warning(run: Run, override
     _, out, err = run("list")
     assert len(out.splitlines()) == 4
     assert sorted(err.splitlines()) == [
-        "warning: block:1: it is a public suffix (private section): the rule covers every site below it",
+        "warning: block:1: it is a public suffix (as github.io is): the rule covers every site below it",
         "warning: block:3: it is a top-level domain: the rule covers every site below it",
     ]
 

@@ -221,7 +221,7 @@ def test_what_is_broad_is_a_warning_with_file_and_line(compiled: Callable[..., C
     )
     assert [str(warning).replace(f"{tmp_path}{os.sep}", "") for warning in found.report.warnings] == [
         "popular.csv:2: 2,a b: left out: there is white space in it",
-        "a.hosts:2: co.uk/: it is a public suffix (ICANN section): the rule covers every site below it",
+        "a.hosts:2: co.uk/: it is a public suffix (as com is): the rule covers every site below it",
         "a.hosts:3: google.com/: it covers www.google.com, number 1 of the popular domains",
         "a.hosts:4: example/: it is a single label: the rule covers every site below it",
         "b.yaml:2: 10.0.0.0/8: a whole address range: it covers 16,777,216 addresses, and the whole of 10.0.0.0/8 "

@@ -227,7 +227,7 @@ def test_a_host_with_a_fragment_is_a_rule_only_if_asked_for(name: str) -> None:
     text = (
         "http://a.example/#x\nhttp://b.example/y/#x\nhttp://c.example/#\nhttp://d.example#/x\nhttp://e.example/.//?#x\n"
     )
-    why = "what follows '#' is never sent, so it fits nothing; 'fragments: drop' would make it a rule for the site"
+    why = "browsers do not send what follows '#': no request fits; 'fragments: drop' makes it a rule for the site"
     rules, _, warnings = read(FORMATS[name].read, text.encode())
     assert rules == [(2, "b.example/y/"), (3, "c.example/")]
     assert [warning.split(": left out: ")[1] for warning in warnings] == [why] * 3

@@ -20,15 +20,15 @@ BELOW = "the rule covers every site below it"
 @each_row(
     ("expression", "why"),
     [
-        (b"org.uk/", f"it is a public suffix (ICANN section): {BELOW}"),
-        (b"blogspot.com/", f"it is a public suffix (private section): {BELOW}"),
-        (b"pages.dev/", f"it is a public suffix (private section): {BELOW}"),
+        (b"org.uk/", f"it is a public suffix (as com is): {BELOW}"),
+        (b"blogspot.com/", f"it is a public suffix (as github.io is): {BELOW}"),
+        (b"pages.dev/", f"it is a public suffix (as github.io is): {BELOW}"),
         # internationalized ones are A-labels
-        ("公司.cn".encode("idna") + b"/", f"it is a public suffix (ICANN section): {BELOW}"),
+        ("公司.cn".encode("idna") + b"/", f"it is a public suffix (as com is): {BELOW}"),
         # by a wildcard, directly below it, and the name that has the wildcard
-        (b"any.ck/", f"it is a public suffix (ICANN section): {BELOW}"),
-        (b"x.compute.amazonaws.com/", f"it is a public suffix (private section): {BELOW}"),
-        (b"kobe.jp/", f"every name directly below it is a public suffix (ICANN section): {BELOW}"),
+        (b"any.ck/", f"it is a public suffix (as com is): {BELOW}"),
+        (b"x.compute.amazonaws.com/", f"it is a public suffix (as github.io is): {BELOW}"),
+        (b"kobe.jp/", f"every name directly below it is a public suffix (as com is): {BELOW}"),
         # a label alone
         (b"com/", f"it is a top-level domain: {BELOW}"),
         (b"ck/", f"it is a top-level domain: {BELOW}"),
@@ -45,11 +45,11 @@ BELOW = "the rule covers every site below it"
         # both
         (
             b"co.uk/",
-            f"it is a public suffix (ICANN section): {BELOW}; it covers amazon.co.uk, number 2 of the popular domains",
+            f"it is a public suffix (as com is): {BELOW}; it covers amazon.co.uk, number 2 of the popular domains",
         ),
         (
             b"github.io/",
-            f"it is a public suffix (private section): {BELOW}; it is number 4 of the popular domains",
+            f"it is a public suffix (as github.io is): {BELOW}; it is number 4 of the popular domains",
         ),
     ],
 )

@@ -88,7 +88,7 @@ def rules_of(compiled: Compiled, *names: str) -> set[str]:
         ("a b\nh1.example\n", None),
         (b"\x1f\x8b\x08\0abc", "it cannot be read: bad.txt: its compression is broken: it ends too early"),
         ("Forbidden\n", f"{BROAD}: line 1: forbidden/: it is a single label: {BELOW}"),
-        ("h1.example\nco.uk\n", f"{BROAD}: line 2: co.uk/: it is a public suffix (ICANN section): {BELOW}"),
+        ("h1.example\nco.uk\n", f"{BROAD}: line 2: co.uk/: it is a public suffix (as com is): {BELOW}"),
     ],
 )
 def test_what_is_no_list_any_more_is_held_back(lists: Lists, text: str | bytes, why: str | None) -> None:
@@ -190,7 +190,7 @@ def test_new_public_suffixes_of_hashes(lists: Lists, gate: str, own: str, *, hel
     for octets in (32, 8):
         why = lists.why(known + full_hash(b"github.io/")[:octets].hex())
         assert (why is not None) is held
-        assert not why or "the hash of github.io/: it is a public suffix (private section)" in why
+        assert not why or "the hash of github.io/: it is a public suffix (as github.io is)" in why
 
 
 def test_new_popular_domains_in_the_clear_and_as_hashes(lists: Lists) -> None:

@@ -127,7 +127,7 @@ def test_what_is_broad_is_found(files: Files) -> None:
     texts = {"ads.hosts": "0.0.0.0 co.uk\n0.0.0.0 popular.example\n", "n.netset": "10.0.0.0/8\n"}
     found, summary = linted(files(texts), popular=[b"other.example", b"www.popular.example"])
     assert [one.partition(" the rule")[0] for one in found] == [
-        "ads.hosts:1: broad: co.uk/: it is a public suffix (ICANN section):",
+        "ads.hosts:1: broad: co.uk/: it is a public suffix (as com is):",
         "ads.hosts:2: broad: popular.example/: it covers www.popular.example, number 2 of the popular domains",
         "n.netset:1: broad: 10.0.0.0/8: a whole address range: it covers 16,777,216 addresses, and the whole of "
         "10.0.0.0/8 (private use)",
@@ -148,9 +148,8 @@ def test_hashes_of_what_is_broad_are_found(files: Files) -> None:
     texts = {"l.sha256": "".join(f"{rule}\n" for rule in rules)}
     found, summary = linted(files(texts), popular=[b"www.popular.example"])
     assert [one.partition(" the rule")[0] for one in found] == [
-        f"l.sha256:1: broad: sha256:{suffix}: it is the hash of co.uk/: it is a public suffix (ICANN section):",
-        f"l.sha256:2: broad: sha256:{suffix[:16]}: it begins the hash of co.uk/: it is a public suffix (ICANN "
-        "section):",
+        f"l.sha256:1: broad: sha256:{suffix}: it is the hash of co.uk/: it is a public suffix (as com is):",
+        f"l.sha256:2: broad: sha256:{suffix[:16]}: it begins the hash of co.uk/: it is a public suffix (as com is):",
         f"l.sha256:3: broad: sha256:{covering[:10]}: it begins the hash of popular.example/: it covers "
         "www.popular.example, number 1 of the popular domains",
         f"l.sha256:4: broad: sha256:{popular}: it is the hash of www.popular.example/: it is number 1 of the popular "
