@@ -128,20 +128,24 @@ class Lab:
 
     # -- what becomes of requests ----------------------------------------------------------------------------------
 
-    def seen(self, path: str = "/", patience: float = PATIENCE) -> str:
-        """What becomes of a request for what is blocked, and of one for what is not, by clients of some patience."""
+    def seen(self, path: str = "/", patience: float = PATIENCE, sends: bytes = b"") -> str:
+        """What becomes of a request for what is blocked, and of one for what is not, by clients of some patience.
+
+        ``sends``: both upload this file.
+        """
         if self.proxy.process.poll() is not None:
             return ENDS
-        arrived = [self._arrives(host, path, patience) for host in ("ads.test", "good.test")]
+        arrived = [self._arrives(host, path, patience, sends) for host in ("ads.test", "good.test")]
         if self.proxy.process.poll() is not None:
             return ENDS
         return {(False, True): DECIDES, (False, False): REFUSES, (True, True): PASSES}.get((*arrived,), LEAKS)
 
-    def _arrives(self, host: str, path: str, patience: float) -> bool:
+    def _arrives(self, host: str, path: str, patience: float, sends: bytes) -> bool:
         with self.origin.watch() as arrived:
             try:
                 with self.proxy.client(timeout=patience) as client:
-                    client.get(f"http://{host}{path}")
+                    typed = {"Content-Type": "application/x"} if sends else {}
+                    client.request("PUT" if sends else "GET", f"http://{host}{path}", content=sends, headers=typed)
             except httpx.TransportError:
                 pass  # no answer is one of the things that may come of it
         return bool(arrived.requests)

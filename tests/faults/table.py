@@ -19,8 +19,10 @@ from pathlib import Path
 from e2e.policies import replace
 from e2e.proxy import PATIENCE, request_head
 from faults.lab import DECIDES, ENDS, PASSES, REFUSES, UNANSWERED, Lab
+from faults.peers import FILE, report, scanner, scanner_away
 from hushlist.core.system.files import LONGEST_DOCUMENT
 from hushlist.proxy.service.script_watch import STAYS
+from support.scanners import SpoiledClamd, says
 
 try:
     import resource
@@ -50,6 +52,8 @@ class Fault:
     open: str = DECIDES
     #: the path that is asked for meanwhile
     path: str = "/"
+    #: the file that is uploaded there
+    sends: bytes = b""
     #: seconds that a client waits for an answer
     patience: float = PATIENCE
     #: words that mitmdump says, where it starts, and where it does not
@@ -226,19 +230,26 @@ def _log_gone(lab: Lab) -> Iterator[None]:
 
 
 @contextmanager
-def _disks_full_meanwhile(lab: Lab) -> Iterator[None]:
-    """No file may grow: neither the log, nor what a change of a list needs."""
+def _no_file_grows(lab: Lab) -> Iterator[None]:
     if resource is None or not hasattr(resource, "prlimit"):
         raise NotHereError("limits of another process are Linux's")
-    start, pid = len(lab.proxy.log), lab.proxy.process.pid
+    pid = lab.proxy.process.pid
     before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, before[1]))
     try:
-        lab.list.write_bytes(lab.list.read_bytes() + b"- new.test/\n")
-        lab.wait_for(NOT_USED, start)
         yield
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def _disks_full_meanwhile(lab: Lab) -> Iterator[None]:
+    """No file may grow: neither the log, nor what a change of a list needs."""
+    start = len(lab.proxy.log)
+    with _no_file_grows(lab):
+        lab.list.write_bytes(lab.list.read_bytes() + b"- new.test/\n")
+        lab.wait_for(NOT_USED, start)
+        yield
     lab.restore()
 
 
@@ -554,6 +565,18 @@ FAULTS = (
     Fault("no file can be opened", _no_descriptors, REFUSES, REFUSES, says="Too many open files", patience=UNANSWERED),
     Fault("no file can be opened for a change", _few_descriptors_for_reading, says="Too many open files"),
     Fault("somebody asks for a URL of 8 MiB", _long_url),
+    *(
+        Fault(f"a scanner {what}", scanner(does, words), REFUSES, sends=FILE)
+        for what, does, words in (
+            ("hangs", SpoiledClamd.hang, "the scanner has not answered within"),
+            ("dies in the middle", SpoiledClamd.die, "the scanner cannot be asked"),
+            ("answers nonsense", says(b"<html>\0"), "the scanner says: <html>"),
+            ("answers without end", says(b"stream: OK" * (1 << 16)), "the scanner's answer cannot be read"),
+            ("goes away", None, "the scanner cannot be asked"),
+        )
+    ),
+    Fault("a report, while the store is damaged", report(_store_spoiled)),
+    Fault("a report, while every disk is full", report(_no_file_grows)),
     Fault("start: a list is broken", _list_broken, ENDS, PASSES, says="rules.yaml:2: ", at_start=True),
     Fault("start: the policy is no YAML", _policy_no_yaml, ENDS, ENDS, says="policy.yaml:3: ", at_start=True),
     Fault("start: there is no policy", _policy_missing, ENDS, ENDS, says="No such file", at_start=True),
@@ -574,6 +597,7 @@ FAULTS = (
             ("the log's database", lambda lab: lab.log / "decisions.sqlite"),
         )
     ),
+    Fault("start: the scanner is away", scanner_away, REFUSES, sends=FILE, at_start=True),
     Fault("start: the log's folder is a file", _log_is_file, says="the log cannot be written", at_start=True),
     Fault("start: the log's disk is full", _log_disk_full, says="the log cannot be written", at_start=True),
     Fault("start: the database is away", _log_database_away, says="the log cannot be sent", at_start=True),
@@ -589,7 +613,7 @@ def try_running(fault: Fault, lab: Lab) -> str:
     """
     start = len(lab.proxy.log)
     with fault.inject(lab):
-        outcome = lab.seen(fault.path, fault.patience)
+        outcome = lab.seen(fault.path, fault.patience, fault.sends)
         if fault.says:
             lab.wait_for(fault.says, start)
     assert lab.eventually(DECIDES) == DECIDES, f"{fault.name}: it does not come back"
@@ -603,7 +627,7 @@ def try_start(fault: Fault, lab: Lab) -> str:
             assert fault.says in lab.said, lab.said
             assert "Traceback" not in lab.said, lab.said
             return ENDS
-        outcome = lab.seen(fault.path)
+        outcome = lab.seen(fault.path, sends=fault.sends)
         lab.wait_for(fault.says, 0)
         if outcome == PASSES:
             lab.wait_for(UNFILTERED, 0)

@@ -1,4 +1,4 @@
-"""Scanners for tests: clamd with a signature of its own, and a small service of ICAP."""
+"""Scanners for tests: clamd with a signature of its own, a small service of ICAP, and a clamd that can be spoiled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -135,3 +136,83 @@ def _chunks(stream: object) -> tuple[bytes, bool]:
             return octets, b"ieof" in size
         octets += piece[:-2]
     raise ValueError
+
+
+class SpoiledClamd:
+    """Speaks clamd's INSTREAM, knows EICAR, and does something else with a question once it is told to."""
+
+    def __init__(self) -> None:
+        #: what becomes of a question on a connection, which ends then
+        self.does: Does = SpoiledClamd.scan
+        #: the connections of questions, as they come; and those that whoever asked has ended
+        self.asked, self.left = Queue[socket.socket](), Queue[socket.socket]()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._listen()
+
+    def __enter__(self) -> SpoiledClamd:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.go_away()
+
+    def _listen(self) -> None:
+        threading.Thread(target=self._serve, args=(self._listener,), daemon=True).start()
+
+    def go_away(self) -> None:
+        """Listen no more."""
+        with suppress(OSError):  # it has ended what waits in it
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def come_back(self) -> None:
+        """Be as at the beginning, at the same port."""
+        self.go_away()
+        self._listener, self.does = socket.create_server(("127.0.0.1", self.port)), SpoiledClamd.scan
+        self._listen()
+
+    def _serve(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._take, args=(listener.accept()[0],), daemon=True).start()
+
+    def _take(self, connection: socket.socket) -> None:
+        self.asked.put(connection)
+        with connection, suppress(OSError):
+            self.does(self, connection)
+
+    def scan(self, connection: socket.socket) -> None:
+        """Answer as clamd does."""
+        with connection.makefile("rwb") as stream:
+            assert stream.read(10) == b"zINSTREAM\0"
+            octets = bytearray()
+            while size := int.from_bytes(stream.read(4), "big"):
+                octets += stream.read(size)
+            stream.write(b"stream: Own.Eicar FOUND\0" if EICAR in octets else b"stream: OK\0")
+
+    def hang(self, connection: socket.socket) -> None:
+        """Read all, and say nothing, until whoever asks has ended the connection."""
+        with suppress(ConnectionError):
+            while connection.recv(1 << 16):
+                pass
+        self.left.put(connection)
+
+    def die(self, connection: socket.socket) -> None:
+        """End within the question, as a process does that is killed."""
+        connection.recv(20)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes((1, 0, 0, 0, 0, 0, 0, 0)))
+
+
+#: a way to treat a question
+Does = Callable[[SpoiledClamd, socket.socket], None]
+
+
+def says(answer: bytes) -> Does:
+    """Say this, whatever the question is."""
+
+    def say(_: SpoiledClamd, connection: socket.socket) -> None:
+        connection.sendall(answer)
+        while connection.recv(1 << 16):
+            pass
+
+    return say
