@@ -22,7 +22,7 @@ from e2e.plain_origin import PlainOrigin
 from e2e.proxy import mitmdump
 from e2e.test_streaming import read_head
 from support.policies import write_policy
-from support.scanners import EICAR, c_icap, clamd, icap_service
+from support.scanners import EICAR, SpoiledClamd, c_icap, clamd, icap_service
 
 pytestmark = pytest.mark.slow
 
@@ -191,6 +191,36 @@ def test_who_waits_for_a_scan_gets_octets_meanwhile_but_never_all(tmp_path: Path
                             for piece in octets:
                                 received += piece
                 assert len(received) == (50_000 if b"OK" in said else 1)
+
+
+def test_a_scan_ends_with_its_client_and_leaves_its_turn(tmp_path: Path, origin: Origin) -> None:
+    origin.pages |= {"/data.bin": ("application/x", b"a" * 50_000)}
+    with SpoiledClamd() as scanner:
+        scanner.does = SpoiledClamd.hang
+        policy = write_policy(
+            tmp_path,
+            "files: [{infected: true, for: both}]\n"
+            f"scanner: {{address: 'clamd://self.test:{scanner.port}', seconds: 600, at-once: 2}}\n",
+        )
+        with mitmdump(tmp_path, origin, policy=policy) as proxy, origin.watch() as arrivals:
+
+            def has_ended() -> bool:
+                return scanner.left.get(timeout=PATIENCE) is scanner.asked.get(timeout=PATIENCE)
+
+            # a client has one turn, so the next one waits until that is free
+            for method, more in ((b"GET", b""), (b"PUT", b"Content-Length: 5\r\n"), (b"GET", b"")):
+                with proxy.connect() as client:
+                    client.sendall(b"%b http://good.test/data.bin HTTP/1.1\r\nHost: good.test\r\n" % method)
+                    client.sendall(more + b"\r\n" + b"abcde" * bool(more))
+                    scanner.asked.put(scanner.asked.get(timeout=PATIENCE))
+                assert has_ended()
+            with proxy.client(http2=True, timeout=PATIENCE) as client:
+                client.stream("GET", "https://good.test/data.bin").__enter__()  # its head comes while it is scanned
+            assert has_ended()
+            scanner.does = SpoiledClamd.scan
+            assert len(proxy.get("http://good.test/data.bin").content) == 50_000
+            assert "Traceback" not in proxy.log.text()
+    assert [arrival.method for arrival in arrivals.requests] == ["GET"] * 4
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -194,10 +194,11 @@ class CheckedFiles:
         return http.Response.make(200, body, headers | {"Refresh": f"{_AGAIN}; url={PATH}?{token}"})
 
     def drop(self, token: str) -> None:
-        """Keep of a file only where it came from."""
+        """Keep of a file only where it came from; nobody waits for its scan any more."""
         file = self._files.pop(token, None)
         if file is None:
             return
+        file.scan.cancel()
         if file.end is not None:
             file.end.cancel()
         if len(file.request.data.path) <= _LONGEST_TARGET:

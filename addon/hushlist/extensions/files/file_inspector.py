@@ -55,7 +55,7 @@ from hushlist.extensions.files.whole_files import (
     part_of,
 )
 from hushlist.proxy import flow_outcome, parts
-from hushlist.proxy.bounds.flowing_bodies import look_at_answer, look_at_upload
+from hushlist.proxy.bounds.flowing_bodies import is_done_for, look_at_answer, look_at_upload
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow
 from hushlist.proxy.page import block_response
@@ -198,6 +198,11 @@ class FileInspector(parts.Part):
             refuse(flow, lambda request: self._respond(request, recorded))
 
     async def _scan_upload(self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts) -> None:
+        """Have an upload scanned as long as its client is there, without whom it goes nowhere."""
+        if not await is_done_for(flow, self._refuse_infected(flow, judgement, facts)):
+            refuse(flow, block_response.failure)
+
+    async def _refuse_infected(self, flow: http.HTTPFlow, judgement: Judgement, facts: FileFacts) -> None:
         """Refuse an upload in which the scanner finds something: in all of it, and in each part of a form."""
         now, request = datetime.now(UTC), flow.request
         bodies = [request.raw_content] if request.raw_content is not None else [None]

@@ -111,6 +111,30 @@ class UploadLook(Protocol):
 
 
 _upload_looks: WeakKeyDictionary[http.HTTPFlow, UploadLook] = WeakKeyDictionary()
+#: what is cancelled once the client of a request is away, and the requests whose clients are
+_for_clients: WeakKeyDictionary[http.HTTPFlow, asyncio.Task[Any]] = WeakKeyDictionary()
+_without_client: WeakSet[http.HTTPFlow] = WeakSet()
+
+
+def _begun_for(asked: http.HTTPFlow, work: Awaitable[Any]) -> asyncio.Task[Any]:
+    """Work that nobody but the client of a request needs: it ends with its client."""
+    task = _for_clients[asked] = asyncio.ensure_future(work)
+    if asked in _without_client:
+        task.cancel()
+    return task
+
+
+async def is_done_for(asked: http.HTTPFlow, work: Awaitable[None]) -> bool:
+    """Do what nobody but the client of a request needs; false if the client went away before its end."""
+    task = _begun_for(asked, work)
+    try:
+        await asyncio.wait({task})
+    finally:
+        task.cancel()
+    if task.cancelled():
+        return False
+    task.result()
+    return True
 
 
 def look_at_upload(asked: http.HTTPFlow, look: UploadLook) -> None:
@@ -186,6 +210,10 @@ class FlowingStream(HttpStream):
                     self._queue(self._answer_course, event)
                 elif self._answered <= self._answer_flows and self.server_state == self.state_stream_response_body:
                     return (SendHttp(event, self.context.client),)
+            elif self._paused and isinstance(event, RequestProtocolError):
+                _without_client.add(self.flow)
+                if (task := _for_clients.pop(self.flow, None)) is not None:
+                    task.cancel()
             elif isinstance(event, RequestData) and self._latest is None:
                 self._came += len(event.data)
                 if self._request_course is None:
@@ -434,7 +462,7 @@ class FlowingStream(HttpStream):
         """What a look says, once it does, or what the client gets meanwhile; if it fails, nothing passes."""
         if not isinstance(looked, Awaitable):
             return looked
-        task = asyncio.ensure_future(looked)
+        task = _begun_for(self.flow, looked)
         while not task.done():
             before = monotonic()
             yield HushlistHeldHook(asyncio.wait({task}, timeout=_TRICKLE))
@@ -446,6 +474,7 @@ class FlowingStream(HttpStream):
             if is_whole and look.meanwhile is not None and not self._trickled:
                 answer = look.meanwhile(task, octets)
                 if answer is not None:
+                    _for_clients.pop(self.flow, None)
                     return answer
             if look.is_slow:
                 yield from self._trickle(octets, len(octets))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -223,6 +224,18 @@ def test_a_file_that_nobody_asks_for_and_all_of_another_policy_are_dropped(monke
         while files.judgement(token, Place.of(CLIENT, asked())) is not None:
             await asyncio.sleep(0.01)
         assert taken(files, token).status_code == 303
+
+    asyncio.run(steps())
+
+
+def test_a_scan_for_which_nobody_waits_is_ended() -> None:
+    async def steps() -> None:
+        files, scan = CheckedFiles(lambda: None), asyncio.ensure_future(asyncio.Event().wait())
+        files.keep(judged(), asked(), http.Response.make(200), scan)  # type: ignore[arg-type]
+        files.forget()
+        with suppress(asyncio.CancelledError):
+            await scan
+        assert scan.cancelled()
 
     asyncio.run(steps())
 

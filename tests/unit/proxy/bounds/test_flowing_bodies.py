@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +30,15 @@ from mitmproxy.test import tflow
 
 from hushlist.proxy.bounds import flowing_bodies
 from hushlist.proxy.bounds.bounded_input import bound_input
-from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, SHORT_BODY, FlowingStream, await_form, look_at_upload
+from hushlist.proxy.bounds.flowing_bodies import (
+    LONGEST_FORM,
+    SHORT_BODY,
+    FlowingStream,
+    await_form,
+    is_done_for,
+    look_at_upload,
+)
+from support.waiting import PATIENCE
 from unit.rows import each_row
 
 Hook = Callable[[Any], object]
@@ -310,3 +319,32 @@ def test_who_still_sends_reads_why_the_origin_has_ended(has_page: bool) -> None:
     own.run(RequestData(1, b"cd"), RequestEndOfMessage(1))
     assert own.sent(to_client=False) == [RequestHeaders, b"ab"]
     assert own.is_dropped
+
+
+@each_row("is_late", [False, True])
+def test_work_for_a_client_ends_once_that_is_away(is_late: bool) -> None:
+    async def steps() -> bool:
+        own = Exchange({}, held="request")
+        own.begin("GET")
+        own.run(RequestEndOfMessage(1))
+        flow = own.stream.flow
+        away = RequestProtocolError(1, "away", *_GONE)
+        if not is_late:
+            own.run(away)
+        work = asyncio.ensure_future(is_done_for(flow, asyncio.sleep(PATIENCE)))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if is_late:
+            own.run(away)
+        return await work
+
+    assert asyncio.run(steps()) is False
+
+
+def test_work_for_a_client_is_done_or_fails() -> None:
+    async def fail() -> None:
+        raise ValueError("it fails")
+
+    assert asyncio.run(is_done_for(tflow.tflow(), asyncio.sleep(0)))
+    with pytest.raises(ValueError, match="it fails"):
+        asyncio.run(is_done_for(tflow.tflow(), fail()))
