@@ -194,9 +194,19 @@ def eventually(condition: Callable[[], bool], patience: float = PATIENCE) -> boo
     return False
 
 
+class _Unhurried:
+    """A connection of which what reads an answer takes no octet of the next one."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def makefile(self, _: str) -> object:
+        return self._connection.makefile("rb", buffering=1)
+
+
 def read_answer(connection: socket.socket, method: str = "GET") -> Answer:
     """Read one response; its body too, if ``method`` gives it one."""
-    with HTTPResponse(connection, method=method) as response:
+    with HTTPResponse(_Unhurried(connection), method=method) as response:  # type: ignore[arg-type]
         response.begin()
         body = b"" if method == "CONNECT" else response.read()
         return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, body)
