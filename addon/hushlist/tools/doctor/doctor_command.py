@@ -76,16 +76,16 @@ def examine(arguments: argparse.Namespace) -> int:
         open_regular(path).close()
     except (OSError, ValueError) as error:
         return common.complain(error)
-    found = []
+    diagnoses = []
     for diagnosis in _diagnoses(arguments, path):
-        found.append(diagnosis)
+        diagnoses.append(diagnosis)
         if arguments.json:
             common.print_json(diagnosis._asdict())
             continue
         common.print_line(f"{diagnosis.condition:<11} {diagnosis.about}: {diagnosis.what}")
         if diagnosis.advice:
             common.print_line(f"{'':<11}   do: {diagnosis.advice}")
-    wrong = sum(diagnosis.is_finding for diagnosis in found)
+    wrong = sum(diagnosis.is_finding for diagnosis in diagnoses)
     if wrong:
         common.remark(f"{number_of(wrong, 'thing needs', 'things need')} somebody to look at")
     return common.FOUND if wrong else common.GOOD

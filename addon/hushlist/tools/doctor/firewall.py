@@ -52,8 +52,8 @@ def examine_router(*, is_router: bool = False) -> Iterator[Diagnosis]:
     except (OSError, ValueError, TypeError, LookupError, subprocess.TimeoutExpired):
         objects = None
     if not isinstance(objects, list):
-        told = "what it closes: nftables do not show this user their rules"
-        yield Diagnosis(About.ROUTER, UNKNOWN, told, "ask as root: sudo hushlist doctor --router")
+        what = "what it closes: nftables do not show this user their rules"
+        yield Diagnosis(About.ROUTER, UNKNOWN, what, "ask as root: sudo hushlist doctor --router")
         return
     yield from examine_rules(objects)
 
@@ -70,20 +70,22 @@ def examine_rules(objects: Sequence[_Object]) -> Iterator[Diagnosis]:
     for name, ways in _WAYS.items():
         left = [f"{protocol.upper()} port {port}" for protocol, port in ways if not _closes(objects, protocol, port)]
         if left:
-            told = f"{name} goes past the proxy: no rule is seen that closes {' and '.join(left)}"
+            what = f"{name} goes past the proxy: no rule is seen that closes {' and '.join(left)}"
             advice = "examples/router/hushlist.nft closes it"
-            yield Diagnosis(About.ROUTER, WARNING, told, advice)
+            yield Diagnosis(About.ROUTER, WARNING, what, advice)
         else:
             yield Diagnosis(About.ROUTER, GOOD, f"{name} is closed, for what the rules' other conditions say")
 
 
 def _closes(objects: Sequence[_Object], protocol: str, port: int) -> bool:
     """Whether the first rule that may be for a packet to a port of any address keeps it from there."""
-    rules = _Rules(defaultdict(list), {_key(one["set"]): one["set"].get("elem", []) for one in objects if "set" in one})
-    for one in objects:
-        if "rule" in one:
-            rules.of_chain[_key(one["rule"], "chain")].append(one["rule"])
-    for chain in (one["chain"] for one in objects if one.get("chain", {}).get("hook") in _HOOKS):
+    rules = _Rules(
+        defaultdict(list), {_key(item["set"]): item["set"].get("elem", []) for item in objects if "set" in item}
+    )
+    for item in objects:
+        if "rule" in item:
+            rules.of_chain[_key(item["rule"], "chain")].append(item["rule"])
+    for chain in (item["chain"] for item in objects if item.get("chain", {}).get("hook") in _HOOKS):
         verdict = _verdict_of_chain(rules, _key(chain), protocol, port)
         if verdict is None and chain["hook"] == "forward":
             verdict = chain.get("policy")
@@ -97,8 +99,8 @@ class _Rules(NamedTuple):
     sets: Mapping[_Key, Any]
 
 
-def _key(one: _Object, name: str = "name") -> _Key:
-    return one["family"], one["table"], one[name]
+def _key(item: _Object, name: str = "name") -> _Key:
+    return item["family"], item["table"], item[name]
 
 
 def _verdict_of_chain(rules: _Rules, chain: _Key, protocol: str, port: int) -> str | None:

@@ -44,11 +44,11 @@ def examine_versions() -> Iterator[Diagnosis]:
         yield Diagnosis(About.VERSIONS, WRONG, f"Python {python} has no mitmproxy", advice)
         return
     is_tested = mitmproxy.split(".")[0] == expected
-    told = f"Hushlist {__version__}, mitmproxy {mitmproxy}, Python {python}"
+    what = f"Hushlist {__version__}, mitmproxy {mitmproxy}, Python {python}"
     yield Diagnosis(
         About.VERSIONS,
         GOOD if is_tested else WARNING,
-        told if is_tested else f"{told}: with this Python, mitmproxy {expected} is tested",
+        what if is_tested else f"{what}: with this Python, mitmproxy {expected} is tested",
         "" if is_tested else advice,
     )
 
@@ -58,7 +58,9 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
     try:
         engine = load_engine(path)
     except SourceError as error:
-        return None, [Diagnosis(About.POLICY, WRONG, str(own), _remedy(own, path)) for own in error.problems]
+        return None, [
+            Diagnosis(About.POLICY, WRONG, str(problem), _remedy(problem, path)) for problem in error.problems
+        ]
     policy, index = engine.policy, engine.index
     files = number_of(policy.number_of_files, "file", "files")
     good = f"{path}: {number_of(len(index), 'rule', 'rules')} of {files}"
@@ -68,7 +70,7 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
     )
     return engine, [
         Diagnosis(About.POLICY, GOOD, good),
-        *(Diagnosis(About.POLICY, WARNING, str(one), "correct it, or accept it") for one in warnings),
+        *(Diagnosis(About.POLICY, WARNING, str(warning), "correct it, or accept it") for warning in warnings),
     ]
 
 
@@ -88,7 +90,7 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
         advice = "ask as the user who runs the filter: sudo -u hushlist hushlist doctor"
         yield Diagnosis(About.FILES, WARNING, "root asks: caches and stores are root's, not the filter's", advice)
     open_ones, late = [], []
-    for path in {file for own in policy.files for file in (own, own.absolute().parent)}:
+    for path in {file for source in policy.files for file in (source, source.absolute().parent)}:
         with suppress(OSError):
             status = path.stat()
             if status.st_mode & S_IWOTH and not status.st_mode & S_ISVTX:
@@ -104,8 +106,8 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
     yield _examine_folder("cache", cache_folder)
     yield _examine_folder("state", state_folder)
     if not open_ones:
-        told = f"no other user can change {number_of(policy.number_of_files, 'file', 'files')} of the policy"
-        yield Diagnosis(About.FILES, GOOD, told)
+        what = f"no other user can change {number_of(policy.number_of_files, 'file', 'files')} of the policy"
+        yield Diagnosis(About.FILES, GOOD, what)
 
 
 def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
@@ -156,13 +158,13 @@ def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
 
 def examine_clock(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
     """Whether something keeps the clock right, and the time zone of the policy's schedules."""
-    local, own = now.astimezone(), now.astimezone(policy.zone)
-    told = f"it is {own:%H:%M} in the policy's time zone {policy.zone}"
-    if policy.zone is UTC and local.utcoffset() != own.utcoffset():
+    local, there = now.astimezone(), now.astimezone(policy.zone)
+    what = f"it is {there:%H:%M} in the policy's time zone {policy.zone}"
+    if policy.zone is UTC and local.utcoffset() != there.utcoffset():
         advice = "write the time zone into the policy, such as timezone: Europe/Berlin"
-        yield Diagnosis(About.CLOCK, WARNING, f"{told}, and {local:%H:%M} on this machine", advice)
+        yield Diagnosis(About.CLOCK, WARNING, f"{what}, and {local:%H:%M} on this machine", advice)
     else:
-        yield Diagnosis(About.CLOCK, GOOD, told)
+        yield Diagnosis(About.CLOCK, GOOD, what)
     state = clock_state()
     if state == _UNSYNCHRONIZED:
         advice = "have chrony or systemd-timesyncd run, if this machine's host does not keep it right"

@@ -38,8 +38,8 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
         return
     yield from _examine_listening(port)
     if answer.status == 407:
-        told = f"the proxy at {place} asks for a name and a password: nothing more was asked"
-        yield Diagnosis(About.PROXY, UNKNOWN, told)
+        what = f"the proxy at {place} asks for a name and a password: nothing more was asked"
+        yield Diagnosis(About.PROXY, UNKNOWN, what)
         return
     health = _health(answer)
     if health is not None:
@@ -55,11 +55,11 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
                 advice = "install the mitmproxy that is tested with this Python, and load no script that changes it"
             yield Diagnosis(About.PROXY, WARNING, f"at {place}: {warning}", advice)
     elif _is_ours(host, port):
-        told = f"Hushlist answers at {place}, but does not show this machine its live page"
-        yield Diagnosis(About.PROXY, UNKNOWN, told, "ask on the machine itself, or by the policy's live")
+        what = f"Hushlist answers at {place}, but does not show this machine its live page"
+        yield Diagnosis(About.PROXY, UNKNOWN, what, "ask on the machine itself, or by the policy's live")
     else:
-        told = f"what answers at {place} is not Hushlist: status {answer.status} for its own page"
-        yield Diagnosis(About.PROXY, WRONG, told, "start mitmdump with -s addon/filter.py, or name another --proxy")
+        what = f"what answers at {place} is not Hushlist: status {answer.status} for its own page"
+        yield Diagnosis(About.PROXY, WRONG, what, "start mitmdump with -s addon/filter.py, or name another --proxy")
         return
     yield _examine_decryption(host, port, authority)
 
@@ -100,9 +100,9 @@ def _examine_decryption(host: str, port: int, authority: Path) -> Diagnosis:
         connection.set_tunnel(HOST, 443)
         _ask(connection, "/readyz")
     except ssl.SSLCertVerificationError as error:
-        told = f"https goes through, but not by the authority {authority}: {error.verify_message}"
+        what = f"https goes through, but not by the authority {authority}: {error.verify_message}"
         advice = "name the folder that the proxy has: --confdir; devices need the certificate of that one"
-        return Diagnosis(About.PROXY, WRONG, told, advice)
+        return Diagnosis(About.PROXY, WRONG, what, advice)
     except (OSError, HTTPException) as error:
         advice = "see what the proxy has logged: journalctl -u hushlist"
         return Diagnosis(About.PROXY, WRONG, f"https does not go through: {reason_of(error)}", advice)
@@ -113,10 +113,10 @@ def _examine_listening(port: int) -> Iterator[Diagnosis]:
     addresses = sorted(_listening(port))
     if not addresses:
         return
-    told = f"port {port} is open at {', '.join(addresses)}"
+    what = f"port {port} is open at {', '.join(addresses)}"
     if all(ip_address(address).is_loopback for address in addresses):
-        told += ": for this machine alone"
-    yield Diagnosis(About.PORTS, GOOD, told)
+        what += ": for this machine alone"
+    yield Diagnosis(About.PORTS, GOOD, what)
 
 
 def _listening(port: int) -> Iterator[str]:

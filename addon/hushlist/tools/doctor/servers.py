@@ -28,8 +28,8 @@ def examine_server(host: str, port: int) -> Iterator[Diagnosis]:
     except ssl.SSLError as error:
         yield _refused(host, port, error, entry)
     except OSError as error:
-        told = f"no connection to {place}: {reason_of(error)}"
-        yield Diagnosis(About.SERVER, WRONG, told, "see whether this machine reaches it")
+        what = f"no connection to {place}: {reason_of(error)}"
+        yield Diagnosis(About.SERVER, WRONG, what, "see whether this machine reaches it")
     else:
         yield Diagnosis(About.SERVER, GOOD, f"mitmproxy begins TLS with {place}")
 
@@ -56,35 +56,35 @@ def _unverified(host: str, port: int, error: ssl.SSLCertVerificationError, entry
     try:
         _handshake(host, port, _verifying(store.file, store.folder))
     except ssl.SSLCertVerificationError:
-        told = f"neither mitmproxy nor this machine trusts the certificate of {place}: {why}"
+        what = f"neither mitmproxy nor this machine trusts the certificate of {place}: {why}"
         advice = (
             "if its authority is your own, start mitmproxy with ssl_verify_upstream_trusted_ca=FILE, a file with that "
             f"and all others; or leave it to the browsers: {entry}"
         )
-        return Diagnosis(About.SERVER, WRONG, told, advice)
+        return Diagnosis(About.SERVER, WRONG, what, advice)
     except (ssl.SSLError, OSError) as other:
         return _refused(host, port, other, entry)
     option = store.option
-    told = f"this machine trusts the certificate of {place}, and mitmproxy does not: {why}"
+    what = f"this machine trusts the certificate of {place}, and mitmproxy does not: {why}"
     advice = f"start mitmproxy with --set {option}" if option else f"pass it through: {entry}"
-    return Diagnosis(About.SERVER, WRONG, told, advice)
+    return Diagnosis(About.SERVER, WRONG, what, advice)
 
 
 def _refused(host: str, port: int, error: OSError, entry: str) -> Diagnosis:
     place, why = f"{host}:{port}", (getattr(error, "reason", None) or reason_of(error)).lower().replace("_", " ")
     if "certificate required" in why or "bad certificate" in why:
-        told = f"{place} wants a certificate of the client: {why}"
+        what = f"{place} wants a certificate of the client: {why}"
         advice = f"start mitmproxy with client_certs=FOLDER that has {host}.pem, or leave it to the browsers: {entry}"
-        return Diagnosis(About.SERVER, WRONG, told, advice)
+        return Diagnosis(About.SERVER, WRONG, what, advice)
     try:
         version = _handshake(host, port, _of_old())
     except OSError:
-        told = f"{place} refuses TLS: {why}"
+        what = f"{place} refuses TLS: {why}"
         advice = f"it may want a certificate of the client, or speak another protocol; leave it to programs: {entry}"
-        return Diagnosis(About.SERVER, WRONG, told, advice)
-    told = f"{place} speaks {version}, which mitmproxy does not: {why}"
+        return Diagnosis(About.SERVER, WRONG, what, advice)
+    what = f"{place} speaks {version}, which mitmproxy does not: {why}"
     advice = f"start mitmproxy with --set tls_version_server_min=TLS1, or leave it to the browsers: {entry}"
-    return Diagnosis(About.SERVER, WRONG, told, advice)
+    return Diagnosis(About.SERVER, WRONG, what, advice)
 
 
 def _of_old() -> ssl.SSLContext:

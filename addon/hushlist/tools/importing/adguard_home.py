@@ -116,17 +116,17 @@ class _Reader:
         """The layers of lists and of the administrator's rules."""
         policy = self._policy
         names = [_IMPORTANT_ALLOWED, _IMPORTANT, _ALLOWED, _LISTS]
-        found: dict[str, dict[str, str]] = {name: {} for name in names}
+        domains: dict[str, dict[str, str]] = {name: {} for name in names}
         filters: dict[str, list[str]] = {name: [] for name in names}
         for node in _items(_of(self._root, "user_rules")):
             for layer, text in self._rule(_text(node).strip(), node.line):
                 if _FILTER.search(text):
                     filters[layer].append(text)
                 else:
-                    found[layer][text] = f"user_rules, line {node.line}"
+                    domains[layer][text] = f"user_rules, line {node.line}"
         for name in names:
             action = "allow" if name in (_IMPORTANT_ALLOWED, _ALLOWED) else "block"
-            policy.add_domains(name, f"{name}: user rules", found[name], action)
+            policy.add_domains(name, f"{name}: user rules", domains[name], action)
             if filters[name]:
                 file = policy.file(f"{name}: user filters", "".join(f"{text}\n" for text in filters[name]).encode())
                 policy.layer(name).append(ImportedList(file, "adblock-dns", f"{name}: user filters", action))
@@ -161,10 +161,10 @@ class _Reader:
         plain = _IMPORTANT_OPTION.sub("", text)
         is_important, is_allowed = plain != text, plain.startswith("@@")
         layer = ((_LISTS, _ALLOWED), (_IMPORTANT, _IMPORTANT_ALLOWED))[is_important][is_allowed]
-        own = ProblemReport(self._report.source)
-        rules = [rule.pattern for rule in each_rule(read_adblock_dns(plain.encode(), _OF_FILTERS[is_allowed], own))]
+        trial = ProblemReport(self._report.source)
+        rules = [rule.pattern for rule in each_rule(read_adblock_dns(plain.encode(), _OF_FILTERS[is_allowed], trial))]
         if not rules:
-            for problem in own.warnings:
+            for problem in trial.warnings:
                 self._report.leave_out(line, text, problem.why.removeprefix("left out: "))
         elif isinstance(rules[0], NetworkFilter):
             yield layer, plain
@@ -186,8 +186,8 @@ class _Reader:
         hosts = {}
         for node in _items(_of(dns, "blocked_hosts")):
             if _text(node) not in _OWN_NAMES:
-                found = list(self._rule(_text(node), node.line))
-                hosts.update({domain: "blocked_hosts" for layer, domain in found if layer in (_LISTS, _IMPORTANT)})
+                rules = list(self._rule(_text(node), node.line))
+                hosts.update({domain: "blocked_hosts" for layer, domain in rules if layer in (_LISTS, _IMPORTANT)})
         self._policy.add_domains("access", "blocked hosts", hosts, "block")
         if networks := list(self._networks(_of(dns, "disallowed_clients"))):
             group = self._policy.group("disallowed clients", clients=networks)
@@ -255,18 +255,18 @@ class _Reader:
         for node in _items(_of(self._root, "clients", "persistent")):
             pairs += [(network, node.line) for network in self._networks(_of(node, "ids"))]
             name = shown(_text(_of(node, "name"))) or f"client {node.line}"
-            own = ImportedGroup(name)
+            client = ImportedGroup(name)
             is_filtered = is_filtering
             if not _is_on(_of(node, "use_global_settings"), without=True):
                 is_filtered = _is_on(_of(node, "filtering_enabled"))
-                own.settings = {"safe-search": "off", **self._safe_search(node)}
+                client.settings = {"safe-search": "off", **self._safe_search(node)}
                 for key in ("parental_enabled", "safebrowsing_enabled"):
                     self._leave_out(_of(node, key), f"{name}: {key}", _ALONE[key])
-            asked = services
+            blocked = services
             if not _is_on(_of(node, "use_global_blocked_services"), without=True):
-                asked = self._services(_of(node, "blocked_services"), f"services of {name}")
-            own.layers = ["access", "rewrites", *(filters if is_filtered else []), *asked]
-            made[node.line] = own
+                blocked = self._services(_of(node, "blocked_services"), f"services of {name}")
+            client.layers = ["access", "rewrites", *(filters if is_filtered else []), *blocked]
+            made[node.line] = client
         for line, networks in by_network(pairs):
             group = self._policy.group(made[line].name, clients=networks)
             group.layers, group.settings = list(made[line].layers), made[line].settings
@@ -275,8 +275,8 @@ class _Reader:
         conf = _of(node, "safe_search")
         if not _is_on(_of(conf, "enabled"), without=_is_on(_of(node, "safesearch_enabled"))):
             return {}
-        asked = {service: STRICT for service in _SAFE_SEARCH if _is_on(_of(conf, service), without=not conf.value)}
-        return {"safe-search": asked} if asked else {}
+        strict = {service: STRICT for service in _SAFE_SEARCH if _is_on(_of(conf, service), without=not conf.value)}
+        return {"safe-search": strict} if strict else {}
 
     def _log(self) -> None:
         conf = _of(self._root, "querylog")

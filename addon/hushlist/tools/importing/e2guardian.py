@@ -91,8 +91,8 @@ class _Reader:
             if key == "filtergroups" and re.fullmatch("[1-9][0-9]?", value):
                 number = int(value)
             elif name in _CLIENTS and key not in _FORMATS:
-                found = [text for part in self._list(file, main, line) for text in self._networks(part)]
-                clients.setdefault(name, []).extend(found)
+                addresses = [text for part in self._list(file, main, line) for text in self._networks(part)]
+                clients.setdefault(name, []).extend(addresses)
             elif name in _MAPS:
                 self._maps[_MAPS[name]] = file
             else:
@@ -101,18 +101,18 @@ class _Reader:
             if networks:
                 policy.group(who, clients=networks).settings = {**_FREE, **_CLIENTS[who]}
         groups: dict[int, imported_policy.ImportedGroup] = {}
-        for one in range(1, number + 1):
-            file = folder / f"e2guardianf{one}.conf"
-            if one > 1 and not file.is_file():
+        for group_number in range(1, number + 1):
+            file = folder / f"e2guardianf{group_number}.conf"
+            if group_number > 1 and not file.is_file():
                 break
-            groups[one] = self._group(file, one)
-        for one, key, values in self._members(groups):
-            if one != 1 or key == "clients":
-                made = policy.group(groups[one].name, **{key: values})
-                made.layers, made.settings = groups[one].layers, {**_FREE, **groups[one].settings}
-        if any("files" in own.settings for own in groups.values()):
-            for own in (*policy.groups, *groups.values()):
-                own.settings.setdefault("files", [])
+            groups[group_number] = self._group(file, group_number)
+        for group_number, key, values in self._members(groups):
+            if group_number != 1 or key == "clients":
+                made = policy.group(groups[group_number].name, **{key: values})
+                made.layers, made.settings = groups[group_number].layers, {**_FREE, **groups[group_number].settings}
+        if any("files" in group.settings for group in groups.values()):
+            for group in (*policy.groups, *groups.values()):
+                group.settings.setdefault("files", [])
         policy.everybody.layers, policy.everybody.settings = groups[1].layers, groups[1].settings
 
     # -- syntax --------------------------------------------------------------------------------------------------------
@@ -139,12 +139,12 @@ class _Reader:
         if deep > _DEEPEST or self._files > _MOST_FILES:
             self._report(source).leave_out(line, str(path), "too many files are included")
             return []
-        own = _ListText(path, None)
-        found = [own]
-        path = own.path = source.parent / path
+        part = _ListText(path, None)
+        parts = [part]
+        path = part.path = source.parent / path
         if path.is_file() and path.stat().st_size > LONGEST_DOCUMENT:
-            own.is_long = True
-            return found
+            part.is_long = True
+            return parts
         try:
             lines = self._policy.lines(path)
         except SourceError as error:
@@ -152,9 +152,9 @@ class _Reader:
             return []
         for number, text in lines:
             if include := _INCLUDE.match(text):
-                found += self._list(Path(include[1].replace(_LISTDIR, self._listdir)), path, number, deep + 1)
+                parts += self._list(Path(include[1].replace(_LISTDIR, self._listdir)), path, number, deep + 1)
             elif time := _TIME.match(text):
-                own.during = self._schedule(path, number, time)
+                part.during = self._schedule(path, number, time)
             elif text.startswith("#time:"):
                 self._report(path).leave_out(number, text, "it is no time of a day, so the list is always asked")
             elif (entry := text.partition("#")[0].strip()) and not text.startswith("#"):
@@ -162,8 +162,8 @@ class _Reader:
                 if self._entries > _MOST_ENTRIES:
                     why = "too many entries, with all that is included"
                     raise SourceError([Problem(str(path), number, path.name, why)])
-                own.entries.append((number, entry))
-        return found
+                part.entries.append((number, entry))
+        return parts
 
     def _schedule(self, path: Path, line: int, time: re.Match[str]) -> str:
         """The schedule of a line such as ``#time: 9 0 17 0 01234``; its last minute is in it."""
@@ -195,12 +195,12 @@ class _Reader:
                     names = (
                         imported_policy.networks_of(name, line, self._report(part.path)) if key == "clients" else [name]
                     )
-                    pairs += [(one, int(group)) for one in names]
+                    pairs += [(member, int(group)) for member in names]
             if key == "clients":
                 yield from ((number, key, networks) for number, networks in imported_policy.by_network(pairs))
             else:
                 for number in dict.fromkeys(number for _, number in pairs):
-                    yield number, key, [name for name, own in pairs if own == number]
+                    yield number, key, [name for name, group_number in pairs if group_number == number]
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
@@ -302,8 +302,8 @@ class _Reader:
             elif not anchored and re.search(r"(?<![\[\\])\^", text):
                 report.leave_out(line, text, "an expression of which a part alone is for the beginning of a URL")
             else:
-                own = f"^[a-z]+://{anchored[1]}" if anchored else text
-                made.append((line, f"acl e2guardian url_regex -i {own}"))
+                regex = f"^[a-z]+://{anchored[1]}" if anchored else text
+                made.append((line, f"acl e2guardian url_regex -i {regex}"))
         part.entries[:] = made
 
     def _leave_out_blankets(self, part: _ListText) -> None:
@@ -317,8 +317,8 @@ class _Reader:
         if what == "everything":
             group.settings["default"] = "block"
             return
-        found = self._policy.layer("addresses in place of names")
-        found[:] = [self._policy.all_addresses()]
+        lists = self._policy.layer("addresses in place of names")
+        lists[:] = [self._policy.all_addresses()]
         layers["blanket"].append("addresses in place of names")
 
     def _storyboard(self, path: Path, group: imported_policy.ImportedGroup, layers: dict[str, list[str]]) -> None:

@@ -64,30 +64,30 @@ def import_policy(arguments: argparse.Namespace) -> int:
     policy = _READERS[arguments.filter or _filter_of(arguments.file)](arguments.file)
     folder = arguments.output
     try:
-        found = policy.write(folder, may_replace=arguments.force)
+        problems = policy.write(folder, may_replace=arguments.force)
     except OSError as error:
         return complain(error)
-    print_lines([*policy.warnings, *found])
+    print_lines([*policy.warnings, *problems])
     layers = number_of(len(policy.layers), "layer", "layers")
     files = number_of(len(policy.files), "list", "lists")
     groups = number_of(len(policy.groups), "group", "groups")
     print_line(f"{folder / 'policy.yaml'}: {layers}, {files}, {groups}")
-    if any(one.is_url for layer in policy.layers.values() for one in layer.lists):
+    if any(imported.is_url for layer in policy.layers.values() for imported in layer.lists):
         print_line(
             f"next, to fetch its lists: {shlex.join(('hushlist', 'update', '--policy', str(folder / 'policy.yaml')))}"
         )
-    return FOUND if policy.warnings or found else GOOD
+    return FOUND if policy.warnings or problems else GOOD
 
 
 def _filter_of(path: Path) -> str:
     """The filter that a file is of, by its name, or else its content; ``HushlistError`` if that cannot be said."""
-    found = [name for name, (named, _) in _SIGNS.items() if re.fullmatch(named, path.name, re.IGNORECASE)]
-    if not found:
+    filters = [name for name, (named, _) in _SIGNS.items() if re.fullmatch(named, path.name, re.IGNORECASE)]
+    if not filters:
         with open_regular(path, LONGEST_LIST) as file:
             octets = file.read(_MOST_SEEN)
-        found = [
+        filters = [
             name for name, (_, line) in _SIGNS.items() if re.search(rb"^[ \t]*(?:%b)" % line, octets, re.MULTILINE)
         ]
-    if len(found) != 1:
+    if len(filters) != 1:
         raise HushlistError(f"{path}: which filter it is of cannot be seen: name it, of {', '.join(_READERS)}")
-    return found[0]
+    return filters[0]

@@ -158,18 +158,20 @@ class ImportedPolicy:
         b'ads.example  # by hand\nb.example\n'
         """
         if domains:
-            lines = (f"{own}  # {shown(comment)}" if comment.strip() else own for own, comment in domains.items())
+            lines = (
+                f"{domain}  # {shown(comment)}" if comment.strip() else domain for domain, comment in domains.items()
+            )
             file = self.file(name or title, "".join(f"{line}\n" for line in lines).encode())
             self.layer(layer).append(ImportedList(file, "domains", title, action))
 
     def subscribe(self, layer: str, address: str, title: str, action: str, report: ProblemReport, line: int) -> None:
         """Give a layer a list that the proxy is to fetch; it is left out where the proxy would not."""
-        own = ProblemReport(report.source)
+        trial = ProblemReport(report.source)
         node = YamlNode(line, {"url": YamlNode(line, address)})
-        read_subscription(MappingReader(node, ("url", *names_of(SUBSCRIPTION_KEYS)), own), Reading(Path(), own))
-        for problem in own.errors:
+        read_subscription(MappingReader(node, ("url", *names_of(SUBSCRIPTION_KEYS)), trial), Reading(Path(), trial))
+        for problem in trial.errors:
             report.leave_out(line, shown(address), problem.why)
-        if not own.errors:
+        if not trial.errors:
             self.layer(layer).append(ImportedList(address, "adblock-dns", title, action, is_url=True))
 
     def file(self, name: str, content: bytes | Path) -> str:
@@ -211,14 +213,14 @@ class ImportedPolicy:
 
     def _may_say(self, setting: Mapping[str, Setting], report: ProblemReport, line: int) -> bool:
         """Whether a policy can have a time zone or schedules; if not, they are left out."""
-        own = ProblemReport(report.source)
-        fields = MappingReader(read_document(flow_text(setting).encode(), own) or YamlNode(1, {}), setting, own)
+        trial = ProblemReport(report.source)
+        fields = MappingReader(read_document(flow_text(setting).encode(), trial) or YamlNode(1, {}), setting, trial)
         zone, schedules = read_timezone(fields), fields.node("schedules")
         if schedules is not None:
-            read_schedules(schedules, zone, own)
-        for problem in own.errors:
+            read_schedules(schedules, zone, trial)
+        for problem in trial.errors:
             report.leave_out(line, problem.what, problem.why)
-        return not own.errors
+        return not trial.errors
 
     def never(self) -> str:
         """The name of a schedule that is never on."""
@@ -257,8 +259,8 @@ class ImportedPolicy:
     def _lines(self, *, may_lack: bool) -> Iterator[str]:
         yield f"# Made by 'hushlist import' of {printable(self.path.name)}."
         full = [name for name, layer in self.layers.items() if layer.lists]
-        own = [name for name in dict.fromkeys(self.everybody.layers) if name in full]
-        schedules, others = dict(self.schedules), [name for name in full if name not in own]
+        for_all = [name for name in dict.fromkeys(self.everybody.layers) if name in full]
+        schedules, others = dict(self.schedules), [name for name in full if name not in for_all]
         if others:
             schedules |= {_ALWAYS: [{"days": "mon-sun"}], _NEVER: _ONCE}
         if self.timezone:
@@ -270,24 +272,24 @@ class ImportedPolicy:
         if others:
             # a comment for whoever reads "never"
             yield f"  # Of these, the ones that are asked '{_NEVER}' are for groups below, which say when."
-        for name in (*own, *others):
+        for name in (*for_all, *others):
             layer = self.layers[name]
-            during = layer.during if name in own else _NEVER
+            during = layer.during if name in for_all else _NEVER
             yield f"  - name: {flow_text(name)}"
             yield from ([f"    during: {flow_text(during)}"] if during else [])
-            yield "    lists:" if any(not one.command for one in layer.lists) else "    # lists:"
-            yield from (f"      {line}" for one in layer.lists for line in one.lines(may_lack=may_lack))
+            yield "    lists:" if any(not imported.command for imported in layer.lists) else "    # lists:"
+            yield from (f"      {line}" for imported in layer.lists for line in imported.lines(may_lack=may_lack))
         yield ""
         yield from (f"{key}: {flow_text(value)}" for key, value in self.everybody.settings.items())
         if self.groups:
             yield from ("", "# The first group that fits is used.", "groups:")
         for group in self.groups:
-            asked = [_OVERRIDES, *(self._use(name, own) for name in dict.fromkeys(group.layers) if name in full)]
-            about = {"name": group.name, **group.who, "layers": asked, **group.settings}
+            layers = [_OVERRIDES, *(self._use(name, for_all) for name in dict.fromkeys(group.layers) if name in full)]
+            about = {"name": group.name, **group.who, "layers": layers, **group.settings}
             yield from (f"  {' ' if at else '-'} {key}: {flow_text(about[key])}" for at, key in enumerate(about))
 
-    def _use(self, name: str, own: Iterable[str]) -> Setting:
-        return name if name in own else {"name": name, "during": self.layers[name].during or _ALWAYS}
+    def _use(self, name: str, for_all: Iterable[str]) -> Setting:
+        return name if name in for_all else {"name": name, "during": self.layers[name].during or _ALWAYS}
 
     # -- its folder ----------------------------------------------------------------------------------------------------
 
@@ -311,17 +313,17 @@ class ImportedPolicy:
                 compiled = compile_policy(made / "policy.yaml", cache=IndexCache(Path(scratch) / "cache"))
             except SourceError as error:
                 raise SourceError(_renamed(error.problems, made, folder)) from error
-            warnings = (one for one in compiled.report.warnings if not one.source.endswith(ADDRESSES))
-            found = _renamed(dict.fromkeys(warnings), made, folder)
+            warnings = (warning for warning in compiled.report.warnings if not warning.source.endswith(ADDRESSES))
+            problems = _renamed(dict.fromkeys(warnings), made, folder)
             compiled.let_go()
             (made / "policy.yaml").write_text(self.text(), encoding="utf-8")
             for file in sorted(file for file in made.rglob("*") if file.is_file()):
                 target = folder / file.relative_to(made)
                 if target.exists():
-                    found.append(Problem(str(target), 0, target.name, "replaced"))
+                    problems.append(Problem(str(target), 0, target.name, "replaced"))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(target)
-        return found
+        return problems
 
 
 def _put(content: bytes | Path, target: Path) -> None:
@@ -371,11 +373,11 @@ def networks_of(text: str, line: int, report: ProblemReport) -> list[str]:
     """
     if network := network_of(text):
         return [network]
-    own = ProblemReport(report.source)
-    found = [str(rule.pattern) for rule in read_addresses(text.encode(), ListDefaults(), own)]
-    if not found:
+    trial = ProblemReport(report.source)
+    networks = [str(rule.pattern) for rule in read_addresses(text.encode(), ListDefaults(), trial)]
+    if not networks:
         report.leave_out(line, text, "it is no address, and no range of them")
-    return found
+    return networks
 
 
 def clock(minutes: int) -> str:

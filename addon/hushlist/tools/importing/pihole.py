@@ -148,9 +148,9 @@ class _Reader:
             if (network := self._network(row))
         ]
         policy.everybody.layers = self._layers(frozenset([_DEFAULT_GROUP]) & self._names.keys())
-        for own, networks in by_network(clients):
-            name = " + ".join(self._names[one] for one in sorted(own)) or "not filtered"
-            policy.group(name, clients=networks).layers = self._layers(own)
+        for group_ids, networks in by_network(clients):
+            name = " + ".join(self._names[group] for group in sorted(group_ids)) or "not filtered"
+            policy.group(name, clients=networks).layers = self._layers(group_ids)
         if any(_number(row, "type") == 1 for _, row in self._enabled("adlist")):
             why = "where a subscribed allowlist and a denied domain are the same, the allowlist decides here"
             policy.report().warn(0, "adlist", why)
@@ -172,11 +172,11 @@ class _Reader:
 
     def _groups_of(self, table: str) -> dict[int, frozenset[int]]:
         """Record -> its groups that are enabled."""
-        found: dict[int, set[int]] = {}
+        by_record: dict[int, set[int]] = {}
         for row in self._tables[f"{table}_by_group"]:
             if (group := _number(row, "group_id")) in self._names:
-                found.setdefault(_number(row, f"{table}_id"), set()).add(group)
-        return {key: frozenset(groups) for key, groups in found.items()}
+                by_record.setdefault(_number(row, f"{table}_id"), set()).add(group)
+        return {key: frozenset(groups) for key, groups in by_record.items()}
 
     def _layers(self, groups: frozenset[int]) -> list[str]:
         """The layers of a set of groups.
@@ -191,10 +191,10 @@ class _Reader:
         policy, layers = self._policy, [f"allowed{behind}", f"lists{behind}"]
         if layers[1] in policy.layers:
             return layers
-        by_group, found = self._groups_of("domainlist"), [dict[str, str]() for _ in range(4)]
+        by_group, by_kind = self._groups_of("domainlist"), [dict[str, str]() for _ in range(4)]
         for row_id, row in self._enabled("domainlist"):
             if self._domains[row_id] and by_group.get(row_id, frozenset()) & groups:
-                found[_number(row, "type", 9)].update(dict.fromkeys(self._domains[row_id], _text(row, "comment")))
+                by_kind[_number(row, "type", 9)].update(dict.fromkeys(self._domains[row_id], _text(row, "comment")))
         regexes = {
             text: None
             for row_id, row in self._enabled("domainlist")
@@ -206,7 +206,7 @@ class _Reader:
         )
         policy.layer(layers[1])
         for kind, at, title, action in kinds:
-            policy.add_domains(layers[at], f"{title} (Pi-hole)", found[kind], action, title + behind)
+            policy.add_domains(layers[at], f"{title} (Pi-hole)", by_kind[kind], action, title + behind)
         if regexes:
             file = policy.file(f"denied by expressions{behind}", "".join(f"{text}\n" for text in regexes).encode())
             policy.layer(layers[1]).append(ImportedList(file, "pihole-regex", "denied by expressions (Pi-hole)"))
@@ -238,5 +238,5 @@ class _Reader:
         elif is_exact:
             does = "allows hosts below it, too, that no list names" if kind in (0, 2) else "blocks hosts below it, too"
             report.warn(line, text, f"taken over, and {does}")
-        found = (read_name(domain.lower(), line, report) for domain in domains)
-        return [str(expression).removesuffix("/") for expression in found if expression]
+        expressions = (read_name(domain.lower(), line, report) for domain in domains)
+        return [str(expression).removesuffix("/") for expression in expressions if expression]

@@ -84,7 +84,7 @@ class _Reader:
         #: those that every configuration has
         self._acls = {
             "localhost": _Acl("src", networks=["127.0.0.0/8", "::1"]),
-            "to_localhost": _Acl("dst", [f"acl to_localhost dst {one}" for one in addresses]),
+            "to_localhost": _Acl("dst", [f"acl to_localhost dst {address}" for address in addresses]),
             "manager": _Acl("proto"),
             "CONNECT": _Acl("method"),
         }
@@ -157,8 +157,8 @@ class _Reader:
         """Make rules for files of what is said of replies to everybody: one type that is denied, or a size."""
         files: list[dict[str, object]] = self._policy.everybody.settings.setdefault("files", [])  # type: ignore[assignment]
         if directive == "reply_body_max_size":
-            found = _BODY_SIZE.fullmatch(" ".join(words))
-            if found and (number := int(found[1]) * _UNITS[(found[2] or "bytes").lower()]):
+            match = _BODY_SIZE.fullmatch(" ".join(words))
+            if match and (number := int(match[1]) * _UNITS[(match[2] or "bytes").lower()]):
                 files.append({"larger-than": str(number), "for": "download"})
             elif words[0] != "none":
                 report.leave_out(line, entry, "a size for some clients or sites, and not for all")
@@ -166,7 +166,7 @@ class _Reader:
         action, *names = words
         acl = self._acls.get(names[0]) if len(names) == 1 else None
         if action == "deny" and acl is not None and acl.kind == "rep_mime_type" and not acl.lacks:
-            files.append({"types": [own.split()[-1] for own in acl.lines], "for": "download"})
+            files.append({"types": [text.split()[-1] for text in acl.lines], "for": "download"})
         elif (action, names) != ("allow", ["all"]):
             report.leave_out(line, entry, "only one list of the type rep_mime_type can be denied")
 
@@ -225,9 +225,9 @@ class _Reader:
             elif value in ("-n", "--"):
                 continue
             elif kind == "src":
-                found = list(_EVERYBODY) if value in ("all", "any") else networks_of(value, line, report)
-                acl.lacks |= not found
-                acl.networks += [network_of(one) or one for one in found]
+                networks = list(_EVERYBODY) if value in ("all", "any") else networks_of(value, line, report)
+                acl.lacks |= not networks
+                acl.networks += [network_of(network) or network for network in networks]
             else:
                 acl.lines.append(f"acl {name} {kind} {case}{value}")
                 is_exact |= kind == "dstdomain" and value[0] != "."
@@ -351,9 +351,9 @@ class _Reader:
         acl = self._acls[access.entries]
         if layer in self._policy.layers:
             return layer
-        lines = [line for one in (access.entries, *but) for line in self._acls[one].lines]
+        lines = [line for acl_name in (access.entries, *but) for line in self._acls[acl_name].lines]
         if but:
-            lines.append(f"http_access deny {access.entries} {' '.join(f'!{one}' for one in but)}")
+            lines.append(f"http_access deny {access.entries} {' '.join(f'!{acl_name}' for acl_name in but)}")
         parts: list[tuple[bytes | Path, str]] = [(content, _LISTS[acl.kind]) for content in acl.long]
         parts += [("".join(f"{line}\n" for line in lines).encode(), "squid-acl")] if acl.lines else []
         for content, form in parts:
@@ -369,9 +369,9 @@ def _sources(network: str, holders: dict[str, set[str]], lengths: Sequence[int])
     >>> sorted(_sources("10.9.0.0/28", holders, [8, 28, 32]))
     ['all', 'kids']
     """
-    own, found = ip_network(network), set[str]()
+    narrow, sources = ip_network(network), set[str]()
     for length in lengths:
-        if length <= own.prefixlen:
-            wider = own.supernet(new_prefix=length)
-            found |= holders.get(str(wider) if wider.num_addresses > 1 else str(wider.network_address), set())
-    return frozenset(found)
+        if length <= narrow.prefixlen:
+            wider = narrow.supernet(new_prefix=length)
+            sources |= holders.get(str(wider) if wider.num_addresses > 1 else str(wider.network_address), set())
+    return frozenset(sources)

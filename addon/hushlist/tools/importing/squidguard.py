@@ -151,7 +151,7 @@ class _Reader:
             spans = [f"{start}-{end}" for start, end in _SPAN.findall(text)]
             times: dict[str, object] = {"times": spans} if spans else {}
             days = _SPAN.sub("", text).split()
-            dates = [_date(*found) for found in _DATE.findall(text)]
+            dates = [_date(*parts) for parts in _DATE.findall(text)]
             if words[0] == "weekly" and (named := _days(days)) is not None:
                 entries.append({**({"days": named} if named else {}), **(times or ({} if named else _WHOLE))})
             elif words[0] == "date" and dates and not _DATE.sub("", _SPAN.sub("", text)).strip():
@@ -184,8 +184,8 @@ class _Reader:
                 return
         if not who or not all(who.values()):
             self._report.leave_out(block.line, block.name, "it names nobody that is known here")
-        known = who if who and all(who.values()) else None
-        self._sources.setdefault(block.name, (block.during, known))
+        members = who if who and all(who.values()) else None
+        self._sources.setdefault(block.name, (block.during, members))
 
     def _entries(self, file: Path, line: int) -> list[str]:
         try:
@@ -219,8 +219,8 @@ class _Reader:
             why = "of a path, the page and the folder are rules, not all that begins like it, and on all hosts below"
             self._report.warn(block.line, block.name, why)
         self._policy.files.update(files)
-        found = [ImportedList(folder, "squidguard", block.name, "block")] if files else []
-        self._destinations.setdefault(block.name, (block.during, found))
+        lists = [ImportedList(folder, "squidguard", block.name, "block")] if files else []
+        self._destinations.setdefault(block.name, (block.during, lists))
 
     def _read_access(self, block: _Block) -> None:
         self._access.append(block)
@@ -233,26 +233,26 @@ class _Reader:
         everybody = policy.everybody
         self._pass(everybody, defaults, None)
         for name, (during, who) in self._sources.items():
-            own = [block for block in self._access if block.name == name]
-            if who and own:
+            blocks = [block for block in self._access if block.name == name]
+            if who and blocks:
                 group = policy.group(name, **who)
-                self._pass(group, own, during)
+                self._pass(group, blocks, during)
                 # at other times it is unknown, for which "default" holds
-                times = [during] if _is_whole(own) else [policy.both(during, block.during) for block in own]
+                times = [during] if _is_whole(blocks) else [policy.both(during, block.during) for block in blocks]
                 if None not in times:
                     self._pass(group, defaults, self._outside_all(times))
                 if "default" in everybody.settings:
                     group.settings.setdefault("default", "pass")
-        known = {*self._sources, "default"}
+        sources = {*self._sources, "default"}
         for block in self._access:
-            if block.name not in known:
+            if block.name not in sources:
                 self._report.leave_out(block.line, block.name, "there is no such source")
 
     def _outside_all(self, times: list[str | None]) -> str | None:
-        found = None
+        schedule = None
         for during in times:
-            found = self._policy.both(found, self._policy.outside(during)) if during else found
-        return found
+            schedule = self._policy.both(schedule, self._policy.outside(during)) if during else schedule
+        return schedule
 
     def _pass(self, group: ImportedGroup, blocks: list[_Block], during: str | None) -> None:
         """Layers for what is passed and what is not, in the order of their names: the first that fits decides."""
@@ -285,20 +285,20 @@ class _Reader:
         """The layer of a destination; ``!`` in front of it means that it is blocked."""
         name, action = word.removeprefix("!"), "block" if word.startswith("!") else "allow"
         if name == "in-addr":
-            found = [self._policy.all_addresses()]
+            originals = [self._policy.all_addresses()]
             during: str | None = None
         elif name in self._destinations:
-            during, found = self._destinations[name]
+            during, originals = self._destinations[name]
         else:
             self._report.leave_out(line, word, "there is no such destination")
             return []
-        if not found:
+        if not originals:
             return []
         during = self._policy.both(when, during)
         layer = f"{action} {name}" + (f" ({during})" if during else "")
         if layer not in self._policy.layers:
             lists = self._policy.layer(layer, during)
-            lists += [ImportedList(one.file, one.format, one.title, action) for one in found]
+            lists += [ImportedList(original.file, original.format, original.title, action) for original in originals]
         return [layer]
 
 
@@ -313,7 +313,7 @@ _WHOLE: dict[str, object] = {"times": "00:00-24:00"}
 def _is_whole(blocks: list[_Block]) -> bool:
     """Whether one block holds while the others do not: it is their ``else``."""
     during = {block.during for block in blocks}
-    return any(f"outside {one}" in during for one in during)
+    return any(f"outside {schedule}" in during for schedule in during)
 
 
 def _words(text: str) -> Iterator[str]:

@@ -50,14 +50,14 @@ def convert_list(arguments: argparse.Namespace) -> int:
     files = files_of([arguments.list], arguments)
     lists = chunk_lists(files, "convert")
     with common.shown_progress() as progress, list_workers(lists, None, progress) as workers:
-        found = [list(rules) for _, rules in read_lists(lists, workers, lambda chunk: list(chunk.rules))]
-    for own in lists:
-        if own.report.errors:
-            common.complain_of(own.report.errors)
+        chunks = [list(rules) for _, rules in read_lists(lists, workers, lambda chunk: list(chunk.rules))]
+    for chunked in lists:
+        if chunked.report.errors:
+            common.complain_of(chunked.report.errors)
             return common.BAD
-    converted = convert((rule for rules in found for rule in rules), form)
-    unread = sum(own.report.left_out for own in lists)
-    common.print_warnings([problem for own in lists for problem in own.report.warnings])
+    converted = convert((rule for rules in chunks for rule in rules), form)
+    unread = sum(chunked.report.left_out for chunked in lists)
+    common.print_warnings([problem for chunked in lists for problem in chunked.report.warnings])
     common.print_warnings(converted.problems)
     left_out = converted.left_out + unread
     if str(output) == "-":

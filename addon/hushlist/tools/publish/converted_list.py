@@ -63,13 +63,18 @@ def _single(form: str) -> Callable[[IPv4Network | IPv6Network], str]:
     return write
 
 
-def _of_name(own: NetworkFilter, keyword: str, regex: str) -> str:
+def _of_name(network_filter: NetworkFilter, keyword: str, regex: str) -> str:
     """A keyword or an expression of names."""
-    if not own.of_names or own.is_exception or own.is_important or own.hosts is not None:
+    if (
+        not network_filter.of_names
+        or network_filter.is_exception
+        or network_filter.is_important
+        or network_filter.hosts is not None
+    ):
         return ""
-    if own.is_regex:
-        return regex.format(own.pattern.decode())
-    return keyword.format(own.pattern.decode()) if _WORD.fullmatch(own.pattern) else ""
+    if network_filter.is_regex:
+        return regex.format(network_filter.pattern.decode())
+    return keyword.format(network_filter.pattern.decode()) if _WORD.fullmatch(network_filter.pattern) else ""
 
 
 # -- name servers ------------------------------------------------------------------------------------------------------
@@ -100,7 +105,7 @@ def _adblock_page(page: str, allows: bool) -> str:
 
 
 def _text_of(of_names: bool) -> Callable[[NetworkFilter], str]:
-    return lambda own: own.text if own.of_names is of_names else ""
+    return lambda network_filter: network_filter.text if network_filter.of_names is of_names else ""
 
 
 # -- proxies -----------------------------------------------------------------------------------------------------------
@@ -141,9 +146,9 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _clash_pattern(own: NetworkFilter) -> str:
-    found = _of_name(own, "DOMAIN-KEYWORD,{}", "DOMAIN-REGEX,{}")
-    return f"  - {_quoted(found)}" if found else ""
+def _clash_pattern(network_filter: NetworkFilter) -> str:
+    pattern = _of_name(network_filter, "DOMAIN-KEYWORD,{}", "DOMAIN-REGEX,{}")
+    return f"  - {_quoted(pattern)}" if pattern else ""
 
 
 #: the formats that can be written
@@ -184,8 +189,8 @@ TARGETS = {
         allow="acl hushlist-allowed dstdomain .{}",
         page=_squid_page,
         address="acl hushlist-addresses dst {}".format,
-        pattern=lambda own: _of_name(
-            own, "acl hushlist-names dstdom_regex -i {}", "acl hushlist-names dstdom_regex -i {}"
+        pattern=lambda network_filter: _of_name(
+            network_filter, "acl hushlist-names dstdom_regex -i {}", "acl hushlist-names dstdom_regex -i {}"
         ).replace("(?:", "("),
         is_tree=True,
         finish=_squid,
@@ -196,7 +201,7 @@ TARGETS = {
     "sing-box": Target(
         block="domain_suffix {}",
         address="ip_cidr {}".format,
-        pattern=lambda own: _of_name(own, "domain_keyword {}", "domain_regex {}"),
+        pattern=lambda network_filter: _of_name(network_filter, "domain_keyword {}", "domain_regex {}"),
         finish=_sing_box,
     ),
 }

@@ -228,8 +228,10 @@ class _Collector:
                 for rule in each_rule([some]):
                     chunk.report.leave_out(rule.line, str(rule.pattern), NOT_FOR_ALL)
                 continue
-            own = some.terms
-            terms = HiddenTerms(own.action, own.category, own.reason, own.expires, own.values)
+            rule_terms = some.terms
+            terms = HiddenTerms(
+                rule_terms.action, rule_terms.category, rule_terms.reason, rule_terms.expires, rule_terms.values
+            )
             if isinstance(some, RuleBlock):
                 self._clear(some.expressions, some.lines, terms, chunk)
             else:

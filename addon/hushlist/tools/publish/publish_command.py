@@ -55,7 +55,7 @@ def publish(arguments: argparse.Namespace) -> int:
     common.print_warnings(release.warnings)
     outcome = f"nothing is published: {why}" if why else "published" if release.is_new else "nothing has changed"
     if arguments.json:
-        lists = [own.as_dict() for own in release.lists]
+        lists = [released.as_dict() for released in release.lists]
         is_published = not why and release.is_new
         common.print_json({"folder": str(folder), "published": is_published, "failed": why or None, "lists": lists})
     else:

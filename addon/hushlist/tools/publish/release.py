@@ -109,12 +109,12 @@ def published(folder: Path) -> dict[str, str]:
             digests[name] = digest
     if CHANGES not in digests:  # another program's
         digests = {}
-    own = {*digests, *((DIGESTS, HISTORY) if digests else ())}
-    own |= {signature_path(Path(name)).name for name in own}
+    names = {*digests, *((DIGESTS, HISTORY) if digests else ())}
+    names |= {signature_path(Path(name)).name for name in names}
     problems = [
         Problem(str(folder / name), 0, "folder", "no release wrote it, and it would be lost: publish elsewhere")
         for name in sorted(path.name for path in folder.iterdir())
-        if name not in own
+        if name not in names
     ]
     if problems:
         raise SourceError(problems)
@@ -145,7 +145,7 @@ class Release:
         staged.mkdir(mode=0o700)
         try:
             self._make_all(staged)
-            after = {own.name: _digest(staged / own.name) for own in self.lists}
+            after = {released.name: _digest(staged / released.name) for released in self.lists}
             self.is_new = not self._is_same(before, after)
             if self.is_new:
                 self._finish(staged, before, after)
@@ -157,10 +157,10 @@ class Release:
         """Make each list; where one fails, the others are looked at before ``ReleaseError`` tells of all."""
         whys: list[str] = []
         for planned in self.plan.lists:
-            own = ReleasedList(planned.name, planned.treatment)
-            self.lists.append(own)
+            released = ReleasedList(planned.name, planned.treatment)
+            self.lists.append(released)
             try:
-                self._make(own, planned, staged)
+                self._make(released, planned, staged)
             except ReleaseError as error:
                 whys.append(str(error))
             except SourceError as error:
@@ -170,22 +170,22 @@ class Release:
 
     # -- one list ------------------------------------------------------------------------------------------------------
 
-    def _make(self, own: ReleasedList, planned: PlannedList, staged: Path) -> None:
+    def _make(self, released: ReleasedList, planned: PlannedList, staged: Path) -> None:
         look = fingerprint(planned.source)
-        self._lint(own, planned)
+        self._lint(released, planned)
         target = staged / planned.name
         if planned.treatment is Treatment.PLAIN:
             with open_regular(planned.source, LONGEST_LIST) as source, target.open("xb") as copy:
                 shutil.copyfileobj(source, copy)
         else:
-            self._hide(own, planned, target)
+            self._hide(released, planned, target)
         if fingerprint(planned.source) != look:
             raise ReleaseError(f"{planned.source}: it changed while it was read")
         earlier = self.folder / planned.name
         if earlier.is_file():
-            self._compare(own, earlier, target)
+            self._compare(released, earlier, target)
 
-    def _lint(self, own: ReleasedList, planned: PlannedList) -> None:
+    def _lint(self, released: ReleasedList, planned: PlannedList) -> None:
         errors: list[str] = []
 
         def note(source: str, finding: Finding) -> None:
@@ -193,7 +193,7 @@ class Release:
                 errors.append(f"{source}:{finding.line}: {finding.what}: {finding.why}")
 
         linted = lint(_files(planned.source), note, self.now, popular=self.popular, progress=self.progress)
-        own.rules, own.findings = linted.rules, linted.counts.total()
+        released.rules, released.findings = linted.rules, linted.counts.total()
         if errors:
             raise ReleaseError("; ".join(errors[:3]))
         if not linted.rules:
@@ -202,10 +202,10 @@ class Release:
             lost = number_of(linted.counts[FindingKind.REFUSED], "entry makes", "entries make")
             raise ReleaseError(f"{planned.source}: {lost} no rule, more than one in {_FEW}: see hushlist lint")
         most = self.plan.limits.findings
-        if most is not None and own.findings > most:
-            raise ReleaseError(f"{planned.source}: {own.findings:,} findings of lint, more than {most:,}")
+        if most is not None and released.findings > most:
+            raise ReleaseError(f"{planned.source}: {released.findings:,} findings of lint, more than {most:,}")
 
-    def _hide(self, own: ReleasedList, planned: PlannedList, target: Path) -> None:
+    def _hide(self, released: ReleasedList, planned: PlannedList, target: Path) -> None:
         files = _files(planned.source)
         seal = None if planned.seal is None else read_seal_key(planned.seal)
         hidden = hide(files, HashKind.SHA256, key=seal, popular=self.popular, progress=self.progress)
@@ -214,42 +214,44 @@ class Release:
             raise ReleaseError(f"a rule is too broad to be hidden: {hidden.broad[0]}")
         text, problems = text_of(hidden, list_format_of(Path(planned.name)) or "yaml", common_head(files))
         self.warnings += problems
-        own.rules = len(hidden.rules)
-        if hidden.left_out > (hidden.left_out + own.rules) // _FEW:
+        released.rules = len(hidden.rules)
+        if hidden.left_out > (hidden.left_out + released.rules) // _FEW:
             raise ReleaseError(f"{planned.source}: {hidden.left_out:,} entries would be lost, more than one in {_FEW}")
         replace_file(target, text.encode())
         if self.plan.dictionary is None:
             return
         targets = Targets()
         targets.add(hidden.as_rules)
-        own.recovered = search_dictionary("", targets, [self.plan.dictionary], progress=self.progress).share
+        released.recovered = search_dictionary("", targets, [self.plan.dictionary], progress=self.progress).share
         most = self.plan.limits.recovered
-        if most is not None and own.recovered * 100 > most:
+        if most is not None and released.recovered * 100 > most:
             raise ReleaseError(
-                f"{planned.source}: {self.plan.dictionary} recovers {own.recovered:.1%}, more than {most} %"
+                f"{planned.source}: {self.plan.dictionary} recovers {released.recovered:.1%}, more than {most} %"
             )
 
-    def _compare(self, own: ReleasedList, earlier: Path, target: Path) -> None:
+    def _compare(self, released: ReleasedList, earlier: Path, target: Path) -> None:
         """What changes for who has the release before; and what their gate would say."""
 
         def note(change: RuleChange) -> None:
-            if own.treatment is Treatment.PLAIN and change.kind is not ChangeKind.MOVED:
+            if released.treatment is Treatment.PLAIN and change.kind is not ChangeKind.MOVED:
                 rules = " -> ".join(dict.fromkeys(state.rule for state in (change.old, change.new) if state))
                 sign = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-"}.get(change.kind, "~")
-                own.shown.append(one_line(f"{sign} {rules}", _LONGEST_LINE))
+                released.shown.append(one_line(f"{sign} {rules}", _LONGEST_LINE))
 
         sides = [side_of_list(path, list_format_of(path), ListDefaults()) for path in (earlier, target)]
         result = diff(sides[0], sides[1], note, DiffOptions(_SHOWN, popular=self.popular))
-        own.changed = result.old, result.added, result.removed
+        released.changed = result.old, result.added, result.removed
         limits = self.plan.limits
         if limits.added is not None and result.added * 100 > limits.added * result.old:
-            raise ReleaseError(f"{own.name}: {result.added:,} came to {result.old:,} rules, more than {limits.added} %")
+            raise ReleaseError(
+                f"{released.name}: {result.added:,} came to {result.old:,} rules, more than {limits.added} %"
+            )
         gate = GateLimits(loses=limits.loses, is_own=True)
         old, new = (chunk_list(replace(side.files[0], values={"gate": gate})) for side in sides)
         with TemporaryDirectory() as name:
             reasons, _ = judge(old, new, self.popular, Path(name), None, self.progress)
         if reasons:
-            raise ReleaseError(f"{own.name}: subscribers would hold it back: {'; '.join(reasons)}")
+            raise ReleaseError(f"{released.name}: subscribers would hold it back: {'; '.join(reasons)}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
@@ -283,9 +285,9 @@ class Release:
 
     def _changes(self, gone: list[str]) -> Iterator[str]:
         yield f"## {self.now:%Y-%m-%d %H:%M} UTC\n"
-        for own in self.lists:
-            yield f"- {own.name}: {number_of(own.rules, 'rule', 'rules')}, {own.change}"
-            yield from (f"    {line}" for line in own.shown)
+        for released in self.lists:
+            yield f"- {released.name}: {number_of(released.rules, 'rule', 'rules')}, {released.change}"
+            yield from (f"    {line}" for line in released.shown)
         yield from (f"- {name}: gone" for name in gone)
         yield ""
 

@@ -83,15 +83,15 @@ def read_plan(path: Path, folder: Path) -> ReleasePlan:
 
 
 def _percent(text: str) -> int | None:
-    found = _PERCENT.fullmatch(text)
-    return int(found[1]) if found and int(found[1]) <= 100 else None
+    match = _PERCENT.fullmatch(text)
+    return int(match[1]) if match and int(match[1]) <= 100 else None
 
 
 class _Plan:
     def __init__(self, root: YamlNode, path: Path, folder: Path, report: ProblemReport) -> None:
         self._base, self._folder, self._report = path.parent, folder.resolve(), report
-        known = ("lists", "key", "popular", "dictionary", "history", "limits")
-        self._fields = MappingReader(root, known, report)
+        keys = ("lists", "key", "popular", "dictionary", "history", "limits")
+        self._fields = MappingReader(root, keys, report)
 
     def plan(self) -> ReleasePlan | None:
         fields = self._fields
@@ -102,7 +102,7 @@ class _Plan:
         key = self._file(fields, "key")
         popular, dictionary = self._file(fields, "popular"), self._file(fields, "dictionary")
         history = fields.number("history", 0, _MOST_HISTORY)
-        secrets = {own.resolve() for own in (key, *(each.seal for each in lists)) if own is not None}
+        secrets = {path.resolve() for path in (key, *(each.seal for each in lists)) if path is not None}
         for node, each in zip(fields.items("lists"), lists, strict=False):
             if each.source.resolve() in secrets:
                 self._report.error(node.line, str(each.source), "it is a key, which is never published")
@@ -116,9 +116,9 @@ class _Plan:
             return ReleaseLimits()
         shares = ("loses", "added", "recovered")
         fields = MappingReader(node, (*shares, "findings"), self._report)
-        found = {name: fields.converted(name, _percent, "expected a percentage such as 20%") for name in shares}
-        found["findings"] = fields.number("findings", 0, 1 << 30)
-        return ReleaseLimits(**{name: value for name, value in found.items() if value is not None})
+        values = {name: fields.converted(name, _percent, "expected a percentage such as 20%") for name in shares}
+        values["findings"] = fields.number("findings", 0, 1 << 30)
+        return ReleaseLimits(**{name: value for name, value in values.items() if value is not None})
 
     def _lists(self) -> Iterator[PlannedList]:
         lines: dict[str, int] = {}
@@ -131,8 +131,8 @@ class _Plan:
                 fields.error("seal", "'as: seal' and the file of its key go together")
             if source is None:
                 continue
-            own = source.name if treatment is Treatment.PLAIN else f"{source.stem}.yaml"
-            name = fields.text("to") or own
+            usual = source.name if treatment is Treatment.PLAIN else f"{source.stem}.yaml"
+            name = fields.text("to") or usual
             if why := _why_no_name(name, source, treatment):
                 fields.error("to", why, name)
             elif name.lower() in lines:

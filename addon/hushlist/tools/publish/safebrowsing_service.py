@@ -153,9 +153,9 @@ class SafeBrowsingService:
         if call is None or bool(argument) != (method in _WITH_ARGUMENT):
             raise RequestError(404, "there is no such method")
         message, prefixes = call(self, query, request, argument)
-        is_proto = query.one("$ct") == _PROTOBUF or query.one("alt") == "proto"
+        is_proto = query.first("$ct") == _PROTOBUF or query.first("alt") == "proto"
         if version == "v5" or request.content_type.partition(";")[0].strip() == _PROTOBUF:
-            is_proto = query.one("alt") != "json"
+            is_proto = query.first("alt") != "json"
         octets = (
             wire_format.encode_message(message)
             if is_proto
@@ -342,14 +342,14 @@ class _Query:
     def __init__(self, fields: Mapping[str, list[str]]) -> None:
         self._fields = fields
 
-    def one(self, name: str) -> str:
+    def first(self, name: str) -> str:
         """The first value of a field; empty if it is not there."""
         return self._fields.get(name, [""])[0]
 
     def message(self, of: type[_Message], sizes: Mapping[str, str]) -> _Message:
         """The message in ``$req``, or that of the fields themselves."""
-        if self.one("$req"):
-            return wire_format.decode_message(of, wire_format.octets_of_base64(self.one("$req")))
+        if self.first("$req"):
+            return wire_format.decode_message(of, wire_format.octets_of_base64(self.first("$req")))
         values: dict[str, Any] = {}
         for entry in fields(of):  # type: ignore[arg-type]
             wire_field = replace(entry.metadata["wire"], name=entry.name)
@@ -358,7 +358,7 @@ class _Query:
                 continue
             read = {wire_format.Kind.BYTES: _octets, wire_format.Kind.INT32: _number}.get(wire_field.kind, str)
             values[wire_field.name] = tuple(map(read, sent)) if wire_field.is_repeated else read(sent[0])
-        limits = {name: _number(self.one(key)) for key, name in sizes.items() if self.one(key)}
+        limits = {name: _number(self.first(key)) for key, name in sizes.items() if self.first(key)}
         if limits:
             values["size_constraints"] = v5_messages.SizeConstraints(**limits)
         return of(**values)
@@ -376,8 +376,8 @@ def _number(text: str) -> int:
 
 def _message_of(of: type[_Message], query: _Query, request: ApiRequest, argument: str) -> _Message:
     """The message of a request of v4: in the path, in the query, or in the body."""
-    if argument or query.one("$req"):
-        return wire_format.decode_message(of, wire_format.octets_of_base64(argument or query.one("$req")))
-    if request.content_type.partition(";")[0].strip() == _PROTOBUF or query.one("$ct") == _PROTOBUF:
+    if argument or query.first("$req"):
+        return wire_format.decode_message(of, wire_format.octets_of_base64(argument or query.first("$req")))
+    if request.content_type.partition(";")[0].strip() == _PROTOBUF or query.first("$ct") == _PROTOBUF:
         return wire_format.decode_message(of, request.body)
     return wire_format.decode_json(of, request.body)

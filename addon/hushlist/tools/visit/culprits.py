@@ -47,18 +47,18 @@ def find_culprits(visitor: Visitor, result: PageResult) -> PageResult:
     """A broken page's result, with the fewest rules that break it, and what to paste."""
     if result.verdict is not Verdict.BROKEN:
         return result
-    known: dict[frozenset[RuleUse], bool] = {}
+    mended: dict[frozenset[RuleUse], bool] = {}
     seen = {_without_uses(rule): rule for rule in result.rules}
 
     def mends(chosen: frozenset[RuleUse]) -> bool:
-        if chosen not in known:
-            if len(known) >= MOST_TRIES:
+        if chosen not in mended:
+            if len(mended) >= MOST_TRIES:
                 raise _TooManyTriesError
             fired, signals = visitor.visit_by(result.address, visitor.policies.with_lists(chosen))
             for rule in fired:
                 seen.setdefault(_without_uses(rule), rule)
-            known[chosen] = verdict(signals) is not Verdict.BROKEN
-        return known[chosen]
+            mended[chosen] = verdict(signals) is not Verdict.BROKEN
+        return mended[chosen]
 
     try:
         chosen: list[RuleUse] = []
@@ -67,16 +67,16 @@ def find_culprits(visitor: Visitor, result: PageResult) -> PageResult:
             chosen = [*seen]
         if not is_mended:
             why = "it stays broken with exceptions for all rules that fire on it: no rule alone does it"
-            return replace(result, tries=len(known), unmended=why)
-        found = [seen[rule] for rule in fewest([*seen], mends)]
+            return replace(result, tries=len(mended), unmended=why)
+        culprits = [seen[rule] for rule in fewest([*seen], mends)]
     except _TooManyTriesError:
-        return replace(result, tries=len(known), unmended=f"nothing was found in {MOST_TRIES} visits")
+        return replace(result, tries=len(mended), unmended=f"nothing was found in {MOST_TRIES} visits")
     except VisitError as error:
-        return replace(result, tries=len(known), unmended=str(error))
+        return replace(result, tries=len(mended), unmended=str(error))
     finally:
         visitor.use_the_lists()
-    lines = tuple(visitor.policies.exception_for(rule) for rule in found)
-    return replace(result, culprits=tuple(found), exceptions=lines, tries=len(known))
+    lines = tuple(visitor.policies.exception_for(rule) for rule in culprits)
+    return replace(result, culprits=tuple(culprits), exceptions=lines, tries=len(mended))
 
 
 def _without_uses(rule: RuleUse) -> RuleUse:

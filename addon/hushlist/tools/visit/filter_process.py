@@ -114,9 +114,9 @@ class FilterProcess:
         requests: list[dict[str, Any]] = self._ask({})["requests"]
         return requests
 
-    def _ask(self, asked: Mapping[str, str]) -> Any:
+    def _ask(self, order: Mapping[str, str]) -> Any:
         try:
-            self._control.sendall(json.dumps(asked).encode() + b"\n")
+            self._control.sendall(json.dumps(order).encode() + b"\n")
             line = self._answers.readline()
         except OSError as error:
             raise VisitError(f"the filter does not answer: {error}") from error

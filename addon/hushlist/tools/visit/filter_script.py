@@ -60,19 +60,19 @@ class VisitedRequests:
                     await writer.drain()
         writer.close()
 
-    async def _answer(self, asked: dict[str, str]) -> object:
+    async def _answer(self, order: dict[str, str]) -> object:
         options = self._master.options
         try:
-            if "play" in asked:
+            if "play" in order:
                 self._requests = []
-                if asked["play"] != self._played:
-                    self._master.addons.get("serverplayback").load_file(asked["play"])
-                self._played = asked["play"]
-            elif "record" in asked:
+                if order["play"] != self._played:
+                    self._master.addons.get("serverplayback").load_file(order["play"])
+                self._played = order["play"]
+            elif "record" in order:
                 self._requests = []
-                options.update(save_stream_file=asked["record"] or None)
-            elif "policy" in asked:
-                await self._use(Path(asked["policy"]))
+                options.update(save_stream_file=order["record"] or None)
+            elif "policy" in order:
+                await self._use(Path(order["policy"]))
         except Exception as error:  # of mitmproxy's many kinds: whoever asked has to know
             return {"error": str(error)}
         return {"requests": self._requests}

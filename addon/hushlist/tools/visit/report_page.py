@@ -60,22 +60,22 @@ def _bulleted(items: Iterable[str]) -> str:
 
 def html_page(report: VisitReport, folder: Path) -> str:
     """The report as one page; ``folder`` has the pictures."""
-    own = files("hushlist.tools.visit")
+    package = files("hushlist.tools.visit")
     style = files("hushlist.tools.audit.replay").joinpath("web", "page.css").read_text(encoding="utf-8")
-    style += own.joinpath("report.css").read_text(encoding="utf-8")
-    script = own.joinpath("report.js").read_text(encoding="utf-8")
+    style += package.joinpath("report.css").read_text(encoding="utf-8")
+    script = package.joinpath("report.js").read_text(encoding="utf-8")
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    asked = f"{len(report.pages)} pages with {report.browser}, each without the list and with it"
+    scope = f"{len(report.pages)} pages with {report.browser}, each without the list and with it"
     counts = counts_of(report)
-    page = string.Template(own.joinpath("report.html").read_text(encoding="utf-8"))
+    page = string.Template(package.joinpath("report.html").read_text(encoding="utf-8"))
     return page.substitute(
         content_policy=escape(policy),
         title=f"{counts[Verdict.BROKEN]} of {len(report.pages)} pages broken",
         lists=_text(", ".join(report.lists)),
-        asked=_text(f"{asked}; not frozen: {report.not_frozen}" if report.not_frozen else asked),
+        asked=_text(f"{scope}; not frozen: {report.not_frozen}" if report.not_frozen else scope),
         figures="".join(_figures(report)),
         chart=_chart(counts, len(report.pages)),
         saved="".join(_saved_rows(saved_in_all(report))),

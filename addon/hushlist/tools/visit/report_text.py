@@ -35,7 +35,7 @@ def saved_in_all(report: VisitReport) -> dict[str, tuple[float, float]]:
     """What all pages together take without the list, and with it."""
     pages = [page.saved for page in report.pages if page.saved is not None]
     return {
-        name: (sum(getattr(one, name)[0] for one in pages), sum(getattr(one, name)[1] for one in pages))
+        name: (sum(getattr(page, name)[0] for page in pages), sum(getattr(page, name)[1] for page in pages))
         for name in Saved._fields
     }
 
@@ -46,7 +46,7 @@ def as_json(report: VisitReport) -> dict[str, Any]:
     return {
         "pages": {
             **{each.value: counts[each] for each in ORDER},
-            "failed": sum(bool(one.failed) for one in report.pages),
+            "failed": sum(bool(page.failed) for page in report.pages),
         },
         "saved": {name: {"without": was, "with": now} for name, (was, now) in saved_in_all(report).items()},
         "lists": list(report.lists),

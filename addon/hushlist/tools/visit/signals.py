@@ -138,8 +138,8 @@ def _overlaps(was: Visit, now: Visit) -> Signal:
 
 
 def _pictures(was: Visit, now: Visit) -> Signal:
-    before = [one["address"] for one in was.seen["pictures"].values() if one["there"] and not one["ad"]]
-    after = {one["address"] for one in now.seen["pictures"].values() if one["there"]}
+    before = [picture["address"] for picture in was.seen["pictures"].values() if picture["there"] and not picture["ad"]]
+    after = {picture["address"] for picture in now.seen["pictures"].values() if picture["there"]}
     gone = [address for address in before if address not in after]
     return Signal("pictures", len(gone) / len(before) if before else 0.0, tuple(gone))
 
@@ -160,12 +160,12 @@ def _counted(name: str, evidence: list[str]) -> Signal:
 def _gone_frames(was: Visit, now: Visit, signal: str) -> list[str]:
     """The addresses of frames for that signal that are there no more, or show a block page, advertising left out."""
     stopped = {request["url"] for request in now.stopped}
-    there = {one["address"] for one in now.seen["frames"].values()} - stopped
+    there = {frame["address"] for frame in now.seen["frames"].values()} - stopped
     return [
-        one["address"]
-        for one in was.seen["frames"].values()
-        if not one["ad"] and one["address"] and one["address"] not in there
-        if (role := role_of_frame(one["address"])) and role.signal == signal
+        frame["address"]
+        for frame in was.seen["frames"].values()
+        if not frame["ad"] and frame["address"] and frame["address"] not in there
+        if (role := role_of_frame(frame["address"])) and role.signal == signal
     ]
 
 

@@ -19,7 +19,7 @@ from hushlist.tools.visit.culprits import find_culprits
 from hushlist.tools.visit.visitor import PageResult, VisitOptions, Visitor, name_of
 
 #: what is told of each page that is done: its result, how many are, of how many, and the seconds that are left
-Told = Callable[[PageResult, int, int, float], object]
+Progress = Callable[[PageResult, int, int, float], object]
 
 
 class VisitJob(NamedTuple):
@@ -58,10 +58,10 @@ def key_of(options: VisitOptions) -> str:
 class _Pages:
     """What is still to be visited, and what is done; several threads share it."""
 
-    def __init__(self, job: VisitJob, told: Told) -> None:
-        self._job, self._told = job, told
+    def __init__(self, job: VisitJob, progress: Progress) -> None:
+        self._job, self._progress = job, progress
         self._waiting = deque(dict.fromkeys(job.addresses))
-        self._known = set(self._waiting)
+        self._queued = set(self._waiting)
         self._more = dict.fromkeys(self._waiting, job.crawl)
         self._lock = threading.Condition()
         self._at_work = 0
@@ -96,18 +96,18 @@ class _Pages:
             left = self._more.pop(result.address, 0)
             for link in result.links:
                 link = link.partition("#")[0]
-                if left and link not in self._known and link.startswith(("http://", "https://")):
+                if left and link not in self._queued and link.startswith(("http://", "https://")):
                     left -= 1
-                    self._known.add(link)
+                    self._queued.add(link)
                     self._waiting.append(link)
             if left and self._waiting:  # a page may lead to fewer than it may
                 self._more[self._waiting[-1]] = left
             total = len(self.done) + len(self._waiting) + self._at_work
             each = (time.monotonic() - self._begun) / max(1, self._visited)
-            self._told(result, len(self.done), total, each * (total - len(self.done)))
+            self._progress(result, len(self.done), total, each * (total - len(self.done)))
 
 
-def visit_pages(job: VisitJob, told: Told = lambda *_: None) -> VisitReport:
+def visit_pages(job: VisitJob, progress: Progress = lambda *_: None) -> VisitReport:
     """Visit all pages, and report.
 
     Raises:
@@ -115,7 +115,7 @@ def visit_pages(job: VisitJob, told: Told = lambda *_: None) -> VisitReport:
         VisitError: no filter or browser can be started.
     """
     begun = time.monotonic()
-    key, pages = key_of(job.options), _Pages(job, told)
+    key, pages = key_of(job.options), _Pages(job, progress)
     workers = max(1, min(job.workers, len(job.addresses) * (1 + job.crawl)))
     not_frozen: list[str] = []
 
@@ -144,7 +144,7 @@ def visit_pages(job: VisitJob, told: Told = lambda *_: None) -> VisitReport:
     with TemporaryDirectory(prefix="hushlist-visit-") as name, ThreadPoolExecutor(workers) as pool:
         running = [pool.submit(work, Path(name) / str(number)) for number in range(workers)]
         try:
-            errors = [error for one in running if (error := one.exception()) is not None]
+            errors = [error for future in running if (error := future.exception()) is not None]
         except BaseException:  # an interruption: what is done is kept, and the pages at hand are the last
             pages.end()
             raise

@@ -103,8 +103,8 @@ class Visitor:
                 self._pool.submit(self._start, "without", self.policies.without()),
                 self._pool.submit(self._start, "with", self.policies.with_lists()),
             ]
-            _ = [one.exception() for one in started]  # both have ended before either is used, or given up
-            self._without, self._with = (one.result() for one in started)
+            _ = [future.exception() for future in started]  # both have ended before either is used, or given up
+            self._without, self._with = (future.result() for future in started)
         except BaseException:
             self.__exit__()
             raise
@@ -214,8 +214,8 @@ def _why(requests: Sequence[Mapping[str, Any]], faults: Sequence[str]) -> str:
 
 def _missing(visit: Visit) -> int:
     """How many addresses the recording does not have; a browser asks for a picture of the site by itself."""
-    asked = {request["url"] for request in visit.requests if request["missing"]}
-    return sum(not address.endswith("/favicon.ico") for address in asked)
+    missing = {request["url"] for request in visit.requests if request["missing"]}
+    return sum(not address.endswith("/favicon.ico") for address in missing)
 
 
 def _made(folder: Path) -> Path:
