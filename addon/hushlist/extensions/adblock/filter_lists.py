@@ -100,7 +100,7 @@ def read_adblock(
             is_exception, terms = entry.startswith("@@"), plain_terms
             if "#^responseheader(" in entry and has_heads:
                 try:
-                    yield from [Rule(parse_filter(own), plain_terms, line) for own in _removals(entry)]
+                    yield from [Rule(parse_filter(removal), plain_terms, line) for removal in _removals(entry)]
                 except ValueError as error:
                     report.tally(line, entry, str(error))
                 continue
@@ -124,9 +124,11 @@ def read_adblock(
             if not kind:
                 try:
                     network_filter = parse_filter(entry, of_names=of_names)
-                    own = exception if network_filter.is_exception and not network_filter.is_badfilter else terms
+                    filter_terms = (
+                        exception if network_filter.is_exception and not network_filter.is_badfilter else terms
+                    )
                     if network_filter.decides or has_heads:
-                        yield Rule(network_filter, own, line)
+                        yield Rule(network_filter, filter_terms, line)
                         continue
                     kind = _NO_HEADS
                 except ValueError as error:
@@ -193,17 +195,17 @@ def _removals(entry: str) -> list[str]:
     >>> _removals("a.example##^responseheader(refresh)")
     ['||a.example^$removeheader=refresh,document,subdocument']
     """
-    found = _RESPONSE_HEADER.fullmatch(entry)
-    if found is None:
+    match = _RESPONSE_HEADER.fullmatch(entry)
+    if match is None:
         raise ValueError("responseheader(): hosts in it that are no names")
-    hosts, exception, name = found[1].split(","), found[2], found[3].strip().lower()
+    hosts, exception, name = match[1].split(","), match[2], match[3].strip().lower()
     if name not in REMOVABLE and (name or not exception):
         raise ValueError("responseheader(): only location, refresh, report-to and set-cookie can be taken out")
     if not all(hosts) and not exception:
         raise ValueError("responseheader(): it names no host")
     pattern = [f"||{host}^" if host else "" for host in hosts]
     removed = f"removeheader={name}" if name else "removeheader"
-    return [f"{exception and '@@'}{own}${removed},document,subdocument" for own in pattern]
+    return [f"{exception and '@@'}{part}${removed},document,subdocument" for part in pattern]
 
 
 def _names_of(filters: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:
@@ -250,7 +252,7 @@ def read_chromium(octets: bytes, defaults: ListDefaults, report: ProblemReport) 
     """
     terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
-        yield from (Rule(own, terms, line) for own in chromium_expressions(entry, line, report))
+        yield from (Rule(expression, terms, line) for expression in chromium_expressions(entry, line, report))
 
 
 def chromium_expressions(entry: str, line: int, report: ProblemReport) -> tuple[Expression, ...]:

@@ -58,11 +58,11 @@ class _Piece(NamedTuple):
         place = text.marked.find(self.marked, place)
         if place < 0 or not self.exact or self._is_exact(text.plain, place):
             return place
-        found = _form_of(self.text).search(text.plain, place + 1)
-        return found.start() if found else -1
+        match = _form_of(self.text).search(text.plain, place + 1)
+        return match.start() if match else -1
 
     def _is_exact(self, plain: bytes, place: int) -> bool:
-        return all(plain.startswith(own, place + offset) for offset, own in self.exact)
+        return all(plain.startswith(separators, place + offset) for offset, separators in self.exact)
 
 
 _SEPARATOR = rb"[^a-zA-Z0-9_.%\x80-\xff-]"
@@ -71,7 +71,7 @@ _MOST_FORMS = 1 << 10
 
 
 def _piece(text: bytes) -> _Piece:
-    exact = tuple((found.start(), found[0]) for found in _EXACT.finditer(text))
+    exact = tuple((match.start(), match[0]) for match in _EXACT.finditer(text))
     return _Piece(text, text.translate(_SEPARATORS), exact, b"^" in text)
 
 

@@ -200,21 +200,21 @@ class FilterRules(NamedTuple):
 class StoredFilter:
     """A filter of the table, which is read when it is first asked for."""
 
-    __slots__ = ("_own", "_source", "_text", "rules")
+    __slots__ = ("_filter", "_source", "_text", "rules")
 
     def __init__(self, text: bytes, source: str) -> None:
-        self._own: NetworkFilter | None = None
+        self._filter: NetworkFilter | None = None
         self._text, self._source = text, source
         #: kept with it by who looks for them
         self.rules: FilterRules | None = None
 
     def read(self) -> NetworkFilter:
-        if self._own is None:
+        if self._filter is None:
             try:
-                self._own = parse_stored(self._text)
+                self._filter = parse_stored(self._text)
             except ValueError as error:
                 raise IndexFileError(self._source, "a filter cannot be read") from error
-        return self._own
+        return self._filter
 
 
 #: what a filter is quickly known by not to fit: its bits, and a literal part; then place and length of its text, which
@@ -251,7 +251,7 @@ class FilterTable:
         self._words, self._names, pairs = every[: len(_FAMILIES)], every[len(_FAMILIES) :], lines[-1]
         self._pairs = None if pairs is None else {*zip(pairs[::2], pairs[1::2], strict=True)}
         #: by what they are found -> filters, and how many these are; place of a text -> the filter
-        self._known: list[dict[_Key, tuple[_Candidate, ...]]] = [{}, {}, {}]
+        self._candidates: list[dict[_Key, tuple[_Candidate, ...]]] = [{}, {}, {}]
         self._kept = 0
         self._filters: dict[int, StoredFilter] = {}
         #: of pages, and of hosts: a name -> by what its filters are found
@@ -298,7 +298,7 @@ class FilterTable:
 
         Requests spend much of their time here, so that what is done for each filter is little.
         """
-        candidates, low, kinds = self._known[family], subject.low, subject.kinds
+        candidates, low, kinds = self._candidates[family], subject.low, subject.kinds
         try:
             groups = [*map(candidates.__getitem__, keys)]
         except KeyError:
@@ -339,9 +339,9 @@ class FilterTable:
 
     def _load(self, family: int, subject: UrlInContext, keys: _Keys) -> None:
         """Have the filters of keys known; of more than may be read, it is noted whose they are."""
-        candidates = self._known[family]
+        candidates = self._candidates[family]
         if len(candidates) + len(keys) > MOST_KNOWN or self._kept > MOST_KNOWN:
-            for kept in self._known:
+            for kept in self._candidates:
                 kept.clear()
             self._filters.clear()
             self._kept = 0

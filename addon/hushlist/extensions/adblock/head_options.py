@@ -202,17 +202,17 @@ class Cookies(NamedTuple):
     @classmethod
     def of(cls, value: str) -> Cookies:
         """Read the option's value; ``ValueError`` with the reason."""
-        found = _COOKIE.fullmatch(value)
-        lives = [] if found is None else [_COOKIE_LIFE.fullmatch(each) for each in found[2].split(";")[1:]]
-        if found is None or None in lives:
-            is_loose = found is not None and _LOOSE_COOKIE.search(found[2])
+        match = _COOKIE.fullmatch(value)
+        lives = [] if match is None else [_COOKIE_LIFE.fullmatch(each) for each in match[2].split(";")[1:]]
+        if match is None or None in lives:
+            is_loose = match is not None and _LOOSE_COOKIE.search(match[2])
             raise ValueError("$cookie: " + ("sameSite=none is less safe" if is_loose else "no name of a cookie"))
         said = {(life[1] or life[3]).lower(): life[2] or life[4] for life in lives if life is not None}
         names = {"maxage": b"Max-Age", "samesite": b"SameSite"}
         life = tuple(
             (names[name], text.capitalize().encode()) for name, text in said.items() if said.get("maxage") != "0"
         )
-        return cls(None if not found[1] else value_test(found[1].strip()), life)
+        return cls(None if not match[1] else value_test(match[1].strip()), life)
 
     def has(self, name: bytes) -> bool:
         return self.name is None or self.name.fits(name)

@@ -65,11 +65,11 @@ def copy_of(path: Path) -> Path:
 
 def set_aside(folders: Iterable[Path]) -> list[Path]:
     """The damaged files in folders that wait for a person; in a folder that cannot be read, none."""
-    found = set[Path]()
+    paths = set[Path]()
     for folder in folders:
         with suppress(OSError):
-            found |= {own for own in folder.iterdir() if _ASIDE.fullmatch(own.name)}
-    return sorted(found)
+            paths |= {path for path in folder.iterdir() if _ASIDE.fullmatch(path.name)}
+    return sorted(paths)
 
 
 def databases(folders: Iterable[Path]) -> list[Path]:
@@ -83,9 +83,9 @@ def why_damaged(path: Path, kind: DatabaseKind | None = None) -> str | None:
     try:
         with closing(opened(path)) as database:
             database.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
-            ((told, *_), *_) = database.execute("PRAGMA quick_check(1)").fetchall()
-            if told != "ok":
-                return str(told)
+            ((result, *_), *_) = database.execute("PRAGMA quick_check(1)").fetchall()
+            if result != "ok":
+                return str(result)
             if kind is None or not kind.tables:
                 return None
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -127,13 +127,13 @@ def rescue(path: Path, kind: DatabaseKind, *, why: str | None = None) -> str | N
         for ending in BESIDE:
             with suppress(FileNotFoundError):
                 path.with_name(path.name + ending).replace(aside.with_name(aside.name + ending))
-        told = f"{path} is damaged ({why}), and was set aside as {aside.name}: "
+        message = f"{path} is damaged ({why}), and was set aside as {aside.name}: "
         if draft is None:
             _new_file(_draft_of(path)).replace(path)
-            return told + kind.anew
+            return message + kind.anew
         made = datetime.fromtimestamp(copy_of(path).stat().st_mtime, UTC)
         draft.replace(path)
-        return told + kind.restored.format(made=f"{made:%Y-%m-%d %H:%M} UTC")
+        return message + kind.restored.format(made=f"{made:%Y-%m-%d %H:%M} UTC")
 
 
 def remove_aside(path: Path, before: float, *, kept: int = 0) -> None:
@@ -142,7 +142,7 @@ def remove_aside(path: Path, before: float, *, kept: int = 0) -> None:
     Raises:
         OSError: it cannot be removed.
     """
-    ours = [own for own in set_aside([path.parent]) if own.name.startswith(f"{path.name}.damaged-")]
+    ours = [aside for aside in set_aside([path.parent]) if aside.name.startswith(f"{path.name}.damaged-")]
     for aside in ours[: len(ours) - kept]:
         if aside.stat().st_mtime < before:
             for ending in ("", *BESIDE):

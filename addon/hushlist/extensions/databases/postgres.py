@@ -206,8 +206,8 @@ class PostgresStore:
         # each query sees what was written before the lock was free, whatever the server's default is
         lock = f"SELECT pg_advisory_xact_lock({APPLICATION}, hashtext('{self._channel}'))"
         # what has changed nothing has no number
-        told = f"SELECT pg_notify('hushlist_{self._channel}', '') WHERE pg_current_xact_id_if_assigned() IS NOT NULL"
-        with self._held(f"BEGIN ISOLATION LEVEL READ COMMITTED; {lock}", f"{told}; COMMIT", ANSWER) as database:
+        notify = f"SELECT pg_notify('hushlist_{self._channel}', '') WHERE pg_current_xact_id_if_assigned() IS NOT NULL"
+        with self._held(f"BEGIN ISOLATION LEVEL READ COMMITTED; {lock}", f"{notify}; COMMIT", ANSWER) as database:
             yield database
         if self._listener.followed:
             with suppress(StoreError), self.asking() as database:  # it is written; who listens tries again
@@ -377,12 +377,12 @@ class ChangeListener:
     def read(self, database: SqlConnection) -> None:
         """Ask all questions; what a later call has found stays, so that nobody waits for a connection that is dead."""
         number = next(self._readings)
-        answers = [one.ask(database) for one in self.followed]
+        answers = [question.ask(database) for question in self.followed]
         with self._lock:
             if number > self._used:
                 self._used, self.fault = number, None
-                for one, answer in zip(self.followed, answers, strict=True):
-                    one.answer = answer
+                for question, answer in zip(self.followed, answers, strict=True):
+                    question.answer = answer
         self._has_tried.set()
 
     def _run(self) -> None:
@@ -398,8 +398,8 @@ class ChangeListener:
     def _listen(self, raw: psycopg.Connection[Any]) -> None:
         latest = -_HEARTBEAT
         while not self._stopped.is_set():
-            told = latest < 0 or any(True for _ in raw.notifies(timeout=_SLICE, stop_after=1))
-            if told or monotonic() - latest >= _HEARTBEAT:
+            is_notified = latest < 0 or any(True for _ in raw.notifies(timeout=_SLICE, stop_after=1))
+            if is_notified or monotonic() - latest >= _HEARTBEAT:
                 latest = monotonic()
                 self.read(_Translating(raw))
 
@@ -412,8 +412,8 @@ SCHEMA_VERSION = 1
 
 def _version(raw: psycopg.Connection[Any]) -> int:
     """The version of the schema; 0 if there is none."""
-    found = raw.execute("SELECT to_regclass('hushlist.versions') IS NOT NULL").fetchone()
-    if found is None or not found[0]:
+    answer = raw.execute("SELECT to_regclass('hushlist.versions') IS NOT NULL").fetchone()
+    if answer is None or not answer[0]:
         return 0
     row = raw.execute("SELECT coalesce(max(number), 0) FROM hushlist.versions").fetchone()
     return 0 if row is None else int(row[0])

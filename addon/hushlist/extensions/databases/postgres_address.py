@@ -44,9 +44,9 @@ class PostgresAddress:
 
 def _parts(url: str) -> tuple[str, str, str, str]:
     """User, hosts, name of the database, and parameters."""
-    found = _URL.fullmatch(url)
-    assert found is not None
-    login, hosts, name, more = (text or "" for text in found.groups())
+    match = _URL.fullmatch(url)
+    assert match is not None
+    login, hosts, name, more = (text or "" for text in match.groups())
     return quote(login.partition(":")[0], safe="%"), hosts, name, more
 
 

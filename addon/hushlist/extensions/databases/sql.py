@@ -66,9 +66,9 @@ def write_text(database: SqlConnection, name: str, text: str) -> None:
     database.execute(query, (name, text, text))
 
 
-def rows_of(found: Iterable[tuple[Any, ...]], kinds: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def rows_of(rows: Iterable[tuple[Any, ...]], kinds: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """Rows of which each value is of its kind; ``BadRowError`` if one is not, as of a file that is damaged."""
-    for row in found:
+    for row in rows:
         if not all(map(isinstance, row, kinds)):
             raise BadRowError("a row has values that no Hushlist writes")
         yield row

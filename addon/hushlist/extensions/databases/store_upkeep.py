@@ -66,9 +66,9 @@ class StoreUpkeep(Part):
         """Put copies in the place of damaged files; whether all could be looked at."""
         try:
             for path, kind in self._files():
-                told = None if kind is None else rescue(path, kind)
-                if told is not None:
-                    logger.warning("hushlist: %s", told)
+                message = None if kind is None else rescue(path, kind)
+                if message is not None:
+                    logger.warning("hushlist: %s", message)
         except (OSError, sqlite3.Error, RuntimeError):
             return False
         return True

@@ -16,49 +16,49 @@ from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRec
 
 def add_to(commands: Commands) -> None:
     text = "the proxies that share a store, and which of them differ from the others"
-    own = add_group(commands, "fleet", text, "The proxies that share a store.")
+    group = add_group(commands, "fleet", text, "The proxies that share a store.")
     codes = "Exit codes: 0 all agree; 1 something is wrong with one, or there is none; 2 wrong usage or bad input."
     text = "show each proxy: version, policy, index, load and age, and what is wrong with it"
-    status = add_command(own, "status", show_status, text, codes)
+    status = add_command(group, "status", show_status, text, codes)
     status.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
     add_store(status)
     about = "The databases that several machines share: 'store' and 'log' of the policy."
-    own = add_group(commands, "store", "the databases that several machines share", about)
-    migrated = add_command(own, "migrate", migrate_stores, "make their tables, or change those of an older Hushlist")
+    group = add_group(commands, "store", "the databases that several machines share", about)
+    migrated = add_command(group, "migrate", migrate_stores, "make their tables, or change those of an older Hushlist")
     migrated.add_argument("--policy", type=Path, metavar="FILE", required=True, help="the policy that names them")
 
 
 def show_status(arguments: argparse.Namespace) -> int:
     """Print a line for each proxy, and one for each trouble."""
     place = store_of(arguments, default_path)
-    with closing(ProxyRecords(place, time.time)) as records:
-        found = records.all()
+    with closing(ProxyRecords(place, time.time)) as store:
+        records = store.all()
     now = time.time()
-    wrong = troubles(found, now)
-    for one in found:
+    wrong = troubles(records, now)
+    for record in records:
         if arguments.json:
-            print_json({**one._asdict(), "troubles": wrong[one.name]})
+            print_json({**record._asdict(), "troubles": wrong[record.name]})
         else:
-            print_line(_line(one, now), word="block" if wrong[one.name] else "")
-            for trouble in wrong[one.name]:
+            print_line(_line(record, now), word="block" if wrong[record.name] else "")
+            for trouble in wrong[record.name]:
                 print_line(f"  {trouble}")
-    if not found:
+    if not records:
         remark(f"no proxy has said anything in {place}")
-    return GOOD if found and not any(wrong.values()) else FOUND
+    return GOOD if records and not any(wrong.values()) else FOUND
 
 
-def _line(one: ProxyRecord, now: float) -> str:
+def _line(record: ProxyRecord, now: float) -> str:
     parts = (
-        one.name,
-        one.version,
-        f"policy {one.policy_digest[:SHOWN] or 'none'}",
-        f"index {one.index_digest[:SHOWN] or 'none'}",
-        f"{one.rules:,} rules",
-        f"mode {one.mode}",
-        f"up {age(one.at - one.started)}",
-        f"{one.rate:.1f} requests/s",
-        f"{one.memory / 1e6:.0f} MB",
-        f"seen {age(now - one.at)} ago",
+        record.name,
+        record.version,
+        f"policy {record.policy_digest[:SHOWN] or 'none'}",
+        f"index {record.index_digest[:SHOWN] or 'none'}",
+        f"{record.rules:,} rules",
+        f"mode {record.mode}",
+        f"up {age(record.at - record.started)}",
+        f"{record.rate:.1f} requests/s",
+        f"{record.memory / 1e6:.0f} MB",
+        f"seen {age(now - record.at)} ago",
     )
     return "  ".join(parts)
 

@@ -115,22 +115,25 @@ class Heartbeat(Part):
     def metrics(self) -> Iterator[Metric]:
         """The proxies that share the store, and what is wrong with each."""
         info = [
-            ((one.name, one.version, one.policy_digest[:SHOWN], one.index_digest[:SHOWN]), 1) for one in self.records
+            ((record.name, record.version, record.policy_digest[:SHOWN], record.index_digest[:SHOWN]), 1)
+            for record in self.records
         ]
         text = "A proxy that shares the store: its version, and digests of its policy and index."
         yield Metric("fleet_proxy_info", text, info, ("proxy", "version", "policy", "index"))
         text, seen = "When a proxy that shares the store last gave a sign of life.", self.records
-        yield Metric("fleet_proxy_seen_timestamp_seconds", text, [((one.name,), one.at) for one in seen], ("proxy",))
+        yield Metric(
+            "fleet_proxy_seen_timestamp_seconds", text, [((record.name,), record.at) for record in seen], ("proxy",)
+        )
         text = "Whether a proxy that shares the store is gone, not ready, or differs from the others."
         wrong = troubles(self.records, time()).items()
         yield Metric("fleet_proxy_troubled", text, [((name,), bool(why)) for name, why in wrong], ("proxy",))
 
     def neighbours(self) -> Iterator[int]:
         """Where other proxies of this machine listen."""
-        now, own = time(), self._runtime.statistics.started
+        now, started = time(), self._runtime.statistics.started
         for record in self.records:
             is_here = record.name.partition(":")[0] == socket.gethostname()
-            if is_here and record.started != own and now - record.at <= GONE:
+            if is_here and record.started != started and now - record.at <= GONE:
                 yield from map(int, filter(_PORT.fullmatch, record.ports.split()))
 
     # -- in a thread -----------------------------------------------------------------------------------------------

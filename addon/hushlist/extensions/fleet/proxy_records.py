@@ -120,13 +120,13 @@ def _record(name: str, at: float, text: str) -> ProxyRecord:
         plain = json.loads(text)
     except (ValueError, RecursionError):
         plain = None
-    given: dict[str, Any] = plain if isinstance(plain, dict) else {}
-    known: dict[str, Any] = {
+    stored: dict[str, Any] = plain if isinstance(plain, dict) else {}
+    fields: dict[str, Any] = {
         field: value[:_LONGEST_TEXT] if isinstance(value, str) else value
         for field, default in ProxyRecord._field_defaults.items()
-        if _is_like(value := given.get(field), default)
+        if _is_like(value := stored.get(field), default)
     }
-    return ProxyRecord(name[:_LONGEST_TEXT], at if _is_like(at, 0.0) else 0.0, **known)
+    return ProxyRecord(name[:_LONGEST_TEXT], at if _is_like(at, 0.0) else 0.0, **fields)
 
 
 def _is_like(value: object, default: object) -> bool:
@@ -142,39 +142,39 @@ _COMMON = {"version": "version", "policy_digest": "policy", "index_digest": "ind
 
 def troubles(records: Sequence[ProxyRecord], now: float) -> dict[str, tuple[str, ...]]:
     """What is wrong with each proxy, by its name: it is gone, or differs from most; of as many, from who read last."""
-    live = [one for one in records if _is_live(one, now)]
+    live = [record for record in records if _is_live(record, now)]
     usual = {field: _usual(live, field) for field in _COMMON}
-    newest = max((one.checked for one in live), default=0.0)
-    return {one.name: tuple(_troubles_of(one, usual, newest, now)) for one in records}
+    newest = max((record.checked for record in live), default=0.0)
+    return {record.name: tuple(_troubles_of(record, usual, newest, now)) for record in records}
 
 
-def _is_live(one: ProxyRecord, now: float) -> bool:
-    return now - one.at <= GONE
+def _is_live(record: ProxyRecord, now: float) -> bool:
+    return now - record.at <= GONE
 
 
 def _usual(live: Sequence[ProxyRecord], field: str) -> str:
     """What most have; of several that as many have, what the proxy has that read its policy last."""
-    counts = Counter(getattr(one, field) for one in live if getattr(one, field))
-    newest = {getattr(one, field): one.read for one in sorted(live, key=lambda one: one.read)}
+    counts = Counter(getattr(record, field) for record in live if getattr(record, field))
+    newest = {getattr(record, field): record.read for record in sorted(live, key=lambda record: record.read)}
     return max(counts, key=lambda value: (counts[value], newest[value]), default="")
 
 
-def _troubles_of(one: ProxyRecord, usual: Mapping[str, str], newest: float, now: float) -> Iterable[str]:
-    if not _is_live(one, now):
-        yield f"gone: no sign of life for {age(now - one.at)}"
+def _troubles_of(record: ProxyRecord, usual: Mapping[str, str], newest: float, now: float) -> Iterable[str]:
+    if not _is_live(record, now):
+        yield f"gone: no sign of life for {age(now - record.at)}"
         return
-    if not one.policy_digest:
+    if not record.policy_digest:
         yield "it has no policy that it can use"
     for field, word in _COMMON.items():
-        own = getattr(one, field)
-        if own and own != usual[field]:
-            yield f"another {word} than the others: {own[:SHOWN]}, and not {usual[field][:SHOWN]}"
-    if one.checked and newest - one.checked > STALE:
-        yield f"a list was last fetched {age(now - one.checked)} ago, and elsewhere {age(now - newest)} ago"
-    if one.unready:
-        yield f"not ready: {one.unready}"
-    if one.fault:
-        yield one.fault
+        value = getattr(record, field)
+        if value and value != usual[field]:
+            yield f"another {word} than the others: {value[:SHOWN]}, and not {usual[field][:SHOWN]}"
+    if record.checked and newest - record.checked > STALE:
+        yield f"a list was last fetched {age(now - record.checked)} ago, and elsewhere {age(now - newest)} ago"
+    if record.unready:
+        yield f"not ready: {record.unready}"
+    if record.fault:
+        yield record.fault
 
 
 def age(seconds: float) -> str:

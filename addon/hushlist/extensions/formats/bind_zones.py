@@ -56,7 +56,7 @@ class _Statement:
         if self._is_comment:
             _, end, text = text.partition("*/")
             self._is_comment = not end
-        self._is_comment |= any(found[1] == "" for found in _COMMENT.finditer(text))
+        self._is_comment |= any(comment[1] == "" for comment in _COMMENT.finditer(text))
         text = _COMMENT.sub(" ", text).strip()
         if not text:
             return

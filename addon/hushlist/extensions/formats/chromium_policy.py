@@ -17,7 +17,10 @@ from hushlist.extensions.formats.rule_maker import RuleMaker
 
 
 def _blocked(maker: RuleMaker, node: YamlNode) -> Iterator[Rule]:
-    return (Rule(own, maker.terms, node.line) for own in chromium_expressions(text_of(node), node.line, maker.report))
+    return (
+        Rule(expression, maker.terms, node.line)
+        for expression in chromium_expressions(text_of(node), node.line, maker.report)
+    )
 
 
 def _allowed(maker: RuleMaker, node: YamlNode) -> Iterator[Rule]:

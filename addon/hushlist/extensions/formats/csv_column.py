@@ -113,9 +113,9 @@ def _separator(octets: bytes) -> str:
     """
     quiet = ProblemReport("")
     lines = (text for _, text in numbered_lines(octets[: 1 << 16], quiet, is_foreign=True, comments=_COMMENTS))
-    first = list(islice((own for own in lines if own.strip() and own.lstrip()[0] != "#"), _FIRST))
-    if first and (told := re.fullmatch(r"sep=([,;\t])", first[0].strip("\r"))):
-        return told[1]
+    first = list(islice((line for line in lines if line.strip() and line.lstrip()[0] != "#"), _FIRST))
+    if first and (match := re.fullmatch(r"sep=([,;\t])", first[0].strip("\r"))):
+        return match[1]
     for separator in _SEPARATORS:
         numbers = [len(_fields(text, separator)) for text in first]
         is_url = separator == ";" and all(map(_URL_ALONE.fullmatch, first))

@@ -59,8 +59,8 @@ def values_at(text: str, report: ProblemReport, *paths: str) -> Iterator[tuple[s
     try:
         while token := _TOKEN.match(text, document.place):
             document.take(token)
-            yield from document.found
-            document.found.clear()
+            yield from document.ended
+            document.ended.clear()
             if token[4] is not None:
                 return
         raise _BrokenError("what stands there is no JSON")  # noqa: TRY301
@@ -79,32 +79,32 @@ class _Document:
         self._depths = {len(parts) for _, parts in wanted}
         self._open: list[_Open] = []
         #: values that have ended
-        self.found: list[tuple[str, YamlNode]] = []
+        self.ended: list[tuple[str, YamlNode]] = []
 
     def take(self, token: re.Match[str]) -> None:
         """Take the next token; ``_BrokenError`` if it may not stand there."""
         self._go_to(token.end())
-        own = self._open[-1] if self._open else None
+        inner = self._open[-1] if self._open else None
         sign, quoted, word, is_end = token.groups()
-        if own is None:
+        if inner is None:
             if sign in (",", ":", "}", "]"):
                 raise _BrokenError("expected a value")
         elif is_end is not None:
             raise _BrokenError("it ends too early")
-        elif own.is_behind and sign == ",":
-            own.is_behind = False
+        elif inner.is_behind and sign == ",":
+            inner.is_behind = False
             return
-        elif sign in ("}", "]") and own.is_object is (sign == "}") and not own.has_key:
+        elif sign in ("}", "]") and inner.is_object is (sign == "}") and not inner.has_key:
             self._open.pop()
-            self._end(own.node or _PLACEHOLDER, own.path)
+            self._end(inner.node or _PLACEHOLDER, inner.path)
             return
-        elif own.is_behind or sign in (",", ":", "}", "]"):
-            raise _BrokenError("expected ',' or the end" if own.is_behind else "expected a value")
-        elif own.is_object and not own.has_key:
+        elif inner.is_behind or sign in (",", ":", "}", "]"):
+            raise _BrokenError("expected ',' or the end" if inner.is_behind else "expected a value")
+        elif inner.is_object and not inner.has_key:
             colon = _TOKEN.match(self._text, self.place) if quoted else None
             if colon is None or colon[1] != ":":
                 raise _BrokenError("expected a key and ':'")
-            own.key, own.has_key = _string(quoted or ""), True
+            inner.key, inner.has_key = _string(quoted or ""), True
             self._go_to(colon.end())
             return
         if is_end is None:
@@ -129,19 +129,19 @@ class _Document:
             self._open.append(_Open(sign == "{", node, path))
 
     def _path(self) -> str:
-        keys = [own.key for own in self._open]
+        keys = [level.key for level in self._open]
         return next((path for path, parts in self._wanted if _fits(parts, keys)), "")
 
     def _end(self, value: YamlNode, path: str) -> None:
         if self._open:
-            own = self._open[-1]
-            own.is_behind, own.has_key = True, False
-            if own.node is not None and isinstance(own.node.value, dict):
-                own.node.value[own.key] = value
-            elif own.node is not None and isinstance(own.node.value, list):
-                own.node.value.append(value)
+            inner = self._open[-1]
+            inner.is_behind, inner.has_key = True, False
+            if inner.node is not None and isinstance(inner.node.value, dict):
+                inner.node.value[inner.key] = value
+            elif inner.node is not None and isinstance(inner.node.value, list):
+                inner.node.value.append(value)
         if path:
-            self.found.append((path, value))
+            self.ended.append((path, value))
             self.line += self._is_one_line
 
 
@@ -162,8 +162,8 @@ def count_values(sample: Sample, form: ListFormat) -> Count:
     """The values of the first lines at the paths that ``form.entry`` names; nothing is lost of a list that has some."""
     if not sample.text.lstrip().startswith(("{", "[")):
         return Count(0, 0, sample.number)
-    found = sum(1 for _ in values_at(sample.text, ProblemReport(""), *form.entry.split()))
-    return Count(found, 0, 0 if found else sample.number)
+    number = sum(1 for _ in values_at(sample.text, ProblemReport(""), *form.entry.split()))
+    return Count(number, 0, 0 if number else sample.number)
 
 
 # -- readers -----------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def _read(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
-    found = _PATH.fullmatch(entry)
-    command = found[1] if found else entry
+    match = _PATH.fullmatch(entry)
+    command = match[1] if match else entry
     if not command:
         return iter(())  # the path that the next lines are about
     if not command.startswith("add "):

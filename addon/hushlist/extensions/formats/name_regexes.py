@@ -51,8 +51,8 @@ def domains_of_regex(regex: str) -> tuple[list[str], bool]:
         return [], False
     parts = [part for part in re.split(rf"({_CHOICE})", match["body"]) if part]
     choices = [part.strip("()").removeprefix("?:").split("|") for part in parts]
-    found = ["".join(words).replace("\\", "") for words in islice(product(*choices), _MOST_CHOICES + 1)]
-    return (found, bool(match["exact"])) if len(found) <= _MOST_CHOICES else ([], False)
+    domains = ["".join(words).replace("\\", "") for words in islice(product(*choices), _MOST_CHOICES + 1)]
+    return (domains, bool(match["exact"])) if len(domains) <= _MOST_CHOICES else ([], False)
 
 
 def read_regex(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
@@ -63,7 +63,7 @@ def read_regex(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
             return maker.kind(entry, line, f"a regular expression with ;{extension.partition('=')[0][:20]}")
     if domains := domains_of_regex(regex)[0]:
         return (rule for domain in domains for rule in maker.name(domain, line))
-    return maker.regex(_CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), regex), line)
+    return maker.regex(_CLASS.sub(lambda match: _CLASSES.get(match[1], match[0]), regex), line)
 
 
 def _read_blocky(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:

@@ -26,8 +26,8 @@ def without_port(text: str) -> str:
     >>> without_port("192.0.2.1:443"), without_port("[2001:db8::1]:80"), without_port("2001:db8::1")
     ('192.0.2.1', '2001:db8::1', '2001:db8::1')
     """
-    found = _PORT.fullmatch(text)
-    return text if found is None else found[1] or found[2]
+    match = _PORT.fullmatch(text)
+    return text if match is None else match[1] or match[2]
 
 
 def _read_port(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
@@ -35,13 +35,13 @@ def _read_port(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
 
 
 def _read_count(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
-    found = _COUNT.fullmatch(entry)
-    return maker.address(found[1], line) if found else maker.left_out(entry, line, "expected an address and a number")
+    match = _COUNT.fullmatch(entry)
+    return maker.address(match[1], line) if match else maker.left_out(entry, line, "expected an address and a number")
 
 
 def _read_rank(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
-    found = _RANK.fullmatch(entry)
-    return maker.name(found[1], line) if found else maker.left_out(entry, line, "expected a number and a name")
+    match = _RANK.fullmatch(entry)
+    return maker.name(match[1], line) if match else maker.left_out(entry, line, "expected a number and a name")
 
 
 read_address_ports = read_lines(plain_lines(b"", rb":[0-9]{1,5}"), _read_port)

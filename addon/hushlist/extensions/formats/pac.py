@@ -27,15 +27,15 @@ _UNCLEAR = "a condition that is more than alternatives of names"
 
 
 def _tokens(text: str) -> list[tuple[str, str, int]]:
-    found, line, seen = list[tuple[str, str, int]](), 1, 0
+    tokens, line, seen = list[tuple[str, str, int]](), 1, 0
     for token in _TOKEN.finditer(text):
         line, seen = line + text.count("\n", seen, token.start()), token.start()
         quoted, comment, word, sign = token.groups()
         if quoted:
-            found.append(("text", re.sub(r"\\(.)", r"\1", quoted[1:-1]), line))
+            tokens.append(("text", re.sub(r"\\(.)", r"\1", quoted[1:-1]), line))
         elif not comment:
-            found.append(("word", word, line) if word else ("sign", sign, line))
-    return found
+            tokens.append(("word", word, line) if word else ("sign", sign, line))
+    return tokens
 
 
 def read_pac(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:

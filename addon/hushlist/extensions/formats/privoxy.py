@@ -61,8 +61,8 @@ def _read(maker: RuleMaker, entry: str, line: int, *, is_exception: bool) -> Ite
     if is_plain and host and is_exception and not path:
         return maker.lift(host.lstrip("."), line)
     regex = rf"^https?:\/\/{_host_regex(host)}\/{_escaped(path)}"
-    found = maker.pattern(f"{'@@' * is_exception}/{regex}/", line, of_names=False)
-    return maker.exception(found, entry, line) if is_exception else found
+    rules = maker.pattern(f"{'@@' * is_exception}/{regex}/", line, of_names=False)
+    return maker.exception(rules, entry, line) if is_exception else rules
 
 
 def _host_regex(host: str) -> str:

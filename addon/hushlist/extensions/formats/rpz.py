@@ -76,8 +76,8 @@ class _ZoneReader:
         for record in _records(octets, self.report):
             first = record.tokens[0].lower()
             if not first.startswith("$") or not record.has_owner:
-                if found := self._read(record):
-                    yield record, *found
+                if trigger := self._read(record):
+                    yield record, *trigger
             elif first == "$origin" and len(record.tokens) > 1:
                 self.origin = self.absolute(record.tokens[1])
                 if self.owner is None:

@@ -57,7 +57,10 @@ class RuleMaker:
 
     def prefix(self, text: str, line: int) -> Iterator[Rule]:
         """Rules for a page, and for the folder of that name."""
-        return (Rule(own, self.terms, line) for own in read_prefix(text, line, self.report, self.defaults.fragments))
+        return (
+            Rule(expression, self.terms, line)
+            for expression in read_prefix(text, line, self.report, self.defaults.fragments)
+        )
 
     def address(self, text: str, line: int, terms: Terms | None = None) -> Iterator[Rule]:
         """Rules for an address or a range."""
@@ -144,8 +147,8 @@ def plain_lines(before: bytes = b"", behind: bytes = b"") -> tuple[re.Pattern[by
     name_in = re.compile(rb"^%b(%b)%b$" % (before, _NAME, behind), re.MULTILINE)
 
     def names(lines: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:
-        found = [name + b"/" for name in name_in.findall(lines)]
-        return found, range(first, first + len(found))
+        hosts = [name + b"/" for name in name_in.findall(lines)]
+        return hosts, range(first, first + len(hosts))
 
     return run_of(before + _NAME + behind), names
 
@@ -163,11 +166,11 @@ def read_lines(
 
         def read_others(lines: bytes, first: int) -> Iterator[Rule]:
             if has_trailing_comments:
-                found = block_entries(lines, first, report)
+                pairs = block_entries(lines, first, report)
             else:
                 texts = block_lines(lines, first, report, is_foreign=True, comments=WHOLE_COMMENT)
-                found = ((line, entry) for line, text in texts if (entry := text.strip()) and entry[0] != "#")
-            for line, entry in found:
+                pairs = ((line, entry) for line, text in texts if (entry := text.strip()) and entry[0] != "#")
+            for line, entry in pairs:
                 yield from read(maker, entry, line)
 
         return split_plain(octets, maker.terms, report, plain, read_others)

@@ -19,10 +19,10 @@ _RULES = re.compile(r"domain-rules?\s+/([^/]*)/\s++(?:.*\s)?-a(?:ddress)?\s+(\S+
 
 
 def _read(maker: RuleMaker, entry: str, line: int) -> Iterator[Rule]:
-    found = _ADDRESS.fullmatch(entry) or _RULES.fullmatch(entry)
-    if found is None:
+    match = _ADDRESS.fullmatch(entry) or _RULES.fullmatch(entry)
+    if match is None:
         return maker.kind(entry, line, f"a directive {entry.split()[0][:40]!r}")
-    name, address = found.groups()
+    name, address = match.groups()
     if name.startswith(("domain-set:", "ruleset:")):
         return maker.kind(entry, line, "a set of domains, which is another file")
     host = name.removeprefix("*.").removeprefix("-.").lstrip(".")

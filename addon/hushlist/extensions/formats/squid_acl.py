@@ -52,7 +52,7 @@ def read_squid_acl(octets: bytes, defaults: ListDefaults, report: ProblemReport)
     >>> print(*report.warnings)
     f:2: acl ok dstdomain c.example: left out: an access list that nothing denies by itself
     """
-    access = [found.groups() for found in _ACCESS.finditer(octets)]
+    access = [match.groups() for match in _ACCESS.finditer(octets)]
     denials = [words.decode(errors="replace").split() for does, words in access if does == b"deny"]
     alone = [words for words in denials if all(word == "all" or word[0] == "!" for word in words[1:])]
     denied = {words[0] for words in alone}
@@ -85,11 +85,11 @@ def _read(maker: RuleMaker, words: list[str], entry: str, line: int, *, is_denie
                 is_as_written = value == "+i"
             elif value.startswith('"'):
                 maker.kind(value, line, "a file, which the policy has to name as a list of its own")
-            elif (own := _of_path(value) if kind == "urlpath_regex" else value) is None:
+            elif (regex := _of_path(value) if kind == "urlpath_regex" else value) is None:
                 maker.kind(value, line, "an expression of which a part alone is for the beginning of a path")
             else:
                 is_cased = is_as_written and read is _of_urls
-                yield from (_of_urls_as_written if is_cased else read)(maker, _MASK.sub(r"\1\2", own), line)
+                yield from (_of_urls_as_written if is_cased else read)(maker, _MASK.sub(r"\1\2", regex), line)
 
 
 def _of_path(regex: str) -> str | None:

@@ -50,14 +50,14 @@ def _read(maker: RuleMaker, thing: YamlNode) -> Iterator[Rule]:
 
 def _values(pattern: str) -> list[tuple[str, str]]:
     """The alternatives of a pattern, each a kind and its value; none, if it is anything else."""
-    found, place = list[tuple[str, str]](), 0
-    while one := _ONE.match(pattern, place):
-        found.append((one[1], one[2]))
-        if one.end() == len(pattern):
-            return found
-        if not pattern.startswith("OR", one.end()):
+    alternatives, place = list[tuple[str, str]](), 0
+    while match := _ONE.match(pattern, place):
+        alternatives.append((match[1], match[2]))
+        if match.end() == len(pattern):
+            return alternatives
+        if not pattern.startswith("OR", match.end()):
             break
-        place = one.end() + 2
+        place = match.end() + 2
     return []
 
 

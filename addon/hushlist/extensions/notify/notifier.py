@@ -53,10 +53,10 @@ class Notifier:
         """Use other channels; those that were there go on with what waits for them."""
         before, posts = [*self._posts], list[_Post]()
         for channel in channels:
-            known = next((post for post in before if post.channel == channel), None)
-            if known is not None:
-                before.remove(known)
-            posts.append(known or _Post(channel, self._send_by, self._pauses))
+            kept = next((post for post in before if post.channel == channel), None)
+            if kept is not None:
+                before.remove(kept)
+            posts.append(kept or _Post(channel, self._send_by, self._pauses))
         self._posts = posts
         for post in before:
             post.close()

@@ -203,8 +203,8 @@ _KINDS = {"webhook": _WEBHOOK_KEYS, "mail": _MAIL_KEYS, "command": _COMMAND_KEYS
 
 def _channel(node: YamlNode, reading: Reading) -> Channel | None:
     """One item of ``notify``; ``None`` if it cannot be used."""
-    given = node.value if isinstance(node.value, dict) else {}
-    kinds = [kind for kind in _KINDS if kind in given]
+    mapping = node.value if isinstance(node.value, dict) else {}
+    kinds = [kind for kind in _KINDS if kind in mapping]
     if len(kinds) != 1:
         reading.report.error(node.line, "notify", f"expected a mapping with one of {', '.join(_KINDS)}")
         return None

@@ -35,9 +35,9 @@ _TEST = Notice("Hushlist", "This is a test: notices of the filter come here.", {
 
 
 def add_to(commands: Commands) -> None:
-    own = add_group(commands, "notify", "try the channels of notices", "The channels of the policy's 'notify'.")
+    group = add_group(commands, "notify", "try the channels of notices", "The channels of the policy's 'notify'.")
     add_policy(
-        add_command(own, "test", send_test, "send one notice by each channel, and say what became of it", _CODES)
+        add_command(group, "test", send_test, "send one notice by each channel, and say what became of it", _CODES)
     )
 
     text = "print the summary of the last seven days, today among them"
@@ -52,10 +52,10 @@ def summarize(arguments: argparse.Namespace) -> int:
         return complain(WHY_NONE["no_log"])
     place = policy.of("log").place or state_folder()
     privacy = privacy_of_store(policy.of("store") or default_path(), policy, remark)
-    found = week_of(policy, place, privacy, datetime.now(policy.zone).date())
-    if isinstance(found, str):
-        return complain(WHY_NONE[found])
-    notice = summary_of(found, policy)
+    week = week_of(policy, place, privacy, datetime.now(policy.zone).date())
+    if isinstance(week, str):
+        return complain(WHY_NONE[week])
+    notice = summary_of(week, policy)
     if not arguments.now:
         print_lines([notice.title, *notice.message.splitlines()])
         return GOOD

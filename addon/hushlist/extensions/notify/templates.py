@@ -48,7 +48,7 @@ def check_address(url: str) -> None:
 
 def filled_address(url: str, values: Mapping[str, str]) -> str:
     """An address with what stands for its placeholders, which are escaped by whoever gives them."""
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), url)
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), url)
 
 
 def read_template(node: YamlNode, report: ProblemReport) -> Template | None:
@@ -77,7 +77,7 @@ def _read(node: YamlNode, report: ProblemReport) -> Template:
 def filled(template: Template, values: Mapping[str, str]) -> Any:
     """A template as JSON; where the notice lacks a button, the item of a list that names it is left out, or the key."""
     if isinstance(template, str):
-        return _PLACEHOLDER.sub(lambda found: _value(found[1], values), template)
+        return _PLACEHOLDER.sub(lambda match: _value(match[1], values), template)
     kind, parts = template
     if kind == "mapping":
         return dict(_there([(key, part) for key, part in parts], values))

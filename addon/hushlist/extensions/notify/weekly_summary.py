@@ -73,13 +73,13 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
     monday, journal = day - timedelta(days=day.weekday()), log_of(runtime)
     try:
         if overrides.begin_week(monday.isoformat()):
-            found: Week | str = "no_log"
+            week: Week | str = "no_log"
             if journal is not None and engine.policy.of("log") is not None:
-                found = week_of(engine.policy, journal.place, journal.privacy(), monday - timedelta(days=1))
-            if isinstance(found, Week):
-                runtime.notify(summary_of(found, engine.policy))
+                week = week_of(engine.policy, journal.place, journal.privacy(), monday - timedelta(days=1))
+            if isinstance(week, Week):
+                runtime.notify(summary_of(week, engine.policy))
             else:
-                logger.warning("hushlist: no summary of the week: %s", WHY_NONE[found])
+                logger.warning("hushlist: no summary of the week: %s", WHY_NONE[week])
     except StoreError as error:
         logger.warning("hushlist: no summary of the week: %s", error)
     except Exception:
@@ -129,11 +129,11 @@ def summary_of(week: Week, policy: Policy) -> Notice:
     names = [texts[key] for key in ("day", "requests", "stopped")]
     parts = [
         element("h1", title, style="font-size:20px"),
-        *(element("p", one) for one in said),
+        *(element("p", sentence) for sentence in said),
         _table((*names, ""), days, texts),
     ]
-    told = {by: [(named_in_text(by, value), count) for value, count in kind] for by, kind in week.stopped.items()}
-    for by, values in told.items():
+    stopped = {by: [(named_in_text(by, value), count) for value, count in kind] for by, kind in week.stopped.items()}
+    for by, values in stopped.items():
         heading, rows = texts[f"stopped_{by}"], [(value, number_text(count, texts)) for value, count in values]
         lines += ["", f"{heading}:", *([f"{printable(value)}: {count}" for value, count in rows] or [texts["nothing"]])]
         table = _table((texts["name"], texts["stopped"]), rows, texts) if rows else element("p", texts["nothing"])
@@ -143,7 +143,7 @@ def summary_of(week: Week, policy: Policy) -> Notice:
     parts += [element("p", element("a", name, href=link)) for name, link in links]
     page = document(title, element("body", *parts, style=_BODY), language, texts["dir"])
     of_days = [[f"{day}", number, part] for day, number, part in week.days]
-    details: dict[str, object] = {"week": {"days": of_days, "before": week.before, "stopped": told}}
+    details: dict[str, object] = {"week": {"days": of_days, "before": week.before, "stopped": stopped}}
     return Notice(title, "\n".join(lines), details, html=page)
 
 
@@ -161,9 +161,9 @@ def _bar(number: int, part: int, week: Week) -> Markup:
     most = max(requests for _, requests, _ in week.days) or 1
     widths = ((part, "#b3261e"), (number - part, "#9db6ee"))
     drawn = (
-        element("span", style=f"display:inline-block;height:12px;width:{100 * one // most}%;background:{colour}")
-        for one, colour in widths
-        if one
+        element("span", style=f"display:inline-block;height:12px;width:{100 * width // most}%;background:{colour}")
+        for width, colour in widths
+        if width
     )
     return element("span", *drawn, aria_hidden="true", style="display:block;min-width:60px;white-space:nowrap")
 
@@ -174,7 +174,7 @@ def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], texts: Texts
     styles = [style] * (len(names) - 1) + [f"{style};width:30%"]
 
     def row(kind: Callable[..., Markup], cells: tuple[str, ...], more: str = "") -> Markup:
-        return element("tr", *(kind(cell, style=own + more) for cell, own in zip(cells, styles, strict=True)))
+        return element("tr", *(kind(cell, style=style + more) for cell, style in zip(cells, styles, strict=True)))
 
     head = row(partial(element, "th", scope="col"), names, ";white-space:nowrap")
     body = (row(partial(element, "td"), cells) for cells in rows)

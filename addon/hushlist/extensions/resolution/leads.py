@@ -57,13 +57,13 @@ class Leads(Part):
             return request
         names = tuple(dict.fromkeys(_names_of(request)))
         if len(names) == 1:  # as nearly always: what is known needs no task
-            found = [await self._resolver.look_up(names[0], client.address)]
+            resolutions = [await self._resolver.look_up(names[0], client.address)]
         else:
-            found = await asyncio.gather(*(self._resolver.look_up(name, client.address) for name in names))
-        for name, resolution in zip(names, found, strict=True):
+            resolutions = await asyncio.gather(*(self._resolver.look_up(name, client.address) for name in names))
+        for name, resolution in zip(names, resolutions, strict=True):
             self._note(client, name, resolution)
-        leads = tuple(lead for resolution in found for lead in resolution.leads)
-        fault = next((resolution.fault for resolution in found if resolution.fault is not None), None)
+        leads = tuple(lead for resolution in resolutions for lead in resolution.leads)
+        fault = next((resolution.fault for resolution in resolutions if resolution.fault is not None), None)
         return request if leads == request.leads and fault is None else replace(request, leads=leads, fault=fault)
 
     def _note(self, client: Client, name: bytes, resolution: Resolution) -> None:

@@ -44,17 +44,17 @@ def read_names(fields: MappingReader, key: str, _: object = None) -> frozenset[b
 NAMES, RESOLVE = Type(read_names, list_of(TEXT)), choice(("auto", "on", "off"))
 
 
-def find_private_answer(asked: CheckedRequest, names: frozenset[bytes] = frozenset()) -> bytes | None:
+def find_private_answer(request: CheckedRequest, names: frozenset[bytes] = frozenset()) -> bytes | None:
     """The name and the address, where a public name leads to an address that is none in public."""
-    if not asked.leads:
+    if not request.leads:
         return None
     try:
-        host = canonical_host(asked.host)
+        host = canonical_host(request.host)
     except UrlError:
         return None  # the engine decides a host that cannot be read
     if is_address(host) or b"." not in host or any(name in names or name in _PRIVATE for name in names_above(host, 32)):
         return None
-    private = next(filter(is_special, asked.leads), None)
+    private = next(filter(is_special, request.leads), None)
     return None if private is None else host + b" leads to " + private
 
 

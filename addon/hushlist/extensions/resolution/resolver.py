@@ -102,18 +102,18 @@ def question_of(name: bytes, kind: int, number: int) -> bytes:
     labels = name.split(b".")
     if len(name) > _LONGEST_NAME - 2 or not all(0 < len(label) <= _LONGEST_LABEL for label in labels):
         raise MessageError("it is too long for a name")
-    asked = b"".join(bytes((len(label),)) + label for label in labels)
-    return _HEADER.pack(number, _ASKS_ALL, 1, 0, 0, 0) + asked + b"\0" + _QUESTION.pack(kind, _IN)
+    encoded = b"".join(bytes((len(label),)) + label for label in labels)
+    return _HEADER.pack(number, _ASKS_ALL, 1, 0, 0, 0) + encoded + b"\0" + _QUESTION.pack(kind, _IN)
 
 
 def is_answer(message: bytes, question: bytes) -> bool:
     """Whether a message answers a question: by number, name, type and class."""
-    asked = question[_HEADER.size :]
+    entry = question[_HEADER.size :]
     is_answering = len(message) >= len(question) and int.from_bytes(message[2:4]) & _IS_ANSWER
     return (
         bool(is_answering)
         and message[:2] == question[:2]
-        and (message[_HEADER.size : len(question)].lower() == asked.lower())
+        and (message[_HEADER.size : len(question)].lower() == entry.lower())
     )
 
 
@@ -196,8 +196,8 @@ def _read_name(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes,
             end, target = end or at + 2, int.from_bytes(message[at : at + 2]) & 0x3FFF
             if target >= at:
                 raise MessageError("a name points forward")
-            if (known := names.get(target)) is not None:
-                name = known
+            if (cached := names.get(target)) is not None:
+                name = cached
                 break
             at = target
             continue
@@ -223,36 +223,36 @@ class Resolver:
 
     def __init__(self, servers: Callable[[], Sequence[str]], uses_hosts_file: Callable[[], bool]) -> None:
         self._servers, self._uses_hosts_file = servers, uses_hosts_file
-        self._known: dict[bytes, Resolution] = {}
-        self._asked: dict[bytes, asyncio.Task[Resolution]] = {}
+        self._resolutions: dict[bytes, Resolution] = {}
+        self._tasks: dict[bytes, asyncio.Task[Resolution]] = {}
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._hosts: tuple[object, dict[bytes, tuple[str, ...]]] = (None, {})
 
     async def look_up(self, name: bytes, client: str) -> Resolution:
         """Where a canonical name leads, for a client's address; what is known is kept for as long as it holds."""
-        known = self._known.get(name)
-        if known is not None and known.until > monotonic():
-            return known
-        asked = self._asked.get(name)
-        if asked is None:
-            asked = self._asked[name] = asyncio.get_running_loop().create_task(self._look_up(name, client))
-            asked.add_done_callback(lambda _: self._asked.pop(name, None))
+        cached = self._resolutions.get(name)
+        if cached is not None and cached.until > monotonic():
+            return cached
+        task = self._tasks.get(name)
+        if task is None:
+            task = self._tasks[name] = asyncio.get_running_loop().create_task(self._look_up(name, client))
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
         # a client that goes away does not end what others wait for
-        return await asyncio.shield(asked)
+        return await asyncio.shield(task)
 
     async def _look_up(self, name: bytes, client: str) -> Resolution:
         look_up_for(client)
         turn = self._turns.setdefault(client, asyncio.Semaphore(MOST_OF_CLIENT))
-        found = _nothing()
+        resolution = _nothing()
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT), turn:
-                found = await self._resolve(name)
-        if len(self._known) >= MOST_KNOWN:
-            for oldest in list(self._known)[: MOST_KNOWN // 2]:
-                del self._known[oldest]
-        self._known.pop(name, None)
-        self._known[name] = found
-        return found
+                resolution = await self._resolve(name)
+        if len(self._resolutions) >= MOST_KNOWN:
+            for oldest in list(self._resolutions)[: MOST_KNOWN // 2]:
+                del self._resolutions[oldest]
+        self._resolutions.pop(name, None)
+        self._resolutions[name] = resolution
+        return resolution
 
     async def _resolve(self, name: bytes) -> Resolution:
         listed = self._in_hosts_file(name) if self._uses_hosts_file() else ()
@@ -278,8 +278,8 @@ class Resolver:
                 break
         if servers and _is_public(name):
             return Resolution(tuple(aliases), (), monotonic() + LIFE_OF_NOTHING, None)
-        last, found = await self.by_system(name)
-        return Resolution((*aliases, *last), found, monotonic() + LIFE_OF_NOTHING, None)
+        last, system_addresses = await self.by_system(name)
+        return Resolution((*aliases, *last), system_addresses, monotonic() + LIFE_OF_NOTHING, None)
 
     async def _ask(self, servers: Sequence[str], name: bytes, kind: int) -> Answer:
         """The first answer of a name server, of which each is asked twice; nothing, if none answers.
@@ -300,14 +300,14 @@ class Resolver:
         """The last alias, if there is one, and the addresses that the system knows of a name, by whatever it asks."""
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(
+            entries = await loop.getaddrinfo(
                 name.decode("ascii"), None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME
             )
         except (OSError, UnicodeError):
             return (), ()
-        said = (last.lower().rstrip(".").encode() for _, _, _, last, _ in found)
+        said = (last.lower().rstrip(".").encode() for _, _, _, last, _ in entries)
         aliases = tuple(dict.fromkeys(last for last in said if last and last != name))
-        addresses = (str(place[0]).partition("%")[0] for *_, place in found)
+        addresses = (str(place[0]).partition("%")[0] for *_, place in entries)
         return aliases[:MOST_ALIASES], tuple(dict.fromkeys(addresses))[:MOST_ADDRESSES]
 
     def _in_hosts_file(self, name: bytes) -> tuple[str, ...]:
