@@ -81,31 +81,31 @@ def _catalogue() -> tuple[CatalogueEntry, ...]:
 
 def catalogue(policy: Policy) -> list[CatalogueList]:
     """The lists of the catalogue."""
-    used = {own.subscription.url for own in policy.subscribed} | {str(path) for path in policy.files}
+    used = {subscribed.subscription.url for subscribed in policy.subscribed} | {str(path) for path in policy.files}
     beside = shipped_catalogue().parent
     return [
         CatalogueList(
-            *(own.name, own.purpose, own.publisher, own.licence, own.category, own.size),
-            is_fetched=bool(own.url),
-            is_used=(own.url or str(beside / own.file)) in used,
+            *(entry.name, entry.purpose, entry.publisher, entry.licence, entry.category, entry.size),
+            is_fetched=bool(entry.url),
+            is_used=(entry.url or str(beside / entry.file)) in used,
         )
-        for own in _catalogue()
+        for entry in _catalogue()
     ]
 
 
 def lists(policy: Policy) -> list[SubscriptionStatus]:
     """The lists that are fetched."""
-    return [_status_of(own) for own in policy.subscribed]
+    return [_status_of(subscribed) for subscribed in policy.subscribed]
 
 
 def held_back(policy: Policy, url: ListUrl) -> Held:
     """What a held back version changes."""
-    own = _list_of(policy, url)
-    held, current = own.store.held(), own.store.current()
+    subscribed = _list_of(policy, url)
+    held, current = subscribed.store.held(), subscribed.store.current()
     if held is None:
         raise MissingError("no version of it is held back")
     change = _HELD_CHANGES.between(None if current is None else current.path, held)
-    return Held(url, held.stem, reasons=list(own.store.state().reasons), **change._asdict())
+    return Held(url, held.stem, reasons=list(subscribed.store.state().reasons), **change._asdict())
 
 
 def update_list(policy: Policy, url: ListUrl) -> Done[SubscriptionStatus]:
@@ -113,12 +113,12 @@ def update_list(policy: Policy, url: ListUrl) -> Done[SubscriptionStatus]:
 
     The proxy fetches it within seconds.
     """
-    own = _list_of(policy, url)
-    with _locked(own):
-        if own.subscription.server is not None and not own.store.state().is_due(time()):
+    subscribed = _list_of(policy, url)
+    with _locked(subscribed):
+        if subscribed.subscription.server is not None and not subscribed.store.state().is_due(time()):
             raise ActionError("its server says when it may be asked again, and nobody asks before")
-        own.store.note(next_try=0.0)
-    return Done(_status_of(own), detail={"url": url})
+        subscribed.store.note(next_try=0.0)
+    return Done(_status_of(subscribed), detail={"url": url})
 
 
 def accept_list(
@@ -127,14 +127,14 @@ def accept_list(
     digest: Annotated[str, Text("the version that was looked at", 64, pattern="^[0-9a-f]{64}$")],
 ) -> Done[SubscriptionStatus]:
     """Put the held back version into force."""
-    own = _list_of(policy, url)
-    with _locked(own):
-        held = own.store.held()
+    subscribed = _list_of(policy, url)
+    with _locked(subscribed):
+        held = subscribed.store.held()
         if held is None or held.stem != digest:
             raise MissingError("no such version of it is held back any more")
-        before = own.store.current()
-        own.store.accept()
-    return _changed("accepted", own, digest, before)
+        before = subscribed.store.current()
+        subscribed.store.accept()
+    return _changed("accepted", subscribed, digest, before)
 
 
 def roll_back_list(policy: Policy, url: ListUrl) -> Done[SubscriptionStatus]:
@@ -142,62 +142,64 @@ def roll_back_list(policy: Policy, url: ListUrl) -> Done[SubscriptionStatus]:
 
     The version that was in force is held back from then on.
     """
-    own = _list_of(policy, url)
-    with _locked(own):
-        before, version = own.store.current(), own.store.roll_back()
+    subscribed = _list_of(policy, url)
+    with _locked(subscribed):
+        before, version = subscribed.store.current(), subscribed.store.roll_back()
     if version is None:
         raise MissingError("there is no version before the one in force")
-    return _changed("rolled back", own, version.digest, before)
+    return _changed("rolled back", subscribed, version.digest, before)
 
 
-def _changed(kind: str, own: SubscribedList, digest: str, before: Version | None) -> Done[SubscriptionStatus]:
-    detail = {"url": own.subscription.url, "digest": digest}
+def _changed(kind: str, subscribed: SubscribedList, digest: str, before: Version | None) -> Done[SubscriptionStatus]:
+    detail = {"url": subscribed.subscription.url, "digest": digest}
     undo = {"kind": kind, **detail, "before": None if before is None else before.digest}
-    return Done(_status_of(own), undo, Role.MANAGE, detail)
+    return Done(_status_of(subscribed), undo, Role.MANAGE, detail)
 
 
 def change_back(policy: Policy, how: Mapping[str, object]) -> None:
-    own, is_back = _list_of(policy, str(how["url"])), how["kind"] == "rolled back"
-    with _locked(own):
-        current, *kept = [version.digest for version in own.store.versions()] or [""]
+    subscribed, is_back = _list_of(policy, str(how["url"])), how["kind"] == "rolled back"
+    with _locked(subscribed):
+        current, *kept = [version.digest for version in subscribed.store.versions()] or [""]
         if current != how["digest"]:
             raise MissingError("another version of the list is in force by now")
         if is_back:
-            held = own.store.held()
+            held = subscribed.store.held()
             kept = [] if held is None else [held.stem]
         if kept[:1] != [how.get("before")]:
             raise MissingError("there is no version to go back to")
-        change = own.store.accept if is_back else own.store.roll_back
+        change = subscribed.store.accept if is_back else subscribed.store.roll_back
         change()
 
 
 def _list_of(policy: Policy, url: str) -> SubscribedList:
-    own: SubscribedList | None = next((own for own in policy.subscribed if own.subscription.url == url), None)
-    if own is None:
+    subscribed: SubscribedList | None = next(
+        (subscribed for subscribed in policy.subscribed if subscribed.subscription.url == url), None
+    )
+    if subscribed is None:
         raise MissingError("the policy fetches no such list")
-    return own
+    return subscribed
 
 
 @contextmanager
-def _locked(own: SubscribedList) -> Iterator[None]:
+def _locked(subscribed: SubscribedList) -> Iterator[None]:
     try:
-        with own.store.locked():
+        with subscribed.store.locked():
             yield
     except OSError as error:
         raise ActionError(f"the list cannot be changed: {reason_of(error)}") from error
 
 
-def _status_of(own: SubscribedList) -> SubscriptionStatus:
-    state, held = own.store.state(), own.store.held()
+def _status_of(subscribed: SubscribedList) -> SubscriptionStatus:
+    state, held = subscribed.store.state(), subscribed.store.held()
     return SubscriptionStatus(
-        url=own.subscription.url,
-        title=own.defaults.title,
-        layer=own.defaults.layer,
+        url=subscribed.subscription.url,
+        title=subscribed.defaults.title,
+        layer=subscribed.defaults.layer,
         checked=state.checked or None,
         next_try=state.next_try or None,
         fault=state.fault or None,
         held=None if held is None else held.stem,
-        versions=[VersionStatus(one.digest, one.since) for one in own.store.versions()],
+        versions=[VersionStatus(version.digest, version.since) for version in subscribed.store.versions()],
         reasons=list(state.reasons) if state.held else [],
     )
 

@@ -122,7 +122,7 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
 
 def category_names() -> dict[str, str]:
     """The categories of the lists, by the last of their levels."""
-    return {own.category.rpartition("/")[2]: own.category for own in read_catalogue(shipped_catalogue()).values()}
+    return {entry.category.rpartition("/")[2]: entry.category for entry in read_catalogue(shipped_catalogue()).values()}
 
 
 def _entry(node: YamlNode, report: ProblemReport) -> CatalogueEntry | None:

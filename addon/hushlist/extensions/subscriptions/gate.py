@@ -79,8 +79,8 @@ class Gate:
         """
         self.held, self.pointers = {}, self.cache.pointers(self.policy)
         if problems := list(self._gone()):
-            raise PolicyError(problems, {**self.policy.files, **{Path(own.source): None for own in problems}})
-        return self._weighed([self._passed(own, popular, drafts) for own in lists], popular)
+            raise PolicyError(problems, {**self.policy.files, **{Path(problem.source): None for problem in problems}})
+        return self._weighed([self._passed(chunked, popular, drafts) for chunked in lists], popular)
 
     def _gone(self) -> Iterator[Problem]:
         """The files that are gone out of a folder that is a list; others would be missed by the policy's reader."""
@@ -110,54 +110,54 @@ class Gate:
     def _copy_of(self, path: Path) -> Version | None:
         return self._store_of(path).current()
 
-    def _passed(self, own: ChunkedList, popular: tuple[bytes, ...], drafts: IndexCache) -> ChunkedList:
-        if own.file.gate.is_off or own.file.url:  # what is fetched has passed already
-            return own
-        store = self._store_of(own.file.path)
+    def _passed(self, chunked: ChunkedList, popular: tuple[bytes, ...], drafts: IndexCache) -> ChunkedList:
+        if chunked.file.gate.is_off or chunked.file.url:  # what is fetched has passed already
+            return chunked
+        store = self._store_of(chunked.file.path)
         current, state = store.current(), store.state()
-        if current is None or current.digest == own.digest:
-            return own
-        good = self._good(own.file, current)
-        judged = self._key(own, current, popular)
+        if current is None or current.digest == chunked.digest:
+            return chunked
+        good = self._good(chunked.file, current)
+        judged = self._key(chunked, current, popular)
         is_list = False
-        if not own.digest:
-            reasons = _unreadable(own.report, own.file.gate)
-        elif own.digest in state.rolled_back:
+        if not chunked.digest:
+            reasons = _unreadable(chunked.report, chunked.file.gate)
+        elif chunked.digest in state.rolled_back:
             reasons, is_list = (ROLLED_BACK,), True
-            if state.held != own.digest:
-                self._keep_back(own, reasons, judged, is_list=True)
-        elif state.held == own.digest and state.judged in ("", judged):
+            if state.held != chunked.digest:
+                self._keep_back(chunked, reasons, judged, is_list=True)
+        elif state.held == chunked.digest and state.judged in ("", judged):
             reasons, is_list = state.reasons, store.held() is not None
         else:
             with drafts.writing() as name:
-                reasons, is_list = judge(good, own, popular, Path(name), self.jobs, self.progress)
-            if is_list and state.accepted == own.digest:
+                reasons, is_list = judge(good, chunked, popular, Path(name), self.jobs, self.progress)
+            if is_list and state.accepted == chunked.digest:
                 reasons = ()
             if reasons:
-                self._keep_back(own, reasons, judged, is_list=is_list)
+                self._keep_back(chunked, reasons, judged, is_list=is_list)
         if not reasons:
-            return replace(own, report=ProblemReport(str(own.file.path))) if own.digest else own
-        self.held[own.file.path] = _told(self.policy.source, own.file.path, reasons, is_list=is_list)
+            return replace(chunked, report=ProblemReport(str(chunked.file.path))) if chunked.digest else chunked
+        self.held[chunked.file.path] = _why_held(self.policy.source, chunked.file.path, reasons, is_list=is_list)
         return good
 
-    def _keep_back(self, own: ChunkedList, reasons: tuple[str, ...], judged: str, *, is_list: bool) -> None:
+    def _keep_back(self, chunked: ChunkedList, reasons: tuple[str, ...], judged: str, *, is_list: bool) -> None:
         if self.keeps:
-            store = self._store_of(own.file.path)
+            store = self._store_of(chunked.file.path)
             with store.locked():
                 if is_list:
-                    store.hold_back(store.keep(own.file.path), reasons)
-                store.note(held=own.digest, reasons=reasons, judged=judged)
+                    store.hold_back(store.keep(chunked.file.path), reasons)
+                store.note(held=chunked.digest, reasons=reasons, judged=judged)
 
     def _weighed(self, lists: list[ChunkedList], popular: tuple[bytes, ...]) -> list[ChunkedList]:
         """The lists, with the good copies of those that change too much of the last week's requests."""
         changed = {}
-        for at, own in enumerate(lists):
-            if own.file.url or own.file.copy or not own.digest or own.file.gate.requests is None:
+        for at, chunked in enumerate(lists):
+            if chunked.file.url or chunked.file.copy or not chunked.digest or chunked.file.gate.requests is None:
                 continue
-            store = self._store_of(own.file.path)
+            store = self._store_of(chunked.file.path)
             current = store.current()
-            if current is not None and own.digest not in (current.digest, store.state().accepted):
-                changed[at] = current, self._good(own.file, current)
+            if current is not None and chunked.digest not in (current.digest, store.state().accepted):
+                changed[at] = current, self._good(chunked.file, current)
         if not changed:
             return lists
         from hushlist.extensions.subscriptions.logged_visits import (
@@ -165,13 +165,13 @@ class Gate:
         )
 
         requests = logged_requests(self.policy.of("log"))
-        good_files = [own.file for own in lists] + [good.file for _, good in changed.values()]
+        good_files = [chunked.file for chunked in lists] + [good.file for _, good in changed.values()]
         before = with_copies(self.policy, good_files)
         for at, (current, good) in changed.items():
-            own = lists[at]
-            if why := weigh(before, own.file, requests, self.compile):
-                self._keep_back(own, why, self._key(own, current, popular), is_list=True)
-                self.held[own.file.path] = _told(self.policy.source, own.file.path, why, is_list=True)
+            chunked = lists[at]
+            if why := weigh(before, chunked.file, requests, self.compile):
+                self._keep_back(chunked, why, self._key(chunked, current, popular), is_list=True)
+                self.held[chunked.file.path] = _why_held(self.policy.source, chunked.file.path, why, is_list=True)
                 lists[at] = good
         return lists
 
@@ -183,8 +183,8 @@ class Gate:
         if file.detected is not None or form is UNTOLD:
             with suppress(OSError):
                 foreign = KeyTable(extensions_named(self.policy.extensions)).foreign()
-                told = detect_format(current.path, foreign=foreign).form
-                form = form if told is None else format_named(told)
+                name = detect_format(current.path, foreign=foreign).form
+                form = form if name is None else format_named(name)
         copy = chunk_list(replace(file, format=form, copy=current.path))
         if copy.digest != current.digest:
             why = f"it has changed, and its last good copy is damaged: remove {current.path} to use it as it is"
@@ -192,11 +192,11 @@ class Gate:
         self._copies[file, current] = copy
         return copy
 
-    def _key(self, own: ChunkedList, current: Version, popular: tuple[bytes, ...]) -> str:
-        file = own.file
+    def _key(self, chunked: ChunkedList, current: Version, popular: tuple[bytes, ...]) -> str:
+        file = chunked.file
         domains = hashlib.sha256(b"\n".join(popular)).hexdigest()
         by = (file.format.reader, astuple(file.defaults), astuple(file.gate), domains)
-        return hashlib.sha256(json.dumps((own.digest, current.digest, self.code, by)).encode()).hexdigest()
+        return hashlib.sha256(json.dumps((chunked.digest, current.digest, self.code, by)).encode()).hexdigest()
 
     def use(self, lists: Sequence[ChunkedList]) -> None:
         """Keep copies of the lists that are in force from now on.
@@ -207,10 +207,10 @@ class Gate:
         """
         if not self.keeps:
             return
-        stores = [own.store for own in self.policy.subscribed]
+        stores = [subscribed.store for subscribed in self.policy.subscribed]
         changed: dict[Path, tuple[ListStore, ChunkedList]] = {}
-        for own in lists:
-            file = own.file
+        for chunked in lists:
+            file = chunked.file
             if file.url:
                 continue
             store = self._store_of(file.path)
@@ -218,25 +218,25 @@ class Gate:
                 rmtree(store.folder, ignore_errors=True)  # a copy would get old
                 continue
             stores.append(store)
-            if file.path in self.held or not own.digest:
+            if file.path in self.held or not chunked.digest:
                 continue
             current = store.current()
-            if current is not None and current.digest == own.digest:
+            if current is not None and current.digest == chunked.digest:
                 if store.state().held:
                     with store.locked():
                         store.note(held="", reasons=())
                 continue
-            changed[store.folder] = store, own
+            changed[store.folder] = store, chunked
         with ThreadPoolExecutor(_AT_ONCE) as threads:  # each waits for the disk
-            list(threads.map(lambda one: self._use(*one), changed.values()))
+            list(threads.map(lambda pair: self._use(*pair), changed.values()))
         forget_others(Path(self.policy.source), stores, self.cache.folder)
 
-    def _use(self, store: ListStore, own: ChunkedList) -> None:
+    def _use(self, store: ListStore, chunked: ChunkedList) -> None:
         """Keep a copy of a list, and put it into force."""
         with store.locked():
-            version = store.keep(own.file.path)
-            if version.digest != own.digest:
-                problem = Problem(str(own.file.path), 0, own.file.path.name, "it changed while it was read")
+            version = store.keep(chunked.file.path)
+            if version.digest != chunked.digest:
+                problem = Problem(str(chunked.file.path), 0, chunked.file.path.name, "it changed while it was read")
                 raise PolicyError([problem], self.policy.files)
             store.use(version)
             self.pointers[store.pointer] = fingerprint(store.pointer)
@@ -244,36 +244,36 @@ class Gate:
 
 def judge(
     good: ChunkedList,
-    own: ChunkedList,
+    new: ChunkedList,
     popular: tuple[bytes, ...],
     folder: Path,
     jobs: int | None,
     progress: Progress | None,
 ) -> tuple[tuple[str, ...], bool]:
     """The reasons to hold a list back, and whether it can be read at all; ``good`` is its copy that is in force."""
-    limits, is_known = own.file.gate, good.digest and good.file.defaults == own.file.defaults
-    if is_known and good.file.format is own.file.format and own.file.format.is_by_line and own.length > _LONG:
-        short = shorten(good, own, folder)
+    limits, is_known = new.file.gate, good.digest and good.file.defaults == new.file.defaults
+    if is_known and good.file.format is new.file.format and new.file.format.is_by_line and new.length > _LONG:
+        short = shorten(good, new, folder)
         if short is not None:
-            was, now = (chunk_list(replace(own.file, copy=path)) for path in short)
+            was, now = (chunk_list(replace(new.file, copy=path)) for path in short)
             strict = replace(limits, is_own=True)
             if _compared(was, now, popular, strict, folder, 1, None) == () and now.report.bad <= was.report.bad:
                 return (), True
-    why = _compared(good, own, popular, limits, folder, jobs, progress)
-    return (_unreadable(own.report, limits), False) if why is None else ((*why, *_gone(good.file, own.file)), True)
+    why = _compared(good, new, popular, limits, folder, jobs, progress)
+    return (_unreadable(new.report, limits), False) if why is None else ((*why, *_gone(good.file, new.file)), True)
 
 
-def _gone(good: ListFile, own: ListFile) -> Iterator[str]:
+def _gone(good: ListFile, new: ListFile) -> Iterator[str]:
     """What a list that is fetched has no more, such as a service, which a policy may name."""
-    if own.format.members and own.url and own.gate.loses is not None:
-        names = load(own.format.members)
-        if gone := sorted(names(good.read_from.read_bytes()) - names(own.read_from.read_bytes())):
+    if new.format.members and new.url and new.gate.loses is not None:
+        names = load(new.format.members)
+        if gone := sorted(names(good.read_from.read_bytes()) - names(new.read_from.read_bytes())):
             yield f"it has no {' and no '.join(gone)} any more"
 
 
 def _compared(
     good: ChunkedList,
-    own: ChunkedList,
+    new: ChunkedList,
     popular: tuple[bytes, ...],
     limits: GateLimits,
     folder: Path,
@@ -283,10 +283,10 @@ def _compared(
     """The reasons to hold a list back; ``None`` if it cannot be read."""
     kinds = BroadKinds(limits.suffixes, popular if limits.popular else ())
     most_lost = 100 if limits.loses is None else limits.loses
-    with list_workers([good, own], jobs, progress) as workers:
-        change = compare_lists(good, own, kinds, most_lost, folder, workers)
-    is_written = own.file.format is FORMATS["yaml"]
-    bad = good.report.bad, own.report.bad
+    with list_workers([good, new], jobs, progress) as workers:
+        change = compare_lists(good, new, kinds, most_lost, folder, workers)
+    is_written = new.file.format is FORMATS["yaml"]
+    bad = good.report.bad, new.report.bad
     return None if change is None else tuple(reasons(change, limits, bad, is_written=is_written))
 
 
@@ -314,11 +314,11 @@ def weigh(
 
 def with_copies(policy: Policy, files: Iterable[ListFile]) -> Policy:
     """A policy that reads some of its lists as they are given."""
-    given = {file.path: file for file in files}
+    copies = {file.path: file for file in files}
 
     def read_so(file: ListFile) -> ListFile:
-        own = given.get(file.path, file)
-        return replace(file, format=own.format, copy=own.copy)
+        copy = copies.get(file.path, file)
+        return replace(file, format=copy.format, copy=copy.copy)
 
     layers = (replace(layer, lists=tuple(map(read_so, layer.lists))) for layer in policy.layers)
     return replace(policy, layers=tuple(layers))
@@ -356,7 +356,7 @@ def reasons(change: ListChange, limits: GateLimits, bad: tuple[int, int], *, is_
         yield from now.reasons(before, limits.requests)
 
 
-def _told(policy: str, file: Path, reasons: Sequence[str], *, is_list: bool) -> str:
+def _why_held(policy: str, file: Path, reasons: Sequence[str], *, is_list: bool) -> str:
     command = shlex.join(("hushlist", "update", "--policy", policy, "--accept", str(file)))
     how = f"; to use it as it is: {command}" if is_list else ""
     return f"held back: {'; '.join(reasons)}; its last good copy stays in force{how}"

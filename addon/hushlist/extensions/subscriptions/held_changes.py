@@ -48,27 +48,27 @@ class HeldChanges:
     """Compares two versions once, whoever looks how often; two pairs are not compared at one time."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], HeldChange | str] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], HeldChange | str] = OrderedDict()
         self._turn = Lock()
 
     def between(self, old: Path | None, new: Path) -> HeldChange:
         """What is new in the second of two versions, whose files are named by their digests; ``ActionError``."""
         pair = ("" if old is None else old.stem, new.stem)
-        if pair not in self._known:
+        if pair not in self._kept:
             if not self._turn.acquire(blocking=False):
                 raise ActionError("another version is being compared: try again in a moment")
             try:
-                self._known[pair] = _compared(old, new)
-                while len(self._known) > _MOST:
-                    self._known.popitem(last=False)
+                self._kept[pair] = _compared(old, new)
+                while len(self._kept) > _MOST:
+                    self._kept.popitem(last=False)
             finally:
                 self._turn.release()
-        found = self._known.get(pair)
-        if found is None:  # others have come since
+        change = self._kept.get(pair)
+        if change is None:  # others have come since
             return self.between(old, new)
-        if isinstance(found, str):
-            raise ActionError(found)
-        return found
+        if isinstance(change, str):
+            raise ActionError(change)
+        return change
 
 
 def _compared(old: Path | None, new: Path) -> HeldChange | str:

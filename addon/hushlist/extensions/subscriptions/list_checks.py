@@ -17,8 +17,8 @@ def examine_lists(policy: Policy, now: float) -> Iterator[Diagnosis]:
     command = f"hushlist update --policy {policy.source}"
     for problem in policy.held_back:
         yield Diagnosis(About.LISTS, WARNING, str(problem), "mend the file; until then, its last good copy is used")
-    for own in policy.subscribed:
-        subscription, state, current = own.subscription, own.store.state(), own.store.current()
+    for subscribed in policy.subscribed:
+        subscription, state, current = subscribed.subscription, subscribed.store.state(), subscribed.store.current()
         url = subscription.url
         if current is None:
             condition = WARNING if subscription.is_optional else WRONG
@@ -27,14 +27,14 @@ def examine_lists(policy: Policy, now: float) -> Iterator[Diagnosis]:
         for trouble in state.troubles(url):
             yield Diagnosis(About.LISTS, WARNING, trouble, f"see {command} --help: --accept, --rollback")
         age, most = now - state.checked, subscription.max_age
-        told = f"{url}: asked with success {_days(age)} ago" if state.checked else f"{url}: never asked with success"
+        text = f"{url}: asked with success {_days(age)} ago" if state.checked else f"{url}: never asked with success"
         if most is not None and age > most:
-            yield Diagnosis(About.LISTS, WRONG, f"{told}, more than its max-age of {_days(most)}", command)
+            yield Diagnosis(About.LISTS, WRONG, f"{text}, more than its max-age of {_days(most)}", command)
         elif state.next_try and now > state.next_try + _DAY:
             advice = "have the proxy run as this user, or the timer of examples/service"
-            yield Diagnosis(About.LISTS, WARNING, f"{told}; nobody has fetched it since it was due", advice)
+            yield Diagnosis(About.LISTS, WARNING, f"{text}; nobody has fetched it since it was due", advice)
         else:
-            yield Diagnosis(About.LISTS, GOOD, told)
+            yield Diagnosis(About.LISTS, GOOD, text)
 
 
 def _days(seconds: float) -> str:

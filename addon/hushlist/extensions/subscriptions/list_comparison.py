@@ -89,9 +89,9 @@ def compare_lists(
     """
     sides = before, now = _Side([], [], set()), _Side([], [], set())
     collect = partial(_collect, popular=kinds.popular, folder=folder)
-    for at, (part, own, badfilters) in read_lists([old, new], workers, collect):
+    for at, (part, rules, badfilters) in read_lists([old, new], workers, collect):
         sides[at].parts.append(part)
-        sides[at].broad.extend(own)
+        sides[at].broad.extend(rules)
         sides[at].badfilters.update(badfilters)
     if new.report.errors:
         return None
@@ -110,12 +110,12 @@ def compare_lists(
         compared.append(of_range)
         came += new_ones
         suspects += hashed
-    counts = sum((own.counts for own in compared), Counter[rule_comparison.ChangeKind]())
-    of_old, of_new = sum(own.old for own in compared), sum(own.new for own in compared)
+    counts = sum((of_range.counts for of_range in compared), Counter[rule_comparison.ChangeKind]())
+    of_old, of_new = sum(of_range.old for of_range in compared), sum(of_range.new for of_range in compared)
     lost, opened = counts[rule_comparison.ChangeKind.REMOVED] + counts[rule_comparison.ChangeKind.CHANGED], 0
-    terms = [[decode_terms(own) for own in part.terms] for part in parts]
+    terms = [[decode_terms(octets) for octets in part.terms] for part in parts]
     if new.file.defaults.action is not Action.ALLOW:
-        opened = sum(number for (part, own), number in came.items() if terms[part][own][1].action is Action.ALLOW)
+        opened = sum(number for (part, index), number in came.items() if terms[part][index][1].action is Action.ALLOW)
         opened += len(now.badfilters - before.badfilters)
     if of_new and (lost + opened) * 100 > most_lost * of_old:
         lost -= _covered(compared, parts, rule_comparison.sources_of([old, new]), len(before.parts), folder, workers)
@@ -152,8 +152,8 @@ def _covered(
 ) -> int:
     """How many rules are lost, with a broader one in their place."""
     lost: SpillByPart[rule_comparison.RulePlace] = SpillByPart(folder)
-    for own in compared:
-        for place, kind, old in unspill(own.events):
+    for of_range in compared:
+        for place, kind, old in unspill(of_range.events):
             if gone := place if kind is rule_comparison.ChangeKind.REMOVED else old:
                 lost.add(gone.part, gone)
     grain = rule_comparison.grain_of(parts[border:])
@@ -184,7 +184,7 @@ def _noting(rules: Iterable[Rule | RuleBlock], badfilters: list[bytes]) -> Itera
 
 def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds) -> Iterator[BroadRule]:
     """The rules in the clear, and for addresses, that were not there before."""
-    known = {(rule.pattern, rule.terms.action) for rule in before}
+    old = {(rule.pattern, rule.terms.action) for rule in before}
     breadth = breadth_test(kinds.popular)
     for rule in now:
         pattern, why = rule.pattern, None
@@ -195,7 +195,7 @@ def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds)
             why = pattern.why_broad(breadth) if is_asked else None
         elif isinstance(pattern, IPv4Network | IPv6Network) and kinds.suffixes:
             why = breadth.of_range(pattern)
-        if why and (pattern, rule.terms.action) not in known:
+        if why and (pattern, rule.terms.action) not in old:
             yield BroadRule(rule.line, str(pattern), why)
 
 

@@ -88,9 +88,9 @@ def fetch(
         FetchError: it cannot be fetched, or not whole.
         OSError: the file cannot be written.
     """
-    known = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-    given = {name: text for name, text in known.items() if text}
-    headers = {**given, "User-Agent": f"hushlist/{__version__}", "Accept-Encoding": "gzip, zstd"}
+    validators = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    conditions = {name: text for name, text in validators.items() if text}
+    headers = {**conditions, "User-Agent": f"hushlist/{__version__}", "Accept-Encoding": "gzip, zstd"}
     headers |= {} if message is None else {"Content-Type": "application/x-protobuf"}
     request = Request(url, message, headers)  # noqa: S310  the opener knows no other scheme
     proxies = {scheme: proxy for scheme, proxy in getproxies().items() if not _is_own(proxy, own_ports)}
@@ -98,7 +98,7 @@ def fetch(
         opener = _opener(url, watched, proxies, is_redirected=is_redirected)
         try:
             with _faults_told(proxies.get(urlsplit(url).scheme)), opener.open(request, timeout=SILENCE) as response:
-                if response.status == 304 and given:
+                if response.status == 304 and conditions:
                     return Fetched(is_same=True)
                 for octets in _body(response, longest, show):
                     with _of_disk():
@@ -151,9 +151,9 @@ class _Watched:
         pause = self._deadline
         while not self._is_over.wait(pause):
             self.is_late, pause = True, 0.2
-            for own in (*self._sockets, *(connection.sock for connection in self._connections)):
+            for sock in (*self._sockets, *(connection.sock for connection in self._connections)):
                 with suppress(OSError, TypeError):  # TypeError: it has no socket now
-                    socket.socket.shutdown(own, socket.SHUT_RDWR)
+                    socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _opener(url: str, watched: _Watched, proxies: dict[str, str], *, is_redirected: bool) -> OpenerDirector:
@@ -167,8 +167,8 @@ def _opener(url: str, watched: _Watched, proxies: dict[str, str], *, is_redirect
         connection = kind(host, **options)  # type: ignore[arg-type]  # those of urllib
         is_by_proxy = of.has_proxy() or getattr(of, "_tunnel_host", None) is not None
         if not is_by_proxy and of.full_url != url:
-            known = watched.first if urlsplit(of.full_url).hostname == named else ""
-            connection._create_connection = partial(_connect_outside, known)  # type: ignore[attr-defined]
+            allowed = watched.first if urlsplit(of.full_url).hostname == named else ""
+            connection._create_connection = partial(_connect_outside, allowed)  # type: ignore[attr-defined]
         connect = partial(watched.connect, connection, connection.connect, is_by_proxy=is_by_proxy)
         connection.connect = connect  # type: ignore[method-assign]
         return connection
@@ -212,18 +212,18 @@ def _context(*_: object) -> ssl.SSLContext:
     return context
 
 
-def _connect_outside(known: str, address: tuple[str, int], timeout: float, _: object = None) -> socket.socket:
-    """Connect to no private address but a known one: nobody may ask there by a redirect of theirs.
+def _connect_outside(allowed: str, address: tuple[str, int], timeout: float, _: object = None) -> socket.socket:
+    """Connect to no private address but the allowed one: nobody may ask there by a redirect of theirs.
 
     Names are resolved once.
     """
-    found = [place[:2] for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)]
-    found = [place for place in found if place[0] == known] or found
-    for own, _ in found:
-        if own != known and not _is_outside(str(own)):
-            raise FetchError(f"it redirects to the address {own}, which is not one of the internet")
+    places = [place[:2] for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)]
+    places = [place for place in places if place[0] == allowed] or places
+    for host, _ in places:
+        if host != allowed and not _is_outside(str(host)):
+            raise FetchError(f"it redirects to the address {host}, which is not one of the internet")
     fault = OSError("its name has no address")
-    for place in found:
+    for place in places:
         try:
             return socket.create_connection(cast(tuple[str, int], place), timeout)
         except OSError as error:
@@ -281,8 +281,8 @@ def _is_own(proxy: str, ports: Iterable[int]) -> bool:
     try:
         if parts.port not in set(ports):
             return False
-        found = socket.getaddrinfo(parts.hostname, 0, type=socket.SOCK_DGRAM)
-        for family, kind, _, _, address in found:
+        addresses = socket.getaddrinfo(parts.hostname, 0, type=socket.SOCK_DGRAM)
+        for family, kind, _, _, address in addresses:
             with socket.socket(family, kind) as probe:
                 probe.bind(address)  # works for addresses of this machine
     except (OSError, ValueError):
@@ -356,12 +356,12 @@ def _faults_told(proxy: str | None) -> Iterator[None]:
     except URLError as error:
         if isinstance(error.reason, ssl.SSLCertVerificationError):
             raise FetchError(f"its certificate is not valid: {error.reason.verify_message}{by}") from error
-        raise FetchError(f"{_told(error.reason)}{by}") from error
+        raise FetchError(f"{_fault_text(error.reason)}{by}") from error
     except (OSError, HTTPException, ValueError) as error:
-        raise FetchError(f"{_told(error)}{by}") from error
+        raise FetchError(f"{_fault_text(error)}{by}") from error
 
 
-def _told(error: object) -> str:
+def _fault_text(error: object) -> str:
     if isinstance(error, TimeoutError):
         return f"the server said nothing for {SILENCE:g} seconds"
     if isinstance(error, HTTPException):

@@ -49,9 +49,9 @@ def copies(
     except RuntimeError as error:
         report.error(line, url, str(error))
         return []
-    for own in reading.subscribed:
-        if own.store.folder == store.folder and (own.form, own.gate) != (form, gate):
-            why = f"line {own.subscription.line} has it with another format or gate, and both share one copy"
+    for subscribed in reading.subscribed:
+        if subscribed.store.folder == store.folder and (subscribed.form, subscribed.gate) != (form, gate):
+            why = f"line {subscribed.subscription.line} has it with another format or gate, and both share one copy"
             report.error(line, url, f"{why}: give them the same")
     reading.subscribed.append(
         SubscribedList(subscription, form, defaults, gate, store, tuple(each.name for each in foreign))
@@ -73,25 +73,25 @@ def catalogue_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListF
     from hushlist.extensions.subscriptions.catalogue import read_catalogue, shipped_catalogue  # few policies need it
 
     assert isinstance(entry.value, dict)
-    given, report = entry.value, reading.report
-    own, line = given["catalogue"], given["catalogue"].line
+    nodes, report = entry.value, reading.report
+    name, line = nodes["catalogue"], nodes["catalogue"].line
     try:
-        known = read_catalogue(shipped_catalogue())
+        catalogue = read_catalogue(shipped_catalogue())
     except SourceError as error:
         report.error(line, "catalogue", str(error.problems[0]))
         return []
-    found = known.get(own.value) if isinstance(own.value, str) else None
-    if found is None:
-        near = did_you_mean(str(own.value), known)
-        report.error(line, f"catalogue: {own}", f"it has no such list{near} (see 'hushlist lists --catalogue')")
+    listed = catalogue.get(name.value) if isinstance(name.value, str) else None
+    if listed is None:
+        near = did_you_mean(str(name.value), catalogue)
+        report.error(line, f"catalogue: {name}", f"it has no such list{near} (see 'hushlist lists --catalogue')")
         return []
-    if both := [key for key in ("file", "url") if key in given]:
+    if both := [key for key in ("file", "url") if key in nodes]:
         report.error(line, "catalogue", f"it says where the list is: leave out {both[0]!r}")
         return []
-    where = {"file": str(shipped_catalogue().with_name(found.file))} if found.file else {"url": found.url}
-    said = {**where, "format": found.format, "title": found.title, "category": found.category}
+    where = {"file": str(shipped_catalogue().with_name(listed.file))} if listed.file else {"url": listed.url}
+    said = {**where, "format": listed.format, "title": listed.title, "category": listed.category}
     of_catalogue = {key: YamlNode(line, text) for key, text in said.items()}
-    if found.gate:
-        of_catalogue["gate"] = YamlNode(line, {key: YamlNode(line, text) for key, text in found.gate.items()})
-    rest = {key: value for key, value in given.items() if key != "catalogue"}
+    if listed.gate:
+        of_catalogue["gate"] = YamlNode(line, {key: YamlNode(line, text) for key, text in listed.gate.items()})
+    rest = {key: value for key, value in nodes.items() if key != "catalogue"}
     return read_list(YamlNode(entry.line, of_catalogue | rest), layer, reading)

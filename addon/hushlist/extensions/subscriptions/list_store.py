@@ -130,8 +130,8 @@ class ListStore:
             named = [(str(digest), _number(since)) for digest, since in plain]
         except (OSError, ValueError, TypeError, RecursionError):
             return ()
-        found = (Version(digest, self.path(digest), since) for digest, since in named if _DIGEST.fullmatch(digest))
-        return tuple(version for version in found if version.path.is_file())
+        candidates = (Version(digest, self.path(digest), since) for digest, since in named if _DIGEST.fullmatch(digest))
+        return tuple(version for version in candidates if version.path.is_file())
 
     def current(self) -> Version | None:
         """The version in force."""
@@ -175,7 +175,7 @@ class ListStore:
         path = self.folder / f"draft.{os.getpid()}"
         path.unlink(missing_ok=True)  # of a process of the same number that was killed
         try:
-            with open(path, "xb", opener=lambda own, flags: os.open(own, flags, PRIVATE_FILE)) as file:
+            with open(path, "xb", opener=lambda name, flags: os.open(name, flags, PRIVATE_FILE)) as file:
                 yield file
         finally:
             path.unlink(missing_ok=True)
@@ -213,7 +213,7 @@ class ListStore:
 
     def use(self, version: Version) -> None:
         """Put a version that was kept into force; the last ones before it stay. What is held back becomes obsolete."""
-        before = [own for own in self.versions() if own.digest != version.digest]
+        before = [old for old in self.versions() if old.digest != version.digest]
         self._point([version, *before][:KEPT])
         self.note(held="", reasons=())
         self._tidy()
@@ -236,7 +236,7 @@ class ListStore:
 
     def expect(self, digest: str) -> None:
         """Have a version pass when it comes, as a person wants it."""
-        rolled_back = tuple(own for own in self.state().rolled_back if own != digest)
+        rolled_back = tuple(other for other in self.state().rolled_back if other != digest)
         self.note(accepted=digest, rolled_back=rolled_back)
 
     def roll_back(self) -> Version | None:
@@ -261,12 +261,12 @@ class ListStore:
         return state
 
     def _point(self, versions: Iterable[Version]) -> None:
-        plain = [(own.digest, own.since) for own in versions]
+        plain = [(version.digest, version.since) for version in versions]
         replace_file(self.pointer, json.dumps(plain).encode(), is_private=True)
 
     def _tidy(self) -> None:
         """Remove versions that are neither good nor held back, and what killed processes left."""
-        kept = {own.path.name for own in self.versions()} | {"lock", "state.json", self.pointer.name}
+        kept = {version.path.name for version in self.versions()} | {"lock", "state.json", self.pointer.name}
         kept.add(f"{self.state().held}.list")
         with suppress(OSError), os.scandir(self.folder) as entries:
             for entry in entries:
@@ -295,16 +295,16 @@ def lists_folder(policy: Path, folder: Path | None) -> Path:
 
 def forget_others(policy: Path, stores: Iterable[ListStore], folder: Path | None = None) -> None:
     """Remove copies of lists that the policy has not named for a month, and those of policies that are gone so long."""
-    own, known = lists_folder(policy, folder), {store.folder.name for store in stores}
+    ours, needed = lists_folder(policy, folder), {store.folder.name for store in stores}
     with suppress(OSError):
-        for copies in _digests(own):
-            _forget(copies, is_needed=copies.name in known)
-        if not (own / _POLICY).exists():
-            replace_file(own / _POLICY, os.fsencode(os.path.abspath(policy)), is_private=True)  # noqa: PTH100
+        for copies in _digests(ours):
+            _forget(copies, is_needed=copies.name in needed)
+        if not (ours / _POLICY).exists():
+            replace_file(ours / _POLICY, os.fsencode(os.path.abspath(policy)), is_private=True)  # noqa: PTH100
     with suppress(OSError):
-        for other in _digests(own.parent):
+        for other in _digests(ours.parent):
             with suppress(OSError, ValueError):  # an older Hushlist noted no path
-                _forget(other, is_needed=other == own or _is_there(read_regular(other / _POLICY, _LONGEST)))
+                _forget(other, is_needed=other == ours or _is_there(read_regular(other / _POLICY, _LONGEST)))
 
 
 def _is_there(name: bytes) -> bool:
@@ -341,15 +341,15 @@ def _digest_of(name: str) -> str:
 def _state_of(plain: Mapping[str, object]) -> ListState:
     """A state from JSON; a field of the wrong type is as new."""
     new = ListState()
-    given: dict[str, object] = {}
-    for own in fields(ListState):
-        before, value = getattr(new, own.name), plain.get(own.name)
+    values: dict[str, object] = {}
+    for field in fields(ListState):
+        before, value = getattr(new, field.name), plain.get(field.name)
         value = tuple(map(str, value)) if isinstance(before, tuple) and isinstance(value, list) else value
         if isinstance(value, float | int):
             value = type(before)(_number(value)) if isinstance(before, float | int) else None
         if type(value) is type(before):
-            given[own.name] = value
-    return replace(new, **given)  # type: ignore[arg-type]  # checked above
+            values[field.name] = value
+    return replace(new, **values)  # type: ignore[arg-type]  # checked above
 
 
 def _number(value: object) -> float:

@@ -63,34 +63,38 @@ _WEIGHING = Lock()
 Progress = Callable[[str, int, int], object]
 
 
-class _Known(NamedTuple):
+class _Basis(NamedTuple):
     """What new versions are judged by, besides the copies in force: the policy, and its popular domains."""
 
     policy: Policy | None
     popular: tuple[bytes, ...]
 
 
-def _known(path: Path) -> _Known:
+def _basis_of(path: Path) -> _Basis:
     policy = read_policy(path, ProblemReport(str(path)))
     popular = None if policy is None else policy.popular
-    return _Known(policy, read_popular_file(popular, ProblemReport(str(popular))))  # if not, it cannot be used anyway
+    return _Basis(policy, read_popular_file(popular, ProblemReport(str(popular))))  # if not, it cannot be used anyway
 
 
 def _forget_others(policy: Path) -> None:
     """Remove the copies of lists that the policy no longer names, be they of URLs or of files."""
     report = ProblemReport(str(policy))
-    known = read_policy(policy, report)
-    if known is not None and not report.errors:
-        files = (store_of_file(policy, file.path) for layer in known.layers for file in layer.lists)
-        servers = (own.subscription.server.store(policy) for own in known.subscribed if own.subscription.server)
-        named = (own.store for own in known.subscribed)
+    parsed = read_policy(policy, report)
+    if parsed is not None and not report.errors:
+        files = (store_of_file(policy, file.path) for layer in parsed.layers for file in layer.lists)
+        servers = (
+            subscribed.subscription.server.store(policy)
+            for subscribed in parsed.subscribed
+            if subscribed.subscription.server
+        )
+        named = (subscribed.store for subscribed in parsed.subscribed)
         forget_others(policy, [*named, *servers, *files])
 
 
 def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
     """The lists of a policy that are fetched, each once; none if it cannot be read."""
-    known = read_policy(policy, ProblemReport(str(policy)))
-    return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
+    parsed = read_policy(policy, ProblemReport(str(policy)))
+    return tuple({subscribed.store.folder: subscribed for subscribed in (parsed.subscribed if parsed else ())}.values())
 
 
 def fetch_due(policy: Path, own_ports: Iterable[int]) -> Iterator[tuple[bool, str]]:
@@ -106,14 +110,22 @@ def fetch_missing(policy: Path, own_ports: Iterable[int], *, is_start: bool, pla
     has them all now.
     """
     lists = subscribed_lists(policy) if planned is None else planned.subscribed
-    servers = {own.subscription.server.account: own.subscription.server for own in lists if own.subscription.server}
+    servers = {
+        subscribed.subscription.server.account: subscribed.subscription.server
+        for subscribed in lists
+        if subscribed.subscription.server
+    }
     for server in servers.values() if is_start else ():
         server.wait_at_start(lists)
-    missing = [own for own in lists if not own.subscription.is_optional and own.store.current() is None]
-    told, shown = Lock(), dict[str, float]()
+    missing = [
+        subscribed
+        for subscribed in lists
+        if not subscribed.subscription.is_optional and subscribed.store.current() is None
+    ]
+    lock, shown = Lock(), dict[str, float]()
 
     def show(url: str, done: int, total: int) -> None:
-        with told:
+        with lock:
             if time.monotonic() - shown.setdefault(url, 0.0) < _TOLD:
                 return
             shown[url] = time.monotonic()
@@ -123,7 +135,7 @@ def fetch_missing(policy: Path, own_ports: Iterable[int], *, is_start: bool, pla
     how: dict[str, Any] = {"only_due": not is_start, "progress": show, "forgets": planned is None}
     for update in update_lists(policy, missing, own_ports=own_ports, **how) if missing else ():
         print(printable(f"hushlist: {update}"), file=sys.stderr, flush=True)
-    return all(own.store.current() is not None for own in missing)
+    return all(subscribed.store.current() is not None for subscribed in missing)
 
 
 def update_lists(
@@ -140,50 +152,50 @@ def update_lists(
     ``forgets``: remove the copies of lists that the policy no longer names.
     """
     ports = tuple(own_ports)
-    chosen = [own for own in lists if not only_due or own.store.state().is_due(time.time())]
-    known = _known(policy) if chosen else _Known(None, ())
+    chosen = [subscribed for subscribed in lists if not only_due or subscribed.store.state().is_due(time.time())]
+    basis = _basis_of(policy) if chosen else _Basis(None, ())
 
-    def update(own: Sequence[SubscribedList]) -> list[ListUpdate]:
-        if (server := own[0].subscription.server) is not None:
-            return list(server.update(policy, own, only_due=only_due, own_ports=ports))
-        return list(_update(own[0], only_due=only_due, own_ports=ports, progress=progress, known=known))
+    def update(group: Sequence[SubscribedList]) -> list[ListUpdate]:
+        if (server := group[0].subscription.server) is not None:
+            return list(server.update(policy, group, only_due=only_due, own_ports=ports))
+        return list(_update(group[0], only_due=only_due, own_ports=ports, progress=progress, basis=basis))
 
     with ThreadPoolExecutor(_AT_ONCE, "hushlist: fetch") as threads:
         updates = threads.map(update, _together(chosen))
-        yield from (update for own in updates for update in own)
+        yield from (update for results in updates for update in results)
     if forgets:
         _forget_others(policy)
 
 
 def _together(lists: Iterable[SubscribedList]) -> list[list[SubscribedList]]:
     """Lists by the server that has them; every other list by itself."""
-    found: dict[str | Path, list[SubscribedList]] = {}
-    for own in lists:
-        server = own.subscription.server
-        found.setdefault(own.store.folder if server is None else server.account, []).append(own)
-    return list(found.values())
+    groups: dict[str | Path, list[SubscribedList]] = {}
+    for subscribed in lists:
+        server = subscribed.subscription.server
+        groups.setdefault(subscribed.store.folder if server is None else server.account, []).append(subscribed)
+    return list(groups.values())
 
 
 def _update(
-    own: SubscribedList,
+    subscribed: SubscribedList,
     *,
     only_due: bool,
     own_ports: Sequence[int],
     progress: Progress | None,
-    known: _Known,
+    basis: _Basis,
 ) -> Iterator[ListUpdate]:
-    store, url = own.store, own.subscription.url
+    store, url = subscribed.store, subscribed.subscription.url
     failed = partial(ListUpdate, url, Outcome.FAILED)
     try:
         with store.locked(0 if only_due else LONGEST_FETCH):
             if only_due and not store.state().is_due(time.time()):
                 return  # another process has just updated it
             try:
-                yield _locked_update(own, own_ports, progress, known)
+                yield _locked_update(subscribed, own_ports, progress, basis)
             except (FetchError, OSError) as error:
                 why = reason_of(error) if isinstance(error, OSError) else str(error)
                 state, now = store.state(), time.time()
-                pause = min(_PAUSE * 2.0 ** min(state.faults, 20), _period(own, b"")) * random.uniform(0.8, 1.2)  # noqa: S311
+                pause = min(_PAUSE * 2.0 ** min(state.faults, 20), _period(subscribed, b"")) * random.uniform(0.8, 1.2)  # noqa: S311
                 wait = max(pause, getattr(error, "retry_after", 0.0))
                 store.note(origin=url, tried=now, next_try=now + wait, fault=why[:1000], faults=state.faults + 1)
                 yield failed(why)
@@ -195,59 +207,59 @@ def _update(
 
 
 def _locked_update(
-    own: SubscribedList, own_ports: Sequence[int], progress: Progress | None, known: _Known
+    subscribed: SubscribedList, own_ports: Sequence[int], progress: Progress | None, basis: _Basis
 ) -> ListUpdate:
     """Fetch a list whose lock is held, and use it unless something is wrong with it."""
-    store, subscription = own.store, own.subscription
+    store, subscription = subscribed.store, subscribed.subscription
     state, current, held = store.state(), store.current(), store.held()
     in_force = current.digest if current else ""
     is_known = state.validated in (in_force, held and held.stem) and store.has(state.validated)
     ask = partial(fetch, own_ports=own_ports)
     with store.draft() as draft:
-        found = ask(
+        fetched = ask(
             subscription.url,
             draft,
-            longest=FORMATS[own.form].longest if own.form in FORMATS else LONGEST_LIST,
+            longest=FORMATS[subscribed.form].longest if subscribed.form in FORMATS else LONGEST_LIST,
             etag=state.etag if is_known else "",
             last_modified=state.last_modified if is_known else "",
             show=(lambda *_: None) if progress is None else partial(progress, subscription.url),
         )
         draft.flush()
-        if found.is_same:
+        if fetched.is_same:
             digest = state.validated
             signed = state.signed if digest == in_force else state.held_signed
-            found = replace(found, etag=state.etag, last_modified=state.last_modified)
+            fetched = replace(fetched, etag=state.etag, last_modified=state.last_modified)
         else:
-            digest, signed = _prove(own, Path(draft.name), in_force, state.signed, ask)
-        outcome, why, change = _judged(own, draft, digest, current, state, known)
+            digest, signed = _prove(subscribed, Path(draft.name), in_force, state.signed, ask)
+        outcome, why, change = _judged(subscribed, draft, digest, current, state, basis)
     now = time.time()
     head = _head(store.path(digest))
-    period = _period(own, head)
+    period = _period(subscribed, head)
     store.note(
         origin=subscription.url,
         checked=now,
         tried=now,
         next_try=now + period * random.uniform(1.0, 1.1),  # noqa: S311  not all ask at the same moment
-        etag=found.etag,
-        last_modified=found.last_modified,
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
         validated=digest,
         fault="",
         faults=0,
         **{"held_signed" if outcome is Outcome.HELD else "signed": signed},
     )
-    return ListUpdate(subscription.url, outcome, why or _odd_hint(own, head), *change)
+    return ListUpdate(subscription.url, outcome, why or _odd_hint(subscribed, head), *change)
 
 
 def _judged(
-    own: SubscribedList,
+    subscribed: SubscribedList,
     draft: BufferedWriter,
     digest: str,
     current: Version | None,
     state: ListState,
-    known: _Known,
+    basis: _Basis,
 ) -> tuple[Outcome, str, tuple[int, int]]:
     """What becomes of a list with this digest, which the draft has if it is another: it is used, or held back."""
-    store, same = own.store, (0, 0)
+    store, same = subscribed.store, (0, 0)
     if current is not None and digest == current.digest:
         if ROLLED_BACK not in state.reasons:  # the publisher has taken back what was held back
             store.note(held="", reasons=())
@@ -260,7 +272,7 @@ def _judged(
         if digest != state.held or source is draft:
             store.hold_back(store.keep(source), [ROLLED_BACK])
         return Outcome.HELD, ROLLED_BACK, same
-    doubts, is_list = _doubts(own, kept if source is kept else Path(draft.name), current, known)
+    doubts, is_list = _doubts(subscribed, kept if source is kept else Path(draft.name), current, basis)
     if is_list and digest == state.accepted:
         doubts = ()
     if doubts and is_list:
@@ -284,13 +296,13 @@ def _head(path: Path) -> bytes:
         return b""
 
 
-def _period(own: SubscribedList, head: bytes) -> float:
+def _period(subscribed: SubscribedList, head: bytes) -> float:
     """Seconds until a list is asked for again: as the policy says, or its own head, or a day.
 
     Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293: "! Expires: 12 hours", "5 days" or "5"
     """
-    if own.subscription.every is not None:
-        return own.subscription.every
+    if subscribed.subscription.every is not None:
+        return subscribed.subscription.every
     hint = _EXPIRES.search(head)
     span = None if hint is None else _SPAN.match(hint[1])
     if span is None:
@@ -298,9 +310,9 @@ def _period(own: SubscribedList, head: bytes) -> float:
     return min(max(int(span[1]) * (3600.0 if span[2].lower() == b"h" else A_DAY), _LEAST), _MOST)
 
 
-def _odd_hint(own: SubscribedList, head: bytes) -> str:
+def _odd_hint(subscribed: SubscribedList, head: bytes) -> str:
     """What a list's head says of its age that cannot be read, for people."""
-    hint = None if own.subscription.every is not None else _EXPIRES.search(head)
+    hint = None if subscribed.subscription.every is not None else _EXPIRES.search(head)
     if hint is None or _SPAN.match(hint[1]):
         return ""
     text = hint[1][:40].decode("utf-8", "replace")
@@ -310,13 +322,15 @@ def _odd_hint(own: SubscribedList, head: bytes) -> str:
 # -- what proves a list ------------------------------------------------------------------------------------------------
 
 
-def _prove(own: SubscribedList, path: Path, in_force: str, signed: int, ask: Callable[..., Fetched]) -> tuple[str, int]:
+def _prove(
+    subscribed: SubscribedList, path: Path, in_force: str, signed: int, ask: Callable[..., Fetched]
+) -> tuple[str, int]:
     """The digest of what was fetched, and the time of its signature, 0 if it has none.
 
     ``in_force`` and ``signed`` are those of the list in force. ``FetchError`` if it is not what the policy asks for, or
     its signature cannot be fetched.
     """
-    subscription = own.subscription
+    subscription = subscribed.subscription
     with open_regular(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if subscription.sha256 not in (None, digest):
@@ -344,23 +358,25 @@ def _prove(own: SubscribedList, path: Path, in_force: str, signed: int, ask: Cal
 # -- what is doubtful about it -----------------------------------------------------------------------------------------
 
 
-def _doubts(own: SubscribedList, path: Path, current: Version | None, known: _Known) -> tuple[tuple[str, ...], bool]:
+def _doubts(
+    subscribed: SubscribedList, path: Path, current: Version | None, basis: _Basis
+) -> tuple[tuple[str, ...], bool]:
     """Why a list is held back, and whether it can be read at all."""
     try:
-        new, old = _chunked(own, path), None if current is None else _chunked(own, current.path)
+        new, old = _chunked(subscribed, path), None if current is None else _chunked(subscribed, current.path)
     except SourceError as error:
         return (error.problems[0].why,), False
     if old is not None and not old.report.errors:
         with IndexCache().writing() as name:
-            reasons, is_list = judge(old, new, known.popular, Path(name), 1, None)
+            reasons, is_list = judge(old, new, basis.popular, Path(name), 1, None)
         if (
             is_list
             and not reasons
-            and known.policy is not None
-            and (requests := logged_requests(known.policy.of("log")))
+            and basis.policy is not None
+            and (requests := logged_requests(basis.policy.of("log")))
         ):
             with _WEIGHING:
-                reasons = weigh(known.policy, replace(new.file, path=old.file.path, copy=path), requests, _compiled)
+                reasons = weigh(basis.policy, replace(new.file, path=old.file.path, copy=path), requests, _compiled)
         if reasons and is_list:
             return reasons, True
     else:
@@ -381,6 +397,6 @@ def _compiled(policy: Policy) -> Index:
     return compile_policy(policy, jobs=1).let_go().index
 
 
-def _chunked(own: SubscribedList, path: Path) -> ChunkedList:
-    (file,) = list_files(path, own.form, own.defaults, foreign=extensions_named(own.foreign))
-    return chunk_list(replace(file, url=own.subscription.url, values={"gate": own.gate}))
+def _chunked(subscribed: SubscribedList, path: Path) -> ChunkedList:
+    (file,) = list_files(path, subscribed.form, subscribed.defaults, foreign=extensions_named(subscribed.foreign))
+    return chunk_list(replace(file, url=subscribed.subscription.url, values={"gate": subscribed.gate}))

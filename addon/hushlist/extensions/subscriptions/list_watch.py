@@ -48,8 +48,8 @@ class ListWatch(Part):
         if self._is_over:
             return
         try:
-            for is_good, told in self._updater.update(Path(policy.source)):
-                logger.log(INFO if is_good else WARNING, "hushlist: %s", told)
+            for is_good, text in self._updater.update(Path(policy.source)):
+                logger.log(INFO if is_good else WARNING, "hushlist: %s", text)
         except PolicyError as error:
             if not self._is_over:
                 logger.error("hushlist: no list could be fetched:\n%s", Lines(error))  # noqa: TRY400
@@ -71,10 +71,10 @@ class ListWatch(Part):
     def why_unready(self) -> str:
         """Which list is too old."""
         engine = self._runtime.engine
-        for own in () if engine is None else engine.policy.subscribed:
-            most, state = own.subscription.max_age, self.states_by_url.get(own.subscription.url)
+        for subscribed in () if engine is None else engine.policy.subscribed:
+            most, state = subscribed.subscription.max_age, self.states_by_url.get(subscribed.subscription.url)
             if most is not None and state is not None and time() - state.checked > most:
-                return f"the list in line {own.subscription.line} of the policy is older than its max-age"
+                return f"the list in line {subscribed.subscription.line} of the policy is older than its max-age"
         return ""
 
     def metrics(self) -> Iterator[Metric]:
@@ -89,14 +89,14 @@ class ListWatch(Part):
     def warnings(self) -> Iterator[str]:
         """Which lists cannot be updated."""
         engine = self._runtime.engine
-        for own in () if engine is None else engine.policy.subscribed:
-            state = self.states_by_url.get(own.subscription.url)
+        for subscribed in () if engine is None else engine.policy.subscribed:
+            state = self.states_by_url.get(subscribed.subscription.url)
             if state is not None and state.faults:
-                yield f"the list in line {own.subscription.line} of the policy cannot be updated"
+                yield f"the list in line {subscribed.subscription.line} of the policy cannot be updated"
 
 
 def _states_of(policy: Policy) -> dict[str, ListState]:
-    return {own.subscription.url: own.store.state() for own in policy.subscribed}
+    return {subscribed.subscription.url: subscribed.store.state() for subscribed in policy.subscribed}
 
 
 def states_in(runtime: Runtime) -> Mapping[str, ListState]:

@@ -72,7 +72,7 @@ def logged_requests(settings: LogSettings | None) -> list[LoggedRequest]:
         return []
     requests = (_request_of(fields) for fields in records)
     # of a clock that was far ahead, or of whoever has the database: not of the last week
-    return [own for own in requests if own is not None and own.at.timestamp() < now + _DAY]
+    return [request for request in requests if request is not None and request.at.timestamp() < now + _DAY]
 
 
 def _request_of(fields: LogFields) -> LoggedRequest | None:
@@ -107,5 +107,5 @@ def changed_requests(
 
 def _engine(policy: Policy, index: Index, name: str) -> Engine:
     """An engine for which everybody is in one group; without a group of this name, in everybody's."""
-    groups = tuple(Group(own.name, own.layers, own.settings) for own in policy.groups if own.name == name)
+    groups = tuple(Group(group.name, group.layers, group.settings) for group in policy.groups if group.name == name)
     return Engine(replace(policy, groups=groups), index)

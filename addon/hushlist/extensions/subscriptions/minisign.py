@@ -171,10 +171,10 @@ class SecretKey:
         if len(trusted) > _LONGEST_COMMENT or any(octet < 0x20 and octet != 0x09 for octet in trusted):
             why = f"a trusted comment is one line of at most {_LONGEST_COMMENT:,} octets, without control characters"
             raise SignatureError(why)
-        own = Ed25519PrivateKey.from_private_bytes(self.seed)
-        signature = own.sign(hashlib.file_digest(file, hashlib.blake2b).digest())
+        key = Ed25519PrivateKey.from_private_bytes(self.seed)
+        signature = key.sign(hashlib.file_digest(file, hashlib.blake2b).digest())
         line = b64encode(_SIGNATURE.pack(_PREHASHED, self.number, signature)).decode()
-        whole = b64encode(own.sign(signature + trusted)).decode()
+        whole = b64encode(key.sign(signature + trusted)).decode()
         signed = _armored(f"signature from minisign key {self.public.name}", line)
         return f"{signed}{_TRUSTED.decode()}{trusted.decode()}\n{whole}\n"
 
@@ -199,7 +199,7 @@ def verify(file: Octets, signature: bytes | str, key: PublicKey) -> str:
     lines = _lines_of(signature)
     if len(lines) != 4 or not lines[0].startswith(_UNTRUSTED) or not lines[2].startswith(_TRUSTED):
         raise SignatureError("it is no signature of minisign: expected two comments, each above a line of base64")
-    algorithm, number, own = _SIGNATURE.unpack(_decoded(lines[1], _SIGNATURE.size, "a signature"))
+    algorithm, number, of_file = _SIGNATURE.unpack(_decoded(lines[1], _SIGNATURE.size, "a signature"))
     whole = _decoded(lines[3], 64, "the signature of a comment")
     trusted = lines[2].removeprefix(_TRUSTED)
     if algorithm not in (_ED25519, _PREHASHED):
@@ -215,11 +215,11 @@ def verify(file: Octets, signature: bytes | str, key: PublicKey) -> str:
             raise SignatureError("a legacy signature of a file as long as a hash may be that of another file")
     try:
         public = Ed25519PublicKey.from_public_bytes(key.octets)
-        public.verify(own, message)
+        public.verify(of_file, message)
     except InvalidSignature as error:
         raise SignatureError("the file is not what was signed, or the signature was changed") from error
     try:
-        public.verify(whole, own + trusted)
+        public.verify(whole, of_file + trusted)
     except InvalidSignature as error:
         raise SignatureError("the trusted comment is not what was signed") from error
     return trusted.decode("utf-8", "backslashreplace")
@@ -306,8 +306,8 @@ def _checksum(*parts: bytes) -> bytes:
     return hashlib.blake2b(_ED25519 + b"".join(parts), digest_size=32).digest()
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
 def _derived(password: bytes, salt: bytes, operations: int, memory: int) -> bytes:

@@ -65,7 +65,7 @@ class OrdinaryRequest(NamedTuple):
     page: str
     kind: str
 
-    def asked(self) -> UrlInContext:
+    def in_context(self) -> UrlInContext:
         host = split_web(self.url).host or b""
         return UrlInContext(
             self.url, host, Context(self.page, self.kind, is_third_party(self.page.encode(), host), "GET")
@@ -111,23 +111,23 @@ def effect_of_parts(parts: Iterable[CollectedPart], action: Action) -> Effect:
     """The effect of a list's network filters, which do this if they are no exceptions; what else covers much is found
     by itself (``core/match/overbroad.py``)."""
     stored = (part.filters["adblock"] for part in parts if "adblock" in part.filters)
-    (found,) = find_keys([[own for filters in stored for own in unspill(filters)]])
-    if not found.by:
-        return Effect(costly=len(found.left_out))
-    sections = table_sections([found])
+    (keyed,) = find_keys([[worded for filters in stored for worded in unspill(filters)]])
+    if not keyed.by:
+        return Effect(costly=len(keyed.left_out))
+    sections = table_sections([keyed])
     table = FilterTable(lambda name: memoryview(sections[name]), "the list")
     stopped, opened = set[int](), set[int]()
     for place, request in enumerate(ordinary_requests()):
-        asked = request.asked()
-        fit = [own.read() for own in (*table.of_host(asked.host), *table.find(asked, is_named=True))]
-        fit = [own for own in fit if own.decides]
-        is_stopped = any(not own.is_exception for own in fit)
+        subject = request.in_context()
+        fit = [entry.read() for entry in (*table.of_host(subject.host), *table.find(subject, is_named=True))]
+        fit = [entry for entry in fit if entry.decides]
+        is_stopped = any(not entry.is_exception for entry in fit)
         if is_stopped and action in STOPPING:
             stopped.add(place)
-        is_excepted = any(own.is_exception for own in fit) or table.find(asked, is_named=True, exceptions=True)
+        is_excepted = any(entry.is_exception for entry in fit) or table.find(subject, is_named=True, exceptions=True)
         if is_excepted or (is_stopped and action is Action.ALLOW):
             opened.add(place)
-    return Effect(frozenset(stopped), frozenset(opened), len(found.left_out))
+    return Effect(frozenset(stopped), frozenset(opened), len(keyed.left_out))
 
 
 def effects(index: Index) -> dict[str, Effect]:
@@ -138,20 +138,20 @@ def effects(index: Index) -> dict[str, Effect]:
     if not isinstance(filters, FilterIndex):
         return {}
     for place, request in enumerate(ordinary_requests()):
-        for source, action in _of_request(index, filters, request.asked()):
+        for source, action in _of_request(index, filters, request.in_context()):
             if action is Action.ALLOW:
                 opened.setdefault(source, set()).add(place)
             elif action in STOPPING:
                 stopped.setdefault(source, set()).add(place)
     sources: Iterable[str] = stopped.keys() | opened.keys()
-    return {own: Effect(frozenset(stopped.get(own, ())), frozenset(opened.get(own, ()))) for own in sources}
+    return {source: Effect(frozenset(stopped.get(source, ())), frozenset(opened.get(source, ()))) for source in sources}
 
 
-def _of_request(index: Index, filters: FilterIndex, asked: UrlInContext) -> Iterator[tuple[str, Action]]:
+def _of_request(index: Index, filters: FilterIndex, subject: UrlInContext) -> Iterator[tuple[str, Action]]:
     """Source and action of the network filters that fit."""
-    host = index.on_host(asked.host)
-    found = filters.find(asked, is_named=host.bits & FILTERED != 0, is_stopped=True)
-    for match in (*host.matches, *found):
+    host = index.on_host(subject.host)
+    matches = filters.find(subject, is_named=host.bits & FILTERED != 0, is_stopped=True)
+    for match in (*host.matches, *matches):
         if isinstance(match.rule.pattern, NetworkFilter) and match.rule.pattern.decides:
             is_exception = match.rule.pattern.is_exception
             yield match.rule.terms.source, Action.ALLOW if is_exception else match.rule.terms.action
@@ -159,9 +159,9 @@ def _of_request(index: Index, filters: FilterIndex, asked: UrlInContext) -> Iter
 
 def too_much(index: Index, lists: Iterable[ChunkedList]) -> Iterator[Problem]:
     """Warnings of lists whose filters fit ordinary requests: a first version has none before it to be compared with."""
-    found = effects(index)
-    for own in lists:
-        most = None if own.file.gate is None else own.file.gate.requests
-        if own.file.source in found and most is not None:
-            for why in found[own.file.source].reasons(Effect(), most):
-                yield Problem(own.file.source, 0, "list", why)
+    by_source = effects(index)
+    for chunked in lists:
+        most = None if chunked.file.gate is None else chunked.file.gate.requests
+        if chunked.file.source in by_source and most is not None:
+            for why in by_source[chunked.file.source].reasons(Effect(), most):
+                yield Problem(chunked.file.source, 0, "list", why)

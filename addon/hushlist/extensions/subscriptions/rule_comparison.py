@@ -98,12 +98,12 @@ class TwoStates:
         cls, parts: Sequence[CollectedPart], border: int, meaning: Callable[[bool, Terms], object | None]
     ) -> TwoStates:
         """``meaning``: what rules in the clear or hashed, with these terms, mean; ``None``: they count as none."""
-        known: dict[object, bytes] = {}
+        numbers: dict[object, bytes] = {}
         meanings: dict[bytes, bytes] = {}
         for part in parts:
             for number, terms in enumerate(part.terms):
-                if (own := meaning(*index_file.decode_terms(terms))) is not None:
-                    meanings[_WHOSE.pack(part.number, number)] = known.setdefault(own, _NUMBER.pack(len(known)))
+                if (meant := meaning(*index_file.decode_terms(terms))) is not None:
+                    meanings[_WHOSE.pack(part.number, number)] = numbers.setdefault(meant, _NUMBER.pack(len(numbers)))
         return cls([part.runs for part in parts], border, meanings)
 
     def rules(self, table: str, keys: tuple[int, int], *, is_new: bool) -> dict[bytes, bytes]:
@@ -251,8 +251,10 @@ def _prefixes(digest: bytes, grain: Grain) -> Iterable[ExpressionHash]:
 
 def _ranges(network: IPv4Network | IPv6Network, grain: Grain, least: int) -> Iterable[IPv4Network | IPv6Network]:
     """The networks that contain this one and have a prefix shorter than ``least`` bits."""
-    own = sorted((bits for version, bits in grain.ranges if version == network.version and bits < least), reverse=True)
-    return (network.supernet(new_prefix=bits) for bits in own)
+    lengths = sorted(
+        (bits for version, bits in grain.ranges if version == network.version and bits < least), reverse=True
+    )
+    return (network.supernet(new_prefix=bits) for bits in lengths)
 
 
 #: a row of what covers or is covered: a digest, whose end is a checksum of action and layer; part; the rule's number in
@@ -277,14 +279,14 @@ class PartSource(NamedTuple):
         """
         wanted = None if places is None else {place[:3] for place in places}
         lines = None if wanted is None else {line for line, _, _ in wanted}
-        found = {
+        by_place = {
             (line, *index_file.table_key(pattern)): pattern  # type: ignore[arg-type]  # a list has neither checks nor orders
             for pattern, _, line in load_chunk(0, self.file, self.chunk).rules
             if lines is None or line in lines
         }
-        if wanted is not None and not wanted <= found.keys():
+        if wanted is not None and not wanted <= by_place.keys():
             raise self.changed
-        return found
+        return by_place
 
     @property
     def changed(self) -> SourceError:
@@ -293,7 +295,7 @@ class PartSource(NamedTuple):
 
 def sources_of(lists: Iterable[ChunkedList]) -> list[PartSource]:
     """The sources of all parts of lists."""
-    return [PartSource(own.file, chunk) for own in lists for chunk in own.chunks]
+    return [PartSource(chunked.file, chunk) for chunked in lists for chunk in chunked.chunks]
 
 
 class ReachTask(NamedTuple):
@@ -313,8 +315,8 @@ def reach(task: ReachTask, folder: Path) -> sorted_runs.SortedRun:
     Only a rule of the same action in the same layer covers another.
     """
     part, source, places, grain = task
-    terms = [index_file.decode_terms(own)[1] for own in part.terms]
-    sums = [_NUMBER.pack(crc32(f"{own.action} {own.layer}".encode())) for own in terms]
+    terms = [index_file.decode_terms(octets)[1] for octets in part.terms]
+    sums = [_NUMBER.pack(crc32(f"{rule_terms.action} {rule_terms.layer}".encode())) for rule_terms in terms]
     rows: list[bytes] = []
     patterns = {} if grain is None else source.patterns(places)
     for number, place in enumerate(_lasting(part, terms) if places is None else places):
@@ -323,9 +325,9 @@ def reach(task: ReachTask, folder: Path) -> sorted_runs.SortedRun:
         else:
             pattern = patterns[place[:3]]
             if grain == _NONE and type(pattern) is Expression:
-                digests = [sha256(own).digest() for own in expressions_above(pattern.value)]
+                digests = [sha256(expression).digest() for expression in expressions_above(pattern.value)]
             else:
-                digests = [digest_of(own) for own in broader(pattern, grain)]
+                digests = [digest_of(cover) for cover in broader(pattern, grain)]
         for rank, digest in enumerate(digests):
             rows.append(digest[:-_SUM] + sums[place.terms] + _ROW.pack(part.number, number, place.line, rank))
     return sorted_runs.sorted_run(rows, folder)
@@ -350,8 +352,8 @@ def _lasting(part: CollectedPart, terms: Sequence[Terms]) -> Iterator[RulePlace]
                 [run], index_file.key_length(table) + PLACE.size, 0, sorted_runs.OCTETS
             ):
                 place = _place(table, row)
-                own = None if place.terms == index_file.GUIDE else terms[place.terms]
-                if own is not None and own.is_lasting:
+                rule_terms = None if place.terms == index_file.GUIDE else terms[place.terms]
+                if rule_terms is not None and rule_terms.is_lasting:
                     yield place
 
 
@@ -370,7 +372,7 @@ def _search_covers(
 ) -> sorted_runs.Stored:
     """A list of ``Cover``."""
     unpack = cast(Callable[[bytes, int], tuple[int, int, int, int]], _ROW.unpack_from)
-    found: list[Cover] = []
+    pairs: list[Cover] = []
     for _, same in groupby(
         sorted_runs.rows_in_range(runs, FULL_LENGTH + _ROW.size, *keys), itemgetter(slice(FULL_LENGTH))
     ):
@@ -378,5 +380,5 @@ def _search_covers(
         covers = [row for row in rows if (row[0] >= border) is covers_old]
         if covers and len(covers) < len(rows):
             cover = covers[0][:2]
-            found += ((row[:2], row[3], cover) for row in rows if (row[0] >= border) is not covers_old)
-    return sorted_runs.spill(found, folder)
+            pairs += ((row[:2], row[3], cover) for row in rows if (row[0] >= border) is not covers_old)
+    return sorted_runs.spill(pairs, folder)

@@ -147,10 +147,10 @@ def _key(fields: MappingReader, key: str, reading: Reading) -> PublicKey | None:
 
     octets: bytes | str = text.strip()
     if not _KEY.fullmatch(text.strip()) and "\n" not in text.strip():
-        found = reading.beside(text, fields.line_of(key))
-        if found is None:
+        beside = reading.beside(text, fields.line_of(key))
+        if beside is None:
             return None
-        octets = found[1]
+        octets = beside[1]
     try:
         return PublicKey.parse(octets)
     except SignatureError as error:
@@ -173,9 +173,9 @@ def read_subscription(fields: MappingReader, reading: Reading) -> Subscription |
     url, values = fields.text("url"), read_rows(SUBSCRIPTION_KEYS, fields, reading)
     if "signature" in values and "key" not in fields:
         fields.error("signature", "without a key, nothing is verified")
-    for name, own in (("url", url), ("signature", values.get("signature"))):
-        if own is not None and (why := _fault_of(own)):
-            fields.error(name, why, f"{name}: {own}")
+    for name, address in (("url", url), ("signature", values.get("signature"))):
+        if address is not None and (why := _fault_of(address)):
+            fields.error(name, why, f"{name}: {address}")
             return None
     if url is None:
         return None

@@ -86,10 +86,10 @@ def _read(path: Path) -> tuple[Policy, ProblemReport, list[_List]]:
     if policy is None:
         raise SourceError(report.errors)
     lists = []
-    for own in policy.subscribed:
-        url, defaults = own.subscription.url, own.defaults
+    for subscribed in policy.subscribed:
+        url, defaults = subscribed.subscription.url, subscribed.defaults
         names = url, url.rstrip("/").rpartition("/")[2], defaults.name, defaults.title
-        lists.append(_List(url, defaults.layer or "", own.store, own, names))
+        lists.append(_List(url, defaults.layer or "", subscribed.store, subscribed, names))
     for file in (file for layer in policy.layers for file in layer.lists if file.url is None):
         defaults, store = file.defaults, store_of_file(path, file.path)
         names = str(file.path), file.path.name, defaults.name, defaults.title
@@ -99,14 +99,14 @@ def _read(path: Path) -> tuple[Policy, ProblemReport, list[_List]]:
 
 def _chosen(policy: Policy, lists: Iterable[_List], names: Iterable[str]) -> list[_List]:
     """The lists that are called so."""
-    known, found = tuple(lists), []
+    entries, chosen = tuple(lists), []
     for name in names:
-        called = [own for own in known if own.is_called(name)]
+        called = [entry for entry in entries if entry.is_called(name)]
         if not called:
-            has = ", ".join(sorted({own.source for own in known})) or "none"
+            has = ", ".join(sorted({entry.source for entry in entries})) or "none"
             raise SourceError([Problem(policy.source, 0, name, f"it is none of the policy's lists ({has})")])
-        found += called
-    return found
+        chosen += called
+    return chosen
 
 
 # -- update ------------------------------------------------------------------------------------------------------------
@@ -120,11 +120,11 @@ def run_update(arguments: argparse.Namespace) -> int:
     if arguments.accept or arguments.rollback:
         if not chosen:
             return complain("name the lists that are to be accepted or rolled back")
-        return max(_change(own, is_back=arguments.rollback) for own in chosen)
-    files = [own.source for own in chosen if own.subscribed is None]
+        return max(_change(entry, is_back=arguments.rollback) for entry in chosen)
+    files = [entry.source for entry in chosen if entry.subscribed is None]
     if files:
         return complain(f"{files[0]}: it is a file, and has no url to fetch it from")
-    wanted = {own.store.folder: own.subscribed for own in chosen or lists if own.subscribed is not None}
+    wanted = {entry.store.folder: entry.subscribed for entry in chosen or lists if entry.subscribed is not None}
     if not wanted and not report.errors:
         remark(f"{policy.source}: none of its lists has a url")
     return _fetch(path, tuple(wanted.values()))
@@ -148,19 +148,19 @@ def _fetch(path: Path, wanted: tuple[SubscribedList, ...]) -> int:
     return max(code, complain_of(others)) if others else code
 
 
-def _change(own: _List, *, is_back: bool) -> int:
+def _change(entry: _List, *, is_back: bool) -> int:
     """Accept or roll back one list, and say why it was held back: since somebody looked, it may be another version."""
     try:
-        with own.store.locked():
-            reasons = () if is_back else own.store.state().reasons
-            version = own.store.roll_back() if is_back else own.store.accept()
+        with entry.store.locked():
+            reasons = () if is_back else entry.store.state().reasons
+            version = entry.store.roll_back() if is_back else entry.store.accept()
     except OSError as error:
-        return complain(f"{own.source}: {reason_of(error)}")
+        return complain(f"{entry.source}: {reason_of(error)}")
     if version is None:
         why = "there is no version before the one in force" if is_back else "no version of it is held back"
-        return complain(f"{own.source}: {why}")
+        return complain(f"{entry.source}: {why}")
     what = "rolled back to what came into force" if is_back else "accepted; in force since"
-    print_line(f"{own.source}: {what} {time.strftime('%Y-%m-%d %H:%M', time.localtime(version.since))}")
+    print_line(f"{entry.source}: {what} {time.strftime('%Y-%m-%d %H:%M', time.localtime(version.since))}")
     print_lines([f"    it was held back: {reason}" for reason in reasons])
     return GOOD
 
@@ -205,22 +205,22 @@ def run_lists(arguments: argparse.Namespace) -> int:
     rules = _rules(path) if not report.errors else {}
     command = shlex.join(("hushlist", "update", *(() if arguments.policy is None else ("--policy", str(path)))))
     now, code, rows = time.time(), GOOD, []
-    for own in lists:
-        state, versions = own.store.state(), own.store.versions()
-        trouble = list(_troubles(own, state, versions, command))
+    for entry in lists:
+        state, versions = entry.store.state(), entry.store.versions()
+        trouble = list(_troubles(entry, state, versions, command))
         code = max(code, FOUND if trouble else GOOD)
-        row = _row(own, state, versions, rules, now)
+        row = _row(entry, state, versions, rules, now)
         if arguments.json:
             print_json({**row, "troubles": trouble})
         else:
-            rows.append((_texts(row, now), own.source, trouble))
+            rows.append((_texts(row, now), entry.source, trouble))
     if rows:
         head, *lines = right_aligned((*_HEADS, "list"), [(*texts, source) for texts, source, _ in rows])
         print_line(head)
         for line, (*_, trouble) in zip(lines, rows, strict=True):
-            print_lines([line, *(f"    {one}" for one in trouble)])
-    known = {own.source for own in lists}
-    others = [problem for problem in report.errors if problem.what not in known]
+            print_lines([line, *(f"    {text}" for text in trouble)])
+    sources = {entry.source for entry in lists}
+    others = [problem for problem in report.errors if problem.what not in sources]
     return complain_of(others) if others else code
 
 
@@ -232,25 +232,25 @@ def _rules(path: Path) -> dict[str, int]:
     from hushlist.core.compile.stat_cache import load_policy
 
     try:
-        return {own.source: own.kept for own in CompileReport.of(load_policy(path)[1]).lists}
+        return {summary.source: summary.kept for summary in CompileReport.of(load_policy(path)[1]).lists}
     except SourceError:  # which `hushlist compile` tells
         return {}
 
 
 def _row(
-    own: _List, state: ListState, versions: tuple[Version, ...], rules: dict[str, int], now: float
+    entry: _List, state: ListState, versions: tuple[Version, ...], rules: dict[str, int], now: float
 ) -> dict[str, object]:
-    is_url = own.subscribed is not None
+    is_url = entry.subscribed is not None
     since = versions[0].since if versions else None
     if not is_url:
         try:
-            since = Path(own.source).stat().st_mtime
+            since = Path(entry.source).stat().st_mtime
         except OSError:
             since = None
     return {
-        "list": own.source,
-        "layer": own.layer,
-        "rules": rules.get(own.source),
+        "list": entry.source,
+        "layer": entry.layer,
+        "rules": rules.get(entry.source),
         "since": since,
         "checked": state.checked or None,
         "next_try": (now if state.is_due(now) else state.next_try) if is_url else None,
@@ -302,12 +302,12 @@ def _is_new_each_day(store: ListStore, versions: tuple[Version, ...]) -> bool:
 _FEW_KEPT = 0.5
 
 
-def _troubles(own: _List, state: ListState, versions: tuple[Version, ...], command: str) -> Iterator[str]:
-    if own.subscribed is not None and not versions:
+def _troubles(entry: _List, state: ListState, versions: tuple[Version, ...], command: str) -> Iterator[str]:
+    if entry.subscribed is not None and not versions:
         yield f"{NO_COPY}: run '{command}'"
     if state.fault:
         yield f"failed {number_of(state.faults, 'time', 'times')}: {state.fault}"
     if state.held:
         yield f"held back: {'; '.join(state.reasons)}"
-        if any(reason.startswith("it loses ") for reason in state.reasons) and _is_new_each_day(own.store, versions):
+        if any(reason.startswith("it loses ") for reason in state.reasons) and _is_new_each_day(entry.store, versions):
             yield "if each version has other rules, as of a list that is new each day, write gate: {rolling: true}"
