@@ -153,7 +153,7 @@ class SectionPreview:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _edit_errors() -> Iterator[None]:
     """What cannot be changed is an ``ActionError``."""
     try:
         yield
@@ -161,7 +161,8 @@ def _told() -> Iterator[None]:
         refused = ActionError(f"the policy could not be used, so nothing was changed: {error.problems[0]}")
         refused.detail = {
             "problems": [
-                {"file": one.source, "line": one.line, "what": one.what, "why": one.why} for one in error.problems
+                {"file": problem.source, "line": problem.line, "what": problem.what, "why": problem.why}
+                for problem in error.problems
             ]
         }
         raise refused from error
@@ -174,7 +175,7 @@ def _rows(extensions: tuple[str, ...]) -> tuple[Key, ...]:
     return policy_rows(table_of(extensions))
 
 
-def _known(policy: Policy, section: str) -> None:
+def _check_section(policy: Policy, section: str) -> None:
     if section not in {row.name for row in _rows(policy.extensions)}:
         raise MissingError(f"a policy has no key {section!r}")
 
@@ -196,7 +197,7 @@ def policy_status(policy: Policy, runtime: Runtime) -> PolicyStatus:
         sections = [text.section(row.name) for row in _rows(policy.extensions)]
     except EditError as error:
         why = why or str(error)
-    by_name = {one.name: one for one in sections}
+    by_name = {section.name: section for section in sections}
     return PolicyStatus(
         str(path),
         etag,
@@ -204,9 +205,9 @@ def policy_status(policy: Policy, runtime: Runtime) -> PolicyStatus:
         why,
         runtime.problem,
         [
-            SectionSummary(row.name, row.sentence, own.line if own else 0, own.etag if own else None)
+            SectionSummary(row.name, row.sentence, section.line if section else 0, section.etag if section else None)
             for row in _rows(policy.extensions)
-            for own in [by_name.get(row.name)]
+            for section in [by_name.get(row.name)]
         ],
     )
 
@@ -221,18 +222,18 @@ def policy_schema(policy: Policy) -> PolicySchema:
 
 def policy_section(policy: Policy, section: SectionName) -> SectionStatus:
     """A section of the policy, as it is written and as its value."""
-    _known(policy, section)
+    _check_section(policy, section)
     path = Path(policy.source)
     why = why_read_only(path)
     try:
-        own = policy_text(path).section(section)
+        current = policy_text(path).section(section)
     except EditError as error:
-        own, why = Section(section, "", None, 0), why or str(error)
-    return _status(own, path, why)
+        current, why = Section(section, "", None, 0), why or str(error)
+    return _status(current, path, why)
 
 
-def _status(own: Section, path: Path, why: str | None = None) -> SectionStatus:
-    return SectionStatus(own.name, str(path), own.line, own.etag, own.text, own.value, why)
+def _status(section: Section, path: Path, why: str | None = None) -> SectionStatus:
+    return SectionStatus(section.name, str(path), section.line, section.etag, section.text, section.value, why)
 
 
 def _edit(section: str, value: Any, text: str) -> Edit:
@@ -249,9 +250,9 @@ def _besides(policy: Policy, section: str, besides: Any) -> dict[str, Any]:
         return {}
     if not isinstance(besides, dict) or section in besides:
         raise ActionError("besides: expected other sections, by name")
-    for name, own in besides.items():
-        _known(policy, name)
-        if not isinstance(own, dict) or own.keys() != {"value", "etag"}:
+    for name, other in besides.items():
+        _check_section(policy, name)
+        if not isinstance(other, dict) or other.keys() != {"value", "etag"}:
             raise ActionError(f"besides: {name}: expected a value and an etag")
     return besides
 
@@ -259,8 +260,8 @@ def _besides(policy: Policy, section: str, besides: Any) -> dict[str, Any]:
 def _edit_all(edit: Edit, besides: Mapping[str, Any]) -> Edit:
     def edited(before: PolicyText) -> PolicyText:
         after = edit(before)
-        for name, own in besides.items():
-            after = after.with_value(name, _as_text(own["value"]))
+        for name, other in besides.items():
+            after = after.with_value(name, _as_text(other["value"]))
         return after
 
     return edited
@@ -269,9 +270,9 @@ def _edit_all(edit: Edit, besides: Mapping[str, Any]) -> Edit:
 def _as_text(value: Any) -> Plain:
     """A value of JSON whose numbers are text."""
     if isinstance(value, dict):
-        return {key: _as_text(own) for key, own in value.items()}
+        return {key: _as_text(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_as_text(own) for own in value]
+        return [_as_text(item) for item in value]
     return value if value is None else str(value)
 
 
@@ -290,12 +291,12 @@ def change_section(
 
     It is compiled before it holds; all else in the file stays as it is.
     """
-    _known(policy, section)
+    _check_section(policy, section)
     others, file = _besides(policy, section, besides), _file(policy, account, client, runtime)
     edit = _edit_all(_edit(section, value, text), others)
-    seen = {section: [one.strip().strip('"') for one in if_match.split(",")]}
-    seen |= {name: [str(own["etag"])] for name, own in others.items()}
-    with _told():
+    seen = {section: [etag.strip().strip('"') for etag in if_match.split(",")]}
+    seen |= {name: [str(other["etag"])] for name, other in others.items()}
+    with _edit_errors():
         try:
             change = file.change(seen, edit)
         except ChangedError as error:
@@ -309,7 +310,7 @@ def change_section(
 
 def _meanwhile(error: ChangedError, path: Path, value: Any = _NONE, text: str = _NONE) -> MeanwhileError:
     refused, now = MeanwhileError(str(error)), _status(error.now, path)
-    refused.detail = {"now": {own.name: getattr(now, own.name) for own in fields(now)}}
+    refused.detail = {"now": {field.name: getattr(now, field.name) for field in fields(now)}}
     if value != _NONE:
         refused.detail = {**refused.detail, "value": value}
     if text:
@@ -331,15 +332,15 @@ def preview_section(
 
     Nothing is changed.
     """
-    _known(policy, section)
-    with _told():
+    _check_section(policy, section)
+    with _edit_errors():
         edit = _edit_all(_edit(section, value, text), _besides(policy, section, besides))
-        found = _file(policy, account, client, runtime).preview(section, edit)
-    told = found["preview"]
-    if isinstance(told, str):
-        return SectionPreview(found["text"], found["warnings"], told, 0, 0, False, 0, 0, 0, {}, [])
-    addresses = [OtherDecision(**one) for one in told.pop("addresses")]
-    return SectionPreview(found["text"], found["warnings"], None, addresses=addresses, **told)
+        preview = _file(policy, account, client, runtime).preview(section, edit)
+    outcome = preview["preview"]
+    if isinstance(outcome, str):
+        return SectionPreview(preview["text"], preview["warnings"], outcome, 0, 0, False, 0, 0, 0, {}, [])
+    addresses = [OtherDecision(**address) for address in outcome.pop("addresses")]
+    return SectionPreview(preview["text"], preview["warnings"], None, addresses=addresses, **outcome)
 
 
 def policy_versions(policy: Policy) -> list[PolicyVersion]:
@@ -359,7 +360,7 @@ def undo_policy_change(
     Or before a change of the list of versions.
     """
     file = _file(policy, account, client, runtime)
-    with _told():
+    with _edit_errors():
         try:
             version, change = file.undo(number)
         except ChangedError as error:

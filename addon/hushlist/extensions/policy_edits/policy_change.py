@@ -111,7 +111,11 @@ class PolicyFile(NamedTuple):
         """
         versions = self.versions
         now = digest_of(policy_text(self.path).octets)
-        undone = [one for one in versions.all() if one.section and (one.id == number if number else one.after == now)]
+        undone = [
+            version
+            for version in versions.all()
+            if version.section and (version.id == number if number else version.after == now)
+        ]
         if not undone:
             raise EditError("there is no such change" if number else "the last change of the file was not made here")
         version = undone[0]
@@ -147,8 +151,8 @@ class PolicyFile(NamedTuple):
         class _OthersError(Exception):
             pass
 
-        def replaced(found: bytes) -> bytes:
-            if found != before:
+        def replaced(octets: bytes) -> bytes:
+            if octets != before:
                 raise _OthersError
             return after
 
@@ -169,17 +173,17 @@ class PolicyFile(NamedTuple):
         if not _trying.acquire(timeout=_PATIENCE):
             raise EditError("another change is being tried: try again")
         try:
-            told = told_to_try(after.octets, self.editor)
-            found = BackgroundCompiler(self.ports, _PROGRAM).ask(
-                work, self.path, told, before=self.in_use, patience=_LONGEST
+            message = told_to_try(after.octets, self.editor)
+            answer = BackgroundCompiler(self.ports, _PROGRAM).ask(
+                work, self.path, message, before=self.in_use, patience=_LONGEST
             )
         except PolicyError as error:  # of the machine
             raise EditError(str(Lines(error))) from error
         finally:
             _trying.release()
-        if "problems" in found:
-            raise UnusableError([Problem(*problem) for problem in found["problems"]])
-        return found
+        if "problems" in answer:
+            raise UnusableError([Problem(*problem) for problem in answer["problems"]])
+        return answer
 
 
 def _section_back(text: PolicyText, before: PolicyText, version: PolicyVersion, versions: Versions) -> PolicyText:

@@ -45,11 +45,11 @@ def get(arguments: argparse.Namespace) -> int:
         for name in text.whole:
             common.print_line(name)
         return common.GOOD
-    own = text.section(arguments.section)
-    if not own.line:
+    section = text.section(arguments.section)
+    if not section.line:
         common.remark(f"the policy does not have {arguments.section!r}")
         return common.FOUND
-    for line in own.text.splitlines():
+    for line in section.text.splitlines():
         common.print_line(line)
     return common.GOOD
 

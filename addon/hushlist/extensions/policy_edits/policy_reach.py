@@ -46,22 +46,22 @@ class _Named(NamedTuple):
 def out_of_reach(path: Path, before: PolicyText, after: PolicyText) -> list[Problem]:
     """Why a change of the policy at ``path`` is refused before anything that it names is looked at."""
     folder = os.path.realpath(path.parent)
-    known = [*_values(before)]
-    commands = Counter(str(plain_of(own.node)) for own in known if own.key == _COMMAND)
-    named = {(own.key, place) for own in known for place in _places(folder, own.node)}
+    old = [*_values(before)]
+    commands = Counter(str(plain_of(text.node)) for text in old if text.key == _COMMAND)
+    named = {(text.key, place) for text in old for place in _places(folder, text.node)}
     secret = {place for key, place in named if key in _OF_SECRETS}
-    unchanged = [(own.where, own.beside) for own in known]
+    unchanged = [(text.where, text.beside) for text in old]
     problems = []
-    for own in _values(after):
-        if own.key == _COMMAND:
-            command = str(plain_of(own.node))
+    for text in _values(after):
+        if text.key == _COMMAND:
+            command = str(plain_of(text.node))
             commands[command] -= 1
             if commands[command] < 0:
                 why = "which programs run is not changed here: change the file"
-                problems.append(Problem(str(path), own.node.line, own.where, why))
+                problems.append(Problem(str(path), text.node.line, text.where, why))
             continue
-        for place in _places(folder, own.node):
-            is_new = (own.key, place) not in named
+        for place in _places(folder, text.node):
+            is_new = (text.key, place) not in named
             if not _is_in(folder, place):
                 why = "is outside of the policy's folder, and no new file there is named here" if is_new else ""
             elif place not in secret and not _is_secret(folder, place):
@@ -69,11 +69,11 @@ def out_of_reach(path: Path, before: PolicyText, after: PolicyText) -> list[Prob
             elif is_new:
                 why = "is not for everybody to read, or a secret of the policy, and is not newly named here"
             else:
-                is_kept = own.key in _SAME_KEY.values() or (own.where, own.beside) in unchanged
+                is_kept = text.key in _SAME_KEY.values() or (text.where, text.beside) in unchanged
                 why = "" if is_kept else "is a secret, and what stands beside it is not changed here"
             if why:
-                what, why = f"{own.where}: {own.node}", f"{place} {why}: change the file"
-                problems.append(Problem(str(path), own.node.line, what, why))
+                what, why = f"{text.where}: {text.node}", f"{place} {why}: change the file"
+                problems.append(Problem(str(path), text.node.line, what, why))
     return problems
 
 
@@ -91,8 +91,8 @@ def _below(where: str, key: str, node: YamlNode, beside: Plain) -> Iterator[_Nam
         for item in node.value:
             yield from _below(where, key, item, beside)
     else:
-        for name, own in node.value.items():
-            yield from _below(f"{where}: {name}", name, own, plain_of(node))
+        for name, child in node.value.items():
+            yield from _below(f"{where}: {name}", name, child, plain_of(node))
 
 
 def _places(folder: str, node: YamlNode) -> set[str]:
@@ -115,8 +115,8 @@ def _is_secret(folder: str, place: str) -> bool:
         status = os.stat(place)  # noqa: PTH116
         if not stat.S_ISREG(status.st_mode):
             return False
-        above = [own for own in Path(place).parents if own != Path(folder) and _is_in(folder, str(own))]
-        return not (status.st_mode & stat.S_IROTH and all(own.stat().st_mode & stat.S_IXOTH for own in above))
+        above = [parent for parent in Path(place).parents if parent != Path(folder) and _is_in(folder, str(parent))]
+        return not (status.st_mode & stat.S_IROTH and all(parent.stat().st_mode & stat.S_IXOTH for parent in above))
     except PermissionError:
         return True
     except (OSError, ValueError):  # there is none

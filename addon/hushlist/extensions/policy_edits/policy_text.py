@@ -87,11 +87,11 @@ class PolicyText:
         if root.flow_style:
             raise EditError("the policy stands in brackets: write its keys below each other")
         places = {}
-        for key, own in root.value:
+        for key, value in root.value:
             start = int(key.start_mark.index)
             if start and text[start - 1] != "\n":
                 raise EditError(f"line {text.count(chr(10), 0, start) + 1}: the key does not begin its line")
-            places[str(key.value)] = start, behind_pair(text, key, own)
+            places[str(key.value)] = start, behind_pair(text, key, value)
         return places
 
     def section(self, name: str) -> Section:
@@ -121,13 +121,13 @@ class PolicyText:
         Raises:
             EditError: that is not this section, and nothing else.
         """
-        wanted = {own: value for own, value in self.whole.items() if own != name}
+        wanted = {key: value for key, value in self.whole.items() if key != name}
         ours = line_end(self._text)
-        own = text.removeprefix(_MARK).replace("\r\n", "\n")
-        if control := _CONTROL.search(own):
-            line = own.count("\n", 0, control.start()) + 1
+        body = text.removeprefix(_MARK).replace("\r\n", "\n")
+        if control := _CONTROL.search(body):
+            line = body.count("\n", 0, control.start()) + 1
             raise EditError(f"line {line} of the text has the control character U+{ord(control[0]):04X}")
-        lines = f"{own}{'' if own.endswith(chr(10)) or not own else chr(10)}".replace("\n", ours)
+        lines = f"{body}{'' if body.endswith(chr(10)) or not body else chr(10)}".replace("\n", ours)
         if text.strip():
             said = PolicyText(lines.encode("utf-8", "surrogatepass")).whole
             if [*said] != [name]:
@@ -153,11 +153,11 @@ class PolicyText:
 def policy_text(path: Path) -> PolicyText:
     """The text of a policy file; ``EditError`` if it cannot be read, as its ``whole``."""
     try:
-        found = PolicyText(read_regular(path, LONGEST_DOCUMENT))
+        text = PolicyText(read_regular(path, LONGEST_DOCUMENT))
     except OSError as error:
         raise EditError(reason_of(error)) from error
-    found.whole  # noqa: B018  it raises
-    return found
+    text.whole  # noqa: B018  it raises
+    return text
 
 
 def why_read_only(path: Path) -> str | None:
@@ -168,7 +168,7 @@ def why_read_only(path: Path) -> str | None:
         return reason_of(error)
     if place.parent != path.parent.resolve():
         return f"it is a link to {place}: change it there"
-    for own in (place, place.parent):
-        if not os.access(own, os.W_OK):
-            return f"whoever runs the filter may not write to {own}"
+    for target in (place, place.parent):
+        if not os.access(target, os.W_OK):
+            return f"whoever runs the filter may not write to {target}"
     return None

@@ -84,8 +84,8 @@ def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) 
         return {"problems": [astuple(problem) for problem in error.problems]}
     if who is not None and (why := Editor(*who).lock_out(policy)):
         return {"problems": [(str(path), 0, "lock-out", why)]}
-    found: dict[str, object] = {"warnings": [str(warning) for warning in warnings[:_SHOWN]]}
-    return found | ({"preview": _preview(path, engine)} if work == "preview" else {})
+    answer: dict[str, object] = {"warnings": [str(warning) for warning in warnings[:_SHOWN]]}
+    return answer | ({"preview": _preview(path, engine)} if work == "preview" else {})
 
 
 def _tried(

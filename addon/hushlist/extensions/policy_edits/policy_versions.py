@@ -64,19 +64,21 @@ class Versions:
 
     def all(self) -> list[PolicyVersion]:
         """The newest first; what cannot be read is left out."""
-        found = (self._read(number) for number in sorted(self._numbers(), reverse=True))
-        return [version for version, _ in filter(None, found)]
+        records = (self._read(number) for number in sorted(self._numbers(), reverse=True))
+        return [version for version, _ in filter(None, records)]
 
     def before(self, number: int) -> bytes | None:
         """The octets before a change; ``None`` if they are not kept any more."""
-        found = self._read(number)
-        return None if found is None else found[1]
+        record = self._read(number)
+        return None if record is None else record[1]
 
     def _read(self, number: int) -> tuple[PolicyVersion, bytes] | None:
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            own = json.loads(read_regular(self._path(number), 8 * LONGEST_DOCUMENT))
-            version = PolicyVersion(number, float(own["at"]), str(own["who"]), str(own["section"]), str(own["after"]))
-            return version, own["before"].encode("utf-8")
+            record = json.loads(read_regular(self._path(number), 8 * LONGEST_DOCUMENT))
+            version = PolicyVersion(
+                number, float(record["at"]), str(record["who"]), str(record["section"]), str(record["after"])
+            )
+            return version, record["before"].encode("utf-8")
         return None
 
     def _numbers(self) -> Iterator[int]:
