@@ -11,7 +11,7 @@ import pytest
 
 from e2e.namespaces import Machine, why_not
 from e2e.origin import PATIENCE
-from hushlist.extensions.devices.known_devices import Network, known
+from hushlist.extensions.devices.known_devices import Network, network_of
 from hushlist.extensions.devices.network_tables import leases, neighbours
 
 reason = why_not("dnsmasq", "busybox")
@@ -34,7 +34,7 @@ def seen(house: Machine, root: Path, until: Callable[[Network], bool]) -> Networ
     end = time.monotonic() + PATIENCE
     while True:
         with house.inside():
-            found = known(neighbours(), leases(root))
+            found = network_of(neighbours(), leases(root))
         if until(found) or time.monotonic() > end:
             return found
         time.sleep(0.05)

@@ -50,20 +50,24 @@ def devices_on_network(policy: Policy, runtime: Runtime, privacy: Privacy) -> li
     by_mac: dict[str, list[str]] = {}
     for address, mac in NETWORK.macs.items():
         by_mac.setdefault(mac, []).append(address)
-    found = []
+    devices = []
     for mac, addresses in sorted(by_mac.items())[:_MOST]:
-        own, addresses = name(addresses[0], None), sorted(addresses)
-        host = next((NETWORK.hosts[one] for one in addresses if one in NETWORK.hosts), None)
-        named = own if own in {device.name for device in policy.of("devices")} else None
-        found.append(SeenDevice(named, addresses, mac, is_random(mac), host, _group(runtime, addresses[0]), None))
+        label, addresses = name(addresses[0], None), sorted(addresses)
+        host = next((NETWORK.hosts[address] for address in addresses if address in NETWORK.hosts), None)
+        named = label if label in {device.name for device in policy.of("devices")} else None
+        devices.append(SeenDevice(named, addresses, mac, is_random(mac), host, _group(runtime, addresses[0]), None))
     for address, why in sorted(NETWORK.doubts.items())[:_MOST]:
-        found.append(SeenDevice(None, [address], None, False, None, _group(runtime, address), why))
+        devices.append(SeenDevice(None, [address], None, False, None, _group(runtime, address), why))
     if privacy.clients is not LoggedClients.KEEP:
-        found = [replace(one, addresses=[], mac=None, host=None, doubt=one.doubt and _HIDDEN) for one in found]
-    here = {one.name for one in found}
+        devices = [
+            replace(device, addresses=[], mac=None, host=None, doubt=device.doubt and _HIDDEN) for device in devices
+        ]
+    here = {device.name for device in devices}
     absent: list[KnownDevice] = [device for device in policy.of("devices") if device.name not in here]
-    found += [SeenDevice(one.name, [*one.addresses], None, False, one.host or None, None, None) for one in absent]
-    return found
+    devices += [
+        SeenDevice(device.name, [*device.addresses], None, False, device.host or None, None, None) for device in absent
+    ]
+    return devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def names_of_devices(policy: Policy, privacy: Privacy) -> list[NamedClient]:
     """What the policy calls the devices of addresses and users; of nobody where the log keeps no clients."""
     if privacy.clients is not LoggedClients.KEEP:
         return []
-    return [NamedClient(*own) for own in known_clients(policy).items()]
+    return [NamedClient(*item) for item in known_clients(policy).items()]
 
 
 def _group(runtime: Runtime, address: str) -> str | None:

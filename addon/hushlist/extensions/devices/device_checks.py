@@ -35,7 +35,7 @@ def examine_devices(policy: Policy, _: float, root: Path = Path("/")) -> Iterato
         yield Diagnosis(_ABOUT, UNKNOWN, "this machine sees none on its networks", advice)
     else:
         by_mac = {mac: name(address, None) for address, mac in NETWORK.macs.items()}
-        named = sum(found not in (None, UNNAMED) for found in by_mac.values())
+        named = sum(label not in (None, UNNAMED) for label in by_mac.values())
         yield Diagnosis(_ABOUT, GOOD, f"seen: {len(by_mac):,}; with a name: {named:,}")
     if doubts := len(NETWORK.doubts):
         advice = "see GET /api/v1/network/devices: until it is sure, groups with 'clients' hold there"

@@ -41,7 +41,7 @@ class DeviceWatch(Part):
         self._met: dict[str, float] | None = None
         #: those of DHCP servers, and when they are read again: their files may be long
         self._leases, self._next_leases = list[Seen](), 0.0
-        self._told: list[float] = []
+        self._noticed: list[float] = []
 
     def follow(self, policy: Policy) -> None:
         """Begin to look, if the policy names devices."""
@@ -72,14 +72,14 @@ class DeviceWatch(Part):
         """See who has which address now; may wait for the kernel."""
         if monotonic() >= self._next_leases:
             self._leases, self._next_leases = leases(), monotonic() + _INTERVAL
-        found = seen_now(self._leases)
-        if (fault := found.fault) != NETWORK.fault:
+        network = seen_now(self._leases)
+        if (fault := network.fault) != NETWORK.fault:
             logger.warning("hushlist: %s", f"devices: {fault}; rules for addresses hold" if fault else "devices: known")
-        for address in found.doubts.keys() - NETWORK.doubts.keys():
-            why = found.doubts[address]
+        for address in network.doubts.keys() - NETWORK.doubts.keys():
+            why = network.doubts[address]
             said = f"{address}: {why}" if _names_clients(policy) else "it is not sure who has an address"
             logger.warning("hushlist: devices: %s; rules for addresses hold", said)
-        NETWORK.take(found)
+        NETWORK.take(network)
         self._meet(policy)
 
     def _meet(self, policy: Policy) -> None:
@@ -87,7 +87,7 @@ class DeviceWatch(Part):
         path, now = state_folder() / "devices.json", time()
         is_first = self._met is None and not path.exists()
         met = self._met = _read_met(path) if self._met is None else self._met
-        seen = sorted(NETWORK.macs.items(), key=lambda one: (":" in one[0], one))
+        seen = sorted(NETWORK.macs.items(), key=lambda entry: (":" in entry[0], entry))
         fresh = [(address, mac) for address, mac in seen if mac not in met]
         if not fresh and not is_first:
             return
@@ -96,12 +96,12 @@ class DeviceWatch(Part):
             if mac in met:
                 continue
             met[mac] = now
-            self._told = [moment for moment in self._told if moment > now - _HOUR]
+            self._noticed = [moment for moment in self._noticed if moment > now - _HOUR]
             is_news = name is not None and name(address, None) == UNNAMED and not is_first
-            if is_news and len(self._told) < _MOST_NOTICES:
-                self._told.append(now)
+            if is_news and len(self._noticed) < _MOST_NOTICES:
+                self._noticed.append(now)
                 self._tell(policy, address, mac)
-        self._met = dict(sorted(met.items(), key=lambda one: one[1])[-_MOST:])
+        self._met = dict(sorted(met.items(), key=lambda entry: entry[1])[-_MOST:])
         with suppress(OSError):  # the disk is full: it is told again after a start
             make_private(path.parent)
             replace_file(path, json.dumps(self._met).encode(), is_private=True)

@@ -49,7 +49,7 @@ class KnownDevice:
 
 @dataclass(slots=True)
 class Network:
-    """What was seen of this machine's networks the last time, by address; ``known`` makes it."""
+    """What was seen of this machine's networks the last time, by address; ``network_of`` makes it."""
 
     macs: Mapping[str, str] = field(default_factory=dict)
     hosts: Mapping[str, str] = field(default_factory=dict)
@@ -62,9 +62,9 @@ class Network:
     #: set when somebody asks for an address that was not seen
     is_asked: Event = field(default_factory=Event)
 
-    def take(self, found: Network) -> None:
+    def take(self, network: Network) -> None:
         """Have what was seen now."""
-        self.macs, self.hosts, self.doubts, self.fault = found.macs, found.hosts, found.doubts, found.fault
+        self.macs, self.hosts, self.doubts, self.fault = network.macs, network.hosts, network.doubts, network.fault
         self.is_seen = True
 
 
@@ -72,19 +72,19 @@ class Network:
 NETWORK = Network()
 
 
-def known(neighbours: Iterable[Seen], leases: Iterable[Seen]) -> Network:
+def network_of(neighbours: Iterable[Seen], leases: Iterable[Seen]) -> Network:
     """Who has which address.
 
-    >>> told = known([Seen("10.0.0.7", "00:00:5e:00:53:01")], [Seen("10.0.0.7", "00:00:5e:00:53:02", "tablet")])
-    >>> told.macs, told.doubts
+    >>> network = network_of([Seen("10.0.0.7", "00:00:5e:00:53:01")], [Seen("10.0.0.7", "00:00:5e:00:53:02", "tablet")])
+    >>> network.macs, network.doubts
     ({}, {'10.0.0.7': '00:00:5e:00:53:01 uses it, and 00:00:5e:00:53:02 was given it'})
     """
-    here, given = defaultdict[str, set[str]](set), {address_text(own.address): own for own in leases}
-    for own in neighbours:
-        here[address_text(own.address)].add(own.mac)
+    here, leased = defaultdict[str, set[str]](set), {address_text(lease.address): lease for lease in leases}
+    for neighbour in neighbours:
+        here[address_text(neighbour.address)].add(neighbour.mac)
     macs, hosts, doubts = dict[str, str](), dict[str, str](), dict[str, str]()
-    for address in {*here, *given}:
-        lease, users = given.get(address), here.get(address, set())
+    for address in {*here, *leased}:
+        lease, users = leased.get(address), here.get(address, set())
         if len(users) > 1:
             doubts[address] = f"{' and '.join(sorted(users))} use it"
         elif users and lease is not None and lease.mac and lease.mac not in users:
@@ -96,10 +96,10 @@ def known(neighbours: Iterable[Seen], leases: Iterable[Seen]) -> Network:
     return Network(macs, hosts, doubts, is_seen=True)
 
 
-def seen_now(given: Iterable[Seen]) -> Network:
+def seen_now(leased: Iterable[Seen]) -> Network:
     """What the kernel knows now, beside leases; it may have to be waited for."""
     try:
-        return known(neighbours(), given)
+        return network_of(neighbours(), leased)
     except TableError as error:
         return Network(fault=f"the neighbours of this machine are not known: {error}")
 
@@ -126,8 +126,8 @@ def device_names(policy: Policy) -> Callable[[str, str | None], str | None] | No
             if address not in network.doubts and address not in by_address and not LOOPBACK.fits(Client(address)):
                 network.is_asked.set()
             return None if address in network.doubts else by_address.get(address)
-        found = by_mac.get(mac) or by_host.get(network.hosts.get(address, "").lower()) or by_address.get(address)
-        return found or UNNAMED
+        label = by_mac.get(mac) or by_host.get(network.hosts.get(address, "").lower()) or by_address.get(address)
+        return label or UNNAMED
 
     return name
 
@@ -139,9 +139,9 @@ def known_clients(policy: Policy) -> dict[str, str]:
         return {}
     devices: tuple[KnownDevice, ...] = policy.of("devices")
     addresses = {*NETWORK.macs, *(address for device in devices for address in device.addresses)}
-    found = {address: name(address, None) for address in sorted(addresses)}
-    found |= {f"user:{device.user}": device.name for device in devices if device.user}
-    return {client: own for client, own in found.items() if own not in (None, UNNAMED)}
+    labels = {address: name(address, None) for address in sorted(addresses)}
+    labels |= {f"user:{device.user}": device.name for device in devices if device.user}
+    return {client: label for client, label in labels.items() if label not in (None, UNNAMED)}
 
 
 # -- the key -----------------------------------------------------------------------------------------------------------
@@ -149,11 +149,11 @@ def known_clients(policy: Policy) -> dict[str, str]:
 
 def _text_or_list(read: Callable[[str], str | None], expected: str) -> Callable[[YamlNode, Reading], frozenset[str]]:
     def read_node(node: YamlNode, reading: Reading) -> frozenset[str]:
-        found = [(own, read(own.value) if isinstance(own.value, str) else None) for own in node.items]
-        for own, value in found:
+        pairs = [(item, read(item.value) if isinstance(item.value, str) else None) for item in node.items]
+        for item, value in pairs:
             if value is None:
-                reading.report.error(own.line, str(own), expected)
-        return frozenset(value for _, value in found if value is not None)
+                reading.report.error(item.line, str(item), expected)
+        return frozenset(value for _, value in pairs if value is not None)
 
     return read_node
 
@@ -205,21 +205,23 @@ def _read(fields: MappingReader, key: str, reading: Reading) -> tuple[KnownDevic
 
 def _devices(fields: MappingReader, key: str, reading: Reading) -> Iterator[KnownDevice]:
     for node in fields.items(key):
-        own = MappingReader(node, names_of(_KEYS), fields.report)
-        own.require("name", key, "a device has no name")
+        entry = MappingReader(node, names_of(_KEYS), fields.report)
+        entry.require("name", key, "a device has no name")
         if isinstance(node.value, dict) and not {"mac", "host", "user", "addresses"} & node.value.keys():
             fields.report.error(node.line, key, "nothing tells it: expected one of mac, host, user, addresses")
-        values = read_rows(_KEYS, own, reading)
+        values = read_rows(_KEYS, entry, reading)
         name = values.get("name", "")
         if name == UNNAMED or not name.isprintable() or len(name) > _LONGEST:
-            own.error("name", f"expected another name than {UNNAMED}, of 1 to {_LONGEST} characters that can be shown")
+            entry.error(
+                "name", f"expected another name than {UNNAMED}, of 1 to {_LONGEST} characters that can be shown"
+            )
         elif name:
             yield KnownDevice(**values)
 
 
 def _schema() -> dict[str, object]:
-    told = [{"required": [name]} for name in ("mac", "host", "user", "addresses")]
-    return {"$name": "devices", **list_of(schema_of_rows(_KEYS, anyOf=told), maxItems=_MOST)}
+    ways = [{"required": [name]} for name in ("mac", "host", "user", "addresses")]
+    return {"$name": "devices", **list_of(schema_of_rows(_KEYS, anyOf=ways), maxItems=_MOST)}
 
 
 DEVICES = Type(_read, _schema, _KEYS)

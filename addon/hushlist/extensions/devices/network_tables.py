@@ -70,8 +70,8 @@ def mac_of(text: str) -> str | None:
     >>> mac_of("00-00-5E-00-53-01")
     '00:00:5e:00:53:01'
     """
-    own = text.strip().lower().replace("-", ":")
-    return own if _MAC.fullmatch(own) and own not in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff") else None
+    mac = text.strip().lower().replace("-", ":")
+    return mac if _MAC.fullmatch(mac) and mac not in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff") else None
 
 
 # -- neighbours --------------------------------------------------------------------------------------------------------
@@ -87,39 +87,39 @@ def neighbours() -> list[Seen]:
     if family is None:
         raise TableError("this system does not tell of its neighbours")
     try:
-        found, is_whole = _dumped(family)
+        seen, is_whole = _dumped(family)
     except OSError as error:
         raise TableError(error.strerror or "the kernel does not answer") from error
     if not is_whole:
         raise TableError(f"the kernel refuses it, or it has more than {MOST:,} entries")
-    return found
+    return seen
 
 
 def _dumped(family: int) -> tuple[list[Seen], bool]:
     """Entries of the kernel's table, and whether they are all."""
-    found = list[Seen]()
+    seen = list[Seen]()
     with socket.socket(family, socket.SOCK_RAW, 0) as kernel:
         kernel.settimeout(_PATIENCE)
         kernel.send(_HEAD.pack(_HEAD.size + _ENTRY.size, _GET, _DUMP, 1, 0) + _ENTRY.pack(0, 0, 0, 0, 0, 0, 0))
-        while len(found) <= MOST:
+        while len(seen) <= MOST:
             kind, entries = _messages(kernel.recv(1 << 16))
-            found += entries
+            seen += entries
             if kind in (_DONE, _ERROR):
-                return found, kind == _DONE
-    return found, False
+                return seen, kind == _DONE
+    return seen, False
 
 
 def _messages(octets: bytes) -> tuple[int, list[Seen]]:
     """The kind of the last message, and the entries of all."""
-    at, kind, found = 0, 0, list[Seen]()
+    at, kind, seen = 0, 0, list[Seen]()
     while at + _HEAD.size <= len(octets):
         length, kind, *_ = _HEAD.unpack_from(octets, at)
         if length < _HEAD.size or kind in (_DONE, _ERROR):
             break
-        if kind == _NEW and (own := _entry(octets[at + _HEAD.size : at + length])) is not None:
-            found.append(own)
+        if kind == _NEW and (entry := _entry(octets[at + _HEAD.size : at + length])) is not None:
+            seen.append(entry)
         at += (length + 3) & ~3
-    return kind, found
+    return kind, seen
 
 
 def _entry(octets: bytes) -> Seen | None:
@@ -154,8 +154,10 @@ def arp_addresses(root: Path) -> Iterator[str]:
 
 def leases(root: Path = Path("/")) -> list[Seen]:
     """What DHCP servers on this machine have given out, an address once: the last that a file says holds."""
-    found = {own.address: own for read in (_dnsmasq, _kea, _isc) for own in read(root) if _is_address(own.address)}
-    return list(found.values())[:MOST]
+    by_address = {
+        lease.address: lease for read in (_dnsmasq, _kea, _isc) for lease in read(root) if _is_address(lease.address)
+    }
+    return list(by_address.values())[:MOST]
 
 
 def _dnsmasq(root: Path) -> Iterator[Seen]:

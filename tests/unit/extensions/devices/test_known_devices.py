@@ -16,7 +16,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.extensions.devices import known_devices
 from hushlist.extensions.devices.actions import names_of_devices
-from hushlist.extensions.devices.known_devices import NETWORK, Network, known
+from hushlist.extensions.devices.known_devices import NETWORK, Network, network_of
 from hushlist.extensions.devices.network_tables import Seen, leases
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy, fields_of, shown_record
@@ -93,7 +93,7 @@ def test_a_client_is_in_the_group_of_its_device(
 ) -> None:
     policy, errors = policy_of(POLICY)
     assert errors == []
-    use(known(neighbours, leases))
+    use(network_of(neighbours, leases))
     assert finder(policy)(client).name == group
 
 
@@ -109,7 +109,7 @@ def test_where_nobody_watches_the_first_who_asks_looks_once(monkeypatch: pytest.
 
 def test_who_asks_for_an_address_that_was_not_seen_has_the_network_looked_at() -> None:
     policy, _ = policy_of(POLICY)
-    use(known([Seen("10.0.0.7", MIA)], []))
+    use(network_of([Seen("10.0.0.7", MIA)], []))
     group = finder(policy)
     group(Client("10.0.0.7"))
     assert not NETWORK.is_asked.is_set()
@@ -179,7 +179,7 @@ def test_leases_of_each_server_are_read(tmp_path: Path) -> None:
 
 def test_the_log_has_the_name_where_it_keeps_clients() -> None:
     policy, _ = policy_of(POLICY)
-    use(known([Seen("10.0.0.7", MIA), Seen("10.0.0.8", TV)], []))
+    use(network_of([Seen("10.0.0.7", MIA), Seen("10.0.0.8", TV)], []))
     names = device_names(policy)
     logged = record("http://h.example/", client="10.0.0.7")
     assert fields_of(logged, Privacy(), names)["device"] == "Mia's tablet"
@@ -205,7 +205,7 @@ def test_the_log_has_the_name_where_it_keeps_clients() -> None:
 )
 def test_who_is_shown_stands_after_the_name_of_the_device(name: Callable[[Any], str | None], shown: str | None) -> None:
     policy, _ = policy_of(POLICY)
-    use(known([Seen("10.0.0.7", MIA), Seen("10.0.0.8", TV)], []))
+    use(network_of([Seen("10.0.0.7", MIA), Seen("10.0.0.8", TV)], []))
     assert name(device_names_shown(policy, Privacy())) == shown
     hidden = device_names_shown(policy, Privacy(clients=LoggedClients.DROP))
     assert hidden is None
@@ -214,7 +214,7 @@ def test_who_is_shown_stands_after_the_name_of_the_device(name: Callable[[Any], 
 
 def test_the_page_learns_all_names_where_the_log_keeps_clients() -> None:
     policy, _ = policy_of(POLICY)
-    use(known([Seen("10.0.0.7", MIA), Seen("fd00::7", MIA), Seen("10.0.0.8", TV)], []))
+    use(network_of([Seen("10.0.0.7", MIA), Seen("fd00::7", MIA), Seen("10.0.0.8", TV)], []))
     named = {one.client: one.name for one in names_of_devices(policy, Privacy())}
     assert named == {
         "10.0.0.7": "Mia's tablet",
