@@ -54,7 +54,7 @@ def recorded() -> tuple[list[Asked], int]:
     found: dict[Asked, bool] = {}
     for record in _records():
         try:
-            request = request_of(record.asked)  # type: ignore[arg-type]
+            request = request_of(record.request)  # type: ignore[arg-type]
             host = canonical_host(request.hosts[0])
         except UrlError:
             continue

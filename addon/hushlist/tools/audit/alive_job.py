@@ -202,7 +202,7 @@ class State:
     def save(self) -> None:
         """Write it; names that were not asked for longest go if they are too many."""
         kept = sorted(self.names.items(), key=lambda item: item[1].last)[-MOST_NAMES:]
-        text = json.dumps({"names": {name.decode(): known for name, known in kept}}, separators=(",", ":"))
+        text = json.dumps({"names": {name.decode(): record for name, record in kept}}, separators=(",", ":"))
         with source_errors(self._path, self._path.name):
             replace_file(self._path, text.encode() + b"\n")
 
@@ -244,7 +244,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class Asked:
+class Outcome:
     """What a run ends with."""
 
     #: resolver -> why it does not count
@@ -271,9 +271,9 @@ class NameSearch:
         self._servers, self._clock, self._state = list(dict.fromkeys(servers)), clock, state
         self._pace = Pace(rate)
         self._beside: dict[tuple[NameServer, bytes], asyncio.Future[Says]] = {}
-        self.asked = Asked()
+        self.outcome = Outcome()
 
-    async def run(self, names: Sequence[bytes], progress: Progress | None = None) -> Asked:
+    async def run(self, names: Sequence[bytes], progress: Progress | None = None) -> Outcome:
         """Ask for all names; whatever ends it, the state is kept.
 
         Raises:
@@ -286,7 +286,7 @@ class NameSearch:
         async def work() -> None:
             nonlocal done, save_at
             for name in todo:
-                self.asked.verdicts[name] = await self._verdict(name)
+                self.outcome.verdicts[name] = await self._verdict(name)
                 done += 1
                 if progress is not None:
                     progress("asked", done, len(names))
@@ -300,7 +300,7 @@ class NameSearch:
                 await asyncio.gather(*(work() for _ in range(AT_ONCE)))
             finally:
                 self._state.save()
-        return self.asked
+        return self.outcome
 
     async def _leave_out_liars(self) -> None:
         """Keep the resolvers that deny a name that nobody can have. Spec: RFC 6761, 6.4"""
@@ -309,24 +309,24 @@ class NameSearch:
             if says not in (Says.DENIED, Says.MADE_UP):
                 self._servers.remove(server)
                 why = "it does not answer" if says is Says.NOTHING else "it answers for names that nobody can have"
-                self.asked.refused[str(server)] = why
+                self.outcome.refused[str(server)] = why
 
     async def _verdict(self, name: bytes) -> Verdict:
         now = int(self._clock().timestamp())
-        known = self._state.names.get(name)
-        given = {str(server) for server in self._servers}
-        if known is not None and 0 <= now - known.last < DAY and {*known.by} in (set(), given):
-            return known.verdict
+        record = self._state.names.get(name)
+        servers = {str(server) for server in self._servers}
+        if record is not None and 0 <= now - record.last < DAY and {*record.by} in (set(), servers):
+            return record.verdict
         says = await self._of_each(self._look, name)
         counted = {str(server): what for server, what in says if what is not Says.WILDCARD}
         if Says.EXISTS in counted.values():
-            known = Known(now, now, ())
+            record = Known(now, now, ())
         elif counted and {*counted.values()} == {Says.DENIED}:
-            known = (known or Known(now, now, ())).denied(now, tuple(counted))
+            record = (record or Known(now, now, ())).denied(now, tuple(counted))
         else:
             return Verdict.UNKNOWN
-        self._state.names[name] = known
-        return known.verdict
+        self._state.names[name] = record
+        return record.verdict
 
     async def _of_each(
         self, ask: Callable[[NameServer, bytes], Awaitable[Says]], name: bytes
@@ -346,7 +346,7 @@ class NameSearch:
             beside = self._beside[server, zone] = asyncio.ensure_future(self._ask(server, made_up))
         of_made_up = await asyncio.shield(beside)
         if of_made_up in (Says.EXISTS, Says.NOWHERE):
-            self.asked.wildcards.setdefault(str(server), set()).add(zone.decode())
+            self.outcome.wildcards.setdefault(str(server), set()).add(zone.decode())
             return Says.WILDCARD
         return Says.NOTHING if of_made_up is Says.NOTHING else Says.EXISTS
 

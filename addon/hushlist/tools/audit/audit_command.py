@@ -107,7 +107,7 @@ def _policy_of(lists: list[Path], folder: Path) -> Path:
     whose = argparse.Namespace(format=None, variant=None, prefix_length=None)
     command_options.files_of(lists, whose)
     path = folder / "policy.yaml"
-    layer = {"name": "lists", "lists": [{"file": str(one.absolute())} for one in lists]}
+    layer = {"name": "lists", "lists": [{"file": str(file.absolute())} for file in lists]}
     replace_file(path, to_json({"layers": [layer]}).encode())
     return path
 

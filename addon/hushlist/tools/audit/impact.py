@@ -107,7 +107,7 @@ class ImpactCounter(RecordCounter[Impact]):
         super().__init__(Impact())
         self._old, self._new, self._moment = old, new, moment
         self._has_filters = any(engine.index.filters for engine in (old, new))
-        self._known = BoundedCache(partial(self._compare, now=moment.at, client=moment.client), _MOST_URLS)
+        self._changes = BoundedCache(partial(self._compare, now=moment.at, client=moment.client), _MOST_URLS)
 
     @classmethod
     def open(cls, old: tuple[Policy, Path], new: tuple[Policy, Path], moment: ReplayMoment) -> ImpactCounter:
@@ -115,12 +115,12 @@ class ImpactCounter(RecordCounter[Impact]):
         return cls(Engine(old[0], Index.open(old[1])), Engine(new[0], Index.open(new[1])), moment)
 
     def _count(self, record: RecordedRequest) -> bool:
-        if is_local(record.asked):
+        if is_local(record.request):
             return False
         if self._moment.as_recorded or self._has_filters:
-            changed = self._compare(record.asked, *self._moment.of(record), record.told)
+            changed = self._compare(record.request, *self._moment.of(record), record.told)
         else:
-            changed = self._known[record.asked]
+            changed = self._changes[record.request]
         if changed is None:
             return True
         tally, (effect, cause, site, _) = self.tally, changed
@@ -327,7 +327,7 @@ def report_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment
     """The report; of sites and rules, the ``most`` with most requests, for each effect."""
 
     def example(record: RecordedRequest) -> ImpactExample:
-        question = record.asked, *moment.of(record), record.told
+        question = record.request, *moment.of(record), record.told
         sides = (_side(decide_recorded(engine, *question)) for engine in (old, new))
         return ImpactExample(record.url.decode("utf-8", "backslashreplace"), record.source, record.number, *sides)
 

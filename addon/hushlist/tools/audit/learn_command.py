@@ -51,14 +51,14 @@ def _page(text: str) -> bytes:
 def run_learn(arguments: argparse.Namespace) -> int:
     """Print a list of the hosts, each with what was loaded from it, but of the page's own host."""
     with source_errors(arguments.source, "learn"):
-        found = needed_hosts(_records(arguments.source), arguments.page)
-    hosts = sorted(host for host in found if host != arguments.page)
+        needed = needed_hosts(_records(arguments.source), arguments.page)
+    hosts = sorted(host for host in needed if host != arguments.page)
     if not hosts:
         print_warnings([f"{arguments.source}: {arguments.page.decode()} loads nothing from other hosts"])
         return FOUND
     width = max(map(len, hosts))
     print_lines([f"# What {arguments.page.decode()} loaded, by {arguments.source.name}"])
-    print_lines(f"{host.decode().ljust(width)}  # {', '.join(sorted(found[host]))}" for host in hosts)
+    print_lines(f"{host.decode().ljust(width)}  # {', '.join(sorted(needed[host]))}" for host in hosts)
     return GOOD
 
 
@@ -68,7 +68,7 @@ def needed_hosts(records: Iterator[ReadRecord], page: bytes) -> dict[bytes, set[
     A document is a page that somebody opens. Without the page in a recording, all that a client asks for in the half
     minute after it counts.
     """
-    found: dict[bytes, set[str]] = {}
+    loaded: dict[bytes, set[str]] = {}
     opened: dict[str, float] = {}
     for record in records:
         if not isinstance(record, RecordedRequest) or record.kind is ResourceType.DOCUMENT:
@@ -84,13 +84,13 @@ def needed_hosts(records: Iterator[ReadRecord], page: bytes) -> dict[bytes, set[
                 opened[client] = moment
             is_needed = 0 <= moment - opened.get(client, -_LOADING - 1) <= _LOADING
         if is_needed:
-            found.setdefault(host, set()).add(record.kind.value)
-    return found
+            loaded.setdefault(host, set()).add(record.kind.value)
+    return loaded
 
 
 def _host_of(record: RecordedRequest) -> bytes | None:
     try:
-        request = request_of(record.asked) if isinstance(record.asked, bytes) else record.asked
+        request = request_of(record.request) if isinstance(record.request, bytes) else record.request
         host = canonical_host(request.hosts[0])
     except (UrlError, IndexError):
         return None

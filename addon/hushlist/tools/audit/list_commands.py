@@ -159,25 +159,25 @@ def _lint_names(arguments: argparse.Namespace) -> int:
     with common.shown_progress() as progress:
         names, others = listed_names(files, progress)
         search = NameSearch(arguments.resolver, arguments.rate or _USUAL_RATE, lambda: datetime.now(UTC), state)
-        asked = asyncio.run(search.run(list(names), progress))
-    for resolver, why in asked.refused.items():
+        outcome = asyncio.run(search.run(list(names), progress))
+    for resolver, why in outcome.refused.items():
         common.remark(f"{resolver}: {why}: what it says does not count")
-    for resolver, zones in asked.wildcards.items():
+    for resolver, zones in outcome.wildcards.items():
         where = f"{number_of(len(zones), 'zone', 'zones')}, such as {min(zones)}"
         common.remark(f"{resolver}: it answers for every name in {where}: what it says there does not count")
-    if len(asked.refused) == len({*arguments.resolver}):
+    if len(outcome.refused) == len({*arguments.resolver}):
         return common.complain("no resolver is left whose answers count")
-    for name, place in asked.dead(names):
+    for name, place in outcome.dead(names):
         if arguments.json:
             common.print_json({"source": place.source, "line": place.line, "name": name})
         else:
             common.print_line(f"{place.source}:{place.line}: dead: {name}")
-    counts = asked.counts
+    counts = outcome.counts
     if arguments.json:
-        wildcards = {resolver: sorted(zones) for resolver, zones in asked.wildcards.items()}
-        told = {"refused": asked.refused, "wildcards": wildcards}
+        wildcards = {resolver: sorted(zones) for resolver, zones in outcome.wildcards.items()}
+        faults = {"refused": outcome.refused, "wildcards": wildcards}
         common.print_json(
-            {"summary": {"names": len(names), "nameless": others, **{each: counts[each] for each in Verdict}, **told}}
+            {"summary": {"names": len(names), "nameless": others, **{each: counts[each] for each in Verdict}, **faults}}
         )
     else:
         numbers = ", ".join(f"{counts[each]:,} {each}" for each in Verdict)

@@ -17,9 +17,9 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.policy.policy_file import list_files
 from hushlist.tools.audit import alive_job
 from hushlist.tools.audit.alive_job import (
-    Asked,
     NameSearch,
     NameServer,
+    Outcome,
     State,
     Verdict,
     listed_names,
@@ -128,11 +128,11 @@ def servers(*zones: Zone) -> Iterator[list[Server]]:
 
 
 @pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Asks servers for names, so many hours after the start."""
     monkeypatch.setattr(alive_job, "PATIENCE", 0.3)
 
-    def run(serving: list[Server], *names: str, hours: float = 0) -> Asked:
+    def run(serving: list[Server], *names: str, hours: float = 0) -> Outcome:
         now = START + hours * HOUR
         state = State(tmp_path / "state.json", int(now.timestamp()))
         search = NameSearch([each.address for each in serving], 100_000, lambda: now, state)
@@ -141,11 +141,11 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]
     return run
 
 
-Ask = Callable[..., Asked]
+Ask = Callable[..., Outcome]
 
 
-def verdicts(asked: Asked) -> dict[str, str]:
-    return {name.decode(): str(verdict) for name, verdict in asked.verdicts.items()}
+def verdicts(outcome: Outcome) -> dict[str, str]:
+    return {name.decode(): str(verdict) for name, verdict in outcome.verdicts.items()}
 
 
 @pytest.mark.parametrize(

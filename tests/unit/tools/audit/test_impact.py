@@ -87,7 +87,7 @@ def test_every_effect_has_its_cause(tmp_path: Path, old: str, new: str, effect: 
     assert found.requests == 3
     assert found.changed == (0 if effect in (ImpactEffect.OTHER_RULE, ImpactEffect.TAGS) else 2)
     assert found.sites[effect].result().counts == (("a.example", 2),)
-    assert [record.asked for record in found.effect_examples[effect]] == [URL.encode()] * 2
+    assert [record.request for record in found.effect_examples[effect]] == [URL.encode()] * 2
 
 
 def test_a_rule_elsewhere_in_a_list_changes_nothing(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ class ShownRecord:
 
 
 def shown_record(record: RecordedRequest) -> ShownRecord:
-    request_or_url, page = record.asked, record.page
+    request_or_url, page = record.request, record.page
     request = None
     if isinstance(request_or_url, Request):
         origin = (
@@ -273,7 +273,7 @@ def recorded(shown: ShownRecord) -> RecordedRequest:
         request.fault,
         told=record.told,
     )
-    return record._replace(asked=full_request)
+    return record._replace(request=full_request)
 
 
 # -- the report --------------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def decide_seen(
     """The decision for a record, after that for its request: by its answer, and by each file in its body."""
     doubts: list[str] = []
     if decision.fault is None:
-        request = request_of(record.asked, record.told) if isinstance(record.asked, bytes) else record.asked
+        request = request_of(record.request, record.told) if isinstance(record.request, bytes) else record.request
         for facts in record.seen:
             if decision.action in STOPPING:
                 break
@@ -164,16 +164,16 @@ class Auditor(RecordCounter[AuditTally]):
 
     def _count(self, record: RecordedRequest) -> bool:
         if self._moment.as_recorded or self._engine.index.filters:
-            verdict = self._decide(record.asked, *self._moment.of(record), record.told)
+            verdict = self._decide(record.request, *self._moment.of(record), record.told)
         else:
-            verdict = self._verdicts[record.asked]
+            verdict = self._verdicts[record.request]
         if verdict is None:
             return False
         if self._took > self._quick:
             self._see_time(record)
         place, effect, tls = verdict
         if record.seen and not effect.is_stopped and self._looks_at_files:
-            said = decide_seen(self._engine, record, effect.decision.of(record.asked), *self._moment.of(record))
+            said = decide_seen(self._engine, record, effect.decision.of(record.request), *self._moment.of(record))
             self.tally.doubts.update(said.doubts)
             effect = effect if said.decision.winner is effect.decision.winner else self._effect(said.decision)
         is_broken = False

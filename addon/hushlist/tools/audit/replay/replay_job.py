@@ -113,8 +113,8 @@ def _chunks_of(source: str, file: Stream, named: SourceFormat | None, size: int)
     is_plain_file = source != STANDARD_INPUT and size > 0 and not is_compressed(file.peek(8))
     stream = decompressed(file)
     form = named or source_format_of(stream.peek(HEAD)[:HEAD])
-    if named is None and source != STANDARD_INPUT and form.name == "urls" and (told := list_told(Path(source))):
-        yield _failed(source, form, f"it is a list ({told}), and no recorded requests: name it with --list")
+    if named is None and source != STANDARD_INPUT and form.name == "urls" and (list_form := list_told(Path(source))):
+        yield _failed(source, form, f"it is a list ({list_form}), and no recorded requests: name it with --list")
         return
     chunk = partial(_SourceChunk, source, form.name)
     if form.read_line is not None:

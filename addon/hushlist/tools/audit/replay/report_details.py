@@ -93,7 +93,7 @@ def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey,
     fired = {(source, line, digest) for (source, line, _), digests in places.items() for digest in digests}
     fired_lines = {(use.key.source, use.key.line) for use in report.rules}
     #: those of the index that have fired; lists of those that have not, by the lines of those that have
-    known = set[tuple[str, int, bytes]]()
+    seen = set[tuple[str, int, bytes]]()
     beside: dict[tuple[str, int], list[ListKey]] = {}
     titles: dict[ListKey, str | None] = {}
     rules, hit = Counter[ListKey](), Counter[ListKey]()
@@ -105,7 +105,7 @@ def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey,
         place = terms.source, line
         if (*place, digest) in fired:
             hit[key] += 1
-            known.add((*place, digest))
+            seen.add((*place, digest))
         elif place in fired_lines:
             beside.setdefault(place, []).append(key)
         lines = unused.setdefault(key, [])
@@ -116,7 +116,7 @@ def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey,
             insort(lines, line)
             del lines[most:]
     for (source, line, _), digests in places.items():
-        if not any((source, line, digest) in known for digest in digests):  # a filter, whose text does not tell its key
+        if not any((source, line, digest) in seen for digest in digests):  # a filter, whose text does not tell its key
             hit.update(beside.pop((source, line), ()))
     paths = {file.source: file.read_from for file in _files(engine)}
     return {
@@ -181,7 +181,7 @@ def _files(engine: Engine) -> Iterator[ListFile]:
 
 def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment) -> RecordExplanation:
     """The decision for a record, with its canonical URLs and expressions."""
-    request = record.asked
+    request = record.request
     now, client = moment.of(record)
     decision = decide_recorded(engine, request, now, client, record.told)
     decision = decide_seen(engine, record, decision, now, client).decision

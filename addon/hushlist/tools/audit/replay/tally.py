@@ -62,7 +62,7 @@ class Examples:
 
     >>> examples = Examples(most_each=1)
     >>> for number in range(1, 4): _ = examples.add("rule", RecordedRequest(b"http://h.example/%d" % number).ranked)
-    >>> [record.asked for record in examples["rule"]]
+    >>> [record.request for record in examples["rule"]]
     [b'http://h.example/1']
     """
 

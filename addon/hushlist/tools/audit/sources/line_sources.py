@@ -106,7 +106,7 @@ def read_squid(line: bytes, source: str, number: int) -> recorded_request.Record
 
     >>> line = b"1286536308.7 180 192.0.2.4 TCP_TUNNEL/200 3874 CONNECT h.example:443 mia HIER_DIRECT/192.0.2.9 -"
     >>> record = read_squid(line, "access.log", 1)
-    >>> record.asked, record.client.user
+    >>> record.request, record.client.user
     (b'https://h.example:443/', 'mia')
     """
     if not line.strip():
@@ -151,7 +151,7 @@ def read_common(line: bytes, source: str, number: int) -> recorded_request.Recor
 
     >>> line = b'h.example:80 192.0.2.4 - mia [10/Oct/2026:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326'
     >>> record = read_common(line, "access.log", 1)
-    >>> record.asked, record.client, int(record.time)
+    >>> record.request, record.client, int(record.time)
     (b'http://h.example:80/a', Client(address='192.0.2.4', user='mia', port=None), 1791665736)
     """
     if not line.strip():
@@ -183,7 +183,7 @@ def read_decision(line: bytes, source: str, number: int) -> recorded_request.Rec
 
     >>> line = b'{"reference": "0", "time": "2026-12-24T12:00:00.500Z", "user": "mia", "url": "http://h.example/"}'
     >>> record = read_decision(line, "decisions.jsonl", 1)
-    >>> record.asked, record.client.user, record.time
+    >>> record.request, record.client.user, record.time
     (b'http://h.example/', 'mia', 1798113600.5)
     """
     if not line.strip():

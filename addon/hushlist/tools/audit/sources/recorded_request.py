@@ -44,7 +44,7 @@ Rank = tuple[int, bytes, str, int]
 
 class RecordedRequest(NamedTuple):
     #: the URL as in the source, with its fragment; or a request, if the source keeps several names
-    asked: bytes | Request
+    request: bytes | Request
     #: name of the source, and the number of the line or record in it, from 1
     source: str = ""
     number: int = 0
@@ -63,7 +63,7 @@ class RecordedRequest(NamedTuple):
     @property
     def url(self) -> bytes:
         """The URL without its user information, which is never written anywhere."""
-        return hide_user(self.asked if isinstance(self.asked, bytes) else _url_of(self.asked))
+        return hide_user(self.request if isinstance(self.request, bytes) else _url_of(self.request))
 
     @property
     def told(self) -> Told:

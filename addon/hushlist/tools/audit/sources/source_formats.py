@@ -111,10 +111,10 @@ _OF_BOTH = frozenset(
 def list_told(path: Path) -> str:
     """The format of a list that a file is by its content, if no requests are written so; else empty."""
     try:
-        told = detect_format(path).form
+        form = detect_format(path).form
     except (OSError, ValueError):  # who reads the source says so
         return ""
-    return "" if told is None or told in _OF_BOTH else told
+    return "" if form is None or form in _OF_BOTH else form
 
 
 def source_format_of(head: bytes) -> SourceFormat:

@@ -132,7 +132,7 @@ def test_examples_tell_no_user_information(engine: Engine) -> None:
 
 def test_the_slowest_decisions_are_kept_once_for_each_url(engine: Engine) -> None:
     tally = tally_of(engine, [*RECORDS, *RECORDS])
-    assert len(tally.slowest) == len({record.asked for record in RECORDS})
+    assert len(tally.slowest) == len({record.request for record in RECORDS})
     assert [own.microseconds for own in tally.slowest] == sorted(
         (own.microseconds for own in tally.slowest), reverse=True
     )
@@ -243,9 +243,9 @@ def test_what_a_report_shows_is_the_record_but_for_who_signed_in(userinfo: bytes
     asked = Request(b"https", (b"a.example", b"b.example"), 8443, b"/x?y", b"z", userinfo, "odd")
     page, client = b"https://news.example/", Client("10.0.0.7", "jo", 8080)
     place = "s", 7, ResourceType.SCRIPT, page, 1e9, client, "POST", 204
-    shown = recorded(shown_record(RecordedRequest(b"https://a.example/", *place)._replace(asked=asked)))
+    shown = recorded(shown_record(RecordedRequest(b"https://a.example/", *place)._replace(request=asked)))
     assert shown == RecordedRequest(b"https://a.example/", *place)._replace(
-        asked=replace(asked, userinfo=None if userinfo is None else HIDDEN, told=shown.told)
+        request=replace(asked, userinfo=None if userinfo is None else HIDDEN, told=shown.told)
     )
 
 

@@ -97,11 +97,11 @@ def test_a_connection_is_one_of_a_client_s_to_a_host_on_a_page(asked: Engine) ->
     one = RecordedRequest(b"https://good.example/1", page=b"https://a.example/")
     records = [
         one,
-        one._replace(asked=b"https://good.example/2"),
+        one._replace(request=b"https://good.example/2"),
         one._replace(page=b"https://b.example/"),
         one._replace(client=Client("10.0.0.1")),
-        one._replace(asked=b"https://good.example:444/"),
-        one._replace(asked=b"https://www.good.example/"),
+        one._replace(request=b"https://good.example:444/"),
+        one._replace(request=b"https://www.good.example/"),
     ]
     assert counts(asked, *records)["https"] == SettingCounts(2, 5, 6, 0)
 

@@ -27,7 +27,7 @@ from hushlist.tools.audit.sources.recorded_request import BrokenRecord, ReadReco
 from unit.tools.audit import samples
 
 #: the same, by https
-HTTPS = [own._replace(asked=own.url.replace(b"http:", b"https:")) for own in samples.RECORDS]
+HTTPS = [own._replace(request=own.url.replace(b"http:", b"https:")) for own in samples.RECORDS]
 
 READ = st.lists(
     st.one_of(

@@ -78,7 +78,7 @@ def test_a_request_is_the_one_that_the_proxy_decides(
     flow.client_conn.proxy_mode = ProxyMode.parse(mode)  # type: ignore[attr-defined]
     (record,) = read(written(flow))
     assert isinstance(record, RecordedRequest)
-    assert record.asked == request_of_flow(flow)  # type: ignore[arg-type]
+    assert record.request == request_of_flow(flow)  # type: ignore[arg-type]
     monkeypatch.setattr(ctx, "options", SimpleNamespace(listen_port=None), raising=False)
     assert record.client == client_of_flow(flow)  # type: ignore[arg-type]
     assert record.client == Client("127.0.0.1", "mia", 8082 if mode == "transparent@8082" else 0)

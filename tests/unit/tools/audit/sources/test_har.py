@@ -119,7 +119,7 @@ def test_real_files_have_the_requests_that_a_plain_reading_finds() -> None:
         with path.open("rb") as file:
             found = [*read_har(file, path.name)]
         assert [
-            own.asked.decode() for own in found if isinstance(own, RecordedRequest) and isinstance(own.asked, bytes)
+            own.request.decode() for own in found if isinstance(own, RecordedRequest) and isinstance(own.request, bytes)
         ] == [own["request"]["url"] for own in plain]
 
 

@@ -89,15 +89,19 @@ def test_squid_s_requests_are_read() -> None:
 
 def test_squid_s_tunnels_stand_for_their_hosts() -> None:
     record = one(b"1.5 1 ::1 TCP_TUNNEL/200 1 CONNECT h.example:8443 mia HIER_DIRECT/- -", read_squid)
-    assert (record.asked, record.client, record.method) == (b"https://h.example:8443/", Client("::1", "mia"), "CONNECT")
+    assert (record.request, record.client, record.method) == (
+        b"https://h.example:8443/",
+        Client("::1", "mia"),
+        "CONNECT",
+    )
 
 
 def test_squid_s_words_for_what_it_could_not_read_are_no_host() -> None:
     for method in (b"CONNECT", b"NONE"):
         line = b"1.5 1 ::1 NONE/400 1 %b error:invalid-request - HIER_NONE/- -" % method
-        assert one(line, read_squid).asked == b"error:invalid-request"
+        assert one(line, read_squid).request == b"error:invalid-request"
     line = b'::1 - - [01/Jan/2026:00:00:00 +0000] "CONNECT error:invalid-request HTTP/1.1" 400 1'
-    assert one(line, read_common).asked == b"error:invalid-request"
+    assert one(line, read_common).request == b"error:invalid-request"
 
 
 def test_users_may_have_spaces() -> None:
@@ -130,7 +134,7 @@ def test_a_proxy_s_common_log_is_read() -> None:
 )
 def test_the_url_is_told_by_the_target_and_the_virtual_host(host: bytes, request_: bytes, url: bytes) -> None:
     line = host + b'::1 - - [01/Jan/2026:00:00:00 +0000] "' + request_ + b'" 200 5'
-    assert one(line, read_common).asked == url
+    assert one(line, read_common).request == url
 
 
 @each_row(

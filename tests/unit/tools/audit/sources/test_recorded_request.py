@@ -42,7 +42,7 @@ def test_a_source_tells_page_type_and_method_as_filters_name_them() -> None:
 def test_a_key_stands_for_the_url_at_its_place() -> None:
     record = RecordedRequest(b"http://h.example/", "s", 1)
     assert record.key == record._replace(method="GET").key
-    others = {record._replace(number=2).key, record._replace(source="t").key, record._replace(asked=b"x").key}
+    others = {record._replace(number=2).key, record._replace(source="t").key, record._replace(request=b"x").key}
     assert len({record.key, *others}) == 4
 
 
