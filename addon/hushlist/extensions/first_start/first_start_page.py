@@ -165,8 +165,8 @@ class FirstStart(Part):
             if session is None:
                 return self._note(request, "refused", HTTPStatus.FORBIDDEN)
             _, elsewhere = _addresses()
-            told = "hushlist: the first start was opened from %s; if it has to be opened again, once: %s?token=%s"
-            logger.info(told, client.address, elsewhere, self._access.token)
+            message = "hushlist: the first start was opened from %s; if it has to be opened again, once: %s?token=%s"
+            logger.info(message, client.address, elsewhere, self._access.token)
             cookie = f"{COOKIE}={session}; HttpOnly; SameSite=Lax; Path={PATH}"
             return words(HTTPStatus.SEE_OTHER, "it is open", Location=PATH, Set_Cookie=cookie)
         if not self._access.may(request, client) or _is_foreign(flow):
@@ -198,11 +198,11 @@ class FirstStart(Part):
         at = SCREENS.index(screen)
         if to == "back":
             return self._screen(flow, SCREENS[max(0, at - 1)], answers, [])
-        for asked in SCREENS[: at + 1]:
-            rows = self._rows(asked, answers)
-            faults = faults_of(asked, answers, rows, has_passphrase=self._is_private(flow))
+        for filled in SCREENS[: at + 1]:
+            rows = self._rows(filled, answers)
+            faults = faults_of(filled, answers, rows, has_passphrase=self._is_private(flow))
             if faults:
-                return self._screen(flow, asked, answers, faults)
+                return self._screen(flow, filled, answers, faults)
         if screen != SCREENS[-1]:
             return self._screen(flow, SCREENS[at + 1], answers, [])
         async with self._one_by_one:
@@ -221,8 +221,8 @@ class FirstStart(Part):
         except SourceError as error:
             problem = str(error)
         if not problem and not self._is_private(flow):
-            told = "hushlist: the passphrase of %s for the filter's page is %s: keep it, and change it in %s"
-            logger.warning(told, household.admin, answers["passphrase"], path)
+            message = "hushlist: the passphrase of %s for the filter's page is %s: keep it, and change it in %s"
+            logger.warning(message, household.admin, answers["passphrase"], path)
         return self._done(flow.request, household, path, problem)
 
     async def _until_used(self, path: Path) -> str:
@@ -257,7 +257,10 @@ class FirstStart(Part):
         rows, at = self._rows(screen, answers), SCREENS.index(screen)
         has_passphrase = self._is_private(flow)
         if not has_passphrase:
-            rows = [Row(tuple(one for one in row.questions if one.kind is not Kind.SECRET), *row[1:]) for row in rows]
+            rows = [
+                Row(tuple(question for question in row.questions if question.kind is not Kind.SECRET), *row[1:])
+                for row in rows
+            ]
         here = {question.name for row in rows for question in row.questions}
         kept = {name: value for name, value in answers.items() if name not in here and name not in _SECRETS}
         kept |= {"token": self._access.form_token(request, client), "screen": screen}
@@ -283,8 +286,8 @@ class FirstStart(Part):
     def _done(self, request: http.Request, household: Household, path: Path, problem: str) -> http.Response:
         texts, (_, elsewhere) = self._texts_for(request), _addresses()
         if problem:
-            told = element("p", texts["failed"], role="alert", class_="bad"), element("pre", problem)
-            return self._page(request, element("h1", texts["title"]), *told)
+            failure = element("p", texts["failed"], role="alert", class_="bad"), element("pre", problem)
+            return self._page(request, element("h1", texts["title"]), *failure)
         setup = f"{elsewhere.removesuffix(PATH)}/setup"
         devices = [
             element("li", element("b", person.name), " ", element("span", ", ".join(person.addresses), dir="ltr"))
@@ -351,8 +354,11 @@ def _is_foreign(flow: http.HTTPFlow) -> bool:
     """
     headers, request = flow.request.headers, flow.request
     host = f"[{request.host}]" if ":" in request.host else request.host
-    own = HOST if request.host == HOST else f"{host}:{request.port}"
-    if request.method == "POST" and headers.get("origin", f"{request.scheme}://{own}") != f"{request.scheme}://{own}":
+    authority = HOST if request.host == HOST else f"{host}:{request.port}"
+    if (
+        request.method == "POST"
+        and headers.get("origin", f"{request.scheme}://{authority}") != f"{request.scheme}://{authority}"
+    ):
         return True
     return request.method == "POST" and headers.get("sec-fetch-site", "same-origin") not in ("none", "same-origin")
 

@@ -102,7 +102,7 @@ class Terminal:
     """Asks the questions one by one; ``answers`` has those that are known, and gets the others."""
 
     def __init__(self, answers: dict[str, str], zone: str) -> None:
-        self.answers, self._zone, self._known = answers, zone, frozenset(answers)
+        self.answers, self._zone, self._answered = answers, zone, frozenset(answers)
         self._texts: Texts = first_start_texts()[DEFAULT_LANGUAGE]
 
     def ask(self) -> None:
@@ -111,22 +111,22 @@ class Terminal:
             leads = [self._texts[lead] for lead in [f"{screen}_lead"] if lead in self._texts]
             print_lines(["", self._texts[screen], *leads])
             seen = seen_devices() if screen == "people" else []
-            asked = 0
-            while asked < len(rows := rows_of(screen, self.answers, seen, self._zone)):
-                self._ask_row(screen, rows[asked])
-                asked += 1
-                if screen == "people" and not self.answers.get(f"address.{asked - 1}"):
+            at = 0
+            while at < len(rows := rows_of(screen, self.answers, seen, self._zone)):
+                self._ask_row(screen, rows[at])
+                at += 1
+                if screen == "people" and not self.answers.get(f"address.{at - 1}"):
                     break  # the row for one more device stayed empty
 
     def _ask_row(self, screen: str, row: Row) -> None:
         """Ask until the answers can be used."""
-        asked = [question for question in row.questions if question.name not in self._known]
-        while asked:
-            for question in asked:
+        questions = [question for question in row.questions if question.name not in self._answered]
+        while questions:
+            for question in questions:
                 self.answers[question.name] = self._answer(row, question)
             faults = [fault for fault in faults_of(screen, self.answers, [row]) if fault.field in _names(row.questions)]
             print_lines(self._texts[fault.text] for fault in faults)
-            asked = list(row.questions) if faults else []
+            questions = list(row.questions) if faults else []
 
     def _answer(self, row: Row, question: Question) -> str:
         kind, _, number = question.name.partition(".")
@@ -143,8 +143,8 @@ class Terminal:
         if question.kind is Kind.FLAG:
             return self._chosen(label, ("on", "off"), ("yes", "no"), question.default)
         if question.kind is Kind.CHOICE:
-            told = tuple(self._texts[f"{question.text}_{option}"] for option in question.options)
-            return self._chosen(label, question.options, told, question.default)
+            texts = tuple(self._texts[f"{question.text}_{option}"] for option in question.options)
+            return self._chosen(label, question.options, texts, question.default)
         default = default_of(question, self.answers)  # what was answered, where that could not be used
         answer = input(f"{label}{f' [{default}]' if default else ''}: ").strip()
         return "" if answer == "-" else answer or default
@@ -152,9 +152,9 @@ class Terminal:
     def _whose(self, number: str) -> str:
         return self.answers.get(f"whose.{number}", ANYBODY)
 
-    def _chosen(self, label: str, options: Sequence[str], told: Iterable[str], default: str) -> str:
+    def _chosen(self, label: str, options: Sequence[str], texts: Iterable[str], default: str) -> str:
         """One of the options, by its number, its word or the beginning of that; nothing is the default."""
-        words = list(told)
+        words = list(texts)
         shown = "; ".join(f"{number} {text}" for number, text in enumerate(words, 1))
         while True:
             answer = input(f"{label} ({shown}) [{options.index(default) + 1}]: ").strip().lower()

@@ -22,10 +22,10 @@ _ELSEWHERE = ("192.0.2.1", 9)
 
 def seen_devices(clients: Iterable[str] = (), *, root: Path = Path("/")) -> list[Device]:
     """Devices by address, with the names of their leases; ``clients``: addresses that have used the proxy."""
-    names = {own.address: own.host for own in leases(root)}
+    names = {lease.address: lease.host for lease in leases(root)}
     addresses = {*names, *arp_addresses(root), *clients} - {*_gateways(root), own_address()}
-    found = [Device(address, names.get(address, "")) for address in addresses if _is_device(address)]
-    return sorted(found, key=lambda device: (not device.name, ip_address(device.address).packed))[:_MOST]
+    devices = [Device(address, names.get(address, "")) for address in addresses if _is_device(address)]
+    return sorted(devices, key=lambda device: (not device.name, ip_address(device.address).packed))[:_MOST]
 
 
 def own_address() -> str:

@@ -149,21 +149,21 @@ def _settings(household: Household) -> Iterator[str]:
 
 def _schedules(household: Household) -> dict[str, list[dict[str, object]]]:
     """The name of each schedule, and its spans; people with the same bedtimes share one."""
-    found: dict[str, list[dict[str, object]]] = {}
+    schedules: dict[str, list[dict[str, object]]] = {}
     for person in household.limited:
         spans = _bedtime(person)
-        if spans and spans not in found.values():
-            found[f"bedtime {len(found) + 1}" if found else "bedtime"] = spans
+        if spans and spans not in schedules.values():
+            schedules[f"bedtime {len(schedules) + 1}" if schedules else "bedtime"] = spans
     if household.lessons is not None:
         begin, end = household.lessons
-        found["lessons"] = [{"days": "mon-fri", "times": f"{begin}-{end}"}]
-    return found
+        schedules["lessons"] = [{"days": "mon-fri", "times": f"{begin}-{end}"}]
+    return schedules
 
 
 def _bedtime(person: Person) -> list[dict[str, object]]:
     days: tuple[object, ...] = ("sun-thu", ["fri", "sat"])
-    given = zip(days, person.bedtimes, strict=True)
-    return [{"days": day, "times": "-".join(times)} for day, times in given if times is not None]
+    pairs = zip(days, person.bedtimes, strict=True)
+    return [{"days": day, "times": "-".join(times)} for day, times in pairs if times is not None]
 
 
 def _groups(household: Household, schedules: dict[str, str]) -> Iterator[str]:

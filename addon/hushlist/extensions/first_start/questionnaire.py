@@ -166,8 +166,8 @@ def _passing(place: str) -> Question:
 
 def _device_rows(answers: Answers, seen: Sequence[Device], blanks: int) -> Iterator[Row]:
     count = _count_of(answers)
-    given = {answers.get(f"address.{number}", "") for number in range(count)}
-    more = [device for device in seen if device.address not in given]
+    addresses = {answers.get(f"address.{number}", "") for number in range(count)}
+    more = [device for device in seen if device.address not in addresses]
     for number in range(min(_MOST_DEVICES, count + len(more) + blanks)):
         here = more[number - count] if count <= number < count + len(more) else Device("")
         yield Row(
@@ -192,7 +192,7 @@ def _subject_rows(place: str, answers: Answers) -> Iterator[Row]:
         blocked = EVERYBODY if subject in everybody else NOBODY
         if subject in limited:
             blocked = LIMITED if is_limited else EVERYBODY
-        may_be = options if subject != SAFE_SEARCH else tuple(one for one in options if one != LESSONS)
+        may_be = options if subject != SAFE_SEARCH else tuple(option for option in options if option != LESSONS)
         question = Question(f"block.{subject}", "block", Kind.CHOICE, blocked, may_be)
         yield Row((question,), title_key=f"subject_{subject}")
 
@@ -201,7 +201,7 @@ def _time_rows(place: str, answers: Answers) -> Iterator[Row]:
     if LESSONS in answers.values():
         yield Row(_span("lessons", ("08:00", "13:00")), title_key="lessons")
     usual = _BEDTIMES if place == "family" else (("", ""), ("", ""))
-    for number, person in enumerate(one for one in people_of(answers) if one.is_limited):
+    for number, person in enumerate(person for person in people_of(answers) if person.is_limited):
         for part, times in zip(("week", "end"), usual, strict=True):
             yield Row(_span(f"bed.{number}.{part}", times), person.name, f"bed_{part}")
 
@@ -230,45 +230,45 @@ def people_of(answers: Answers) -> list[Person]:
 def faults_of(screen: str, answers: Answers, rows: Sequence[Row], *, has_passphrase: bool = True) -> list[Fault]:
     """What is wrong with the answers to a screen; ``has_passphrase``: it asked for one."""
     questions = [question for row in rows for question in row.questions]
-    found = [
+    faults = [
         Fault(question.name, "fault_needed")
         for question in questions
         if question.kind is Kind.CHOICE and default_of(question, answers) not in question.options
     ]
     match screen:
         case "people":
-            found += _device_faults(answers, questions)
+            faults += _device_faults(answers, questions)
         case "times":
-            found += _time_faults(answers, questions)
+            faults += _time_faults(answers, questions)
         case "admin":
-            found += _admin_faults(answers, has_passphrase=has_passphrase)
-    return found
+            faults += _admin_faults(answers, has_passphrase=has_passphrase)
+    return faults
 
 
 def _device_faults(answers: Answers, questions: Sequence[Question]) -> Iterator[Fault]:
     seen = set[str]()
     for question in questions:
         kind, _, number = question.name.partition(".")
-        given = answers.get(question.name, "")
-        if kind == "address" and given:
+        answer = answers.get(question.name, "")
+        if kind == "address" and answer:
             try:
-                ip_network(given)
+                ip_network(answer)
             except ValueError:
                 yield Fault(question.name, "fault_address")
-            if given in seen:
+            if answer in seen:
                 yield Fault(question.name, "fault_twice")
-            seen.add(given)
+            seen.add(answer)
         is_named = answers.get(f"whose.{number}", ANYBODY) != ANYBODY
-        if kind == "address" and not given and is_named:
+        if kind == "address" and not answer and is_named:
             yield Fault(question.name, "fault_needed")
-        if kind == "name" and is_named and given == DEFAULT:
+        if kind == "name" and is_named and answer == DEFAULT:
             yield Fault(question.name, "fault_name")
 
 
 def _time_faults(answers: Answers, questions: Sequence[Question]) -> Iterator[Fault]:
     report = ProblemReport("")
-    given = YamlNode(0, {"timezone": YamlNode(0, answers.get("zone", ""))})
-    read_timezone(MappingReader(given, ("timezone",), report))
+    node = YamlNode(0, {"timezone": YamlNode(0, answers.get("zone", ""))})
+    read_timezone(MappingReader(node, ("timezone",), report))
     if report.errors or not answers.get("zone"):
         yield Fault("zone", "fault_zone")
     for question in questions:

@@ -55,8 +55,8 @@ class SetUpAccess:
     def _has_session(self, request: http.Request) -> bool:
         if self._session == _NOBODY or self._clock() > self._until:
             return False
-        given = request.cookies.get_all(COOKIE)
-        return any(hmac.compare_digest(one.encode("utf-8", "replace"), self._session.encode()) for one in given)
+        cookies = request.cookies.get_all(COOKIE)
+        return any(hmac.compare_digest(cookie.encode("utf-8", "replace"), self._session.encode()) for cookie in cookies)
 
 
 def is_here(request: http.Request, client: Client) -> bool:
