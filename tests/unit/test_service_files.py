@@ -7,16 +7,21 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from mitmproxy.addons.dumper import Dumper
+from mitmproxy.test import taddons
 
 from documentation import ROOT, SERVICE, blocks
+from hushlist import __version__
 from hushlist.cli import _all_commands
 from hushlist.core.system.package_code import PACKAGE
+from hushlist.proxy.addon import Hushlist
 from unit.rows import each_row
 
 FOLDER = ROOT / "examples" / "service"
@@ -135,8 +140,59 @@ def test_the_container_is_pinned_without_root_and_has_a_health_check() -> None:
     assert re.fullmatch(r"docker\.io/library/python:3\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", images[0])
     assert re.findall(r"^USER (\d+)$", CONTAINERFILE, re.MULTILINE) == ["10001"]
     assert "HEALTHCHECK" in CONTAINERFILE
-    for copied in re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINERFILE, re.MULTILINE):
-        assert all((ROOT / name).exists() for name in copied.split())
+    (user,) = re.findall(r"useradd .*--uid (\d+)", CONTAINERFILE)
+    assert user == "10001"
+    copied = {*" ".join(re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINERFILE, re.MULTILINE)).split()}
+    assert all((ROOT / name).exists() for name in copied)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {"pyproject.toml", project["readme"], *project["license-files"], "addon", "rules", "addon/filter.py"}
+    assert copied == needed
+
+
+#: what a line of a container file may begin with
+INSTRUCTIONS = "FROM WORKDIR COPY RUN ENV USER VOLUME EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT CMD"
+
+
+def test_each_line_of_the_container_file_is_an_instruction_and_its_commands_exist() -> None:
+    lines = re.sub(r"\\\n\s*", " ", CONTAINERFILE).splitlines()
+    assert {line.split()[0] for line in lines if line and not line.startswith("#")} == {*INSTRUCTIONS.split()}
+    started = [*container_command("ENTRYPOINT"), *container_command("CMD")]
+    assert started[:3] == ["/opt/hushlist/bin/mitmdump", "-s", "/opt/hushlist/filter.py"]
+    assert "COPY addon/filter.py /opt/hushlist/filter.py\n" in CONTAINERFILE
+    with taddons.context(Hushlist(), Dumper()) as context:
+        for name, value in zip(started[3::2], started[4::2], strict=True):
+            if name == "--set":
+                assert value.partition("=")[0] in context.options, value
+    shown = next(block for block in blocks(SERVICE, "shell") if "doctor" in block and "exec" in block)
+    for place in ("--policy /etc/hushlist/policy.yaml", "--confdir /var/lib/hushlist/mitmproxy"):
+        assert place in shown
+        assert any(value.endswith(f"={place.split()[1]}") for value in started)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no checkout, whose last commit is built")
+@pytest.mark.parametrize("there", [(), ("docker",), ("docker", "podman"), ("buildah", "docker")])
+def test_the_release_makes_the_container_by_what_works(tmp_path: Path, there: tuple[str, ...]) -> None:
+    for name in ("podman", "buildah", "docker"):
+        works = 'shift; echo "$@"' if name in there else "exit 1"
+        script = f'#!/bin/sh\n[ "$1" = info ] && {"exit 0" if name in there else "exit 1"}\n{works}\n'
+        (tmp_path / name).write_text(script, encoding="ascii")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([ROOT / ".ci" / "container"], capture_output=True, text=True, check=True, env=environment)
+    if not there:
+        assert done.stdout == "the container is left out: neither podman, buildah nor docker works here\n"
+        return
+    used = next(name for name in ("podman", "buildah", "docker") if name in there)
+    built, said = done.stdout.splitlines()
+    assert built.startswith(f"--tag hushlist:{__version__} --file ")
+    assert ("--format docker --timestamp" in built) is (used != "docker")
+    assert said == f"the container: hushlist:{__version__}, made by {used}"
+
+
+def test_the_guide_builds_the_container_as_its_file_says() -> None:
+    (shown,) = re.findall("^podman build .*$", "\n".join(blocks(SERVICE, "shell")), re.MULTILINE)
+    assert shown == "podman build --format docker --tag hushlist --file examples/service/Containerfile ."
+    assert CONTAINERFILE.splitlines()[0] == f"# Build it in the checkout: {shown}"
 
 
 def container_command(instruction: str) -> list[str]:
