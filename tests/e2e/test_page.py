@@ -591,3 +591,118 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, family: Proxy) -> N
     keyboard.tab_to("Activity", is_back=True)
     keyboard.press(Keys.ENTER)
     keyboard.wait_for_focus("Activity")
+
+
+@pytest.mark.parametrize("screen", ["people/group%3AMia", "class/group%3AMia", "alerts", "lists", "settings/groups"])
+def test_the_tab_key_reaches_all_of_a_screen_in_its_order(browser: Chrome, family: Proxy, screen: str) -> None:
+    get_as(family, "Mia", "http://www.games.test/")
+    sign_in(browser, screen=screen)
+    wait_until(browser, lambda one: one.find_element(By.ID, "title").text == _TITLES[screen])
+    for summary in browser.find_elements(By.CSS_SELECTOR, "#screen summary")[:1]:
+        summary.click()
+    assert Keyboard(browser).walk() == set()
+
+
+def test_the_policy_is_changed_without_a_mouse(browser: Chrome, family: Proxy, folder: Path) -> None:
+    before = (folder / "policy.yaml").read_text()
+    keyboard = Keyboard(browser)
+
+    def save(words: str, written: str) -> None:
+        keyboard.tab_to(words)
+        keyboard.press(Keys.ENTER)
+        told(browser, "It is saved, and holds in a moment.")
+        assert written in (folder / "policy.yaml").read_text()
+        wait_until(browser, lambda one: not one.find_elements(By.TAG_NAME, "dialog"))
+        keyboard.tab_to("Undo")
+        keyboard.press(Keys.ENTER)
+        told(browser, "Undone.")
+        assert (folder / "policy.yaml").read_text() == before
+
+    sign_in(browser, screen="rules")
+    keyboard.tab_to("Change: bedtime")
+    keyboard.press(Keys.ENTER)
+    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog button.span"))
+    keyboard.tab_to("Wed, ")
+    keyboard.press(Keys.ARROW_RIGHT)
+    keyboard.wait_for_focus("Wed, 8:15")  # not another day's
+    keyboard.press(Keys.DELETE)
+    keyboard.wait_for_focus("Add a time")
+    keyboard.press(Keys.ESCAPE)
+    keyboard.wait_for_focus("Change: bedtime")
+    keyboard.press(Keys.ENTER)
+    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog button.span"))
+    keyboard.tab_to("Wed, ")
+    keyboard.press(Keys.ARROW_RIGHT)
+    save("Save", "times: 20:15-07:15")
+
+    sign_in(browser, screen="lists")
+    keyboard.tab_to("Services by name")
+    keyboard.press(Keys.ENTER)
+    keyboard.tab_to("Leo")
+    keyboard.press(Keys.SPACE)
+    save("Save: Services by name", "{catalogue: services}")
+
+    sign_in(browser, screen="settings/groups")
+    keyboard.tab_to("Leo")
+    keyboard.press(Keys.ENTER)
+    keyboard.tab_to("Add: clients")
+    keyboard.press(Keys.ENTER)
+    keyboard.press("127.0.0.4")
+    keyboard.tab_to("Move up: clients, 2")
+    keyboard.press(Keys.ENTER)
+    keyboard.wait_for_focus("Add: clients")  # the first cannot move
+    save("Save", "[127.0.0.4, 127.0.0.3]")
+
+
+def test_a_class_and_alerts_are_looked_after_without_a_mouse(browser: Chrome, family: Proxy) -> None:
+    get_as(family, "Leo", "http://www.games.test/")
+    keyboard = Keyboard(browser)
+    sign_in(browser, screen="class/group%3ALeo")
+    keyboard.tab_to("Open a site for all of them")
+    keyboard.press("www.games.test", Keys.ENTER)
+    told(browser, "www.games.test is open for Leo until ")
+    keyboard.tab_to("Undo")
+    keyboard.press(Keys.ENTER)
+    told(browser, "Undone.")
+    keyboard.tab_to("Codes to print")
+    keyboard.press(Keys.ENTER)
+    keyboard.tab_to("How many")
+    keyboard.press(Keys.BACKSPACE, Keys.BACKSPACE, "2", Keys.ENTER)
+    wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, "dialog .codes code")) == 2)
+    keyboard.press(Keys.ESCAPE)
+    wait_until(browser, lambda one: not one.find_elements(By.TAG_NAME, "dialog"))
+
+    sign_in(browser, screen="alerts")
+    keyboard.tab_to("Seen: gaming: Leo's phone")
+    keyboard.press(Keys.ENTER)
+    wait_until(browser, lambda one: one.find_element(By.ID, "told").text)
+    wait_until(browser, lambda one: "Seen: gaming: Leo's phone" not in Keyboard(browser).names())
+
+
+def test_what_was_changed_by_hand_meanwhile_stays_and_both_are_shown(
+    browser: Chrome, family: Proxy, folder: Path
+) -> None:
+    before = (folder / "policy.yaml").read_text()
+    sign_in(browser, screen="settings/groups")
+    named(browser, "Leo").click()
+    Select(browser.find_element(By.CSS_SELECTOR, "details[open] select[aria-label^='Add a key']")).select_by_value(
+        "mode"
+    )
+    Select(browser.find_element(By.CSS_SELECTOR, "select[aria-label=mode]")).select_by_value("tag")
+    by_hand = before.replace("clients: [127.0.0.3]", "clients: [127.0.0.3, 127.0.0.4]")
+    (folder / "policy.yaml").write_text(by_hand)
+    keyboard = Keyboard(browser)
+    keyboard.tab_to("Save")
+    keyboard.press(Keys.ENTER)
+    wait_for_words(browser, "was changed meanwhile")
+    is_now, wrote = browser.find_elements(By.CSS_SELECTOR, "dialog pre")
+    assert "127.0.0.4" in is_now.text
+    assert "mode" not in is_now.text
+    assert '"mode": "tag"' in wrote.text
+    assert "127.0.0.4" not in wrote.text
+    assert (folder / "policy.yaml").read_text() == by_hand
+    keyboard.tab_to("As you wrote")
+    keyboard.press(Keys.ESCAPE)
+    keyboard.wait_for_focus("Save")
+    assert "127.0.0.4" not in browser.find_element(By.ID, "screen").text  # what was typed is still there
+    (folder / "policy.yaml").write_text(before)

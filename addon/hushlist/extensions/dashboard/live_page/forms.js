@@ -1,10 +1,17 @@
 // Forms that are made of the schema of the policy's table of keys: a control for each kind of value.
 import {plainly} from "./edits.js";
-import {button, make, select, t} from "./kit.js";
+import {button, make, refill, select, t} from "./kit.js";
 
 /** A control: its element, and what its value is now; nothing is `undefined`. */
 const control = (element, read) => ({element, read});
 const LONGEST_LIST = 400;
+
+/** Draw rows anew; what has the focus keeps it, or the last button gets it, where what had it is gone. */
+function repaint(place, ...rows) {
+  const had = place.contains(document.activeElement);
+  refill(place, ...rows);
+  if (had && !place.contains(document.activeElement)) [...place.querySelectorAll("button, select")].at(-1)?.focus();
+}
 
 /** A schema with what it refers to; `schema` is the whole one. */
 function resolved(one, whole) {
@@ -120,7 +127,7 @@ function listOf(kind, value, whole, name) {
     const own = item.read();
     return (own && typeof own === "object" ? own.name ?? own.title ?? own.file ?? own.url ?? own.catalogue ?? Object.values(own).find((one) => typeof one === "string") : own) ?? `${number + 1}`;
   };
-  const paint = (opened = null) => place.replaceChildren(...items.map((item, number) => {
+  const paint = (opened = null) => repaint(place, items.map((item, number) => {
     const title = titleOf(item, number);
     const row = make("div", {class: "actions"},
       number ? button("↑", () => { items.splice(number - 1, 2, item, items[number - 1]); paint(item); }, {class: "small", "aria-label": `${t("move_up")}: ${name}, ${title}`}) : null,
@@ -158,9 +165,9 @@ function mappingOf(kind, value, whole, name) {
       paint();
       element.closest(".key").querySelector("input, select, textarea")?.focus();
     });
-    place.replaceChildren(...[...there].map(([key, own]) => make("div", {class: "key"}, make("div", {class: "bar"}, make("strong", {lang: "en", dir: "ltr"}, key),
+    repaint(place, [...there].map(([key, own]) => make("div", {class: "key"}, make("div", {class: "bar"}, make("strong", {lang: "en", dir: "ltr"}, key),
       isNeeded(key) ? null : button(t("remove"), () => { there.delete(key); paint(); }, {class: "small", "aria-label": `${t("remove")}: ${key}`})),
-    make("small", {lang: "en", dir: "ltr"}, plainly(kind.properties[key].description ?? "")), own.element)), ...(missing.length ? [more] : []));
+    make("small", {lang: "en", dir: "ltr"}, plainly(kind.properties[key].description ?? "")), own.element)), missing.length ? more : null);
   };
   paint();
   return control(place, () => {
@@ -174,7 +181,7 @@ function namesOf(kind, value, whole, name) {
   const words = kindsOf(kind.propertyNames ?? {}, whole).flatMap((one) => one.enum ?? []);
   const rows = Object.entries(value ?? {}).map(([key, own]) => [textOf({}, words, key, t("name")), formOf(kind.additionalProperties, own, whole, key)]);
   const place = make("div", {class: "explained"});
-  const paint = () => place.replaceChildren(...rows.map((row) => make("div", {class: "key"}, row[0].element, row[1].element, make("div", {class: "actions"},
+  const paint = () => repaint(place, rows.map((row) => make("div", {class: "key"}, row[0].element, row[1].element, make("div", {class: "actions"},
     button(t("remove"), () => { rows.splice(rows.indexOf(row), 1); paint(); }, {class: "small", "aria-label": `${t("remove")}: ${row[0].read() ?? name}`})))),
   make("div", {class: "actions"}, button(t("add"), () => {
     rows.push([textOf({}, words, undefined, t("name")), formOf(kind.additionalProperties, undefined, whole, name)]);

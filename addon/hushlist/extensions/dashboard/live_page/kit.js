@@ -196,7 +196,7 @@ export function tell(text, isWrong = false, more = null) {
 
 export function dismiss() {
   tell("");
-  if (from?.isConnected) from.focus();
+  (from?.isConnected ? from : byId("title")).focus();
 }
 
 /** Do something, and say what came of it, with a button that undoes it; then show what is so now. */
@@ -207,7 +207,9 @@ export async function act(words, what, isUndone = true) {
     const said = typeof words === "function" ? words(found.result) : words;
     const more = found.result?.warning ? ` ${t("attention", {why: found.result.warning})}` : "";
     tell(said + more, false, isUndone && found.recorded ? button(t("undo"), () => act(t("told_undone"), () => call("POST", `/record/${found.recorded}/undo`, {}), false)) : null);
-    byId("told").focus({preventScroll: true}); // the button that undoes it is next, and Escape leads back
+    const lead = () => byId("told").focus({preventScroll: true}); // the button that undoes it is next, and Escape leads back
+    lead();
+    document.querySelector("dialog")?.addEventListener("close", lead); // until then, nothing outside of it takes the focus
     document.dispatchEvent(new Event("done"));
     return found;
   } catch (error) {

@@ -93,7 +93,10 @@ function set(row, begin, end) {
 function editor(name, rows) {
   const place = make("div", {class: "explained"});
   const at = ({left, width}, {clientX}) => Math.round((clientX - left) / width * LONG / STEP) * STEP;
-  const focus = (row, what) => place.querySelector(`[data-row="${rows.indexOf(row)}"]${what}`)?.focus();
+  const focus = (row, what, day = "") => {
+    const own = `[data-row="${rows.indexOf(row)}"]${what}`;
+    (place.querySelector(`[data-day="${day}"] ${own}`) ?? place.querySelector(own) ?? [...place.querySelectorAll("button")].at(-1)).focus();
+  };
   const paint = () => place.replaceChildren(drawing(), soft(t("week_keys")), ...rows.map(form), make("div", {class: "actions"}, button(t("add_time"), () => {
     const row = {days: new Set([0, 1, 2, 3, 4]), begin: 20 * 60, end: 22 * 60, rest: {}};
     rows.push(row);
@@ -111,8 +114,9 @@ function editor(name, rows) {
     else if (step) set(row, row.begin + (event.shiftKey ? 0 : step), row.end + step);
     else return;
     event.preventDefault();
+    const {day} = event.target.parentElement.dataset; // a span of another day moves as well, and does not get the focus
     paint();
-    focus(row, ".span");
+    focus(row, ".span", day);
   };
   /** From an empty place, a new span begins; one that is there moves, or one of its ends. */
   const drag = (event, line) => {
@@ -162,6 +166,7 @@ function editor(name, rows) {
       make("div", {class: "actions"}, button(t("remove"), () => {
         rows.splice(rows.indexOf(row), 1);
         paint();
+        focus(row, "");
       }, {class: "small", "aria-label": `${t("remove")}: ${t("time_number", {number: number + 1})}`})));
   };
   paint();
