@@ -52,7 +52,7 @@ async function show(isAgain = false) {
   }
   if (!isAgain) {
     scrollTo(0, 0);
-    byId("title").focus({preventScroll: true});
+    if (document.activeElement !== byId("q")) byId("title").focus({preventScroll: true}); // somebody types there already
   }
 }
 
@@ -72,6 +72,7 @@ async function search(event) {
   event.preventDefault();
   const typed = event.target.elements.q.value.trim();
   if (!typed) return;
+  event.target.elements.q.blur(); // the screen that it leads to gets the focus
   const {people: all} = await call("GET", "/people").catch(() => ({people: []}));
   const named = all.find((one) => nameOf(`group:${one.name}`).toLowerCase() === typed.toLowerCase());
   const isAddress = /^([0-9]+\.){3}[0-9]+$/.test(typed) || /^[0-9a-f]*:[0-9a-f:]+$/i.test(typed);
