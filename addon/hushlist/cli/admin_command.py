@@ -31,8 +31,8 @@ def add_to(commands: Commands) -> None:
     text = "tokens for programs that use the interface of the live page"
     about = "Tokens for programs that use the interface of the live page, where the policy has 'admin'."
     admin = add_group(commands, "admin", text, about)
-    own = add_group(admin, "token", "make, list and revoke tokens")
-    made = add_command(own, "make", make_token, "make a token and print it; it cannot be shown again")
+    token = add_group(admin, "token", "make, list and revoke tokens")
+    made = add_command(token, "make", make_token, "make a token and print it; it cannot be shown again")
     made.add_argument("name", type=parse_name, metavar="NAME", help="what the record calls it")
     made.add_argument("--role", type=Role, choices=list(Role), required=True, help="what it may do")
     made.add_argument(
@@ -43,9 +43,9 @@ def add_to(commands: Commands) -> None:
         metavar="TIME",
         help="how long it can be used: 30m, 2h, 90d (default: 366d, the longest)",
     )
-    listed = add_command(own, "list", list_tokens, "list the tokens that can be used, the newest first")
+    listed = add_command(token, "list", list_tokens, "list the tokens that can be used, the newest first")
     listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    revoked = add_command(own, "revoke", revoke_tokens, "make tokens worthless")
+    revoked = add_command(token, "revoke", revoke_tokens, "make tokens worthless")
     revoked.add_argument("names", nargs="+", type=parse_name, metavar="NAME", help="the name of a token")
     for command in (made, listed, revoked):
         add_store(command)
@@ -68,13 +68,13 @@ def make_token(arguments: argparse.Namespace) -> int:
 def list_tokens(arguments: argparse.Namespace) -> int:
     zone = clock_of(arguments)
     with AdminStore(store_of(arguments, default_path), time.time) as store:
-        found = store.bearers()
-    for one in found:
+        bearers = store.bearers()
+    for bearer in bearers:
         if arguments.json:
-            print_json(one._asdict())
+            print_json(bearer._asdict())
         else:
-            print_line(f"{one.name}  {one.role}  until {local_moment(one.until, zone)}  by {one.by}")
-    if not found:
+            print_line(f"{bearer.name}  {bearer.role}  until {local_moment(bearer.until, zone)}  by {bearer.by}")
+    if not bearers:
         remark("there is no token")
     return GOOD
 

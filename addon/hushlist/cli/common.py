@@ -160,12 +160,12 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def expand_folders(names: Iterable[str]) -> list[str]:
     """Files; a folder is replaced by its files, sorted by name, without hidden files and subfolders."""
-    found: list[str] = []
+    paths: list[str] = []
     for name in names:
         folder = Path(name)
         files = (file for file in folder.iterdir() if file.is_file()) if folder.is_dir() else None
-        found += [name] if files is None else sorted(str(file) for file in files if not file.name.startswith("."))
-    return found
+        paths += [name] if files is None else sorted(str(file) for file in files if not file.name.startswith("."))
+    return paths
 
 
 def without_end(line: bytes) -> bytes:

@@ -69,16 +69,16 @@ _PAUSE = 0.5
 
 def add_to(commands: Commands) -> None:
     text = "show what was decided, count it, and look a reference number up, in the decision log"
-    own = add_group(commands, "log", text)
-    tail = _add(own, "tail", show_tail, "print the last decisions, the newest last")
+    log = add_group(commands, "log", text)
+    tail = _add(log, "tail", show_tail, "print the last decisions, the newest last")
     _add_number(tail, 10, "how many")
     tail.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
     _add_filters(tail)
-    most = _add(own, "top", show_top, "count decisions, and print what they were most often about")
+    most = _add(log, "top", show_top, "count decisions, and print what they were most often about")
     most.add_argument("--by", choices=COUNTED, default="list", help="what to count (default: %(default)s)")
     _add_number(most, 10, "how many lines")
     _add_filters(most)
-    show = _add(own, "show", show_reference, "print everything about the decision with a reference number")
+    show = _add(log, "show", show_reference, "print everything about the decision with a reference number")
     show.add_argument(
         "reference",
         type=_reference,
@@ -226,9 +226,9 @@ def show_tail(folder: LogPlace, arguments: argparse.Namespace) -> int:
     if arguments.follow:
         _follow(folder, filters, arguments)
         return GOOD
-    found = newest_records(folder, filters, arguments.number)
-    _print_records(found, arguments)
-    return GOOD if found else _NOTHING
+    newest = newest_records(folder, filters, arguments.number)
+    _print_records(newest, arguments)
+    return GOOD if newest else _NOTHING
 
 
 def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace) -> None:
@@ -236,9 +236,9 @@ def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace
     # Records that are written between the next two lines are found by both.
     with suppress(KeyboardInterrupt), closing(follow(folder)) as follower:
         next(follower)
-        found = newest_records(folder, filters, arguments.number, only_lines=True)
-        shown = {fields.get("reference") for fields in found}
-        _print_records(found, arguments)
+        newest = newest_records(folder, filters, arguments.number, only_lines=True)
+        shown = {fields.get("reference") for fields in newest}
+        _print_records(newest, arguments)
         for new in follower:
             wanted = [fields for fields, _ in filters.fitting(new) if fields.get("reference") not in shown]
             _print_records(wanted, arguments)
@@ -273,22 +273,22 @@ def show_top(folder: LogPlace, arguments: argparse.Namespace) -> int:
 
 def show_reference(folder: LogPlace, arguments: argparse.Namespace) -> int:
     """Print everything about one decision."""
-    found = [shown_record(fields, arguments.privacy) for fields in find_records(folder, arguments.reference)]
+    records = [shown_record(fields, arguments.privacy) for fields in find_records(folder, arguments.reference)]
     if arguments.json:
-        _print_records(found, arguments)
+        _print_records(records, arguments)
     else:
-        for fields in found:
+        for fields in records:
             shown = fields if arguments.zone is UTC else {**fields, "time": _time_in(fields, arguments.zone)}
             for name, text in _described(shown):
                 print_line(f"{name:<12} {text}")
-    return GOOD if found else _NOTHING
+    return GOOD if records else _NOTHING
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def _print_records(found: Iterable[LogFields], arguments: argparse.Namespace) -> None:
-    records = [shown_record(fields, arguments.privacy) for fields in found]
+def _print_records(entries: Iterable[LogFields], arguments: argparse.Namespace) -> None:
+    records = [shown_record(fields, arguments.privacy) for fields in entries]
     if arguments.json:
         for fields in records:
             print_json(fields)

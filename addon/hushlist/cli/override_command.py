@@ -109,19 +109,22 @@ def add_to(commands: Commands) -> None:
         "block page. Where the policy lets people ask, 'requests' shows what they ask for. Proxies on this machine see "
         "a change within a second."
     )
-    own = add_group(commands, "override", text, about)
-    given = _add(
-        own,
+    override = add_group(commands, "override", text, about)
+    granted = _add(
+        override,
         "grant",
         partial(unblock, by_code=False),
         "unblock a target now; without a target, make a code as 'code' does",
     )
-    _add_what(given)
+    _add_what(granted)
     made = _add(
-        own, "code", partial(unblock, by_code=True), "make a single-use code and print it; it cannot be shown again"
+        override,
+        "code",
+        partial(unblock, by_code=True),
+        "make a single-use code and print it; it cannot be shown again",
     )
     _add_what(made)
-    for with_code in (given, made):
+    for with_code in (granted, made):
         with_code.add_argument(
             "--valid-for",
             type=parse_duration,
@@ -133,7 +136,7 @@ def add_to(commands: Commands) -> None:
         ("internet-off", internet_off, "let nothing pass for a while but what is unblocked afterwards"),
         ("filter-off", filter_off, "let pass for a while what rules stop; checks of requests stay"),
     ):
-        off = _add(own, name, command, text)
+        off = _add(override, name, command, text)
         end = off.add_mutually_exclusive_group(required=True)
         end.add_argument("--for", dest="seconds", type=parse_day, metavar="TIME", help="how long: 30m, 2h; at most 1d")
         end.add_argument(
@@ -147,7 +150,7 @@ def add_to(commands: Commands) -> None:
             metavar="CLIENT",
             help="for whom: an address, user:NAME or group:NAME (default: everybody)",
         )
-    more = _add(own, "extend", extend, "add minutes to a quota in its present day or week, at once")
+    more = _add(override, "extend", extend, "add minutes to a quota in its present day or week, at once")
     more.add_argument(
         "--by", dest="seconds", type=parse_duration, required=True, metavar="TIME", help="how much: 30m, 1h"
     )
@@ -160,22 +163,28 @@ def add_to(commands: Commands) -> None:
     more.add_argument(
         "category", metavar="CATEGORY", help="the quota's category, or one above it: an hrn: name as in the policy"
     )
-    listed = _add(own, "list", list_grants, "list what is unblocked now, and what administrators have blocked")
+    listed = _add(override, "list", list_grants, "list what is unblocked now, and what administrators have blocked")
     listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    _add(own, "revoke", revoke, "end grants and administrators' blocks, or make codes worthless").add_argument(
+    _add(override, "revoke", revoke, "end grants and administrators' blocks, or make codes worthless").add_argument(
         "what",
         nargs="+",
         metavar="ID|CODE",
         help="a grant's number or a block's (block:3), as 'list' shows it, or a code that was not used",
     )
-    happened = _add(own, "history", history, "show what was granted, refused, revoked and locked, the newest first")
+    happened = _add(
+        override, "history", history, "show what was granted, refused, revoked and locked, the newest first"
+    )
     happened.add_argument(
         "--limit", type=parse_number, default=100, metavar="N", help="how many lines (default: %(default)s)"
     )
-    asked = _add(own, "requests", list_requests, "list what people ask for and wait to be answered, the newest first")
-    asked.add_argument("--all", action="store_true", help="also those that were answered, or expired, lately")
-    asked.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    approved = _add(own, "approve", approve, "grant what somebody asks for; a page that waits for it opens itself")
+    requests = _add(
+        override, "requests", list_requests, "list what people ask for and wait to be answered, the newest first"
+    )
+    requests.add_argument("--all", action="store_true", help="also those that were answered, or expired, lately")
+    requests.add_argument(
+        "--json", action="store_true", help="print one JSON object a line; times in seconds since 1970"
+    )
+    approved = _add(override, "approve", approve, "grant what somebody asks for; a page that waits for it opens itself")
     approved.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
     approved.add_argument(
         "--scope", choices=GRANT_SCOPES, default="host", help="what of it is unblocked (default: %(default)s)"
@@ -188,11 +197,11 @@ def add_to(commands: Commands) -> None:
         metavar="TIME",
         help="how long it is unblocked: 30m, 2h, 1d, 1h30m (default: 1h)",
     )
-    declined = _add(own, "decline", decline, "decline what somebody asks for")
+    declined = _add(override, "decline", decline, "decline what somebody asks for")
     declined.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
     declined.add_argument("--reason", metavar="TEXT", help="a word for the person who asked, which the page shows")
     text = "read a passphrase, twice from a terminal or once from a pipe, and print what a policy keeps of it"
-    _add(own, "passphrase", passphrase, text)
+    _add(override, "passphrase", passphrase, text)
 
 
 def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
@@ -296,12 +305,12 @@ def extend(arguments: argparse.Namespace) -> int:
     try:
         category = canonical_target("category", arguments.category)
         with closing(UseMinutes(store, time.time)) as counted:
-            found = counted.extend(category, minutes, client=arguments.client, by=acting_user())
+            extension = counted.extend(category, minutes, client=arguments.client, by=acting_user())
     except ValueError as error:
         return complain(error)
     policy = policy_of(arguments)
     how = _Shown.by(policy, privacy_of_store(store, policy, remark))
-    print_line(f"{found.minutes} more minutes of {found.category}  for {how.client(found.client)}")
+    print_line(f"{extension.minutes} more minutes of {extension.category}  for {how.client(extension.client)}")
     say_where(store)
     return GOOD
 
@@ -315,15 +324,15 @@ def list_grants(arguments: argparse.Namespace) -> int:
         grants, blocks = overrides.active(time.time()), overrides.blocks()
         how = _shown(overrides, policy_of(arguments))
     every: list[Grant | AdminBlock] = [*grants, *blocks]
-    for found in every:
+    for order in every:
         if arguments.json:
             print_json(
-                masked_item(asdict(found), how.privacy) | ({"kind": "block"} if isinstance(found, AdminBlock) else {})
+                masked_item(asdict(order), how.privacy) | ({"kind": "block"} if isinstance(order, AdminBlock) else {})
             )
         else:
-            print_line(_grant_line(found, how))
-        if isinstance(found, AdminBlock) and (why := breadth_of_order(found.scope, found.target)):
-            _warn_of(f"{_BLOCK}{found.id}: {why}")
+            print_line(_grant_line(order, how))
+        if isinstance(order, AdminBlock) and (why := breadth_of_order(order.scope, order.target)):
+            _warn_of(f"{_BLOCK}{order.id}: {why}")
     if not grants and not blocks:
         remark("nothing is unblocked now; 'hushlist override history' shows what was")
     return GOOD
@@ -363,15 +372,15 @@ def history(arguments: argparse.Namespace) -> int:
 
 def list_requests(arguments: argparse.Namespace) -> int:
     with _overrides(arguments) as overrides:
-        found = overrides.requests(waiting=not arguments.all)
+        requests = overrides.requests(waiting=not arguments.all)
         how = _shown(overrides, policy_of(arguments))
-    for one in found:
-        shown = asked_for(one, how.privacy)
+    for request in requests:
+        shown = asked_for(request, how.privacy)
         if arguments.json:
-            print_json({**asdict(shown), "decided": one.decided, "by": one.by, "word": one.word})
+            print_json({**asdict(shown), "decided": request.decided, "by": request.by, "word": request.word})
         else:
-            print_line(_request_line(one, shown, how))
-    if not found:
+            print_line(_request_line(request, shown, how))
+    if not requests:
         remark("nobody waits for an answer; people can ask where the policy says 'unblock: {ask: on}'")
     return GOOD
 
@@ -433,21 +442,23 @@ def _shown(overrides: Overrides, policy: Policy | None) -> _Shown:
     return _Shown.by(policy, privacy_by(overrides, policy))
 
 
-def _grant_line(found: Grant | AdminBlock, how: _Shown) -> str:
-    is_good = found.until is None or found.until >= FOR_GOOD
-    until = "for good" if is_good or found.until is None else f"until {local_moment(found.until, how.zone)}"
-    number = f"{_BLOCK}{found.id}" if isinstance(found, AdminBlock) else str(found.id)
-    target = masked_item(asdict(found), how.privacy)["target"]
-    return f"{number}  {found.scope} {target}  for {how.client(found.client)}  {until}"
+def _grant_line(order: Grant | AdminBlock, how: _Shown) -> str:
+    is_good = order.until is None or order.until >= FOR_GOOD
+    until = "for good" if is_good or order.until is None else f"until {local_moment(order.until, how.zone)}"
+    number = f"{_BLOCK}{order.id}" if isinstance(order, AdminBlock) else str(order.id)
+    target = masked_item(asdict(order), how.privacy)["target"]
+    return f"{number}  {order.scope} {target}  for {how.client(order.client)}  {until}"
 
 
-def _request_line(found: AccessRequest, shown: AskedFor, how: _Shown) -> str:
+def _request_line(request: AccessRequest, shown: AskedFor, how: _Shown) -> str:
     user = None if shown.user is None else f"user:{shown.user}"
     asker = with_device(user or shown.client or SOMEBODY, how.device_of, shown.client)
-    times = f" ({found.times} times)" if found.times > 1 else ""
-    reason = f": {found.reason}" if found.reason else ""
-    state = "" if found.state is RequestState.WAITING else f"  {found.state}{f' by {found.by}' if found.by else ''}"
-    return f"{found.id}  {local_moment(found.asked, how.zone)}  {asker} asks for {shown.url}{times}{reason}{state}"
+    times = f" ({request.times} times)" if request.times > 1 else ""
+    reason = f": {request.reason}" if request.reason else ""
+    state = (
+        "" if request.state is RequestState.WAITING else f"  {request.state}{f' by {request.by}' if request.by else ''}"
+    )
+    return f"{request.id}  {local_moment(request.asked, how.zone)}  {asker} asks for {shown.url}{times}{reason}{state}"
 
 
 def _event_line(event: GrantEvent, how: _Shown) -> str:

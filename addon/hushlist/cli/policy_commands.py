@@ -130,7 +130,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
     if arguments.json:
         index = compiled.index
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
-        print_json({**about, "held_back": {own.source: own.why for own in held}, **asdict(compiled.report)})
+        print_json({**about, "held_back": {file.source: file.why for file in held}, **asdict(compiled.report)})
     else:
         print_lines(compiled.report.table())
         print_lines(decrypting(compiled.policy, compiled.report))
@@ -139,7 +139,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
 
 def _problem_table(problems: Iterable[ListedProblem]) -> str:
     rows = [("file", "line", "kind", "reason", "entry")]
-    for (source, line, what, why), kind in ((astuple(own.problem), own.kind) for own in problems):
+    for (source, line, what, why), kind in ((astuple(listed.problem), listed.kind) for listed in problems):
         rows.append((source, str(line), kind, why, what))
     return "".join("\t".join(map(printable, row)) + "\n" for row in rows)
 
@@ -201,7 +201,7 @@ def _print_text(
     passes = f" (it passes: mode {settings.mode})" if decision.action in STOPPING and settings.mode != "block" else ""
     why = decision.told_in(zone)
     more = "".join(
-        f" ({told})" for told in (*doubts, *_undecrypted(decision, settings, needs), *_by_fragment(decision))
+        f" ({note})" for note in (*doubts, *_undecrypted(decision, settings, needs), *_by_fragment(decision))
     )
     print_line(
         f"{decision.action.value:<5}  {url}  {(why + passes + more).strip()}".rstrip(), word=decision.action.value
@@ -254,8 +254,8 @@ def _quotas(engine: Engine, decision: Decision, moment: datetime, client: Client
         print_warnings([f"what was used is not known: {error}"])
     finally:
         minutes.close()
-    found = [quota for quota, _ in quotas_of(group.settings.of("quotas"), decision)]
-    for use in QuotaMeter(minutes, moment.timestamp).uses(found, client, group.name):
+    counting = [quota for quota, _ in quotas_of(group.settings.of("quotas"), decision)]
+    for use in QuotaMeter(minutes, moment.timestamp).uses(counting, client, group.name):
         yield use.told_in(engine.policy.zone)
 
 
@@ -274,22 +274,22 @@ def run_explain(arguments: argparse.Namespace) -> int:
     settings = engine.group(client).settings
 
     def show(url: bytes) -> None:
-        found = trace(engine, url, moment, client, told_of(arguments))
-        print_lines(revealed(line, table) if line.startswith(_WRITTEN) else line for line in _explanation(found))
+        traced = trace(engine, url, moment, client, told_of(arguments))
+        print_lines(revealed(line, table) if line.startswith(_WRITTEN) else line for line in _explanation(traced))
         policy = f"{engine.policy.source}{'' if arguments.policy else ' (--policy names another)'}"
         print_line(f"Policy       {policy}")
-        print_lines(_layers_asked(found))
-        decision, lines, _ = _by_facts(arguments, engine, url, found.decision, moment, client)
+        print_lines(_layers_asked(traced))
+        decision, lines, _ = _by_facts(arguments, engine, url, traced.decision, moment, client)
         print_lines(lines)
         needs = _needs_inside(engine, decision, moment, client)
         print_lines(f"Leads to     {readable(lead)}" for lead in arguments.leads_to)
         if engine.asks_leads and not arguments.leads_to:
             print_line("Unresolved   where the name leads may decide, and is not looked up here: say it by --leads-to")
-        print_lines(f"Unconfirmed  {told}" for told in engine.unconfirmed(decision))
-        print_lines(f"Undecrypted  {told}" for told in _undecrypted(decision, settings, needs))
+        print_lines(f"Unconfirmed  {doubt}" for doubt in engine.unconfirmed(decision))
+        print_lines(f"Undecrypted  {why}" for why in _undecrypted(decision, settings, needs))
         print_lines(f"Decrypted    {why}" for why in filter(None, [needs]))
-        print_lines(f"Fragment     {told}" for told in _by_fragment(decision))
-        print_lines(f"Quota        {told}" for told in _quotas(engine, decision, moment, client))
+        print_lines(f"Fragment     {why}" for why in _by_fragment(decision))
+        print_lines(f"Quota        {use}" for use in _quotas(engine, decision, moment, client))
         if decision.grant is not None:
             print_line(f"Exception    {decision.grant.told_in(engine.policy.zone)}")
         fault = f" ({decision.fault})" if decision.fault else ""
@@ -298,11 +298,11 @@ def run_explain(arguments: argparse.Namespace) -> int:
     return each(urls_of(arguments), show)
 
 
-def _explanation(found: Trace) -> Iterator[str]:
-    decision = found.decision
-    yield f"URL          {readable(found.url)}"
-    yield from (f"  {name:<22} {readable(after)}" for name, after in found.steps)
-    for form in found.forms:
+def _explanation(traced: Trace) -> Iterator[str]:
+    decision = traced.decision
+    yield f"URL          {readable(traced.url)}"
+    yield from (f"  {name:<22} {readable(after)}" for name, after in traced.steps)
+    for form in traced.forms:
         yield ""
         yield f"Also         {form.via}: {readable(form.url)}" if form.via else f"Canonical    {readable(form.url)}"
         yield "Expressions and their SHA-256, the most specific first"
@@ -317,11 +317,11 @@ def _explanation(found: Trace) -> Iterator[str]:
         yield f"{_WRITTEN}{pattern}"
 
 
-def _layers_asked(found: Trace) -> Iterator[str]:
+def _layers_asked(traced: Trace) -> Iterator[str]:
     """Client and moment, and the layers in their order, up to the one that decided."""
-    until = "" if found.until is None else f", until {found.until:%Y-%m-%d %H:%M %Z}"
-    yield f"Group        {found.group}{until}" + ("" if found.mode == "block" else f", mode {found.mode}")
-    for layer in found.layers:
+    until = "" if traced.until is None else f", until {traced.until:%Y-%m-%d %H:%M %Z}"
+    yield f"Group        {traced.group}{until}" + ("" if traced.mode == "block" else f", mode {traced.mode}")
+    for layer in traced.layers:
         what = (
             "what no layer decides"
             if layer.rules is None

@@ -37,11 +37,11 @@ class _Shown(NamedTuple):
 
 def _walk(parser: argparse.ArgumentParser, *path: str) -> Iterator[_Shown]:
     """A command, and then all that belong to it."""
-    groups = [own for own in parser._actions if isinstance(own, argparse._SubParsersAction)]
-    commands = {name: own for group in groups for name, own in group.choices.items()}
-    yield _Shown(path, parser, [own for own in parser._actions if own not in groups], commands)
-    for name, own in commands.items():
-        yield from _walk(own, *path, name)
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    commands = {name: command for group in groups for name, command in group.choices.items()}
+    yield _Shown(path, parser, [action for action in parser._actions if action not in groups], commands)
+    for name, command in commands.items():
+        yield from _walk(command, *path, name)
 
 
 def _all() -> list[_Shown]:
@@ -69,19 +69,21 @@ def _bash() -> Iterator[str]:
     yield '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" path="" words="" word i'
     yield "  for ((i = 1; i < COMP_CWORD; i++)); do"
     yield '    word="${COMP_WORDS[i]}"'
-    every = "|".join(quote(" ".join(one.path)) for one in shown[1:])
+    every = "|".join(quote(" ".join(command.path)) for command in shown[1:])
     yield f'    case "${{path:+$path }}$word" in {every}) path="${{path:+$path }}$word" ;; esac'
     yield "  done"
     yield '  case "$path $prev" in'
-    for one in shown:
-        for own in one.arguments:
-            if own.option_strings and own.nargs != 0:
-                names = "|".join(quote(f"{' '.join(one.path)} {name}") for name in own.option_strings)
-                yield f"    {names}) words={quote(' '.join(map(str, own.choices or ())))} ;;"
+    for command in shown:
+        for action in command.arguments:
+            if action.option_strings and action.nargs != 0:
+                names = "|".join(quote(f"{' '.join(command.path)} {name}") for name in action.option_strings)
+                yield f"    {names}) words={quote(' '.join(map(str, action.choices or ())))} ;;"
     yield '    *) case "$path" in'
-    for one in shown:
-        words = [word for own in one.arguments for word in own.option_strings or map(str, own.choices or ())]
-        yield f"      {quote(' '.join(one.path))}) words={quote(' '.join((*one.commands, *words)))} ;;"
+    for command in shown:
+        words = [
+            word for action in command.arguments for word in action.option_strings or map(str, action.choices or ())
+        ]
+        yield f"      {quote(' '.join(command.path))}) words={quote(' '.join((*command.commands, *words)))} ;;"
     yield "    esac ;;"
     yield "  esac"
     yield '  COMPREPLY=($(compgen -W "$words" -- "$cur"))'
@@ -95,13 +97,13 @@ def _zsh() -> Iterator[str]:
 
 
 def _fish() -> Iterator[str]:
-    for one in _all():
-        tests = [f"__fish_seen_subcommand_from {name}" for name in one.path] or ["true"]
-        none = [f"not __fish_seen_subcommand_from {' '.join(one.commands)}"] * bool(one.commands)
+    for command in _all():
+        tests = [f"__fish_seen_subcommand_from {name}" for name in command.path] or ["true"]
+        none = [f"not __fish_seen_subcommand_from {' '.join(command.commands)}"] * bool(command.commands)
         here = quote("; and ".join(tests + none))
-        for name, own in one.commands.items():
-            yield f"complete -c hushlist -f -n {here} -a {name} -d {quote(own.description or '')}"
-        for action in one.arguments:
+        for name, subcommand in command.commands.items():
+            yield f"complete -c hushlist -f -n {here} -a {name} -d {quote(subcommand.description or '')}"
+        for action in command.arguments:
             names = [f"-{'l' if name.startswith('--') else 's'} {name.lstrip('-')}" for name in action.option_strings]
             value = f"-x -a {quote(' '.join(map(str, action.choices)))}" if action.choices else "-r"
             more = [] if action.nargs == 0 else [value]
@@ -118,31 +120,33 @@ def write_pages(arguments: argparse.Namespace) -> int:
     """Write the pages, and print their names; ``SourceError`` if the folder cannot be written."""
     date = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
     written = []
-    for one in _all():
-        path = arguments.folder / f"{'-'.join(('hushlist', *one.path))}.1"
+    for command in _all():
+        path = arguments.folder / f"{'-'.join(('hushlist', *command.path))}.1"
         with source_errors(path, "man"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("\n".join(_page(one, date)) + "\n", encoding="utf-8")
+            path.write_text("\n".join(_page(command, date)) + "\n", encoding="utf-8")
         written.append(path)
     print_lines(written)  # behind the last page: who reads this may stop
     return GOOD
 
 
-def _page(one: _Shown, date: str) -> Iterator[str]:
-    name = "-".join(("hushlist", *one.path))
-    about = one.parser.description or ""
+def _page(command: _Shown, date: str) -> Iterator[str]:
+    name = "-".join(("hushlist", *command.path))
+    about = command.parser.description or ""
     yield f'.TH {_roff(name.upper())} 1 {date} "Hushlist {__version__}" "Hushlist"'
     yield from (".ad l", ".SH NAME", f"{_roff(name)} \\- {_roff(about[:1].lower() + about[1:].removesuffix('.'))}")
-    usage = " ".join(one.parser.format_usage().removeprefix("usage: ").split())
+    usage = " ".join(command.parser.format_usage().removeprefix("usage: ").split())
     yield from (".SH SYNOPSIS", _roff(usage))
     yield from (".SH DESCRIPTION", _roff(about))
-    entries = [(f"\\fB{_roff(word)}\\fR", own.description or "") for word, own in one.commands.items()]
+    entries = [
+        (f"\\fB{_roff(word)}\\fR", subcommand.description or "") for word, subcommand in command.commands.items()
+    ]
     yield from _section("COMMANDS", entries)
-    yield from _section("OPTIONS", [(_term(own), _about(own)) for own in one.arguments])
-    if one.parser.epilog:
-        yield from (".SH NOTES", _roff(one.parser.epilog))
-    if one.path or one.commands:
-        others = [f"hushlist-{'-'.join((*one.path, word))}" for word in one.commands] or ["hushlist"]
+    yield from _section("OPTIONS", [(_term(action), _about(action)) for action in command.arguments])
+    if command.parser.epilog:
+        yield from (".SH NOTES", _roff(command.parser.epilog))
+    if command.path or command.commands:
+        others = [f"hushlist-{'-'.join((*command.path, word))}" for word in command.commands] or ["hushlist"]
         yield from (".SH SEE ALSO", ", ".join(f"\\fB{_roff(other)}\\fR(1)" for other in others))
 
 

@@ -269,9 +269,9 @@ def _read(name: str) -> bytes:
 
 def _extracted(name: str, octets: bytes, *, as_expressions: bool) -> Iterator[str]:
     """The lines for one file; if a hyphen at a line's end may or may not be part of a URI, both candidates."""
-    for found in extract(octets.decode("utf-8", "surrogateescape")):
-        for uri in found.candidates:
+    for extracted in extract(octets.decode("utf-8", "surrogateescape")):
+        for uri in extracted.candidates:
             try:
                 yield str(parse_expression(uri)) if as_expressions else readable(to_bytes(uri))
             except UrlError as error:  # no list can name a URI such as "mailto:", but the text is fine
-                complain(Problem(name, found.line, readable(to_bytes(uri)), f"left out: {error.reason}"))
+                complain(Problem(name, extracted.line, readable(to_bytes(uri)), f"left out: {error.reason}"))

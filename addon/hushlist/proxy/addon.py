@@ -104,16 +104,16 @@ class Hushlist:
     name = "hushlist"
 
     def __init__(self) -> None:
-        self._own = own = SelfConnections()
-        self.runtime = Runtime(own)
+        self._loops = loops = SelfConnections()
+        self.runtime = Runtime(loops)
         self.parts = self.runtime.parts
         self.policy_watch = PolicyWatch(self.runtime)
         names, pinning = DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._bodies_flow = BodiesFlow()
-        self._requests = RequestHandler(self.runtime, own, self.parts)
+        self._requests = RequestHandler(self.runtime, loops, self.parts)
         self._last_look = LastLook(self._requests)
         self._relayed = RelayedConnections(self.runtime, self.parts, self._requests)
-        self._tunnels = Tunnels(self.runtime, own, self._relayed, self.parts)
+        self._tunnels = Tunnels(self.runtime, loops, self._relayed, self.parts)
         self._stop = GracefulStop(self.runtime)
         self._health = HealthPort(self.runtime)
         self._upkeep = Upkeep(self.runtime)
@@ -309,10 +309,12 @@ class Hushlist:
         missing, engine = not_taken(), self.runtime.engine
         if not missing or self._is_running:
             return
-        told = f"{OTHER_MITMPROXY}: {', '.join(missing)}"
+        message = f"{OTHER_MITMPROXY}: {', '.join(missing)}"
         if engine is not None and engine.policy.requires_patches:
-            raise exceptions.OptionsError(f"{told} (require-patches: on); see hushlist doctor for the one to install")
-        logger.warning("hushlist: %s", printable(told))
+            raise exceptions.OptionsError(
+                f"{message} (require-patches: on); see hushlist doctor for the one to install"
+            )
+        logger.warning("hushlist: %s", printable(message))
 
     def _require_options(self) -> None:
         """Set mitmproxy's options as ``_REQUIRED`` says while the filter is on; restore them afterwards."""
@@ -327,14 +329,14 @@ class Hushlist:
             ctx.options.update(**{name: _REQUIRED[name] for name in other})
 
     def _check_health_address(self) -> None:
-        given = ctx.options.hushlist_health
+        address = ctx.options.hushlist_health
         if self._is_running:
             raise exceptions.OptionsError("hushlist_health can only be given at the start")
         try:
-            if given:
-                parse_socket_address(given)
+            if address:
+                parse_socket_address(address)
         except ValueError as error:
-            raise exceptions.OptionsError(f"hushlist_health cannot be {given!r}: {error}") from None
+            raise exceptions.OptionsError(f"hushlist_health cannot be {address!r}: {error}") from None
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -362,14 +364,14 @@ class Hushlist:
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
-        given = ctx.options.hushlist_health
+        address = ctx.options.hushlist_health
         try:
-            if given:
-                self._health.open(parse_socket_address(given))
+            if address:
+                self._health.open(parse_socket_address(address))
         except OSError as error:
             text = "hushlist: hushlist_health cannot be %s: %s"
-            logger.error(text, given, error, extra=ENDS_THE_START)  # noqa: TRY400
-        self._stop.run(is_balanced=bool(given))
+            logger.error(text, address, error, extra=ENDS_THE_START)  # noqa: TRY400
+        self._stop.run(is_balanced=bool(address))
 
     def done(self) -> Awaitable[None] | None:
         """mitmproxy's hook: end what is in tunnels, log the summary, stop all threads, and write all data."""
@@ -519,7 +521,7 @@ class Hushlist:
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: know the connection again; end one that leads to another proxy of this machine."""
-        self._own.note(data)
+        self._loops.note(data)
         self._own_proxies.connected(data)
         for connected in self.parts.server_connected:
             connected(data)
@@ -549,13 +551,13 @@ def _set_limit(option: str) -> None:
         OptionsError: it is no size, or one that is too small or too large.
     """
     bound, _, least, most, _ = _LIMITS[option]
-    given = getattr(ctx.options, option)
+    value = getattr(ctx.options, option)
     with suppress(ValueError):
-        octets, at_least, at_most = (human.parse_size(size) or 0 for size in (given, least, most))
+        octets, at_least, at_most = (human.parse_size(size) or 0 for size in (value, least, most))
         if at_least <= octets <= at_most:
             bound.octets = octets
             return
-    raise exceptions.OptionsError(f"{option} cannot be {given!r}, only a size from {least} to {most}")
+    raise exceptions.OptionsError(f"{option} cannot be {value!r}, only a size from {least} to {most}")
 
 
 def _refuse_unknown() -> None:
@@ -564,11 +566,11 @@ def _refuse_unknown() -> None:
     Raises:
         OptionsError: with the nearest name.
     """
-    own = sorted(name for name in ctx.options.keys() if name.startswith(_OURS))  # noqa: SIM118  it is no mapping
+    names = sorted(name for name in ctx.options.keys() if name.startswith(_OURS))  # noqa: SIM118  it is no mapping
     for name in ctx.options.deferred:
         if name.startswith(_OURS):
-            why = f"there is no option {name}{did_you_mean(name, own)}"
-            raise exceptions.OptionsError(f"{why} (known: {', '.join(own)})")
+            why = f"there is no option {name}{did_you_mean(name, names)}"
+            raise exceptions.OptionsError(f"{why} (known: {', '.join(names)})")
 
 
 def _own_ports() -> Iterator[int]:
@@ -579,8 +581,8 @@ def _own_ports() -> Iterator[int]:
 
 
 def _policy_path() -> Path:
-    given = ctx.options.hushlist_policy
+    path = ctx.options.hushlist_policy
     try:
-        return Path(given).expanduser() if given else default_policy()
+        return Path(path).expanduser() if path else default_policy()
     except RuntimeError as error:
-        raise exceptions.OptionsError(f"hushlist_policy cannot be {given!r}: {error}") from error
+        raise exceptions.OptionsError(f"hushlist_policy cannot be {path!r}: {error}") from error

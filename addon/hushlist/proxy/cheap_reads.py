@@ -37,7 +37,7 @@ def _check_types(message: http.MessageData) -> None:
 def _types_of(kind: type[http.MessageData]) -> tuple[tuple[str, tuple[type, ...], Any], ...]:
     """For each part of a kind of message: its name, which types are certainly right, and which mitmproxy declares."""
     declared = [(field.name, get_args(field.type) or (field.type,), field.type) for field in fields(kind)]
-    return tuple((name, tuple(own for own in types if type(own) is type), of) for name, types, of in declared)
+    return tuple((name, tuple(member for member in types if type(member) is type), of) for name, types, of in declared)
 
 
 def _get_all(headers: http.Headers, name: str | bytes) -> list[str]:
@@ -46,8 +46,8 @@ def _get_all(headers: http.Headers, name: str | bytes) -> list[str]:
     size = len(key)
     return [
         value.decode("utf-8", "surrogateescape")
-        for own, value in headers.fields
-        if len(own) == size and own.lower() == key
+        for field, value in headers.fields
+        if len(field) == size and field.lower() == key
     ]
 
 

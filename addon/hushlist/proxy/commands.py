@@ -37,7 +37,7 @@ class Commands:
     def explain(self, flows: Sequence[flow.Flow]) -> str:
         """What the policy in force does with each flow, and why."""
         engine = self._engine()
-        return "\n".join(_explain(engine, one) for one in flows if isinstance(one, http.HTTPFlow))
+        return "\n".join(_explain(engine, exchange) for exchange in flows if isinstance(exchange, http.HTTPFlow))
 
     def _engine(self) -> Engine:
         if self._runtime.engine is None:
@@ -45,9 +45,9 @@ class Commands:
         return self._runtime.engine
 
 
-def _explain(engine: Engine, one: http.HTTPFlow) -> str:
-    request = request_of_flow(one, with_media=engine.asks_media, keeps=engine.policy.keeps)
-    decision = engine.decide(request, client=client_of_flow(one))
+def _explain(engine: Engine, exchange: http.HTTPFlow) -> str:
+    request = request_of_flow(exchange, with_media=engine.asks_media, keeps=engine.policy.keeps)
+    decision = engine.decide(request, client=client_of_flow(exchange))
     lines = [f"{decision.action.value} {decision.url.decode('ascii', 'backslashreplace')} {decision}".rstrip()]
     for match in decision.matches:
         decides = "  <- decides" if match == decision.winner else ""
@@ -55,8 +55,8 @@ def _explain(engine: Engine, one: http.HTTPFlow) -> str:
     original = original_url(decision, request)
     if original is not None:
         lines.append(f"  as sent: {original.decode('ascii', 'backslashreplace')}")
-    if SAFE_SEARCH in one.metadata:
-        lines.append(f"  safe search: {one.metadata[SAFE_SEARCH]}")
-    if TAKEN_OUT in one.metadata:
-        lines.append(f"  taken out, as servers believe it: {one.metadata[TAKEN_OUT]}")
+    if SAFE_SEARCH in exchange.metadata:
+        lines.append(f"  safe search: {exchange.metadata[SAFE_SEARCH]}")
+    if TAKEN_OUT in exchange.metadata:
+        lines.append(f"  taken out, as servers believe it: {exchange.metadata[TAKEN_OUT]}")
     return "\n".join(map(printable, lines))

@@ -176,8 +176,8 @@ def _fault_of_message(message: dns.Message) -> str | None:
 def client_of_connection(client: connection.Client) -> Client:
     """The client of a connection without a flow: the user is that of the connection's CONNECT, or of SOCKS."""
     addon = ctx.master.addons.get("proxyauth")
-    known = None if addon is None else addon.authenticated.get(client)
-    return _client(client, known)
+    credentials = None if addon is None else addon.authenticated.get(client)
+    return _client(client, credentials)
 
 
 def client_of_flow(flow: Flow) -> Client:
@@ -185,12 +185,12 @@ def client_of_flow(flow: Flow) -> Client:
     return _client(flow.client_conn, flow.metadata.get("proxyauth"))
 
 
-def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
+def _client(client: connection.Client, credentials: Sequence[str] | None) -> Client:
     """A client. Its port is the proxy's; where a firewall or a tunnel has led it here, mitmproxy has the port that the
     client chose."""
-    peer, own, mode = client.peername, client.sockname, client.proxy_mode
-    port = (own and own[1]) if isinstance(mode, _WITH_OWN_PORT) else port_of_mode(mode)
-    return Client(peer[0] if peer else "", user_of(known[0]) if known else None, port)
+    peer, sockname, mode = client.peername, client.sockname, client.proxy_mode
+    port = (sockname and sockname[1]) if isinstance(mode, _WITH_OWN_PORT) else port_of_mode(mode)
+    return Client(peer[0] if peer else "", user_of(credentials[0]) if credentials else None, port)
 
 
 def port_of_mode(mode: ProxyMode) -> int | None:
@@ -290,11 +290,11 @@ def is_at_own_address(flow: http.HTTPFlow) -> bool:
     if socket is None or data.port != socket[1] or data.scheme != b"http" or not is_sent_to(flow.client_conn):
         return False
     # where the network leads connections here, mitmproxy has the origin's address as its own
-    own = host_of_socket(socket[0])
-    return data.host == own or (data.host in _HERE and _is_from_here(flow, own))
+    host = host_of_socket(socket[0])
+    return data.host == host or (data.host in _HERE and _is_from_here(flow, host))
 
 
-def _is_from_here(flow: http.HTTPFlow, own: str) -> bool:
+def _is_from_here(flow: http.HTTPFlow, host: str) -> bool:
     """Whether a request is from the machine of the proxy: by its loopback, or from the address that it leads to."""
     client = client_of_flow(flow)
-    return host_of_socket(client.address) == own or LOOPBACK.fits(client)
+    return host_of_socket(client.address) == host or LOOPBACK.fits(client)

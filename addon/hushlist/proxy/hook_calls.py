@@ -155,8 +155,8 @@ def filter_is_gone(addons: AddonManager, filter_: object) -> bool:
 
 
 def _calls_of(addons: AddonManager) -> HookCalls | None:
-    found = getattr(vars(addons).get(_NAME), "__self__", None)
-    return found if isinstance(found, HookCalls) else None
+    calls = getattr(vars(addons).get(_NAME), "__self__", None)
+    return calls if isinstance(calls, HookCalls) else None
 
 
 def end_what_is_open() -> None:

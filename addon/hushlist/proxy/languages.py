@@ -31,8 +31,8 @@ TEXTS = load_texts("hushlist.proxy", "page")
 @cache
 def live_texts() -> Mapping[str, Texts]:
     """Those of the live page, the history, notices and summaries, and the words of the block page, which they use."""
-    own, subjects = load_texts("hushlist.extensions.dashboard", "live_page"), subject_texts()
-    return joined(TEXTS, subjects, own)
+    live, subjects = load_texts("hushlist.extensions.dashboard", "live_page"), subject_texts()
+    return joined(TEXTS, subjects, live)
 
 
 @cache
@@ -43,7 +43,9 @@ def subject_texts() -> Mapping[str, Texts]:
 
 def joined(*tables: Mapping[str, Texts]) -> Mapping[str, Texts]:
     """Tables of texts as one."""
-    return {language: {key: own for one in tables for key, own in one[language].items()} for language in tables[0]}
+    return {
+        language: {key: text for table in tables for key, text in table[language].items()} for language in tables[0]
+    }
 
 
 # -- numbers and dates -------------------------------------------------------------------------------------------------
@@ -108,8 +110,8 @@ def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str
     # 'a value of 0 means "not acceptable"'
     refused = {wanted for wanted, weight in weighted if weight == 0}
     for wanted, weight in weighted:
-        if weight > 0 and (found := _look_up(wanted, offered, default, refused)) is not None:
-            return found
+        if weight > 0 and (language := _look_up(wanted, offered, default, refused)) is not None:
+            return language
     # RFC 9110, 12.5.4: where nothing fits, "the origin server can either disregard the header field by treating the
     # response as if it is not subject to content negotiation" - a page in some language is better than none
     return default
@@ -133,7 +135,7 @@ def _ranges(header: str) -> Iterator[tuple[str, float]]:
         wanted, *parameters = (part.strip(" \t").lower() for part in item.split(";"))
         weights = [_WEIGHT.fullmatch(parameter) for parameter in parameters]
         if _RANGE.fullmatch(wanted) and len(weights) <= 1 and None not in weights:
-            yield wanted, next((float(found[1]) for found in weights if found), 1.0)
+            yield wanted, next((float(weight[1]) for weight in weights if weight), 1.0)
 
 
 #: regions where Chinese is mostly written in traditional characters (likely subtags of Unicode's CLDR)

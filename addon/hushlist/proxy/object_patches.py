@@ -121,7 +121,7 @@ def _lacks(patch: ObjectPatch) -> bool:
     return patch.name not in _OF_INSTANCES and not hasattr(patch.owner, patch.name)
 
 
-def _is_ours(found: Any) -> bool:
+def _is_ours(value: Any) -> bool:
     """Whether a function, a method or a part of a call is of this package."""
-    function = getattr(found, "func", found)
+    function = getattr(value, "func", value)
     return str(getattr(getattr(function, "__func__", function), "__module__", "")).startswith("hushlist.")

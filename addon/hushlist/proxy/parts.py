@@ -300,7 +300,7 @@ class Parts:
         self.keep_up, self.kept_files, self.values = (_calls(parts, of) for of in ("keep_up", "kept_files", "values"))
         self.neighbours: tuple[Callable[[], Iterable[int]], ...] = _calls(parts, "neighbours")
         self.send: tuple[Callable[[Notice], None], ...] = _calls(parts, "send")
-        self._told = {of: _calls(parts, of) for of in ("states", "faults", "warnings")}
+        self._messages = {of: _calls(parts, of) for of in ("states", "faults", "warnings")}
         self.metrics: tuple[Callable[[], Iterable[Metric]], ...] = _calls(parts, "metrics")
         self.why_unready: tuple[Callable[[], str], ...] = _calls(parts, "why_unready")
         self.look_up: tuple[Callable[[Request, Client], Awaitable[Request]], ...] = _calls(parts, "look_up")
@@ -327,9 +327,9 @@ class Parts:
         """What the page of a stopped request offers: of the first part that offers something."""
         return next(filter(None, (offer(request, judgement) for offer in self.offer)), None)
 
-    def told(self, kind: str) -> Iterator[str]:
+    def messages(self, kind: str) -> Iterator[str]:
         """What the parts say: their ``states``, ``faults`` or ``warnings``, each once."""
-        return iter(dict.fromkeys(words for tell in self._told[kind] for words in tell()))
+        return iter(dict.fromkeys(words for tell in self._messages[kind] for words in tell()))
 
     def of(self, kind: type[_Part]) -> _Part | None:
         """The part of one class; ``None`` if its extension is not in use."""

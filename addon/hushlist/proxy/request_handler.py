@@ -78,10 +78,10 @@ class RequestHandler:
     def __init__(
         self,
         runtime: Runtime,
-        own: SelfConnections,
+        loops: SelfConnections,
         parts: Parts,
     ) -> None:
-        self._runtime, self._own, self._parts = runtime, own, parts
+        self._runtime, self._loops, self._parts = runtime, loops, parts
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
         #: those that passed by a temporary unblock, and those of whom the filter was off, or failed
@@ -101,7 +101,7 @@ class RequestHandler:
                 and data.trailers is None
                 and decided.with_media == runtime.asks_media
                 and decided.seen == seen_of_flow(flow)
-                and not self._own.is_loop(flow.client_conn, flow.server_conn)
+                and not self._loops.is_loop(flow.client_conn, flow.server_conn)
             ):
                 return None
         except Exception:  # noqa: S110  of what an addon has made of it: ``filter`` refuses it
@@ -125,7 +125,7 @@ class RequestHandler:
             await self._filter(flow, again=again)
         else:
             self._leave(flow, is_form=self._is_claimed(flow.request))
-        if self._own.is_loop(flow.client_conn, flow.server_conn):
+        if self._loops.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
 
     async def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
@@ -224,7 +224,7 @@ class RequestHandler:
     def request_of(self, flow: http.HTTPFlow) -> Request:
         """The request of a flow, with its fault if the proxy itself has made it."""
         request = request_of_flow(flow, with_media=self._runtime.asks_media, keeps=self._runtime.keeps)
-        return replace(request, fault=LOOP) if self._own.is_loop(flow.client_conn, flow.server_conn) else request
+        return replace(request, fault=LOOP) if self._loops.is_loop(flow.client_conn, flow.server_conn) else request
 
     def open_requests(self, *, by_grant: bool) -> list[tuple[http.HTTPFlow, Request | None]]:
         """What was let through and is not over, such as a WebSocket or a download; ``by_grant``: by an unblock.
@@ -232,12 +232,14 @@ class RequestHandler:
         Of what was not decided, since the filter was off, there is no request.
         """
         flows = list(self._granted if by_grant else self._decided)
-        known = ((flow, self._decided.get(flow)) for flow in flows)
-        found: list[tuple[http.HTTPFlow, Request | None]] = [
-            (flow, own.judgement.request) for flow, own in known if own is not None and not own.judgement.stops
+        pairs = ((flow, self._decided.get(flow)) for flow in flows)
+        passed: list[tuple[http.HTTPFlow, Request | None]] = [
+            (flow, decided.judgement.request)
+            for flow, decided in pairs
+            if decided is not None and not decided.judgement.stops
         ]
-        found += [] if by_grant else [(flow, None) for flow in self._undecided if flow not in self._decided]
-        return [(flow, request) for flow, request in found if flow.live and not is_over(flow)]
+        passed += [] if by_grant else [(flow, None) for flow in self._undecided if flow not in self._decided]
+        return [(flow, request) for flow, request in passed if flow.live and not is_over(flow)]
 
     def learn(self, flow: http.HTTPFlow) -> None:
         """Learn from a permanent redirect that the origin sent."""
@@ -259,12 +261,12 @@ class RequestHandler:
 
         Spec: RFC 9112, 3.2.2: who forwards a request "MUST generate a new Host field-value"
         """
-        asked = flow.request
-        has_host = b"host" in [name.lower() for name, _ in asked.data.headers.fields]
-        if not has_host and not (asked.authority and (asked.is_http2 or asked.is_http3)):
+        request = flow.request
+        has_host = b"host" in [name.lower() for name, _ in request.data.headers.fields]
+        if not has_host and not (request.authority and (request.is_http2 or request.is_http3)):
             with suppress(UrlError):
-                host = canonical_host(to_bytes(asked.host)).decode("ascii")
-                asked.headers.insert(0, "Host", hostport(asked.scheme, host, asked.port))
+                host = canonical_host(to_bytes(request.host)).decode("ascii")
+                request.headers.insert(0, "Host", hostport(request.scheme, host, request.port))
                 self._keep(flow)
 
     def _take_out(self, flow: http.HTTPFlow, judgement: Judgement) -> None:

@@ -176,9 +176,9 @@ class Runtime:
         if judgement is None or not judgement.decision.unconfirmed:
             return judgement
         if self.engine is not None and (confirmations := self.engine.confirmations) is not None:
-            asked = confirmations.ask_soon(judgement.decision.unconfirmed, judgement.client.address)
-            if asked:
-                await asyncio.wait(list(map(asyncio.wrap_future, asked)), timeout=confirmations.longest_wait)
+            answers = confirmations.ask_soon(judgement.decision.unconfirmed, judgement.client.address)
+            if answers:
+                await asyncio.wait(list(map(asyncio.wrap_future, answers)), timeout=confirmations.longest_wait)
         how = {"is_connection": is_connection, "is_lookup": is_lookup}
         return self.judge(judgement.request, judgement.client, **how, is_settled=True)
 
@@ -260,8 +260,8 @@ class Runtime:
     def status(self) -> str:
         """A summary of the current state, for people."""
         if self.engine is None:
-            told = (self.without_policy(), self.failure_policy.status(), self.problem and str(Lines(self.problem)))
-            return "\n".join(filter(None, told))
+            lines = (self.without_policy(), self.failure_policy.status(), self.problem and str(Lines(self.problem)))
+            return "\n".join(filter(None, lines))
         policy, index = self.engine.policy, self.engine.index
         groups = ", ".join(group.name for group in policy.all_groups)
         files = number_of(policy.number_of_files, "file", "files")
@@ -274,7 +274,7 @@ class Runtime:
             f"; passed through: {number_of(len(passed), 'host or network', 'hosts and networks')}" if passed else ""
         )
         failures = self.failure_policy.status()
-        more = filter(None, (*self.parts.told("states"), *self.parts.told("faults"), failures))
+        more = filter(None, (*self.parts.messages("states"), *self.parts.messages("faults"), failures))
         status += "".join(f"; {words}" for words in more)
         status = "\n".join((printable(status), *map(str, policy.held_back)))
         return status if self.problem is None else f"{status}; the last change is not used:\n{Lines(self.problem)}"

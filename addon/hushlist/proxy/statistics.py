@@ -181,11 +181,11 @@ class Statistics:
 
     def _count_rules(self, decisions: list[Decision]) -> None:
         """Count the rules that decided, and the stopped hosts; equal ones are formatted once."""
-        faulty = [one for one in decisions if one.fault is not None]
-        won = [one for one in decisions if one.winner is not None]
+        faulty = [decision for decision in decisions if decision.fault is not None]
+        won = [decision for decision in decisions if decision.winner is not None]
         self.faults += len(faulty)
-        by_match = {(id(one.winner), one.action.value): one for one in won}
-        for match, number in Counter((id(one.winner), one.action.value) for one in won).items():
+        by_match = {(id(decision.winner), decision.action.value): decision for decision in won}
+        for match, number in Counter((id(decision.winner), decision.action.value) for decision in won).items():
             winner, action = by_match[match].winner, by_match[match].action
             assert winner is not None
             pattern, terms, line = winner.rule
@@ -195,13 +195,15 @@ class Statistics:
             if terms.category is not None:
                 self.categories.add({(terms.category, action): number})
         files = (
-            (" ".join(one.winner.file.kinds) or one.winner.file.media_type[:_LONGEST_HOST], one.action)
-            for one in won
-            if one.winner is not None and one.winner.file is not None
+            (" ".join(decision.winner.file.kinds) or decision.winner.file.media_type[:_LONGEST_HOST], decision.action)
+            for decision in won
+            if decision.winner is not None and decision.winner.file is not None
         )
         self.files.add(Counter(files))
-        stopped = [one.asked for one in (*won, *faulty) if one.action in STOPPING]
-        hosts = (asked.hosts[0][:_LONGEST_HOST] for asked in stopped if isinstance(asked, Request) and asked.hosts)
+        stopped = [decision.asked for decision in (*won, *faulty) if decision.action in STOPPING]
+        hosts = (
+            request.hosts[0][:_LONGEST_HOST] for request in stopped if isinstance(request, Request) and request.hosts
+        )
         for host, number in Counter(hosts).items():
             self.hosts.add({_host(host): number})
 
@@ -227,7 +229,7 @@ class Statistics:
         """The decisions after the one with a number, if still kept, in their order."""
         new = min(max(0, self.total - number), len(self._recent))
         kept = islice(self._recent, len(self._recent) - new, None)
-        return [NotedDecision(place, *one) for place, one in enumerate(kept, self._total - new + 1)]
+        return [NotedDecision(place, *entry) for place, entry in enumerate(kept, self._total - new + 1)]
 
     def quantiles(self, *shares: float) -> list[int | None]:
         """For each share, the duration in ns that this share of the last thousands of decisions did not exceed.

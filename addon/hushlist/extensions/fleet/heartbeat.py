@@ -206,7 +206,7 @@ def _fault_of(runtime: Runtime) -> str:
         runtime.problem and f"the last change is not used: {runtime.problem}",
         runtime.script_fault,
         OTHER_CODE if runtime.has_other_code else None,
-        *runtime.parts.told("faults"),
+        *runtime.parts.messages("faults"),
         runtime.failure_policy.status(),
     )
     return next(filter(None, faults), "")

@@ -44,7 +44,7 @@ class AccessOffer:
     #: the last try's error: the key of a text
     message: str | None = None
 
-    def told(self, texts: Mapping[str, str]) -> str | None:
+    def alert(self, texts: Mapping[str, str]) -> str | None:
         """What to say first: what went wrong, or what became of the last request."""
         key = self.message or {
             RequestState.WAITING: "ask_waiting",
@@ -83,9 +83,9 @@ class Unblock:
     #: forms of other extensions, each with its token, and the key of a text about the last try
     forms: tuple[tuple[PageForm, str, str | None], ...] = ()
 
-    def told(self, texts: Mapping[str, str]) -> str | None:
+    def alert(self, texts: Mapping[str, str]) -> str | None:
         """What went wrong with the last try, or what became of a request for access."""
-        told = _message(self, texts) or (None if self.access is None else self.access.told(texts))
+        told = _message(self, texts) or (None if self.access is None else self.access.alert(texts))
         return told or next((texts[message] for _, _, message in self.forms if message is not None), None)
 
     def section(self, kind: Verdict, texts: Mapping[str, str]) -> Markup:
@@ -111,7 +111,7 @@ def access_section(offered: AccessOffer, action: str, texts: Mapping[str, str]) 
     """The form, or what became of the request."""
     if offered.state is RequestState.WAITING:
         return _waiting(offered, texts)
-    told = offered.told(texts)
+    told = offered.alert(texts)
     if offered.state is RequestState.DECLINED:
         word = [] if offered.word is None else [element("p", offered.word, class_="word", dir="auto")]
         return element("section", element("p", texts["ask_declined"], class_="alert"), *word, class_="ask")

@@ -87,8 +87,8 @@ class Course:
         stream, client = self._stream, self._stream.context.client
         end, by = _end_of(stream, stream.flow.server_conn if self._is_answer else client)
         if isinstance(end, Http2Connection):
-            own: Any = end.h2_conn
-            own.courses[_number(end, stream.stream_id)] = self
+            connection: Any = end.h2_conn
+            connection.courses[_number(end, stream.stream_id)] = self
         elif isinstance(end, Http3Connection):
             quic = _quic_of(end)
             if quic is not None:
@@ -163,7 +163,7 @@ class Course:
             self._ends = [(end, number) for end, number in _ends_of_client(stream.context) if _can_wait(end)]
             self._reader = client
         elif stream.child_layer is not None:
-            servers = [own for own, by in _layer_of(stream).connections.items() if by is stream]
+            servers = [server for server, by in _layer_of(stream).connections.items() if by is stream]
             if not servers:
                 return
             self._ends, self._reader = [], servers[-1]
@@ -192,9 +192,9 @@ def _can_wait(end: Any) -> bool:
 
 def _layer_of(stream: HttpStream) -> HttpLayer:
     layers = stream.context.layers
-    own = layers[layers.index(stream) - 1]
-    assert isinstance(own, HttpLayer)
-    return own
+    layer = layers[layers.index(stream) - 1]
+    assert isinstance(layer, HttpLayer)
+    return layer
 
 
 def _end_of(stream: HttpStream, connection: Connection) -> tuple[Any, Connection]:
@@ -215,11 +215,11 @@ def carries_tunnel(stream: HttpStream) -> bool:
 def _ends_of_client(context: Context) -> Iterator[tuple[Any, int]]:
     """What writes to a client for a request, and for the tunnels that the request comes by: with their numbers."""
     layers = context.layers
-    for place, own in enumerate(layers):
-        if isinstance(own, HttpStream):
+    for place, layer in enumerate(layers):
+        if isinstance(layer, HttpStream):
             outer = layers[place - 1]
             assert isinstance(outer, HttpLayer)
-            yield outer.connections.get(context.client), own.stream_id
+            yield outer.connections.get(context.client), layer.stream_id
 
 
 def _number(end: Any, number: int) -> int:
@@ -229,7 +229,9 @@ def _number(end: Any, number: int) -> int:
 
 def _quic_of(end: Http3Connection) -> Any:
     layers = [
-        own for own in end.context.layers if isinstance(own, ClientQuicLayer | ServerQuicLayer) and own.conn is end.conn
+        layer
+        for layer in end.context.layers
+        if isinstance(layer, ClientQuicLayer | ServerQuicLayer) and layer.conn is end.conn
     ]
     return layers[-1].quic if layers else None
 
@@ -317,28 +319,32 @@ class FlowingH2(BufferedH2Connection):
             else:
                 self._read_of[number] = octets
                 if len(self._read_of) > MOST_NOTED:
-                    self._read_of = {own: read for own, read in self._read_of.items() if own in self.streams}
+                    self._read_of = {
+                        stream_id: read for stream_id, read in self._read_of.items() if stream_id in self.streams
+                    }
 
     def receive_data(self, data: bytes) -> list[H2Event]:
         """Read what has come, what comes in a row of a stream at once; the peer may take more."""
-        found = _in_one(super().receive_data(data))
-        for event in found:
+        received = _in_one(super().receive_data(data))
+        for event in received:
             if isinstance(event, StreamEnded | StreamReset):
                 self._read_of.pop(event.stream_id, None)
         for course in list(self.stalled):
             course.look()
-        return found
+        return received
 
 
-def _in_one(found: list[H2Event]) -> list[H2Event]:
+def _in_one(received: list[H2Event]) -> list[H2Event]:
     """Events of HTTP/2, with one for the data that follow each other: the rest of the way is as long for each."""
     joined: list[H2Event] = []
-    for row_number, row in groupby(found, lambda event: event.stream_id if isinstance(event, DataReceived) else None):
+    for row_number, row in groupby(
+        received, lambda event: event.stream_id if isinstance(event, DataReceived) else None
+    ):
         events_of_row = list(row)
         if row_number is not None and len(events_of_row) > 1:
             first, last = events_of_row[0], events_of_row[-1]
-            first.data = b"".join(own.data for own in events_of_row)
-            first.flow_controlled_length = sum(own.flow_controlled_length for own in events_of_row)
+            first.data = b"".join(event.data for event in events_of_row)
+            first.flow_controlled_length = sum(event.flow_controlled_length for event in events_of_row)
             first.stream_ended = last.stream_ended
             joined.append(first)
         else:
@@ -372,11 +378,11 @@ def _withhold(handle: Callable[..., _Steps], connection: Any, event: Any) -> _St
     return handle(connection, event)
 
 
-def _read_and_wait(steps: _Steps, own: FlowingH2) -> _Steps:
-    before = len(own.withheld)
+def _read_and_wait(steps: _Steps, connection: FlowingH2) -> _Steps:
+    before = len(connection.withheld)
     yield from steps
-    for number in list(own.withheld)[before:]:
-        if (course := own.courses.get(number)) is not None:
+    for number in list(connection.withheld)[before:]:
+        if (course := connection.courses.get(number)) is not None:
             yield WhenRoom(course, number)
 
 
@@ -476,9 +482,9 @@ _NOTHING = _Nothing()
 def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionHandler) -> Any:
     """Wait, behind what was read of a connection, until those have read it who get it; mostly nothing waits."""
     task, source, waits = asyncio.current_task(), None, False
-    for own, io in handler.transports.items():
+    for connection, io in handler.transports.items():
         if io.handler is task:
-            source = own
+            source = connection
         waits = waits or not (io.writer is None or _takes_more(io.writer))
     if source is None:
         return _NOTHING
@@ -515,8 +521,8 @@ class _Leaving:
         if not (has_left and had_left):
             self._timer = self._loop.call_later(LEFT_PATIENCE, self._look, has_left)
             return
-        for own, io in transports.items():
-            if own is not client and isinstance(io.writer, StreamWriter):
+        for connection, io in transports.items():
+            if connection is not client and isinstance(io.writer, StreamWriter):
                 io.writer.transport.abort()  # it would not end before all is sent
         self._handler.close_connection(client)
 
@@ -524,10 +530,10 @@ class _Leaving:
 def _has_ended(io: Any) -> bool:
     """Whether the peer of a connection has ended its side, though not all is read that it has sent."""
     if sys.platform == "linux" and io is not None and isinstance(io.writer, StreamWriter):
-        own = io.writer.get_extra_info("socket")
-        if own is not None and own.fileno() >= 0:
+        socket = io.writer.get_extra_info("socket")
+        if socket is not None and socket.fileno() >= 0:
             looking = select.poll()
-            looking.register(own.fileno(), select.POLLRDHUP)
+            looking.register(socket.fileno(), select.POLLRDHUP)
             return bool(looking.poll(0))
     return False
 
@@ -536,13 +542,13 @@ async def _until_read(handler: ConnectionHandler, source: Connection, course: Co
     client = handler.client
     readers: list[Connection] = []
     if client in _multiplexed:
-        own, to_client = handler.transports[source].writer, handler.transports.get(client)
-        if own is not None and _size_of(own) > MOST_OWN:
+        to_source, to_client = handler.transports[source].writer, handler.transports.get(client)
+        if to_source is not None and _size_of(to_source) > MOST_OWN:
             readers = [source]  # it is sent answers to what it sends, such as PING, and reads none
         if source is not client and to_client is not None and not isinstance(to_client.writer, StreamWriter):
             readers.append(client)  # out of a tunnel: what waits for it cannot be measured
     elif source is client:
-        readers = [one for one in handler.transports if one is not client]
+        readers = [connection for connection in handler.transports if connection is not client]
     else:
         readers = [client]
     for reader in readers:

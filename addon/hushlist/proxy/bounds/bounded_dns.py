@@ -122,11 +122,11 @@ class BoundedDns(DNSLayer):
                 yield from self._fail(self._numbered(int.from_bytes(data[:2], "big")), fault)
             return
         for message in messages:
-            asked = self._asked(message)
-            if asked is not None:
-                yield from self._answer(self._waiting.pop(asked)[0], message)
+            question = self._question_to(message)
+            if question is not None:
+                yield from self._answer(self._waiting.pop(question)[0], message)
 
-    def _asked(self, answer: dns.Message) -> _Question | None:
+    def _question_to(self, answer: dns.Message) -> _Question | None:
         """The question to an answer; none for what is no answer, or comes too late."""
         question = _question_of(answer)
         if answer.query or question in self._waiting:
@@ -177,9 +177,9 @@ class BoundedDns(DNSLayer):
         self._handle_event = self.state_done
         for flow, _ in self._waiting.values():
             flow.live = False
-        for one in (self.context.server, self.context.client):
-            if one.connected:
-                yield commands.CloseConnection(one)
+        for end in (self.context.server, self.context.client):
+            if end.connected:
+                yield commands.CloseConnection(end)
 
     def state_done(self, _: events.Event) -> layer.CommandGenerator[None]:
         """Nothing more happens."""
@@ -187,11 +187,11 @@ class BoundedDns(DNSLayer):
 
 
 def _question_of(message: dns.Message) -> _Question:
-    return message.id, tuple((asked.name.lower(), asked.type, asked.class_) for asked in message.questions)
+    return message.id, tuple((question.name.lower(), question.type, question.class_) for question in message.questions)
 
 
 def _named(flows: Iterable[dns.DNSFlow]) -> str:
-    names = dict.fromkeys(asked.name for flow in flows for asked in flow.request.questions)
+    names = dict.fromkeys(question.name for flow in flows for question in flow.request.questions)
     return " ".join(list(names)[:4]) or "a question"
 
 
@@ -211,11 +211,11 @@ def _read_name(buffer: bytes, offset: int, cache: dict[int, Any]) -> tuple[str, 
             cache[offset] = _read_labels(buffer, offset, cache)
         except (IndexError, RecursionError, UnicodeError) as error:
             raise struct.error("a name cannot be read") from error
-    found: tuple[str, int] = cache[offset]
-    _spend(cache, len(found[0]))
-    if len(found[0]) > LONGEST_DNS_NAME:
+    entry: tuple[str, int] = cache[offset]
+    _spend(cache, len(entry[0]))
+    if len(entry[0]) > LONGEST_DNS_NAME:
         raise struct.error("a name is too long")
-    return found
+    return entry
 
 
 def _read_labels(buffer: bytes, start: int, cache: dict[int, Any]) -> tuple[str, int]:

@@ -125,14 +125,14 @@ class BoundedH2(FlowingH2):
         return HEAD_LIMIT.octets
 
     def receive_data(self, data: bytes) -> list[H2Event]:
-        found = super().receive_data(data)
+        events = super().receive_data(data)
         if len(self.remote_settings) > len(_SETTINGS):
             for unknown in {*self.remote_settings} - _SETTINGS:
                 del self.remote_settings[unknown]
-        reset = {event.stream_id for event in found if isinstance(event, StreamReset)}
+        reset = {event.stream_id for event in events if isinstance(event, StreamReset)}
         return [
             event
-            for event in found
+            for event in events
             if not isinstance(event, UnknownFrameReceived)
             and not (isinstance(event, RequestReceived) and event.stream_id in reset)
         ]
@@ -164,10 +164,10 @@ def _host_header(context: Context, data_client: bytes, data_server: bytes) -> st
     is_http = context.client.transport_protocol == "tcp" and not data_server
     if not is_http or not (context.client.alpn in HTTP1_ALPNS or _METHOD_AND_VERSION.match(data_client)):
         return None
-    found = _HOST_LINE.search(data_client)
-    if found is None and len(data_client) < LONGEST_HELLO:
+    match = _HOST_LINE.search(data_client)
+    if match is None and len(data_client) < LONGEST_HELLO:
         raise next_layer.NeedsMoreData
-    host = found[1] if found else None
+    host = match[1] if match else None
     return host.strip().decode("utf-8", "surrogateescape") if host else None
 
 

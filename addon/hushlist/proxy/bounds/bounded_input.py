@@ -76,8 +76,8 @@ class Patch(NamedTuple):
     @property
     def why(self) -> str:
         """The first sentence about it."""
-        told = getattr(self.ours, "__func__", self.ours).__doc__ or ""
-        return " ".join(told.split("\n\n")[0].split())
+        text = getattr(self.ours, "__func__", self.ours).__doc__ or ""
+        return " ".join(text.split("\n\n")[0].split())
 
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
@@ -147,7 +147,7 @@ def patch_rows() -> list[tuple[str, str, str, str]]:
 
 
 def _tried(owner: Any) -> str:
-    modules = [own.__module__ for own in owner.__mro__] if isinstance(owner, type) else [owner.__name__]
+    modules = [base.__module__ for base in owner.__mro__] if isinstance(owner, type) else [owner.__name__]
     package = next(name for module in modules if (name := module.split(".")[0]) in TRIED)
     return TRIED[package] if package == "asyncio" else f"{package} {TRIED[package]}"
 

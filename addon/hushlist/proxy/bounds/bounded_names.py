@@ -18,7 +18,7 @@ from hushlist.proxy.bounds.bounded_quic import QUIC_LAYERS
 #: octets of a ClientHello with its records: several times what a browser sends
 LONGEST_HELLO = 1 << 14
 #: of a name and of its last label, with a port behind them
-_LONGEST_AUTHORITY, _LONGEST_LABEL = (own + len(":65535") for own in (LONGEST_DNS_NAME, 63))
+_LONGEST_AUTHORITY, _LONGEST_LABEL = (octets + len(":65535") for octets in (LONGEST_DNS_NAME, 63))
 
 
 def _parse_hello(parse: Callable[[Any], Any], data: bytes | list[bytes]) -> Any:

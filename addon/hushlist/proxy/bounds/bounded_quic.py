@@ -59,13 +59,15 @@ class BoundedH3(LayeredH3Connection):
     def handle_stream_event(self, event: Any) -> Any:
         """Read what has come; end the connection if a frame is too long."""
         # mitmproxy fails where it is told of WebTransport, which it does not offer
-        found = [
-            one for one in super().handle_stream_event(event) if not isinstance(one, WebTransportStreamDataReceived)
+        h3_events = [
+            h3_event
+            for h3_event in super().handle_stream_event(event)
+            if not isinstance(h3_event, WebTransportStreamDataReceived)
         ]
         stream = self._stream.get(event.stream_id)
         if stream is not None and len(stream.buffer) > HEAD_LIMIT.octets and not self._is_done:
             self.close_connection(ErrorCode.H3_EXCESSIVE_LOAD, reason_phrase="a frame is too long")
-        return found
+        return h3_events
 
 
 class _FinishedStreams(set[int]):

@@ -167,7 +167,7 @@ class Turn:
     @property
     def is_of_questions(self) -> bool:
         """Whether each datagram stands for itself, and has an answer of its own."""
-        return self.context is not None and any(isinstance(own, DNSLayer) for own in self.context.layers)
+        return self.context is not None and any(isinstance(layer, DNSLayer) for layer in self.context.layers)
 
 
 class TunnelledStream:

@@ -137,12 +137,12 @@ async def is_done_for(asked: http.HTTPFlow, work: Awaitable[None]) -> bool:
     return True
 
 
-def look_at_upload(asked: http.HTTPFlow, look: UploadLook) -> None:
+def look_at_upload(upload: http.HTTPFlow, look: UploadLook) -> None:
     """Have a request whose body is streamed wait, in ``requestheaders``, for what a look at it says.
 
     ``request`` is asked when the first of it may go on.
     """
-    _upload_looks[asked] = look
+    _upload_looks[upload] = look
 
 
 def await_form(answered: http.HTTPFlow) -> None:
@@ -262,8 +262,8 @@ class FlowingStream(HttpStream):
 
     @property
     def _answers_at_once(self) -> bool:
-        own = self.flow
-        return own.response is not None and own.error is None and own not in _with_form
+        exchange = self.flow
+        return exchange.response is not None and exchange.error is None and exchange not in _with_form
 
     def start_request_stream(self) -> _Steps:
         """Ask the addons, and begin to send a request whose body has not ended, or answer it."""

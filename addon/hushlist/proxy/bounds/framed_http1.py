@@ -167,8 +167,8 @@ class FramedServer(Http1Server):
 
     def _can_wait(self) -> bool:
         """Whether nothing else waits with it: over HTTP/2, the client's leave to send it the answer would."""
-        own = (one.connections.get(self.conn) for one in self.context.layers if isinstance(one, HttpLayer))
-        return not any(isinstance(one, Http2Connection | Http3Connection) for one in own)
+        ends = (layer.connections.get(self.conn) for layer in self.context.layers if isinstance(layer, HttpLayer))
+        return not any(isinstance(end, Http2Connection | Http3Connection) for end in ends)
 
     def mark_done(self, *, request: bool = False, response: bool = False) -> _Steps:
         """Go on to the next request when one has ended, and its answer."""
@@ -198,7 +198,7 @@ class FramedServer(Http1Server):
 
 def _framing_of(message: http.Message) -> set[bytes]:
     """Which of the fields a message has that say where it ends, and what becomes of its connection."""
-    return {name for own, _ in message.headers.fields if (name := own.lower()) in _FRAMING}
+    return {name for key, _ in message.headers.fields if (name := key.lower()) in _FRAMING}
 
 
 def _is_in_chunks(message: http.Message) -> bool:
@@ -249,8 +249,8 @@ def _signs_in(request: http.Request) -> bool:
     """
     if request.is_http2 or request.is_http3:
         return False
-    given: str = request.headers.get("authorization", "")
-    return given[: len(_NEGOTIATE)].lower().startswith((_NTLM, _NEGOTIATE))
+    authorization: str = request.headers.get("authorization", "")
+    return authorization[: len(_NEGOTIATE)].lower().startswith((_NTLM, _NEGOTIATE))
 
 
 def _keeps_origin(request: http.Request) -> bool:
@@ -419,7 +419,7 @@ def _bound_whole_body(check: Callable[..., _Steps], stream: HttpStream, request:
 
 
 def _forget_ended(layer: HttpLayer) -> None:
-    ended = [one for one in layer.connections if one.state is ConnectionState.CLOSED]
+    ended = [connection for connection in layer.connections if connection.state is ConnectionState.CLOSED]
     if not ended:
         return
     used = {stream.context.server for stream in layer.streams.values()} | {layer.context.server, layer.context.client}
@@ -428,10 +428,10 @@ def _forget_ended(layer: HttpLayer) -> None:
             del layer.connections[connection]
 
 
-def _is_opening(known: Any) -> bool:
+def _is_opening(connection: Any) -> bool:
     """Whether a server is being connected to for a tunnel: mitmproxy says of it, too, that it is closed."""
-    has_own = isinstance(known, Server) and known.transport_protocol == "tcp" and known.via is None
-    return has_own and known.peername is None and known.error is None and known.timestamp_end is None
+    has_own = isinstance(connection, Server) and connection.transport_protocol == "tcp" and connection.via is None
+    return has_own and connection.peername is None and connection.error is None and connection.timestamp_end is None
 
 
 def _connect_anew(connect: Callable[..., _Steps], layer: HttpLayer, event: Any, **named: Any) -> _Steps:

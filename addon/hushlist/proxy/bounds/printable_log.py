@@ -31,7 +31,7 @@ def _log_in_short(
 
 
 #: loggers of mitmproxy that tell of its options alone, in several lines, such as a WireGuard client's configuration
-_OF_LINES = {f"mitmproxy.{own}" for own in ("addons.dns_resolver", "addons.proxyserver", "addons.tlsconfig")}
+_OF_LINES = {f"mitmproxy.{module}" for module in ("addons.dns_resolver", "addons.proxyserver", "addons.tlsconfig")}
 _OF_LINES |= {"mitmproxy.proxy.mode_servers"}
 
 
@@ -60,9 +60,9 @@ def _connect_to_name(
 
     Such a name has no decision but that it cannot be read, and mitmproxy logs it when it connects.
     """
-    own = proxy.buf
-    if own[:4] == _TO_NAME and len(own) > 4:
-        name = own[5 : 5 + own[4]]
+    octets = proxy.buf
+    if octets[:4] == _TO_NAME and len(octets) > 4:
+        name = octets[5 : 5 + octets[4]]
         if _NO_NAME.search(name):
             why = f"The name that a SOCKS5 request asks for has an octet that none has: {name!r}"
             yield from proxy.socks_err(why, modes.SOCKS5_REP_HOST_UNREACHABLE)

@@ -53,10 +53,14 @@ class ServiceRecord(NamedTuple):
         """The record without ECH and HTTP/3; ``None`` if it offers nothing else."""
         params = {key: value for key, value in self.params.items() if key != ECH}
         if ALPN in params:
-            protocols = [one for one in _protocols(params[ALPN]) if one != b"h3" and not one.startswith(b"h3-")]
+            protocols = [
+                protocol
+                for protocol in _protocols(params[ALPN])
+                if protocol != b"h3" and not protocol.startswith(b"h3-")
+            ]
             if not protocols and NO_DEFAULT_ALPN in params:
                 return None
-            params[ALPN] = b"".join(bytes((len(one),)) + one for one in protocols)
+            params[ALPN] = b"".join(bytes((len(protocol),)) + protocol for protocol in protocols)
             if not protocols:
                 del params[ALPN]
         if MANDATORY in params:
@@ -121,14 +125,14 @@ def _check(params: dict[int, bytes]) -> None:
 
 def _protocols(value: bytes) -> list[bytes]:
     """7.1.1: "a list of 1-octet length prefixed alpn-ids"."""
-    found, at = [], 0
+    names, at = [], 0
     while at < len(value):
         end = at + 1 + value[at]
         if end > len(value) or end == at + 1:
             raise ValueError("alpn is cut off, or has an empty name in it")
-        found.append(value[at + 1 : end])
+        names.append(value[at + 1 : end])
         at = end
-    return found
+    return names
 
 
 _ALT_SVC = b"alt-svc"
@@ -172,8 +176,8 @@ def hide_challenge(flow: http.HTTPFlow, runtime: Runtime) -> None:
     response = flow.response
     if response is None or not flow.live or runtime.mode == "off":
         return
-    own = ctx.master.addons.get("proxyauth")
-    has_passwords = (own is not None and own.validator is not None) or flow.server_conn.via is not None
+    addon = ctx.master.addons.get("proxyauth")
+    has_passwords = (addon is not None and addon.validator is not None) or flow.server_conn.via is not None
     if not has_passwords and runtime.settings(client_of_flow(flow)).mode != "off":
         response.status_code, response.reason = HTTPStatus.BAD_GATEWAY, HTTPStatus.BAD_GATEWAY.phrase
         response.headers.pop("proxy-authenticate", None)

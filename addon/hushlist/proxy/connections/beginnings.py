@@ -54,4 +54,4 @@ def may_become_http(data: bytes) -> bool:
     """
     line = data.lstrip(b"\r\n\t ")
     method, space, _ = line.partition(b" ")
-    return method in _METHODS if space else bool(line) and any(own.startswith(method) for own in _METHODS)
+    return method in _METHODS if space else bool(line) and any(name.startswith(method) for name in _METHODS)

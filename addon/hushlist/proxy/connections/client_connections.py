@@ -63,8 +63,8 @@ def is_of_this_machine(client: connection.Client) -> bool:
     transport = transport_of(client)
     if transport is None or not is_sent_to(client):
         return False
-    peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-    return bool(peer and own) and client.peername == peer and peer[0] == own[0]
+    peer, sockname = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    return bool(peer and sockname) and client.peername == peer and peer[0] == sockname[0]
 
 
 def is_tunnel(mode: ProxyMode) -> bool:
@@ -74,7 +74,11 @@ def is_tunnel(mode: ProxyMode) -> bool:
 
 async def end_tunnelled() -> None:
     """End each connection that is in a tunnel of mitmproxy's, and let its client hear of it."""
-    within = [own.client for own in all_connections() if is_tunnel(own.client.proxy_mode) and own.client.connected]
+    within = [
+        handler.client
+        for handler in all_connections()
+        if is_tunnel(handler.client.proxy_mode) and handler.client.connected
+    ]
     for client in within:
         end_connection(client)
     if within:
@@ -121,8 +125,8 @@ def transport_of(client: connection.Client, end: connection.Connection | None = 
 def file_of(client: connection.Client, end: connection.Connection) -> int | None:
     """The number of the open file of a connection over TCP: that of the client, or one to a server for it."""
     transport = transport_of(client, end)
-    own = None if transport is None else transport.get_extra_info("socket")
-    return None if own is None else int(own.fileno())
+    socket = None if transport is None else transport.get_extra_info("socket")
+    return None if socket is None else int(socket.fileno())
 
 
 #: octets of the filter's own answers for a client since few waited for it
@@ -165,9 +169,9 @@ def announce_end(client: connection.Client, latest: float) -> None:
     what is open when they are told; browsers do not.
     """
     handler = handler_of(client)
-    for own in () if handler is None else _layers(handler.layer):
-        if isinstance(own, Http2Server) and own.conn is client and "data_to_send" not in vars(own.h2_conn):
-            put_on(own.h2_conn, "data_to_send", _GoAway(own.h2_conn, latest).data_to_send)
+    for inner in () if handler is None else _layers(handler.layer):
+        if isinstance(inner, Http2Server) and inner.conn is client and "data_to_send" not in vars(inner.h2_conn):
+            put_on(inner.h2_conn, "data_to_send", _GoAway(inner.h2_conn, latest).data_to_send)
 
 
 class _GoAway:
@@ -194,14 +198,14 @@ class _GoAway:
 
 def _layers(top: layer.Layer) -> list[layer.Layer]:
     """A layer, and all within it: it has them as attributes, in mappings, or only as who handles its events."""
-    found = [top]
-    for own in found:
-        for value in vars(own).values():
-            for one in value.values() if isinstance(value, dict) else (value,):
-                within = getattr(one, "__self__", one)
-                if isinstance(within, layer.Layer) and within not in found:
-                    found.append(within)
-    return found
+    layers = [top]
+    for outer in layers:
+        for value in vars(outer).values():
+            for part in value.values() if isinstance(value, dict) else (value,):
+                within = getattr(part, "__self__", part)
+                if isinstance(within, layer.Layer) and within not in layers:
+                    layers.append(within)
+    return layers
 
 
 def is_gone(client: connection.Client) -> bool:
@@ -212,7 +216,7 @@ def is_gone(client: connection.Client) -> bool:
 def servers_of(client: connection.Client) -> list[connection.Server]:
     """The servers that mitmproxy has a connection to for a client."""
     transports = getattr(handler_of(client), "transports", {})
-    return [own for own in transports if isinstance(own, connection.Server)]
+    return [end for end in transports if isinstance(end, connection.Server)]
 
 
 def end_server(client: connection.Client, server: connection.Server) -> None:

@@ -56,7 +56,7 @@ class DnsQueries:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         #: the answers made here
-        self._own: WeakKeyDictionary[dns.DNSFlow, dns.Message] = WeakKeyDictionary()
+        self._answers: WeakKeyDictionary[dns.DNSFlow, dns.Message] = WeakKeyDictionary()
         #: flows whose name a rule allows, wherever it leads
         self._allowed: WeakKeyDictionary[dns.DNSFlow, bool] = WeakKeyDictionary()
 
@@ -122,9 +122,9 @@ class DnsQueries:
         engine = self._runtime.engine
         if engine is None or not engine.checks_leads:
             return
-        asked, leads = request_of_question(flow.request), [host for hosts in _leads_to(response) for host in hosts]
+        request, leads = request_of_question(flow.request), [host for hosts in _leads_to(response) for host in hosts]
         for start in range(0, len(leads), _IN_A_ROW):
-            judgement = await self._judge(replace(asked, leads=tuple(leads[start : start + _IN_A_ROW])), client)
+            judgement = await self._judge(replace(request, leads=tuple(leads[start : start + _IN_A_ROW])), client)
             if judgement is not None and judgement.stops:
                 self._act(flow, judgement)
                 return
@@ -132,7 +132,7 @@ class DnsQueries:
 
     def _is_answered(self, flow: dns.DNSFlow) -> bool:
         """Whether a question has an answer that was made here."""
-        return flow.response is not None and self._own.get(flow) is flow.response
+        return flow.response is not None and self._answers.get(flow) is flow.response
 
     def _forget_stale(self, flow: dns.DNSFlow) -> None:
         """Have a question answered again: mitmproxy takes a question with a used number for the earlier question."""
@@ -172,7 +172,7 @@ class DnsQueries:
             engine = self._runtime.engine
             answers = NameAnswers() if engine is None else engine.policy.name_answers
             refused = refused or judgement.decision.fault is not None
-            self._own[flow] = flow.response = _blocked(flow.request, answers, refused=refused)
+            self._answers[flow] = flow.response = _blocked(flow.request, answers, refused=refused)
         method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
         flow_outcome.annotate(flow, self._runtime.record(judgement, method, is_live=flow.live))
 
@@ -231,8 +231,8 @@ def _blocked(request: dns.Message, answers: NameAnswers, *, refused: bool) -> dn
     if is_canary or not answers.addresses:
         return request.fail(response_codes.NXDOMAIN)
     wanted = {types.A: 4, types.AAAA: 6}.get(question.type) if question.class_ == classes.IN else None
-    found = [address.packed for address in answers.addresses if address.version == wanted]
-    records = [dns.ResourceRecord(question.name, question.type, question.class_, TTL, data) for data in found]
+    addresses = [address.packed for address in answers.addresses if address.version == wanted]
+    records = [dns.ResourceRecord(question.name, question.type, question.class_, TTL, data) for data in addresses]
     return request.succeed(records)
 
 

@@ -68,20 +68,20 @@ class NameLookups:
         name, addresses = _decided.get()
         if addresses and host == name:
             return [
-                found
+                info
                 for address in addresses
-                for found in socket.getaddrinfo(address, port, **{**more, "flags": socket.AI_NUMERICHOST})
+                for info in socket.getaddrinfo(address, port, **{**more, "flags": socket.AI_NUMERICHOST})
             ]
         loop, client = asyncio.get_running_loop(), _asking.get()
         turn = self._turns.setdefault(client, asyncio.Semaphore(MOST_OF_CLIENT))
         await turn.acquire()
         try:
-            found = self._threads.submit(partial(socket.getaddrinfo, host, port, **more))
+            lookup = self._threads.submit(partial(socket.getaddrinfo, host, port, **more))
         except RuntimeError as error:  # there is no thread left, or the program ends
             turn.release()
             raise OSError(f"no name can be looked up: {error}") from error
-        found.add_done_callback(lambda _: _release(loop, turn))
-        return await asyncio.wrap_future(found)
+        lookup.add_done_callback(lambda _: _release(loop, turn))
+        return await asyncio.wrap_future(lookup)
 
 
 def _release(loop: asyncio.AbstractEventLoop, turn: asyncio.Semaphore) -> None:

@@ -49,9 +49,9 @@ class OpenFiles:
         for handler in all_connections():
             if handler.client.connected and _files_of(handler):
                 by_client[network_text(handler.client.peername[0])].append(handler)
-        most = max(by_client.values(), key=lambda own: sum(map(_files_of, own)))
-        most.sort(key=lambda own: own.timeout_watchdog.last_activity)
-        ended = [own.client for own in most[: 1 + int(_PART * len(most))]]
+        most = max(by_client.values(), key=lambda handlers: sum(map(_files_of, handlers)))
+        most.sort(key=lambda handler: handler.timeout_watchdog.last_activity)
+        ended = [handler.client for handler in most[: 1 + int(_PART * len(most))]]
         for client in ended:
             transport = transport_of(client)
             end_connection(client)
@@ -80,8 +80,8 @@ def _is_full(client: connection.Client, end: connection.Connection) -> bool:
 
 def _files_of(handler: Any) -> int:
     """How many files a client's connection and those to servers for it have."""
-    own: connection.Client = handler.client
-    return len(handler.transports) - (own.transport_protocol == "udp")  # whose datagrams all come to one socket
+    client: connection.Client = handler.client
+    return len(handler.transports) - (client.transport_protocol == "udp")  # whose datagrams all come to one socket
 
 
 def most_files() -> int:
@@ -92,8 +92,8 @@ def most_files() -> int:
 def _next_file(number: int) -> int:
     """The number that the next file would have."""
     try:
-        found = os.dup(number)
+        copy = os.dup(number)
     except OSError:
         return number
-    os.close(found)
-    return found
+    os.close(copy)
+    return copy

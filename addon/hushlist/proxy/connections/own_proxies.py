@@ -36,7 +36,7 @@ class OwnProxies:
         fronts, end = self._proxy_protocol.fronts, end_of(server.peername)
         host, port = end
         is_here = host == end_of(server.sockname)[0] or host.startswith("127.") or host == "::1"
-        if end in fronts or (is_here and port in {*(own for _, own in fronts), *self._neighbours()}):
+        if end in fronts or (is_here and port in {*(front_port for _, front_port in fronts), *self._neighbours()}):
             handler_of(client).transports[server].writer.transport.abort()
             logger.warning("hushlist: no connection for %s to %s: it leads back here", client.peername, server.address)
 

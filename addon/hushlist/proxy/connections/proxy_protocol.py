@@ -54,13 +54,13 @@ def parse_text(line: bytes) -> ClientEnds:
     Raises:
         HeaderError: it is none, or does not know the client (``UNKNOWN``).
     """
-    found = _LINE.fullmatch(line)
+    match = _LINE.fullmatch(line)
     try:
-        addresses = [ip_address(found[number].decode()) for number in (2, 3)] if found else []
+        addresses = [ip_address(match[number].decode()) for number in (2, 3)] if match else []
     except ValueError:
         addresses = []
-    ports = [int(found[number]) for number in (4, 5)] if found else []
-    if not found or {str(one.version) for one in addresses} != {found[1].decode()} or max(ports) >= 1 << 16:
+    ports = [int(match[number]) for number in (4, 5)] if match else []
+    if not match or {str(address.version) for address in addresses} != {match[1].decode()} or max(ports) >= 1 << 16:
         raise HeaderError(f"no address of a client: {line!r}")
     return _ends(addresses, ports)
 

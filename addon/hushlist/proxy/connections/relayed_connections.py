@@ -106,15 +106,17 @@ class RelayedConnections:
             return
         state = engine.state(), self._runtime.mode
         is_other, failed = state != self._state, False
-        asked: list[_Open] = [
-            (client, own.request, own.why_end) for client, own in self._relayed.items() if is_other or own.has_grant
+        due: list[_Open] = [
+            (client, relayed.request, relayed.why_end)
+            for client, relayed in self._relayed.items()
+            if is_other or relayed.has_grant
         ]
-        asked += [(flow, request, None) for flow, request in self._requests.open_requests(by_grant=not is_other)]
-        for number, own in enumerate(asked):
+        due += [(flow, request, None) for flow, request in self._requests.open_requests(by_grant=not is_other)]
+        for number, entry in enumerate(due):
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
             try:
-                await self._ask(*own)
+                await self._ask(*entry)
             except Exception:
                 failed = True
                 logger.exception("hushlist: a connection was not ended; this is tried again")
@@ -166,5 +168,5 @@ class RelayedConnections:
             passed(used, client, judgement, goes_on=True)
         if isinstance(used, http.HTTPFlow):
             self._requests.note_grant(used, judgement)
-        elif (own := self._relayed.get(used)) is not None:
-            self._relayed[used] = own._replace(has_grant=judgement.decision.grant is not None)
+        elif (relayed := self._relayed.get(used)) is not None:
+            self._relayed[used] = relayed._replace(has_grant=judgement.decision.grant is not None)

@@ -79,10 +79,10 @@ def cause_of(error: str, *, asked_for_certificate: bool = False) -> Cause | None
     >>> cause_of("Certificate verify failed: hostname mismatch"), cause_of("peer closed connection")
     (<Cause.CERTIFICATE: 'certificate'>, None)
     """
-    found = next((cause for cause, words in _BY_WORDS if words.search(error)), None)
-    if asked_for_certificate and found in (None, Cause.OTHER):
+    by_words = next((cause for cause, words in _BY_WORDS if words.search(error)), None)
+    if asked_for_certificate and by_words in (None, Cause.OTHER):
         return Cause.CLIENT_CERTIFICATE
-    return found
+    return by_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +156,12 @@ class ServerHandshakes:
         of_client[server.address[:2]] = failure
         while len(of_client) > _MOST_OF_CLIENT:
             of_client.popitem(last=False)
-        self._hints.say((cause, host), self._told(failure, f"{host}:{server.address[1]}", client_of_connection(client)))
+        self._hints.say(
+            (cause, host), self._advice(failure, f"{host}:{server.address[1]}", client_of_connection(client))
+        )
         return failure
 
-    def _told(self, failure: Failure, where: str, client: Client) -> str:
+    def _advice(self, failure: Failure, where: str, client: Client) -> str:
         engine = self._runtime.engine
         passed = None if engine is None else engine.group(client).settings.pass_through
         place = None if passed is None else passed.place
@@ -182,31 +184,31 @@ class ServerHandshakes:
                 self._verified.popitem(last=False)
         return self._verified[key]
 
-    def unreached(self, asked: Unreached) -> None:
+    def unreached(self, data: Unreached) -> None:
         """Our own hook: show why in the place of mitmproxy's page, if it is TLS, or nothing was connected to."""
         try:
-            self._unreached(asked)
+            self._unreached(data)
         except Exception:
             logger.exception("hushlist: mitmproxy's page stands for the filter's")
 
-    def _unreached(self, asked: Unreached) -> None:
-        flow = asked.flow
+    def _unreached(self, data: Unreached) -> None:
+        flow = data.flow
         if self._runtime.mode == "off" or flow.response is not None or flow.request.method == "CONNECT":
             return
         failures = self._failures.get(flow.client_conn) or OrderedDict()
         failure = failures.get((flow.request.host, flow.request.port))
-        if failure is None or (failure.error != _shown(asked.error) and flow.server_conn not in self._asking):
-            cause = cause_of(asked.error, asked_for_certificate=flow.server_conn in self._asking)
+        if failure is None or (failure.error != _shown(data.error) and flow.server_conn not in self._asking):
+            cause = cause_of(data.error, asked_for_certificate=flow.server_conn in self._asking)
             server = flow.server_conn
             if cause is None and server.timestamp_tcp_setup is None:
-                why = Explanation("", fault=_shown(asked.error), text="unreached_reason", reason=_NOT_THERE)
-                self._answer(asked, why)
+                why = Explanation("", fault=_shown(data.error), text="unreached_reason", reason=_NOT_THERE)
+                self._answer(data, why)
             if cause is None or server.address is None:
                 return
-            failure = self._note(flow.client_conn, server, cause, asked.error, is_known=False)
+            failure = self._note(flow.client_conn, server, cause, data.error, is_known=False)
         by_option = f" - mitmproxy: --set {failure.option}" if failure.option else ""
         self._answer(
-            asked,
+            data,
             Explanation(
                 "",
                 fault=failure.error,
@@ -216,10 +218,10 @@ class ServerHandshakes:
             ),
         )
 
-    def _answer(self, asked: Unreached, why: Explanation) -> None:
-        request = asked.flow.request
+    def _answer(self, data: Unreached, why: Explanation) -> None:
+        request = data.flow.request
         explanation = replace(why, url=str(without_user(request.url)), kind=Verdict.UNREACHED)
-        asked.response = unreached_response(request, explanation, self._runtime.template)
+        data.response = unreached_response(request, explanation, self._runtime.template)
 
 
 _NOT_THERE = "its server does not answer, or there is no site of this name"
@@ -251,18 +253,18 @@ def _shown(error: str) -> str:
     >>> _shown("OpenSSL Error([('SSL routines', '', 'tls alert handshake failure')])")
     'tls alert handshake failure'
     """
-    found = _OPENSSL.search(error[-_LONGEST:])
-    return printable(found[1] if found else error[:_LONGEST])
+    match = _OPENSSL.search(error[-_LONGEST:])
+    return printable(match[1] if match else error[:_LONGEST])
 
 
 def _is_trusted(chain: Sequence[crypto.X509]) -> bool:
     """Whether the system's own store trusts a server's chain of certificates; as ``ssl.create_default_context``."""
-    store, own = crypto.X509Store(), trust_store()
+    store, places = crypto.X509Store(), trust_store()
     try:
-        if own.file is not None:
-            store.load_locations(own.file)
-        if own.folder is not None:
-            store.load_locations(None, own.folder)  # type: ignore[arg-type]
+        if places.file is not None:
+            store.load_locations(places.file)
+        if places.folder is not None:
+            store.load_locations(None, places.folder)  # type: ignore[arg-type]
         crypto.X509StoreContext(store, chain[0], list(chain[1:])).verify_certificate()
     except (crypto.Error, crypto.X509StoreContextError, TypeError):
         return False
@@ -294,14 +296,14 @@ def _show_why(
     if not isinstance(event, ResponseProtocolError) or flow is None or flow.response is not None:
         yield from handle(stream, event)
         return
-    asked = Unreached(flow, event.message, response=None)
-    yield HushlistUnreachedHook(asked)
-    stream.page = asked.response
+    data = Unreached(flow, event.message, response=None)
+    yield HushlistUnreachedHook(data)
+    stream.page = data.response
     for command in handle(stream, event):
         is_answer = isinstance(command, SendHttp) and command.event is event
-        if is_answer and asked.response is not None:
-            yield from _answer(stream, asked.response)
-        if not is_answer or asked.response is None or not _is_multiplexed(stream.context.client):
+        if is_answer and data.response is not None:
+            yield from _answer(stream, data.response)
+        if not is_answer or data.response is None or not _is_multiplexed(stream.context.client):
             yield command  # of HTTP/1, it ends the connection
 
 
@@ -320,23 +322,23 @@ def _is_multiplexed(client: connection.Client) -> bool:
 
 
 def _end_with_error(
-    receive: Callable[..., layer.CommandGenerator[None]], own: TLSLayer, data: bytes
+    receive: Callable[..., layer.CommandGenerator[None]], tls_layer: TLSLayer, data: bytes
 ) -> layer.CommandGenerator[None]:
     """End a connection to a server that has ended TLS by an error: mitmproxy logs it, and waits on.
 
     Spec: RFC 8446, 6.2: "All further communication on the connection is discarded"
     """
     error = None
-    for command in receive(own, data):
+    for command in receive(tls_layer, data):
         if isinstance(command, commands.Log) and command.message.startswith(_TLS_ERROR):
             error = command.message.removeprefix(_TLS_ERROR)
         yield command
-    if error is None or not isinstance(own.conn, connection.Server):
+    if error is None or not isinstance(tls_layer.conn, connection.Server):
         return
-    own.conn.error = error
-    yield HushlistTlsEndedHook(TlsData(own.conn, own.context, own.tls))
-    own.conn.state &= ~connection.ConnectionState.CAN_READ
-    yield from own.event_to_child(events.ConnectionClosed(own.conn))
+    tls_layer.conn.error = error
+    yield HushlistTlsEndedHook(TlsData(tls_layer.conn, tls_layer.context, tls_layer.tls))
+    tls_layer.conn.state &= ~connection.ConnectionState.CAN_READ
+    yield from tls_layer.event_to_child(events.ConnectionClosed(tls_layer.conn))
 
 
 _TLS_ERROR = "TLS Error: "

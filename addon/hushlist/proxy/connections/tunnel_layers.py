@@ -103,14 +103,14 @@ class Held(layer.Layer):
             yield commands.CloseConnection(self.context.client)
         elif isinstance(event, events.DataReceived):
             deciding = BegunCoroutine(self._decide(sent_by(self.context.client, self._held)))
-            found = yield from decided(deciding)
+            child = yield from decided(deciding)
             if not deciding.is_done:
-                found = Refused(self.context)
-            if found is not None:
+                child = Refused(self.context)
+            if child is not None:
                 self.is_decided = True
-                self._handle_event = found.handle_event  # type: ignore[method-assign]
+                self._handle_event = child.handle_event  # type: ignore[method-assign]
                 for held in self._held:
-                    yield from found.handle_event(held)
+                    yield from child.handle_event(held)
 
 
 class LaterAsked(layer.NextLayer):
@@ -165,13 +165,13 @@ class EarlyRelay(layer.Layer):
         super().__init__(context)
         context.layers.remove(self)
         self._decide, self._patience, self._has_flow = decide, patience, has_flow
-        own = context.server
+        server = context.server
         #: another server than the connection's: that one may still be connected to for TLS or HTTP. In TLS, and behind
         #: another proxy, it is that one: mitmproxy knows it alone
-        self._is_apart = not own.tls and own.via is None
-        self._server = connection.Server(address=own.address) if self._is_apart else own
+        self._is_apart = not server.tls and server.via is None
+        self._server = connection.Server(address=server.address) if self._is_apart else server
         is_tunnel = any(isinstance(above, HttpStream) for above in context.layers)
-        self._keeps_sides = not own.tls and is_tunnel and context.client.alpn != b"h2"
+        self._keeps_sides = not server.tls and is_tunnel and context.client.alpn != b"h2"
         self._wakeup: commands.RequestWakeup | None = None
         self._held: list[events.Event] = []
         self._is_opened = self._is_greeted = False
@@ -270,9 +270,9 @@ def _ask_before_answer(
 ) -> layer.CommandGenerator[str | None]:
     """Ask the filter before a client of SOCKS is told that it is connected."""
     if isinstance(asking, Socks5Proxy):
-        asked = SocksRequest(asking.context, is_refused=False)
-        yield HushlistSocksHook(asked)
-        if asked.is_refused:
+        request = SocksRequest(asking.context, is_refused=False)
+        yield HushlistSocksHook(request)
+        if request.is_refused:
             put_on(asking, "_handle_event", asking.done)
             return "refused by hushlist"
     return (yield from finish(asking))

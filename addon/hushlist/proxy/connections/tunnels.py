@@ -123,8 +123,8 @@ class _Early:
 class Tunnels:
     """Decides connections, and carries decisions out; if anything fails here, ``failure_policy`` decides."""
 
-    def __init__(self, runtime: Runtime, own: SelfConnections, relayed: RelayedConnections, parts: Parts) -> None:
-        self._runtime, self._own, self._relayed, self._parts = runtime, own, relayed, parts
+    def __init__(self, runtime: Runtime, loops: SelfConnections, relayed: RelayedConnections, parts: Parts) -> None:
+        self._runtime, self._loops, self._relayed, self._parts = runtime, loops, relayed, parts
         #: servers not to connect to as they are: decrypted requests have server connections of their own
         self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
         #: servers of client connections that could carry more than one tunnel
@@ -145,14 +145,14 @@ class Tunnels:
         """
         if self._runtime.mode != "off" and not self._is_second(flow) and is_open(flow):
             await self._connect(flow)
-        if self._own.is_loop(flow.client_conn, flow.server_conn):
+        if self._loops.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
 
     async def _connect(self, flow: http.HTTPFlow) -> None:
         is_blocked = False
         try:
             request = request_of_connect(flow)
-            if self._own.is_loop(flow.client_conn, flow.server_conn):
+            if self._loops.is_loop(flow.client_conn, flow.server_conn):
                 request = replace(request, fault=LOOP)
             judgement = await self._judge(request, client_of_flow(flow))
             if judgement is None:
@@ -194,14 +194,14 @@ class Tunnels:
 
         WebSocket needs no leave. Spec: RFC 9110, 7.8
         """
-        asked, is_inner = flow.request, flow.request.scheme == "https"
+        sent, is_inner = flow.request, flow.request.scheme == "https"
         if not is_open(flow) or is_framed(flow.client_conn.alpn):
             return
         client = client_of_flow(flow)
         settings = self._runtime.settings(client)
         names = [host.decode("utf-8", "surrogateescape") for host in request_of_flow(flow).hosts]
-        why_read = partial(_why_read, names, asked.port, is_inner)
-        request = request_of_connection(b"tcp", (asked.host, asked.port), names, flow.client_conn.proxy_mode)
+        why_read = partial(_why_read, names, sent.port, is_inner)
+        request = request_of_connection(b"tcp", (sent.host, sent.port), names, flow.client_conn.proxy_mode)
         if settings.mode != "off":
             if why_read(flow.client_conn, settings) is not None:
                 return
@@ -209,7 +209,7 @@ class Tunnels:
             if judgement is not None and judgement.stops:
                 return
         self._switching[flow.client_conn] = request, why_read
-        let_switch(asked)
+        let_switch(sent)
 
     def client_hello(self, data: ClientHelloData) -> Awaitable[None] | None:
         """mitmproxy's hook ``tls_clienthello``."""
@@ -224,7 +224,7 @@ class Tunnels:
         if server.address is None:
             return  # of the connection to the proxy itself
         try:
-            if self._own.is_loop(data.context.client, server):
+            if self._loops.is_loop(data.context.client, server):
                 self._refused[server], data.ignore_connection = LOOP, False
             else:
                 await self._client_hello(data, server.address)
@@ -234,7 +234,7 @@ class Tunnels:
 
     async def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
         context, sni = data.context, data.client_hello.sni
-        request = request_of_connection(b"https", address, _known(sni), context.client.proxy_mode)
+        request = request_of_connection(b"https", address, _names_of(sni), context.client.proxy_mode)
         client, engine = client_of_connection(context.client), self._runtime.engine
         settings = self._runtime.settings(client)
         is_never, is_hidden = settings.decrypt == NEVER, hides_name(data.client_hello)
@@ -318,7 +318,7 @@ class Tunnels:
         try:
             if not self._can_be_other(context):
                 return
-            if self._own.is_loop(context.client, context.server):
+            if self._loops.is_loop(context.client, context.server):
                 nextlayer.layer = RefusedAtStart(context)
                 return
             early = await self._early_of(context)
@@ -333,21 +333,21 @@ class Tunnels:
             if not self._lets_pass(error):
                 nextlayer.layer = RefusedAtStart(context)
 
-    def socks(self, asked: SocksRequest) -> Awaitable[None] | None:
+    def socks(self, request: SocksRequest) -> Awaitable[None] | None:
         """Our own hook: a client of SOCKS has named its destination."""
-        return begin(self._socks(asked))
+        return begin(self._socks(request))
 
-    async def _socks(self, asked: SocksRequest) -> None:
-        context = asked.context
+    async def _socks(self, request: SocksRequest) -> None:
+        context = request.context
         try:
             address = context.server.address
             if self._can_be_other(context) and address is not None and address[1] in OTHER_PORTS:
                 early = await self._early_of(context)
-                asked.is_refused = not early.passes
-                if asked.is_refused:
+                request.is_refused = not early.passes
+                if request.is_refused:
                     self._refuse(early, "its port is no port of the web")
         except Exception as error:
-            asked.is_refused = not self._lets_pass(error)
+            request.is_refused = not self._lets_pass(error)
 
     def _can_be_other(self, context: Context) -> bool:
         """Whether a connection may carry what nobody reads, and the filter has to decide that.
@@ -414,8 +414,8 @@ class Tunnels:
         settings = self._runtime.settings(who)
         is_passed = not is_inner and _way(settings.pass_through, request, None, address) is not None
         is_named = is_passed or _is_raw(to_bytes(address[0]), address[1], is_inner=is_inner)
-        asked = request if is_named else replace(request, fault=request.fault or _OTHER)
-        judgement = await self._judge(asked, who)
+        judged = request if is_named else replace(request, fault=request.fault or _OTHER)
+        judgement = await self._judge(judged, who)
         if engine is not self._runtime.engine:  # while somebody was asked
             return await self._early(request, client, address, is_inner=is_inner)
         return _Early(request, judgement, is_named)
@@ -460,8 +460,8 @@ class Tunnels:
             seconds = QUIET_ON_WEB if address is not None and address[1] in _WEB_PORTS else QUIET
         asyncio.get_running_loop().call_later(seconds, self._look_at_quiet, ref(nextlayer), seconds)
 
-    def _look_at_quiet(self, known: ref[layer.NextLayer], seconds: float) -> None:
-        nextlayer = known()
+    def _look_at_quiet(self, reference: ref[layer.NextLayer], seconds: float) -> None:
+        nextlayer = reference()
         if nextlayer is None or is_gone(nextlayer.context.client):
             return
         chosen, context = nextlayer.layer, nextlayer.context
@@ -492,8 +492,8 @@ class Tunnels:
         proxy, and datagrams in which nothing can be read: a VPN's, or QUIC for another protocol than HTTP.
         """
         try:
-            if nextlayer.layer is None and (own := ctx.master.addons.get("nextlayer")) is not None:
-                own.next_layer(nextlayer)
+            if nextlayer.layer is None and (addon := ctx.master.addons.get("nextlayer")) is not None:
+                addon.next_layer(nextlayer)
             chosen, context = nextlayer.layer, nextlayer.context
             decide: Callable[[list[bytes]], Coroutine[None, None, layer.Layer | None]]
             if isinstance(chosen, HttpLayer) and self._can_be_other(context):
@@ -502,7 +502,7 @@ class Tunnels:
                 decide = partial(self._layer_of_raw, chosen)
             else:
                 return
-            if self._own.is_loop(context.client, context.server):
+            if self._loops.is_loop(context.client, context.server):
                 nextlayer.layer = Refused(context) if isinstance(chosen, _Raw) else chosen
                 return
             decided = await decide(sent_by(context.client, nextlayer.events))
@@ -587,7 +587,7 @@ class Tunnels:
         if is_ignored and not sent:
             raise IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
-        names = [*_inner_name(context.client, context.server), *_known(None if hello is None else hello.sni)]
+        names = [*_inner_name(context.client, context.server), *_names_of(None if hello is None else hello.sni)]
         host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
@@ -700,7 +700,7 @@ def _way(
         return None
     covers = partial(_covers, passed, address[1])
     try:
-        *names, target = map(canonical_host, map(to_bytes, (*_known(sni), address[0])))
+        *names, target = map(canonical_host, map(to_bytes, (*_names_of(sni), address[0])))
     except UrlError:
         return None
     if is_address(target) and covers(target):
@@ -715,14 +715,14 @@ def _covers(passed: PassThrough, port: int, host: bytes) -> bool:
     return passed.covers_at(host, port)
 
 
-def _known(sni: str | None) -> tuple[str, ...]:
+def _names_of(sni: str | None) -> tuple[str, ...]:
     return (sni,) if sni else ()
 
 
 def _inner_name(client: connection.Client, server: connection.Server) -> tuple[str, ...]:
     """The client's TLS server name, if it is that of its destination, and not of the proxy itself."""
     is_inner = server.tls or naming_of(client.proxy_mode) is not Naming.CLIENT
-    return _known(client.sni) if is_inner else ()
+    return _names_of(client.sni) if is_inner else ()
 
 
 def _is_ignored(chosen: _Raw) -> bool:
@@ -735,7 +735,7 @@ def _is_unseen(client: connection.Client, address: connection.Address, passed: P
     named that place."""
     if client.transport_protocol != "udp" or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
         return False
-    places = (address[0], *_known(client.sni))
+    places = (address[0], *_names_of(client.sni))
     return not any(
         _fits(ctx.options.udp_hosts, place) or passed.covers_at(_canonical(place), address[1]) for place in places
     )

@@ -109,7 +109,7 @@ class Explanation:
 class Offer(Protocol):
     """What a page offers to a person, below its explanation: a form, on the page's own origin."""
 
-    def told(self, texts: Mapping[str, str]) -> str | None:
+    def alert(self, texts: Mapping[str, str]) -> str | None:
         """What to say first: what went wrong, or what became of the last try."""
 
     def section(self, kind: Verdict, texts: Mapping[str, str]) -> Markup:
@@ -176,7 +176,7 @@ def _values(explanation: Explanation, language: str, offer: Offer | None) -> dic
     texts = TEXTS[language]
     kind = explanation.kind
     title = texts[f"{kind}_title"]
-    message = None if offer is None else offer.told(texts)
+    message = None if offer is None else offer.alert(texts)
     return {
         "lang": language,
         "dir": texts["dir"],
@@ -258,7 +258,7 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
     Addresses and places run from left to right in every language, and the words of a list in its own direction.
     """
     is_by_rule = explanation.limit is None  # what a quota counts is in the reason, in the reader's language
-    known: list[tuple[str, Any, Callable[[Any], Markup]]] = [
+    facts: list[tuple[str, Any, Callable[[Any], Markup]]] = [
         ("address", explanation.url or None, _code),
         ("original", explanation.original, _code),
         ("file", explanation.file, _code),
@@ -273,7 +273,7 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
     ]
     rows = {
         key: element("div", element("dt", texts[key]), element("dd", show(value)), class_=key)
-        for key, value, show in known
+        for key, value, show in facts
         if value is not None
     }
     shown, folded = ([row for key, row in rows.items() if (key in _AT_ONCE) is at_once] for at_once in (True, False))

@@ -110,7 +110,7 @@ def parse_template(text: str, source: str) -> Template:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # Comments are for the administrator: they are neither checked nor sent. Lines keep their numbers for the check, and
     # what is sent is what was checked.
-    blank = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    blank = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
     problems = [Problem(source, *problem) for problem in _placeholder_problems(blank)]
     elements = _Elements(blank)
     problems += [Problem(source, *problem) for problem in elements.problems]
@@ -131,7 +131,7 @@ def shipped_template() -> Template:
 
 def _placeholder_problems(text: str) -> Iterator[tuple[int, str, str]]:
     """Line, what and why of each problem with placeholders."""
-    found = set()
+    names = set()
     line, at = 1, 0
     for match in string.Template.pattern.finditer(text):
         if match["escaped"] is not None:
@@ -143,9 +143,9 @@ def _placeholder_problems(text: str) -> Iterator[tuple[int, str, str]]:
             yield line, "$", "a dollar sign that begins no placeholder is written $$"
         elif name not in VARIABLES:
             yield line, match[0], f"there is no such placeholder, only {', '.join(VARIABLES)}"
-        found.add(name)
+        names.add(name)
     for name in NEEDED:
-        if name not in found:
+        if name not in names:
             yield 0, f"${name}", "this placeholder is needed, and missing"
 
 

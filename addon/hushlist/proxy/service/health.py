@@ -103,7 +103,7 @@ def warnings_of(runtime: Runtime) -> Iterator[str]:
         yield OTHER_AUTHORITY
     if runtime.engine is not None and (held := runtime.engine.policy.held_back):
         yield f"lists that are held back: {len(held)}; of each, an older version is in force (see hushlist lists)"
-    yield from runtime.parts.told("warnings")
+    yield from runtime.parts.messages("warnings")
 
 
 #: path -> what it tells
@@ -169,9 +169,9 @@ class HealthPort:
             writer.close()
 
     async def _answer(self, head: bytes) -> bytes:
-        asked = _REQUEST_LINE.match(head)
-        path = "" if asked is None else asked[2].partition(b"?")[0].decode()
-        if asked is None:
+        request = _REQUEST_LINE.match(head)
+        path = "" if request is None else request[2].partition(b"?")[0].decode()
+        if request is None:
             status, body = HTTPStatus.BAD_REQUEST, b'{"error": "expected GET or HEAD"}\n'
         elif path not in HEALTH_PATHS:
             status, body = HTTPStatus.NOT_FOUND, b'{"error": "there are /healthz and /readyz"}\n'
@@ -182,4 +182,4 @@ class HealthPort:
             f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
-        return lines.encode() + (b"" if asked is not None and asked[1] == b"HEAD" else body)
+        return lines.encode() + (b"" if request is not None and request[1] == b"HEAD" else body)

@@ -265,8 +265,8 @@ class PolicyWatch:
             self._code = CodeOnDisk() if OTHER_CODE in runtime.problem else None
             runtime.was_read(LoadedPolicy(moment, monotonic() - start, runtime.problem))
             if runtime.engine is None:
-                known = read_policy(path, ProblemReport(str(path)))
-                runtime.failure_policy.on_failure = OnFailure() if known is None else known.on_failure
+                faulty = read_policy(path, ProblemReport(str(path)))
+                runtime.failure_policy.on_failure = OnFailure() if faulty is None else faulty.on_failure
             raise
         except Exception:
             self._may_pass = True
@@ -279,8 +279,8 @@ class PolicyWatch:
         engine, self._may_pass = update.engine, True
         self._runtime.use(engine, update.template)
         self._files, self._may_pass = engine.policy.watched, False
-        told = [problem for problems in self._runtime.parts.problems for problem in problems(engine.policy)]
-        again = self._warn([*told, *update.warnings])
+        of_parts = [problem for problems in self._runtime.parts.problems for problem in problems(engine.policy)]
+        again = self._warn([*of_parts, *update.warnings])
         rules = number_of(len(engine.index), "rule", "rules")
         files = number_of(engine.policy.number_of_files, "file", "files")
         more = f"; {number_of(again, 'warning', 'warnings')} as before" if again else ""

@@ -84,7 +84,11 @@ class ScriptWatch:
         """Watch in mitmproxy's place; called in the event loop, behind the loading of the script."""
         addons = ctx.master.addons
         script = next(
-            (own for own in addonmanager.traverse(addons.chain) if isinstance(own, Script) and _has(own, hushlist)),
+            (
+                addon
+                for addon in addonmanager.traverse(addons.chain)
+                if isinstance(addon, Script) and _has(addon, hushlist)
+            ),
             None,
         )
         if script is None or script is self._script:
@@ -102,7 +106,7 @@ class ScriptWatch:
     def close(self) -> None:
         """End; called when the filter ends."""
         addons = ctx.master.addons
-        addons.chain = [own for own in addons.chain if own is not self._keeper]
+        addons.chain = [addon for addon in addons.chain if addon is not self._keeper]
         if self._task is not None:
             self._task.cancel()
         self._script = self._task = None
@@ -123,8 +127,8 @@ class ScriptWatch:
     def _note_code(self, is_loaded: bool) -> None:
         if self._runtime.has_other_code is is_loaded:
             if not is_loaded:
-                told = "hushlist: the package on the disk is gone, or is another than the one that runs: %s until %s"
-                logger.warning(told, STAYS, "mitmproxy is started again")
+                text = "hushlist: the package on the disk is gone, or is another than the one that runs: %s until %s"
+                logger.warning(text, STAYS, "mitmproxy is started again")
             else:
                 logger.info("hushlist: the package on the disk is the one that runs, again")
         self._runtime.has_other_code = not is_loaded
@@ -166,21 +170,21 @@ class ScriptWatch:
         """Have what a script now says called in the place of what it said."""
         module = _run(script.fullpath, octets)
         new = [*addonmanager.traverse([module])]
-        successors = [own for own in new if isinstance(own, self._kind)]
+        successors = [addon for addon in new if isinstance(addon, self._kind)]
         if len(successors) != 1:
             raise _ScriptError(f"it puts {'no' if not successors else 'more than one'} Hushlist into its addons")
         after: Filter = successors[0]
-        old = [own for own in addonmanager.traverse([script.ns]) if own is not before]
-        others = [own for own in new if own is not after]
+        old = [addon for addon in addonmanager.traverse([script.ns]) if addon is not before]
+        others = [addon for addon in new if addon is not after]
         _exchange(old, others, {before.name, after.name})
         after.take_over(before)
         script.ns = module
-        for own in old:
+        for addon in old:
             with addonmanager.safecall():
-                _call(own, hooks.DoneHook())
-        for own in others if script.is_running else ():
+                _call(addon, hooks.DoneHook())
+        for addon in others if script.is_running else ():
             with addonmanager.safecall():
-                waits = _call(own, hooks.RunningHook())
+                waits = _call(addon, hooks.RunningHook())
                 if asyncio.iscoroutine(waits):
                     await waits
         return after
@@ -207,7 +211,7 @@ class _Keeper:
 
 
 def _has(script: Script, hushlist: Filter) -> bool:
-    return any(own is hushlist for own in addonmanager.traverse(script.addons))
+    return any(addon is hushlist for addon in addonmanager.traverse(script.addons))
 
 
 def _prepare() -> CodeOnDisk:
@@ -232,7 +236,7 @@ def _run(path: str, octets: bytes) -> ModuleType:
     try:
         exec(compile(octets, path, "exec"), vars(module))  # noqa: S102  the administrator's own script
     except (Exception, SystemExit) as error:
-        raise _ScriptError(_told(error), may_pass=isinstance(error, ImportError | OSError)) from error
+        raise _ScriptError(_text_of(error), may_pass=isinstance(error, ImportError | OSError)) from error
     finally:
         sys.path[:] = before
     if not getattr(module, "name", None):
@@ -248,30 +252,30 @@ def _exchange(old: list[Any], new: list[Any], filters: set[str]) -> None:
     """
     addons = ctx.master.addons
     before = dict(addons.lookup)
-    names = {addonmanager._get_name(own) for own in old}
-    addons.lookup = {name: own for name, own in before.items() if name not in names}
+    names = {addonmanager._get_name(addon) for addon in old}
+    addons.lookup = {name: addon for name, addon in before.items() if name not in names}
     begun = list[Any]()
     try:
-        for own in new:
-            name = addonmanager._get_name(own)
+        for addon in new:
+            name = addonmanager._get_name(addon)
             if name in addons.lookup or name in filters:
                 raise exceptions.AddonManagerError(f"An addon called '{name}' already exists.")  # noqa: TRY301
-            begun.append(own)
-            _call(own, addonmanager.LoadHook(addonmanager.Loader(ctx.master)))
-            addons.lookup[name] = own
-        for own in new:
-            ctx.master.commands.collect_commands(own)
+            begun.append(addon)
+            _call(addon, addonmanager.LoadHook(addonmanager.Loader(ctx.master)))
+            addons.lookup[name] = addon
+        for addon in new:
+            ctx.master.commands.collect_commands(addon)
         ctx.options.process_deferred()
-        for own in new:
-            _call(own, hooks.ConfigureHook(set(ctx.options.keys())))
+        for addon in new:
+            _call(addon, hooks.ConfigureHook(set(ctx.options.keys())))
     except (Exception, SystemExit) as error:
         addons.lookup = before
-        for own in begun:
+        for addon in begun:
             with addonmanager.safecall():
-                _call(own, hooks.DoneHook())
-        for own in old:
-            ctx.master.commands.collect_commands(own)
-        raise _ScriptError(_told(error)) from error
+                _call(addon, hooks.DoneHook())
+        for addon in old:
+            ctx.master.commands.collect_commands(addon)
+        raise _ScriptError(_text_of(error)) from error
 
 
 def _call(addon: Any, event: hooks.Hook) -> Any:
@@ -280,7 +284,7 @@ def _call(addon: Any, event: hooks.Hook) -> Any:
     return hook(*event.args()) if callable(hook) else None
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     """An exception for people, with the script's line."""
     place, text = error.__traceback__, f"{type(error).__name__}: {error}"
     while place is not None and place.tb_next is not None:

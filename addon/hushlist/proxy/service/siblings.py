@@ -141,7 +141,7 @@ class Siblings:
         self._parent.send(json.dumps([SERVES, unready]).encode())
         loop.add_reader(self._parent, self._look_at_parent)
         self._tasks = [
-            loop.create_task(own(), name=f"hushlist: {own.__name__}") for own in (self._help, self._be_asked)
+            loop.create_task(work(), name=f"hushlist: {work.__name__}") for work in (self._help, self._be_asked)
         ]
 
     def close(self) -> None:
@@ -218,18 +218,18 @@ class Siblings:
             others = [path for path in self.folder.glob("*.socket") if path != self._path]
         except OSError:
             return []
-        asked = json.dumps([name, question]).encode() + b"\n"
-        answers = await asyncio.gather(*(self._ask(path, asked) for path in others))
+        line = json.dumps([name, question]).encode() + b"\n"
+        answers = await asyncio.gather(*(self._ask(path, line) for path in others))
         return [answer for answer in answers if answer]
 
     @staticmethod
-    async def _ask(path: Path, asked: bytes) -> bytes:
+    async def _ask(path: Path, line: bytes) -> bytes:
         """What one says; nothing if it has ended, or does not answer in time."""
         try:
             async with asyncio.timeout(_ANSWER):
                 reader, writer = await open_local(path)
                 try:
-                    writer.write(asked)
+                    writer.write(line)
                     answer = await reader.read(_LONGEST_ANSWER)
                     while answer and (more := await reader.read(_LONGEST_ANSWER)):
                         answer += more
@@ -263,9 +263,9 @@ class Siblings:
 @cache
 def siblings() -> Siblings | None:
     """The proxies that the parent has started with this process; ``None`` for a proxy that was started alone."""
-    told = os.environ.pop(VARIABLE, "")  # nothing that this process starts is one of them
-    if not told:
+    value = os.environ.pop(VARIABLE, "")  # nothing that this process starts is one of them
+    if not value:
         return None
-    descriptor, number, folder = told.split(" ", 2)
+    descriptor, number, folder = value.split(" ", 2)
     os.set_inheritable(int(descriptor), False)
     return Siblings(socket.socket(fileno=int(descriptor)), int(number), Path(folder))

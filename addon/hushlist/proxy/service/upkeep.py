@@ -57,9 +57,9 @@ REPLACED = ((certs, "datetime", _Dates(**{**vars(datetime_module), "__doc__": _D
 
 def forget_certificates(store: Any) -> None:
     """Have mitmproxy's store make the certificates of hosts anew; those that an administrator gives are in no queue."""
-    made = {id(own) for own in store.expire_queue}
+    made = {id(entry) for entry in store.expire_queue}
     store.expire_queue = []
-    store.certs = {key: own for key, own in store.certs.items() if id(own) not in made}
+    store.certs = {key: entry for key, entry in store.certs.items() if id(entry) not in made}
 
 
 def renew_revocations(store: Any) -> None:
@@ -84,8 +84,8 @@ class Upkeep:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._task: asyncio.Task[None] | None = None
-        #: of ``NOTICES``, the one that was last told
-        self._told: int | None = None
+        #: of ``NOTICES``, the last that people got
+        self._last_step: int | None = None
         #: when that was last renewed which is each day
         self._day: date | None = None
         self._fault = ""
@@ -120,14 +120,14 @@ class Upkeep:
         if self._authority is None:
             return
         folder = Path(ctx.options.confdir).expanduser()
-        known = known_authority(state, folder)
-        is_other = is_other_authority(known, self._authority)
+        path = known_authority(state, folder)
+        is_other = is_other_authority(path, self._authority)
         if is_other and not self._runtime.has_other_authority:
             text = (
                 "hushlist: the authority in %s is another one than before, and devices do not trust it: put the one "
                 "before back from a copy, or install the new one on every device, and then remove %s"
             )
-            logger.warning(text, folder, known)
+            logger.warning(text, folder, path)
         self._runtime.has_other_authority = is_other
 
     def look(self, now: datetime) -> None:
@@ -154,7 +154,7 @@ class Upkeep:
     def _tell(self, end: datetime, now: datetime) -> None:
         """Tell of the authority's end when it is near, and again when it is nearer."""
         step = min((days for days in NOTICES if end - now <= timedelta(days=days)), default=None)
-        if step is not None and step != self._told:
+        if step is not None and step != self._last_step:
             engine = self._runtime.engine
             texts = live_texts()[DEFAULT_LANGUAGE if engine is None else engine.policy.of("language")]
             folder = ctx.options.confdir
@@ -162,4 +162,4 @@ class Upkeep:
             title = texts["authority_ends"].format(day=moment_text(end, texts, ""))
             details: dict[str, object] = {"authority": {"ends": end.isoformat()}}
             self._runtime.notify(Notice(title, texts["authority_renew"].format(folder=folder), details))
-        self._told = step
+        self._last_step = step

@@ -59,7 +59,7 @@ class Proxies:
             has_other_code=False,
             failure_policy=SimpleNamespace(status=lambda: ""),
             is_stopping=False,
-            parts=SimpleNamespace(told=lambda kind: ["a fault"] if self.fails else [], why_unready=()),
+            parts=SimpleNamespace(messages=lambda kind: ["a fault"] if self.fails else [], why_unready=()),
             part=lambda kind: None,
         )
         self.heartbeat = Heartbeat(cast(Runtime, self.runtime))
