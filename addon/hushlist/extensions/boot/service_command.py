@@ -240,8 +240,8 @@ def _source() -> str:
 
     Spec: PEP 610
     """
-    told = distribution("hushlist").read_text("direct_url.json")
-    if told and (url := urlsplit(json.loads(told)["url"])).scheme == "file":
+    origin = distribution("hushlist").read_text("direct_url.json")
+    if origin and (url := urlsplit(json.loads(origin)["url"])).scheme == "file":
         return unquote(url.path)
     return f"hushlist=={__version__}"
 
@@ -400,9 +400,9 @@ def _short(octets: bytes) -> str:
 
 
 def _wait_until_ready(end: float) -> int:
-    while not (told := _ready())[0]:
+    while not (state := _ready())[0]:
         if time.monotonic() > end:
-            complain(f"it is not ready: {told[1]}")
+            complain(f"it is not ready: {state[1]}")
             complain("journalctl --unit hushlist says more")
             return FOUND
         time.sleep(0.5)

@@ -56,34 +56,34 @@ class GeoDatabase:
     def of(self, address: str) -> dict[str, Any]:
         """What it has of an address; nothing, if it has nothing, or is damaged there."""
         with suppress(ValueError, self._invalid):
-            found = self._reader.get(address)
-            return found if isinstance(found, dict) else {}
+            entry = self._reader.get(address)
+            return entry if isinstance(entry, dict) else {}
         return {}
 
 
-def find_country(asked: CheckedRequest, places: frozenset[str], database: GeoDatabase) -> bytes | None:
+def find_country(request: CheckedRequest, places: frozenset[str], database: GeoDatabase) -> bytes | None:
     """The address, and its country, if that is one of these."""
-    return _find(asked, database, _country, places)
+    return _find(request, database, _country, places)
 
 
-def find_network(asked: CheckedRequest, places: frozenset[str], database: GeoDatabase) -> bytes | None:
+def find_network(request: CheckedRequest, places: frozenset[str], database: GeoDatabase) -> bytes | None:
     """The address, and the number of its network, if that is one of these."""
-    return _find(asked, database, _network, places)
+    return _find(request, database, _network, places)
 
 
 def _find(
-    asked: CheckedRequest, database: GeoDatabase, place_of: Callable[[dict[str, Any]], str], places: frozenset[str]
+    request: CheckedRequest, database: GeoDatabase, place_of: Callable[[dict[str, Any]], str], places: frozenset[str]
 ) -> bytes | None:
-    for address in _addresses(asked):
+    for address in _addresses(request):
         place = place_of(database.of(address))
         if place in places:
             return f"{address} is in {place}".encode()
     return None
 
 
-def _addresses(asked: CheckedRequest) -> Iterator[str]:
+def _addresses(request: CheckedRequest) -> Iterator[str]:
     """The addresses of a request: its host, where its names lead, and what is inside these."""
-    for name in (asked.host, *asked.leads):
+    for name in (request.host, *request.leads):
         with suppress(UrlError, ValueError):
             host = canonical_host(name)
             if is_address(host):
@@ -92,18 +92,18 @@ def _addresses(asked: CheckedRequest) -> Iterator[str]:
                     yield inner.decode()
 
 
-def _country(found: dict[str, Any]) -> str:
+def _country(entry: dict[str, Any]) -> str:
     for key in _OF_COUNTRY:
-        value = found.get(key)
+        value = entry.get(key)
         code = value.get("iso_code") if isinstance(value, dict) else value
         if isinstance(code, str) and _COUNTRY.fullmatch(code):
             return code.upper()
     return ""
 
 
-def _network(found: dict[str, Any]) -> str:
+def _network(entry: dict[str, Any]) -> str:
     for key in _OF_NETWORK:
-        if match := _NUMBER.fullmatch(str(found.get(key, ""))):
+        if match := _NUMBER.fullmatch(str(entry.get(key, ""))):
             return f"AS{match[1]}"
     return ""
 

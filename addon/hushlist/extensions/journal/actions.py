@@ -140,14 +140,16 @@ def figures(policy: Policy, journal: LogWriter | None, privacy: Privacy, days: D
     first = now.date() - timedelta(days=days - 1)
     begin = datetime.combine(first, time(), policy.zone).timestamp()
     step = next((minutes for most, minutes in _STEPS.items() if days <= most), 1440)
-    own = whose(whom, privacy)
-    rows = counted_requests(place, int(begin) // QUARTER, clients=own.clients, users=own.users, group=own.group)
+    filters = whose(whom, privacy)
+    rows = counted_requests(
+        place, int(begin) // QUARTER, clients=filters.clients, users=filters.users, group=filters.group
+    )
     counted = "all" if rows is not None else "log"
     if rows is None:
         since = time_text(begin)
         rows = list(
             of_minutes(
-                _minutes(newest_records(place, replace(own, since=since), MOST_READ))
+                _minutes(newest_records(place, replace(filters, since=since), MOST_READ))
                 if whom
                 else counts_over_time(place, since)
             )
@@ -157,7 +159,7 @@ def figures(policy: Policy, journal: LogWriter | None, privacy: Privacy, days: D
         label = _label(quarter, step, policy.zone)
         bars.setdefault(label, Counter())[_KINDS.get(action, "passed")] += number
         groups.setdefault(group, [0] * 24)[int(label[11:13])] += number
-    shown = [Bar(label, **{kind: one[kind] for kind in _BAR}) for label, one in sorted(bars.items())]
+    shown = [Bar(label, **{kind: counts[kind] for kind in _BAR}) for label, counts in sorted(bars.items())]
     return Figures(counted, str(policy.zone), f"{first}", f"{now:%Y-%m-%dT%H:%M}", step, shown, groups)
 
 
@@ -167,9 +169,9 @@ _KINDS = {"block": "stopped", "warn": "warned", WOULD: "would"}
 
 def _minutes(records: Iterable[LogFields]) -> Iterator[tuple[str, int]]:
     """Of records, what ``counts_over_time`` tells."""
-    for one in records:
-        action = WOULD if one.get("would_block") else one.get("action", "")
-        yield f"{str(one.get('time', ''))[:16]} {action}", 1
+    for fields in records:
+        action = WOULD if fields.get("would_block") else fields.get("action", "")
+        yield f"{str(fields.get('time', ''))[:16]} {action}", 1
 
 
 def _label(quarter: int, step: int, zone: tzinfo) -> str:
@@ -192,7 +194,7 @@ def sites(
     Of the newest records of the log.
     """
     records = newest_records(_log(journal).place, _lately(policy, privacy, whom, days, action), MOST_READ)
-    found = dict[tuple[object, ...], Site]()
+    by_site = dict[tuple[object, ...], Site]()
     for fields in records:
         host = host_of_record(fields)
         if host is None:
@@ -202,19 +204,19 @@ def sites(
             for kind, name in (("client", fields.get("client")), ("user", fields.get("user")))
         )
         key = host, client, user, fields.get("group")
-        before = found.get(key)
+        before = by_site.get(key)
         is_stopped = _is_stopped(fields)
         category, title = (
             _text(fields, name) or (None if before is None else getattr(before, name)) for name in ("category", "title")
         )
-        found[key] = Site(
+        by_site[key] = Site(
             *(host, client, user, _text(fields, "group"), category, title),
             passed=(0 if before is None else before.passed) + (not is_stopped),
             stopped=(0 if before is None else before.stopped) + is_stopped,
             last=str(fields.get("time", "")),
             reference=str(fields.get("reference", "")),
         )
-    most = sorted(found.values(), key=lambda one: (-one.passed - one.stopped, one.host))
+    most = sorted(by_site.values(), key=lambda site: (-site.passed - site.stopped, site.host))
     return Sites(len(records) < MOST_READ, len(records), most[:_MOST_SITES])
 
 
@@ -270,11 +272,11 @@ def activity(
     """
     with usable():
         canonical = canonical_target("host", host.strip()) if host.strip() else None
-        known = parse_hrn(category_named(category)) if category else None
+        hrn = parse_hrn(category_named(category)) if category else None
     filters = replace(
         whose(whom, privacy),
         actions=_wanted(action),
-        category=known,
+        category=hrn,
         list_name=list_name or None,
         host=canonical,
         reference=reference.strip().upper() or None,
@@ -283,7 +285,7 @@ def activity(
         until=before or (_moment(day, policy.zone, 1) if day else None),
     )
     records = newest_records(_log(journal).place, filters, most)
-    shown = [shown_record(one, privacy) for one in reversed(records)]
+    shown = [shown_record(fields, privacy) for fields in reversed(records)]
     settings = policy.of("log")
     return Activity(len(records) < most, "all" if settings is None else settings.what.value, list(shown))
 
@@ -295,7 +297,7 @@ def _log(journal: LogWriter | None) -> LogWriter:
 
 
 def _wanted(action: str) -> tuple[str, ...]:
-    stopping = tuple(one.value for one in STOPPING)
+    stopping = tuple(stop.value for stop in STOPPING)
     return {"": (), _STOPPED: stopping}.get(action, (action,))
 
 

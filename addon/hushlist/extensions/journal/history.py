@@ -97,13 +97,13 @@ def _times(counted: Sequence[tuple[str, int]], span: str, now: datetime, zone: t
     return [(label, every[label], stopped[label]) for label in sorted(labels | set(every))]
 
 
-def history_csv(found: History) -> bytes:
+def history_csv(figures: History) -> bytes:
     """The figures as CSV, with a row for each bar and each value."""
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(("kind", "value", "records", "stopped"))
-    rows.writerows(("time", *bar) for bar in found.times)
-    for by, values in found.stopped.items():
+    rows.writerows(("time", *bar) for bar in figures.times)
+    for by, values in figures.stopped.items():
         rows.writerows((by, cell_text(named_in_text(by, value)), "", count) for value, count in values)
     return text.getvalue().encode("utf-8", "backslashreplace")
 

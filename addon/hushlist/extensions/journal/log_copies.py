@@ -114,18 +114,18 @@ def _connected(copy: LogCopy) -> socket.socket:
     if copy.kind == "tcp":
         return socket.create_connection((copy.place, copy.port), timeout=PATIENCE)
     if sys.platform != "win32" and copy.kind == "unix":
-        own = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         address: Any = copy.place
     else:
         family, kind, _, _, address = socket.getaddrinfo(copy.place, copy.port, type=socket.SOCK_DGRAM)[0]
-        own = socket.socket(family, kind)
+        connection = socket.socket(family, kind)
     try:
-        own.settimeout(PATIENCE)
-        own.connect(address)
+        connection.settimeout(PATIENCE)
+        connection.connect(address)
     except OSError:
-        own.close()
+        connection.close()
         raise
-    return own
+    return connection
 
 
 def _has_ended(connection: socket.socket) -> bool:

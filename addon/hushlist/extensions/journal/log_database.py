@@ -164,9 +164,9 @@ class Database:
 
     def _set_aside(self, why: str | None = None) -> None:
         """Begin a new file in the place of a damaged one; of those that were set aside before, none is kept."""
-        told = rescue(self._path, LOG, why=why)
-        if told is not None:
-            logger.warning("hushlist: %s", told)
+        message = rescue(self._path, LOG, why=why)
+        if message is not None:
+            logger.warning("hushlist: %s", message)
             remove_aside(self._path, inf, kept=1)
 
 
@@ -271,8 +271,8 @@ class LogFilters:
                     for place, (fields, line) in enumerate(zip(batch, lines, strict=False))
                 )
                 database.executemany(insert_into("number", columns), rows)
-                for place, found in database.execute(question, values).fetchall():
-                    yield batch[place], found
+                for place, value in database.execute(question, values).fetchall():
+                    yield batch[place], value
 
 
 #: where a log is: its folder, or a database
@@ -372,14 +372,14 @@ def sampled_records(folder: LogPlace, since: str, most: int) -> list[LogFields]:
         step = max(1, -(-counted[0][1] // most))
         question = "SELECT record, number FROM decisions WHERE time >= ? AND number % ? = 0 ORDER BY number LIMIT ?"
         return _of_rows(_ask(folder, question, [since, step, most]) or ())
-    found, step = list[LogFields](), 1
+    sample, step = list[LogFields](), 1
     records = takewhile(lambda fields: str(fields.get("time", "")) >= since, _newest_first(folder))
     for at, fields in enumerate(islice(records, _MOST_LINES)):
         if at % step == 0:
-            found.append(fields)
-        if len(found) > most:
-            found, step = found[::2], step * 2
-    return found[::-1]
+            sample.append(fields)
+        if len(sample) > most:
+            sample, step = sample[::2], step * 2
+    return sample[::-1]
 
 
 def counts_over_time(folder: LogPlace, since: str) -> list[tuple[str, int]] | None:
@@ -451,9 +451,9 @@ def requests_over_time(folder: LogPlace, since: float) -> CountedRequests | None
 def find_records(folder: LogPlace, reference: str) -> list[LogFields]:
     """The records with a reference: nearly always one."""
     filters = LogFilters(reference=reference)
-    found = newest_records(folder, filters, _MOST_LINES)
-    if found or isinstance(folder, PostgresAddress):
-        return found
+    records = newest_records(folder, filters, _MOST_LINES)
+    if records or isinstance(folder, PostgresAddress):
+        return records
     # SQLite may not have it yet, or not any more
     return newest_records(folder, filters, _MOST_LINES, only_lines=True)
 
@@ -501,14 +501,14 @@ _OVERLAP = 10_000
 def _follow_server(address: PostgresAddress) -> Generator[list[LogFields], None, None]:
     seen = _ask_server(address, "SELECT 'all', number FROM decisions ORDER BY number DESC LIMIT ?", [_OVERLAP])
     last = seen[0][1] if seen else 0
-    known = {number for _, number in seen}
+    numbers = {number for _, number in seen}
     yield []
     while True:
         question = "SELECT record, number FROM decisions WHERE number > ? ORDER BY number"
-        rows = [row for row in _ask_server(address, question, [last - _OVERLAP]) if row[1] not in known]
-        known |= {number for _, number in rows}
+        rows = [row for row in _ask_server(address, question, [last - _OVERLAP]) if row[1] not in numbers]
+        numbers |= {number for _, number in rows}
         last = max((last, *(number for _, number in rows)))
-        known = {number for number in known if number > last - _OVERLAP}
+        numbers = {number for number in numbers if number > last - _OVERLAP}
         yield _of_rows(rows)
 
 
@@ -520,13 +520,13 @@ def _follow_lines(folder: Path) -> Generator[list[LogFields], None, None]:
     try:
         yield []
         while True:
-            found: list[LogFields] = []
+            records: list[LogFields] = []
             while True:
                 # checked before the rest is read: a file that was set aside by then gets no more lines
                 is_aside = file is None or not _is_at(file, path)
                 if file is not None:
                     *lines, rest = (rest + file.read()).split(b"\n")
-                    found += parse_lines(lines)
+                    records += parse_lines(lines)
                 if not is_aside:
                     break
                 if file is not None:
@@ -534,7 +534,7 @@ def _follow_lines(folder: Path) -> Generator[list[LogFields], None, None]:
                 file, rest = _opened(path), b""
                 if file is None:
                     break
-            yield found
+            yield records
     finally:
         if file is not None:
             file.close()

@@ -88,7 +88,7 @@ def figures_of(folder: Path, settings: LogSettings, moment: float, rows: sqlite3
     times = [_modified(files[0])] if files else []
     full = {"files": _days_since(times[0], moment)} if times and len(files) >= _FULL * settings.files else {}
     if rows is None or first is None:
-        return _told(octets, 0 if rows else None, times[0] if times else None, full, settings)
+        return _as_figures(octets, 0 if rows else None, times[0] if times else None, full, settings)
     number = last - first + 1
     since = _moment(rows.execute(_OLDEST).fetchone())
     of_last_day = rows.execute(_OF_LAST_DAY, (time_text(moment - _A_DAY),)).fetchone()
@@ -99,10 +99,10 @@ def figures_of(folder: Path, settings: LogSettings, moment: float, rows: sqlite3
         (line,) = rows.execute(_LINE).fetchone()
         lines = settings.size * (settings.files + 1) / max(line, 1)
         full = {"rows": settings.rows * age / number, "files": lines * age / number} | full
-    return _told(octets, 0 if of_last_day is None else last - of_last_day[0] + 1, since, full, settings)
+    return _as_figures(octets, 0 if of_last_day is None else last - of_last_day[0] + 1, since, full, settings)
 
 
-def _told(
+def _as_figures(
     octets: int, a_day: int | None, since: float | None, keeps: dict[str, float], settings: LogSettings
 ) -> LogFigures:
     """``keeps``: how many days each setting keeps, as far as that is known."""
@@ -118,7 +118,7 @@ def _size_text(octets: int) -> str:
     >>> [_size_text(octets) for octets in (512, 4_300_000, 999_000_000, 25_000_000_000)]
     ['0.51 kB', '4.3 MB', '999 MB', '25 GB']
     """
-    unit, name = next((own for own in ((1e9, "GB"), (1e6, "MB")) if octets >= own[0]), (1e3, "kB"))
+    unit, name = next((scale for scale in ((1e9, "GB"), (1e6, "MB")) if octets >= scale[0]), (1e3, "kB"))
     number = octets / unit
     return f"{number:.0f} {name}" if number >= 100 else f"{number:.2g} {name}"
 

@@ -104,10 +104,10 @@ class LineFiles:
 
 def older_files(folder: Path) -> list[Path]:
     """The older files, the oldest first; one whose compression has not finished counts once."""
-    found = sorted(folder.glob(OLDER))
+    paths = sorted(folder.glob(OLDER))
     return [
         path
-        for path in found
+        for path in paths
         if path.suffix == ".jsonl" or (path.suffix == COMPRESSED and not path.with_suffix("").exists())
     ]
 
@@ -151,11 +151,11 @@ def append_octets(path: Path, octets: bytes) -> None:
 def read_newest_first(folder: Path) -> Iterator[list[bytes]]:
     """The lines of each file, from the current file to the oldest; within a file, from the first line on."""
     older, octets = None, None
-    while older != (found := older_files(folder)):  # what is set aside while it is read is there once
-        older, octets = found, _read(folder / CURRENT)
+    while older != (paths := older_files(folder)):  # what is set aside while it is read is there once
+        older, octets = paths, _read(folder / CURRENT)
     if octets is not None:
         yield octets.splitlines()
-    for path in reversed(found):
+    for path in reversed(paths):
         octets = _read(path)
         if octets is not None:
             yield octets.splitlines()

@@ -149,8 +149,8 @@ def _folder(fields: MappingReader, key: str, _: Reading) -> Path | None:
 
 def _octets(text: str) -> int | None:
     """Octets of a text such as ``10 MiB``, or ``None``."""
-    found = _SIZE.fullmatch(text)
-    octets = int(found[1]) * _UNITS.get(found[2], 0) if found and found[1].isascii() else 0
+    match = _SIZE.fullmatch(text)
+    octets = int(match[1]) * _UNITS.get(match[2], 0) if match and match[1].isascii() else 0
     return octets if _LEAST_SIZE <= octets <= _MOST_SIZE else None
 
 

@@ -82,7 +82,7 @@ def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None
     decision, request, winner = record.decision, record.request, record.decision.winner
     octets = _url_octets(decision)
     is_as_sent = request is None or (decision.fault is None and request.is_written(octets))
-    found: LogFields = {
+    fields: LogFields = {
         "reference": record.reference,
         "time": time_text(record.moment),
         "client": who("client", None if record.client is None else address_text(record.client), privacy),
@@ -97,27 +97,27 @@ def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None
     }
     if winner is not None:
         _, terms, line = winner.rule
-        found["layer"], found["category"] = terms.layer, terms.category
-        found["list"], found["title"] = terms.list, terms.title
-        found["rule"] = f"{terms.source}:{line}"
-        found["expression"] = shown_url(winner.expression, privacy)
-        found["reason"], found["via"] = terms.reason, winner.via
-        found["file"] = None if winner.file is None else winner.file.as_dict()
+        fields["layer"], fields["category"] = terms.layer, terms.category
+        fields["list"], fields["title"] = terms.list, terms.title
+        fields["rule"] = f"{terms.source}:{line}"
+        fields["expression"] = shown_url(winner.expression, privacy)
+        fields["reason"], fields["via"] = terms.reason, winner.via
+        fields["file"] = None if winner.file is None else winner.file.as_dict()
     if decision.matches:
         tags = (tag.rule.terms for tag in decision.tags)
-        found["tags"] = [{"list": terms.list, "category": terms.category} for terms in tags] or None
-    found["fault"], found["grant"], found["duration"] = decision.fault, record.grant, record.duration
+        fields["tags"] = [{"list": terms.list, "category": terms.category} for terms in tags] or None
+    fields["fault"], fields["grant"], fields["duration"] = decision.fault, record.grant, record.duration
     return {
         name: value[:MOST_SHOWN] + "..." if isinstance(value, str) and len(value) > MOST_SHOWN else value
-        for name, value in found.items()
+        for name, value in fields.items()
         if value is not None
     }
 
 
 def _device_of(record: LogRecord, device_of: DeviceNames | None) -> str | None:
     """The name of a client's device, if it has one."""
-    found = device_of(record.client, record.user) if device_of is not None and record.client else None
-    return None if found == UNNAMED else found
+    name = device_of(record.client, record.user) if device_of is not None and record.client else None
+    return None if name == UNNAMED else name
 
 
 def lost_record(reference: str, moment: float, number: int) -> LogFields:
@@ -190,8 +190,8 @@ def host_of_record(fields: LogFields) -> str | None:
     >>> host_of_record({"url": "http://h.example:81/x"}), host_of_record({"url": "http://[::1]/"})
     ('h.example', '[::1]')
     """
-    found = _HOST.match(str(fields.get("url", "")))
-    host = found[1] if found else ""
+    match = _HOST.match(str(fields.get("url", "")))
+    host = match[1] if match else ""
     return (_PORT.sub("", host) if ":" in host else host) or None
 
 
@@ -231,11 +231,11 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
 def _url_octets(decision: Decision) -> bytes:
     octets = decision.canonical
     if octets is None or decision.fault is not None:
-        asked = decision.asked if octets is None else octets
+        request = decision.asked if octets is None else octets
         try:
-            octets = canonical_url(asked)
+            octets = canonical_url(request)
         except UrlError:
-            octets = _unreadable(asked.url if isinstance(asked, Request) else asked)
+            octets = _unreadable(request.url if isinstance(request, Request) else request)
     return octets
 
 

@@ -124,8 +124,8 @@ class Spool:
     def octets(self) -> int:
         """How much of this process waits."""
         with self._lock:
-            own = [path for path in (*self._sealed, self._file) if path is not None]
-            return sum(size for path, size in self._files() if path in own)
+            paths = [path for path in (*self._sealed, self._file) if path is not None]
+            return sum(size for path, size in self._files() if path in paths)
 
 
 class DatabaseSender:

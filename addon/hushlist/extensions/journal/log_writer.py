@@ -207,7 +207,7 @@ class LogWriter:
         self._database = Database(folder, settings)
         self._counts = RequestCounts()
         #: what ends the log first, of all that was told
-        self._told = set[str]()
+        self._noted_ends = set[str]()
         sinks = (LineFiles(folder, settings), self._database) if self._sender is None else (self._sender.spool,)
         self._own_outlets = tuple(_Outlet(sink, self._lost_entry) for sink in sinks)
         copies = tuple(_Outlet(CopySink(copy), self._lost_entry) for copy in settings.also)
@@ -281,9 +281,9 @@ class LogWriter:
             self._sender.close(max(0.0, end - time.monotonic()))
         lost = self._in - self._out + self._refused - self._refusals_told
         if lost := lost + max(outlet.unwritten for outlet in self._outlets):
-            told = number_of(lost, "record", "records")
+            records = number_of(lost, "record", "records")
             logger.error(
-                "hushlist: the log could not be written until the end: %s lost (%s)", told, self.fault or "busy"
+                "hushlist: the log could not be written until the end: %s lost (%s)", records, self.fault or "busy"
             )
         return self._is_done()
 
@@ -338,9 +338,9 @@ class LogWriter:
         self._write_counts()
         self._out += len(records)
         figures = self.figures
-        if figures is not None and figures.ends not in {"", *self._told}:
+        if figures is not None and figures.ends not in {"", *self._noted_ends}:
             logger.log(WARNING if figures.ends_early else INFO, "hushlist: the log in %s: %s", self.folder, figures)
-            self._told.add(figures.ends)
+            self._noted_ends.add(figures.ends)
 
     def _write_counts(self) -> None:
         """Add to the numbers of requests; where that fails, they wait, and the outlet of the records says why."""

@@ -41,9 +41,9 @@ def named_by(pseudonym: str, askers: Iterable[tuple[str, str | None]], privacy: 
     """
     if privacy.clients is LoggedClients.PSEUDONYM:
         for address, user in askers:
-            found = address_text(address) if address else None
-            if found is not None and who("client", found, privacy) == pseudonym:
-                return found
+            text = address_text(address) if address else None
+            if text is not None and who("client", text, privacy) == pseudonym:
+                return text
             if user is not None and who("user", user, privacy) == pseudonym:
                 return f"user:{user}"
     raise ActionError(
@@ -116,13 +116,13 @@ def _after_device(shown: str, address: str, user: str | None, device_of: DeviceN
     return shown if device in (None, UNNAMED) else f"{device} ({shown})"
 
 
-def as_told(privacy: Privacy, told: str) -> Privacy:
+def as_told(privacy: Privacy, said: str) -> Privacy:
     """What may be shown of somebody whose page has told how: the stricter of both; no pseudonym is made later.
 
     >>> [as_told(Privacy(clients=now), "pseudonym").clients.value for now in LoggedClients]
     ['drop', 'pseudonym', 'drop']
     """
-    is_as_strict = told == LoggedClients.KEEP or told == privacy.clients
+    is_as_strict = said == LoggedClients.KEEP or said == privacy.clients
     return privacy if is_as_strict else privacy._replace(clients=LoggedClients.DROP)
 
 
@@ -153,15 +153,15 @@ def privacy_beside(shown: tuple[str, str], policy: Policy | None, state: Path) -
     without it, clients have no name.
     """
     said = [shown, *([] if policy is None else [shown_by(policy)])]
-    queries = _strictest(LoggedQueries, [one for one, _ in said])
-    clients = _strictest(LoggedClients, [one for _, one in said])
+    queries = _strictest(LoggedQueries, [kept for kept, _ in said])
+    clients = _strictest(LoggedClients, [kept for _, kept in said])
     key = None
     if clients is LoggedClients.PSEUDONYM:
         with suppress(OSError, ValueError):
             key = read_key(state)
         clients = LoggedClients.DROP if key is None else clients
-    found = Privacy(queries, clients, hides=hiding_of(policy))
-    return found if key is None else found._replace(pseudonym=pseudonyms(key))
+    privacy = Privacy(queries, clients, hides=hiding_of(policy))
+    return privacy if key is None else privacy._replace(pseudonym=pseudonyms(key))
 
 
 def shown_by(policy: Policy) -> tuple[str, str]:
@@ -174,5 +174,7 @@ _Kept = TypeVar("_Kept", bound=StrEnum)
 
 def _strictest(kinds: type[_Kept], said: Iterable[str]) -> _Kept:
     """The last of some values that are in the order of what they keep; what another version says is the last."""
-    found = list(kinds)
-    return max((kinds(one) if one in kinds._value2member_map_ else found[-1] for one in said), key=found.index)
+    ordered = list(kinds)
+    return max(
+        (kinds(value) if value in kinds._value2member_map_ else ordered[-1] for value in said), key=ordered.index
+    )

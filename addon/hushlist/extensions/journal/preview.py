@@ -65,15 +65,15 @@ def preview(
     whom = whose("" if client == EVERYBODY else client, privacy)
     filters = replace(whom, category=target_filters.category, host=target_filters.host, since=since)
     records = newest_records(journal.place, filters, MOST_PREVIEWED)
-    fitting = [one for one in records if not page or _is_below(str(one.get("url", "")), page)]
-    shown = (shown_record(one, privacy) for one in fitting)
-    addresses = Counter((str(one.get("url", "")), str(one.get("action", ""))) for one in shown)
+    fitting = [fields for fields in records if not page or _is_below(str(fields.get("url", "")), page)]
+    shown = (shown_record(fields, privacy) for fields in fitting)
+    addresses = Counter((str(fields.get("url", "")), str(fields.get("action", ""))) for fields in shown)
     return Preview(
         requests=len(fitting),
-        changed=sum((one.get("action") in STOPPING) is (action == "allow") for one in fitting),
+        changed=sum((fields.get("action") in STOPPING) is (action == "allow") for fields in fitting),
         is_all=len(records) < MOST_PREVIEWED,
-        clients=len({(one.get("client"), one.get("user")) for one in fitting}),
-        actions=Counter(str(one.get("action", "")) for one in fitting),
+        clients=len({(fields.get("client"), fields.get("user")) for fields in fitting}),
+        actions=Counter(str(fields.get("action", "")) for fields in fitting),
         addresses=[PreviewedAddress(*key, number) for key, number in addresses.most_common(_SHOWN)],
     )
 

@@ -80,8 +80,8 @@ def spellings(text: str) -> Iterator[str]:
     pending = [plain]
     if plain != text and plain.isascii():
         yield plain
-    for one in pending:
-        for other in _respelled(one):
+    for spelling in pending:
+        for other in _respelled(spelling):
             if other not in seen and len(seen) < MOST_SPELLINGS:
                 seen[other] = None
                 pending.append(other)
@@ -127,12 +127,12 @@ class ProtectedNames:
         self._skeletons = {(skeleton(_shown(name)), suffix): name for name, suffix in map(_parted, self._names)}
         public_suffixes()  # reads them, so that no request waits for it
         self._labels = {shown: name + b"." + suffix for (shown, suffix), name in self._skeletons.items()}
-        self._known = BoundedCache(self._shown_by, _MOST_KNOWN)
+        self._alike = BoundedCache(self._shown_by, _MOST_KNOWN)
         self._named = BoundedCache(self._named_in, _MOST_KNOWN)
 
     def shown_by(self, domain: bytes) -> bytes | None:
         """The protected name that a registrable domain looks like, which is none itself."""
-        return self._known[domain]
+        return self._alike[domain]
 
     def named_in(self, domain: bytes) -> bytes | None:
         """The protected name that a registrable domain has among other words."""
@@ -198,11 +198,11 @@ def _shown(label: bytes) -> str:
 
 
 def find_look_alike(
-    asked: CheckedRequest, names: ProtectedNames | None = None, file: ProtectedNames | None = None
+    request: CheckedRequest, names: ProtectedNames | None = None, file: ProtectedNames | None = None
 ) -> bytes | None:
     """The registrable domain of a host as it is written and as people see it, and the protected one it looks like."""
     try:
-        host = canonical_host(asked.host)
+        host = canonical_host(request.host)
     except UrlError:
         return None  # the engine decides a host that cannot be read
     if is_address(host):
@@ -239,12 +239,12 @@ def _read_names(fields: MappingReader, key: str, _: Reading) -> ProtectedNames:
 
 def _read_file(fields: MappingReader, key: str, reading: Reading) -> ProtectedNames | None:
     """The names or hashes of a file, one a line; ``seal`` beside it names the key, if they are sealed."""
-    given = fields.text(key)
-    found = None if given is None else reading.beside(given, fields.line_of(key))
-    if found is None:
+    written = fields.text(key)
+    file = None if written is None else reading.beside(written, fields.line_of(key))
+    if file is None:
         return None
-    names, hashes, path = list[bytes](), list[bytes](), found[0]
-    for number, line in enumerate(found[1].decode("utf-8", "replace").splitlines(), 1):
+    names, hashes, path = list[bytes](), list[bytes](), file[0]
+    for number, line in enumerate(file[1].decode("utf-8", "replace").splitlines(), 1):
         text = line.partition("#")[0].strip()
         if _HASH.fullmatch(text):
             hashes.append(bytes.fromhex(text))

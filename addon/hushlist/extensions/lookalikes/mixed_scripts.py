@@ -22,10 +22,10 @@ _TOGETHER = (
 _SAME = {"IDEOGRAPHIC": "CJK", "KANGXI": "CJK", "HALFWIDTH": "KATAKANA"}
 
 
-def find_mixed_scripts(asked: CheckedRequest) -> bytes | None:
+def find_mixed_scripts(request: CheckedRequest) -> bytes | None:
     """The first label of the host that mixes scripts, in both spellings, and which."""
     try:
-        host = canonical_host(asked.host)
+        host = canonical_host(request.host)
     except UrlError:
         return None  # the engine decides a host that cannot be read
     if b"xn--" not in host:
@@ -52,8 +52,8 @@ def scripts_of(text: str) -> frozenset[str]:
     >>> sorted(scripts_of("p\u0430ypal")), scripts_of("b\u00fccher"), scripts_of("abc日本のテ")
     (['CYRILLIC', 'LATIN'], frozenset({'LATIN'}), frozenset({'CJK'}))
     """
-    found = {_script(letter) for letter in text if category(letter)[0] == "L"}
-    scripts = frozenset(script for script in found if script is not None)
+    of_letters = {_script(letter) for letter in text if category(letter)[0] == "L"}
+    scripts = frozenset(script for script in of_letters if script is not None)
     others = scripts - {"LATIN"}
     for together in _TOGETHER:
         if len(others) > 0 and others <= together:

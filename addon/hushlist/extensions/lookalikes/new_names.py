@@ -28,10 +28,10 @@ class DatedNames:
         self.days = days
 
 
-def find_new_name(asked: CheckedRequest, file: DatedNames, days: int = USUAL) -> bytes | None:
+def find_new_name(request: CheckedRequest, file: DatedNames, days: int = USUAL) -> bytes | None:
     """The registrable domain of a host, with its date, if it is new."""
     try:
-        domain = public_suffixes().registrable_domain(canonical_host(asked.host))
+        domain = public_suffixes().registrable_domain(canonical_host(request.host))
     except UrlError:
         return None  # the engine decides a host that cannot be read
     day = file.days.get(domain)
@@ -41,12 +41,12 @@ def find_new_name(asked: CheckedRequest, file: DatedNames, days: int = USUAL) ->
 
 
 def _read(fields: MappingReader, key: str, reading: Reading) -> DatedNames | None:
-    given = fields.text(key)
-    found = None if given is None else reading.beside(given, fields.line_of(key))
-    if found is None:
+    written = fields.text(key)
+    dated = None if written is None else reading.beside(written, fields.line_of(key))
+    if dated is None:
         return None
     days: dict[bytes, int] = {}
-    for at, line in enumerate(found[1].decode("utf-8", "replace").splitlines(), 1):
+    for at, line in enumerate(dated[1].decode("utf-8", "replace").splitlines(), 1):
         text = line.partition("#")[0].strip()
         if not text:
             continue
@@ -57,7 +57,7 @@ def _read(fields: MappingReader, key: str, reading: Reading) -> DatedNames | Non
         except ValueError:
             name = b""
         if not is_plain_name(name):
-            fields.error(key, f"{found[0].name}:{at}: expected a name and its date, such as 2026-11-28", text)
+            fields.error(key, f"{dated[0].name}:{at}: expected a name and its date, such as 2026-11-28", text)
             return None
     return DatedNames(days)
 

@@ -43,8 +43,8 @@ def extend(
 
 def shorten_again(account: Account, use_minutes: UseMinutes | None, how: Mapping[str, object]) -> None:
     whom, category = None if how["client"] is None else str(how["client"]), str(how["category"])
-    given = Extension(whom, category, int(str(how["minutes"])), int(str(how["minute"])))
-    if use_minutes is None or not use_minutes.shorten(given, by=account.name):
+    extension = Extension(whom, category, int(str(how["minutes"])), int(str(how["minute"])))
+    if use_minutes is None or not use_minutes.shorten(extension, by=account.name):
         raise MissingError("the minutes are not there any more")
 
 

@@ -119,13 +119,13 @@ def counted_categories(decision: Decision) -> Iterator[str]:
 
 def quotas_of(quotas: Sequence[Quota], decision: Decision) -> list[tuple[Quota, str]]:
     """The quotas that a decision counts for, each with the category of the request that it has."""
-    found: dict[Quota, str] = {}
+    counted: dict[Quota, str] = {}
     for category in counted_categories(decision):
         levels = category_levels(category)
         for quota in quotas:
             if quota.category.encode("ascii") in levels:
-                found.setdefault(quota, category)
-    return list(found.items())
+                counted.setdefault(quota, category)
+    return list(counted.items())
 
 
 class QuotaMeter:
@@ -171,13 +171,13 @@ class QuotaMeter:
         return [self._minutes.used(name, quota.category, first, end) for first, end in pairwise(ends)]
 
     def _period(self, quota: Quota, minute: int) -> _Period:
-        known = self._periods.get(quota)
-        if known is None or not known[0] <= minute < known[1]:
+        period = self._periods.get(quota)
+        if period is None or not period[0] <= minute < period[1]:
             if len(self._periods) > 1 << 10:  # of policies that are no longer in force
                 self._periods.clear()
             begin, end = quota.period(datetime.fromtimestamp(60 * minute, UTC))
-            known = self._periods[quota] = int(begin.timestamp() // 60), int(end.timestamp() // 60), end
-        return known
+            period = self._periods[quota] = int(begin.timestamp() // 60), int(end.timestamp() // 60), end
+        return period
 
     def limited(self, judgement: Judgement, overrides: Overrides | None, *, may_warn: bool = True) -> Judgement:
         """The judgement of what would pass, by the quotas of its categories.
@@ -212,9 +212,9 @@ class QuotaMeter:
             return False
         if context_of(request, request.hosts[0]).kind != "document":
             return False
-        told = self._warned[judgement.client.names[-1], use.quota]
-        is_first = use.reset not in told
-        told[:] = [use.reset]
+        resets = self._warned[judgement.client.names[-1], use.quota]
+        is_first = use.reset not in resets
+        resets[:] = [use.reset]
         return is_first
 
     def count(self, judgement: Judgement, engine: Engine, *, is_request: bool) -> list[Quota]:
@@ -314,5 +314,5 @@ def _stopped(decision: Decision, use: QuotaUse, action: Action) -> Decision:
     reason = f"{use.left} minutes are left" if action is Action.WARN else f"The time for this is used up{again}"
     stops = Action.WARN if action is Action.WARN else Action.BLOCK
     terms = Terms(stops, "policy", quota.source, quota.category, reason, layer=QUOTA_LAYER)
-    own = Match(Rule(limit, terms, quota.line), str(limit).encode(), _SPECIFICITY, until=until)
-    return decision._replace(action=action, matches=(own, *decision.matches), winner=own)
+    match = Match(Rule(limit, terms, quota.line), str(limit).encode(), _SPECIFICITY, until=until)
+    return decision._replace(action=action, matches=(match, *decision.matches), winner=match)

@@ -97,8 +97,8 @@ QUOTAS = Type(lambda fields, _, reading: read_quotas(fields, reading), _schema, 
 
 def read_quotas(fields: MappingReader, reading: Reading) -> tuple[Quota, ...]:
     """The value of ``quotas``: categories, each with its minutes a day, a mapping, or a list of mappings."""
-    given, zone = fields.names("quotas", reading.category), reading.zone
-    return tuple(quota for name, _, node in given for quota in _read_entries(name, node, zone, fields.report))
+    entries, zone = fields.names("quotas", reading.category), reading.zone
+    return tuple(quota for name, _, node in entries for quota in _read_entries(name, node, zone, fields.report))
 
 
 def _read_entries(category: str, node: YamlNode, zone: tzinfo, report: ProblemReport) -> Iterator[Quota]:

@@ -180,9 +180,11 @@ class UseMinutes:
             return 0
         names, levels = {None, *clients}, category_levels(category)
         return sum(
-            own.minutes
-            for own in self._extensions
-            if own.client in names and first <= own.minute < end and own.category.encode("ascii", "replace") in levels
+            extension.minutes
+            for extension in self._extensions
+            if extension.client in names
+            and first <= extension.minute < end
+            and extension.category.encode("ascii", "replace") in levels
         )
 
     # -- the file ------------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class Verdict(NamedTuple):
     #: when the server said so, in seconds of Unix time
     since: float
 
-    def told(self, threat: Threat, service: SafeBrowsing) -> str:
+    def via(self, threat: Threat, service: SafeBrowsing) -> str:
         """Who confirmed it and when, for people."""
         moment = datetime.fromtimestamp(self.since, UTC)
         return f"confirmed as {threat.kind} by {service.server} at {moment:%Y-%m-%d %H:%M:%S} UTC"
@@ -193,10 +193,10 @@ class Confirmations:
         self._search, self._clock, self._draw, self._timer = search, clock, draw, timer
         self._lock = RLock()
         self._is_changed = Condition(self._lock)
-        self._known: dict[tuple[str, bytes], _Answer] = {}
+        self._answers: dict[tuple[str, bytes], _Answer] = {}
         self._hashes = 0
         #: what somebody waits for, by service and prefix
-        self._asked: dict[tuple[str, bytes], _PendingPrefix] = {}
+        self._pending: dict[tuple[str, bytes], _PendingPrefix] = {}
         #: by service
         self._lines: dict[str, _Line] = {}
         #: by account
@@ -207,7 +207,7 @@ class Confirmations:
 
     def verdict(self, question: Question) -> Verdict | None:
         """What is known of a full hash now; ``None``: nothing."""
-        answer = self._known.get((question.service.key, question.prefix))
+        answer = self._answers.get((question.service.key, question.prefix))
         return None if answer is None else answer.of(question.full_hash, self._clock())
 
     def fault(self, service: SafeBrowsing) -> str | None:
@@ -247,7 +247,7 @@ class Confirmations:
     def _asked_for(self, question: Question, client: str) -> _PendingPrefix | None:
         """What was asked, or is to be, for a question; ``None`` if it will not be."""
         service, prefix, _ = question
-        pending = self._asked.get((service.key, prefix))
+        pending = self._pending.get((service.key, prefix))
         if pending is not None and pending.is_sent:
             return pending
         if pending is None and (
@@ -261,7 +261,7 @@ class Confirmations:
         if len(line.turns.get(client, ())) >= MOST_OF_CLIENT or len(line.turns.keys() | {client}) > MOST_CLIENTS:
             return pending
         if pending is None:
-            pending = self._asked[service.key, prefix] = _PendingPrefix(prefix)
+            pending = self._pending[service.key, prefix] = _PendingPrefix(prefix)
         line.turns.setdefault(client, {})[prefix] = pending
         return pending
 
@@ -332,7 +332,7 @@ class Confirmations:
 
     def _end(self, service: SafeBrowsing, question: Iterable[_PendingPrefix]) -> None:
         for pending in question:
-            self._asked.pop((service.key, pending.prefix), None)
+            self._pending.pop((service.key, pending.prefix), None)
             if not pending.future.done():  # in several turns
                 pending.future.set_result(None)
 
@@ -371,13 +371,13 @@ class Confirmations:
                 self._failures[service.account] = _Failure(0, why, self._timer(), until)
             for prefix, hashes in by_prefix.items():
                 self._forget((key, prefix))
-                self._known[key, prefix] = _Answer(now, bounded(answer.lasts), hashes)
+                self._answers[key, prefix] = _Answer(now, bounded(answer.lasts), hashes)
                 self._hashes += len(hashes)
-            while len(self._known) > MOST_PREFIXES or self._hashes > MOST_HASHES:
-                self._forget(next(iter(self._known)))  # the oldest
+            while len(self._answers) > MOST_PREFIXES or self._hashes > MOST_HASHES:
+                self._forget(next(iter(self._answers)))  # the oldest
 
     def _forget(self, place: tuple[str, bytes]) -> None:
-        answer = self._known.pop(place, None)
+        answer = self._answers.pop(place, None)
         self._hashes -= 0 if answer is None else len(answer.threats)
 
 

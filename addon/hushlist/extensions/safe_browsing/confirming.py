@@ -50,7 +50,7 @@ def _confirmed(match: Match, named: ThreatList, verdict: Verdict, request: Reque
         if named.threat not in (None, threat.kind):
             continue
         if not threat.is_frame_only or _is_of_frame(request):
-            via = verdict.told(threat, service)
+            via = verdict.via(threat, service)
             confirmed_terms = replace(terms, category=service.category_of(threat.kind) or terms.category)
             yield match._replace(rule=Rule(pattern, confirmed_terms, line), via=via, confirmed_by=service.server)
 

@@ -17,7 +17,9 @@ class Questions(Part):
 
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
-        self.confirmations = Confirmations(lambda service, asked: search_hashes(service, asked, runtime.own_ports))
+        self.confirmations = Confirmations(
+            lambda service, prefixes: search_hashes(service, prefixes, runtime.own_ports)
+        )
 
     def states(self) -> Iterator[str]:
         """Which servers give no answer, and why."""

@@ -125,14 +125,14 @@ def rewrite_for_safe_search(host: bytes, target: bytes, levels: Mapping[str, str
     level = OFF if service is None else service.nearest(levels.get(service.name, OFF))
     if service is None or level == OFF:
         return None
-    way, asked = replace(service.levels[level], host=safe_host(host, levels)), target
+    way, rewritten = replace(service.levels[level], host=safe_host(host, levels)), target
     if not _is_search(service, target):
         way = replace(way, parameters=(), headers=(), cookies=())
     if way.parameters:
-        asked = set_parameters(target, way.parameters)
-    if asked == target:
+        rewritten = set_parameters(target, way.parameters)
+    if rewritten == target:
         way = replace(way, parameters=())
-    return RequestRewrite(service.name, level, way, None if asked == target else asked) if way else None
+    return RequestRewrite(service.name, level, way, None if rewritten == target else rewritten) if way else None
 
 
 def safe_host(host: bytes, levels: Mapping[str, str]) -> bytes | None:
@@ -190,11 +190,11 @@ def set_parameters(target: bytes, parameters: Pairs) -> bytes:
     wanted = [name + b"=" + value for name, value in parameters]
     names = {name for name, _ in parameters}
     pieces = _SEPARATOR.split(query)  # a parameter, a separator, a parameter, ...
-    given = {place for place in range(0, len(pieces), 2) if parameter_name(pieces[place]) in names}
+    places = {place for place in range(0, len(pieces), 2) if parameter_name(pieces[place]) in names}
     # Every server ends parameters at "&"; without ";", servers cannot disagree.
-    if len(given) == len(wanted) and set(wanted) <= set(query.split(b"&")):
+    if len(places) == len(wanted) and set(wanted) <= set(query.split(b"&")):
         return target
-    rest = _without(pieces, given)
+    rest = _without(pieces, places)
     return path + b"?" + b"&".join([rest, *wanted] if rest else wanted)
 
 
@@ -312,6 +312,6 @@ def services() -> Mapping[str, SafeSearchService]:
 @cache
 def _by_host() -> tuple[Mapping[bytes, SafeSearchService], tuple[bytes, ...]]:
     """The service of each host, and all suffixes."""
-    known = services().values()
-    hosts = {host: service for service in known for host in service.hosts}
-    return hosts, tuple(suffix for service in known for suffix in service.suffixes)
+    listed = services().values()
+    hosts = {host: service for service in listed for host in service.hosts}
+    return hosts, tuple(suffix for service in listed for suffix in service.suffixes)

@@ -109,10 +109,10 @@ def shipped_engines() -> tuple[Engine, ...]:
 class Engines:
     """The rows of a policy, and those of the table."""
 
-    def __init__(self, own: Iterable[Engine] = ()) -> None:
+    def __init__(self, rows: Iterable[Engine] = ()) -> None:
         #: label -> the engines of which each host has one, with their places in the table
         self._by_label = defaultdict[bytes, list[tuple[int, Engine]]](list)
-        for place, engine in enumerate((*own, *shipped_engines())):
+        for place, engine in enumerate((*rows, *shipped_engines())):
             for label in engine.labels:
                 self._by_label[label].append((place, engine))
 

@@ -45,12 +45,12 @@ class HiddenSearches:
 
     def __call__(self, text: str) -> str:
         """A text without what was searched."""
-        found = _URL.match(text)
-        if found is None or len(found[0]) == len(found[1] + found[2]):
+        match = _URL.match(text)
+        if match is None or len(match[0]) == len(match[1] + match[2]):
             return text
-        head = found[1] + found[2]
-        path, rest = (part.encode("ascii", "backslashreplace") for part in (found[3], found[4]))
-        host = percent_decode_repeatedly(found[2].encode("ascii", "backslashreplace")).lower()
+        head = match[1] + match[2]
+        path, rest = (part.encode("ascii", "backslashreplace") for part in (match[3], match[4]))
+        host = percent_decode_repeatedly(match[2].encode("ascii", "backslashreplace")).lower()
         host = host.rpartition(b"@")[2].partition(b":")[0].rstrip(b".")
         if host in (SEARCH_HOST, WORD_HOST):
             return f"{head}/?{REMOVED}"
@@ -61,7 +61,7 @@ class HiddenSearches:
         if self._is_within(path + rest, len(path)):
             return f"{head}/{REMOVED}"
         if rest and (_has_keys(engines, path, rest) or self._is_within(rest, len(rest))):
-            return f"{head}{found[3]}?{REMOVED}"
+            return f"{head}{match[3]}?{REMOVED}"
         return text
 
     def _of_host(self, host: bytes) -> list[Engine]:
@@ -83,7 +83,7 @@ class HiddenSearches:
         """Where engines' hosts end in a text, with the engines; one more than are looked at."""
         hosts = (_HOST_WITHIN.match(text, before.end()) for before in _BEFORE.finditer(text, 0, end))
         named = ((host.end(), self._of_host(host[0].lower().rstrip(b"."))) for host in hosts if host)
-        return list(islice((one for one in named if one[1]), _MOST_WITHIN + 1))
+        return list(islice((pair for pair in named if pair[1]), _MOST_WITHIN + 1))
 
 
 def _parted(text: bytes) -> tuple[bytes, bytes]:

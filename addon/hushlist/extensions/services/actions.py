@@ -27,8 +27,8 @@ class ServiceStatus:
 def services() -> list[ServiceStatus]:
     """The services that a policy can name, by group."""
     return [
-        ServiceStatus(one.id, one.title, one.group, groups()[one.group].titles, one.category, str(one.rules[0][0]))
-        for one in shipped().values()
+        ServiceStatus(row.id, row.title, row.group, groups()[row.group].titles, row.category, str(row.rules[0][0]))
+        for row in shipped().values()
     ]
 
 

@@ -54,8 +54,8 @@ def _bind(host: str, port: int, number: int) -> list[socket.socket]:
 
 def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
     """The addresses of a host; of all of this machine's, where there is none."""
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))
+    infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((int(family), address) for family, _, _, _, address in infos))
 
 
 def _first(family: int, address: tuple[object, ...]) -> socket.socket | None:

@@ -53,13 +53,13 @@ class Worker:
     def __init__(self, number: int, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         self.number, self.process, self.channel = number, process, channel
         #: why it is not ready; set when it serves, or has ended
-        self.told: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.ended = asyncio.ensure_future(process.wait())
         self.ended.add_done_callback(lambda _: self.tell(None))
 
     def tell(self, unready: str | None) -> None:
-        if not self.told.done():
-            self.told.set_result(unready)
+        if not self.answer.done():
+            self.answer.set_result(unready)
 
     def signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
@@ -138,7 +138,7 @@ class Supervisor:
         worker = await self._begun(number)
         try:
             async with asyncio.timeout(START):
-                unready = await asyncio.shield(worker.told)
+                unready = await asyncio.shield(worker.answer)
         except TimeoutError:
             unready = f"it does not serve after {START:.0f} seconds"
         except asyncio.CancelledError:
@@ -159,11 +159,11 @@ class Supervisor:
     async def _begun(self, number: int) -> Worker:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            told = {VARIABLE: f"{theirs.fileno()} {number} {self._folder}"}
+            variable = {VARIABLE: f"{theirs.fileno()} {number} {self._folder}"}
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-c", _MITMDUMP),
                 *("-s", str(SCRIPT), *self._arguments),
-                env={**os.environ, **path_to_package(), **told},
+                env={**os.environ, **path_to_package(), **variable},
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,
