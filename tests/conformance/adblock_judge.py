@@ -125,7 +125,7 @@ class Difference(NamedTuple):
 
 def compare(engine: Engine, judge: Judge, asked: Asked) -> tuple[bool, bool, Difference | None]:
     """Whether adblock-rust blocks it, and whether we do."""
-    decision = engine.decide_url(asked.url.encode(), told=asked.told)
+    decision = engine.decide_url(asked.url.encode(), context=asked.told)
     is_blocked, (is_blocked_there, theirs) = decision.action is Action.BLOCK, judge(asked)
     if is_blocked == is_blocked_there:
         return is_blocked_there, is_blocked, None

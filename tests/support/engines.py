@@ -37,5 +37,5 @@ def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:
 
 def judgement_of(decision: Decision, mode: str = "block", reference: str | None = None) -> Judgement:
     """A decision as the proxy carries it on."""
-    request = decision.asked if isinstance(decision.asked, Request) else Request(b"http", (b"h.example",), 80, b"/")
+    request = decision.request if isinstance(decision.request, Request) else Request(b"http", (b"h.example",), 80, b"/")
     return Judgement(request, NOBODY, GroupSettings(mode=mode), decision, 1000, reference)

@@ -48,7 +48,7 @@ class Diagnosis(NamedTuple):
 
 def examine_writing(name: str, folder: Path) -> Diagnosis:
     """Whether a folder can be written, or made."""
-    there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
+    there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
     if os.access(there, os.W_OK | os.X_OK):
         return Diagnosis(About.FILES, GOOD, f"{name} can be written: {folder}")
     advice = f"give {there} to the user who runs the filter"

@@ -103,13 +103,13 @@ def to_json(value: object) -> str:
 _encode = json.JSONEncoder(check_circular=False).encode
 
 
-def number_of(number: int, one: str, many: str) -> str:
+def number_of(number: int, singular: str, plural: str) -> str:
     """A number of things.
 
     >>> number_of(1, "entry", "entries"), number_of(2000, "entry", "entries")
     ('1 entry', '2,000 entries')
     """
-    return f"{number:,} {one if number == 1 else many}"
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def right_aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -141,7 +141,9 @@ def _make_printable(record: logging.LogRecord) -> bool:
     """A filter of ``logging``: makes messages printable, with their arguments and exceptions; every record passes."""
     if isinstance(record.args, tuple):
         args = record.args
-        record.args = tuple(own if isinstance(own, int | float | Lines) else _Printed(own) for own in args)
+        record.args = tuple(
+            argument if isinstance(argument, int | float | Lines) else _Printed(argument) for argument in args
+        )
     _tell_exception(record)
     vars(record)[_IS_PRINTABLE] = True
     return True
@@ -172,8 +174,8 @@ def _tell_exception(record: logging.LogRecord) -> None:
         from traceback import format_exception
 
         # Its lines are indented, so that none looks like a message.
-        told = "".join(format_exception(error)).splitlines()
-        trace = "\n".join(f"  {printable(line)}" for line in told)
+        lines = "".join(format_exception(error)).splitlines()
+        trace = "\n".join(f"  {printable(line)}" for line in lines)
         record.msg, record.args = "%s\n%s", (record.getMessage(), trace)
         record.exc_info = None
 
@@ -200,7 +202,7 @@ def logger_of(module: str) -> logging.Logger:
     return logger
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     """The nearest of the words that are known, as a question behind a message; empty if none is near.
 
     >>> did_you_mean("polisy", ["mode", "policy"]), did_you_mean("x", ["mode", "policy"])
@@ -208,7 +210,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    near = get_close_matches(word[:80], tuple(known), 1)
+    near = get_close_matches(word[:80], tuple(words), 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -133,9 +133,9 @@ class Text:
     def schema(self) -> dict[str, Any]:
         if self.choices:
             return {"type": "string", "enum": list(self.choices), "description": self.about}
-        found = {"type": "string", "maxLength": self.most, "description": self.about}
+        shape = {"type": "string", "maxLength": self.most, "description": self.about}
         more = {"minLength": self.least or None, "pattern": self.pattern}
-        return found | {name: value for name, value in more.items() if value is not None}
+        return shape | {name: value for name, value in more.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class AnyPlain:
         if isinstance(value, list | dict) and deepest:
             keys = value if isinstance(value, dict) else ()
             items = value.values() if isinstance(value, dict) else value
-            return all("\0" not in key for key in keys) and all(self._is_plain(own, deepest - 1) for own in items)
+            return all("\0" not in key for key in keys) and all(self._is_plain(item, deepest - 1) for item in items)
         if isinstance(value, str):
             return "\0" not in value
         return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
@@ -232,22 +232,22 @@ class InputError(ActionError):
     """What a request says is not what its action takes."""
 
 
-def values_of(takes: Iterable[Parameter], given: Mapping[str, object]) -> dict[str, Any]:
+def values_of(takes: Iterable[Parameter], arguments: Mapping[str, object]) -> dict[str, Any]:
     """The values that an action takes, with those that are left out.
 
     Raises:
         InputError: a value is missing, unknown, or not as it has to be.
     """
     takes = tuple(takes)
-    names = [one.name for one in takes]
-    unknown = [name for name in given if name not in names]
+    names = [parameter.name for parameter in takes]
+    unknown = [name for name in arguments if name not in names]
     if unknown:
         raise InputError(f"{unknown[0][:80]!r} is unknown (known: {', '.join(names) or 'nothing'})")
     values = {}
     for name, kind, default in takes:
-        if name not in given and default is None:
+        if name not in arguments and default is None:
             raise InputError(f"{name!r} is missing: {kind.about}")
-        value = given.get(name, default)
+        value = arguments.get(name, default)
         if isinstance(kind, Whole) and isinstance(value, float) and value.is_integer():
             value = int(value)  # "1.0" is an integer, says JSON Schema
         if not kind.fits(value):
@@ -256,11 +256,11 @@ def values_of(takes: Iterable[Parameter], given: Mapping[str, object]) -> dict[s
     return values
 
 
-def whole_numbers(takes: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, object]:
+def whole_numbers(takes: Iterable[Parameter], texts: Mapping[str, str]) -> dict[str, object]:
     """What a path or a query says, with whole numbers as such where an action takes them."""
-    wanted = {one.name for one in takes if isinstance(one.kind, Whole)}
+    wanted = {parameter.name for parameter in takes if isinstance(parameter.kind, Whole)}
     is_whole = re.compile("[0-9]{1,16}").fullmatch
-    return {name: int(text) if name in wanted and is_whole(text) else text for name, text in given.items()}
+    return {name: int(text) if name in wanted and is_whole(text) else text for name, text in texts.items()}
 
 
 # -- what it gives -----------------------------------------------------------------------------------------------------
@@ -288,14 +288,14 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if not is_dataclass(value):
         return value
-    found: dict[str, Any] = {}
-    for own in fields(value):
-        item = getattr(value, own.name)
-        if own.metadata == BESIDE:
-            found = {**plain(item), **found}
-        elif item is not None or own.default is not None:
-            found[own.name] = plain(item)
-    return found
+    result: dict[str, Any] = {}
+    for field in fields(value):
+        item = getattr(value, field.name)
+        if field.metadata == BESIDE:
+            result = {**plain(item), **result}
+        elif item is not None or field.default is not None:
+            result[field.name] = plain(item)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,12 +395,12 @@ class Page(NamedTuple):
 @cache
 def parts_of(function: Callable[..., Any]) -> Mapping[str, tuple[Any, bool]]:
     """The parameters of a function that are parts of the proxy: their types, and whether it cannot do without."""
-    found = {}
+    parts = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         if name != "return" and get_origin(hint) is not Annotated:
             kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-            found[name] = (kinds[0], False) if NoneType in get_args(hint) else (hint, True)
-    return found
+            parts[name] = (kinds[0], False) if NoneType in get_args(hint) else (hint, True)
+    return parts
 
 
 class Parts:

@@ -200,7 +200,7 @@ class Statistics:
             if decision.winner is not None and decision.winner.file is not None
         )
         self.files.add(Counter(files))
-        stopped = [decision.asked for decision in (*won, *faulty) if decision.action in STOPPING]
+        stopped = [decision.request for decision in (*won, *faulty) if decision.action in STOPPING]
         hosts = (
             request.hosts[0][:_LONGEST_HOST] for request in stopped if isinstance(request, Request) and request.hosts
         )

@@ -21,9 +21,9 @@ GAMES = Terms(Action.BLOCK, "hrn://a.example/games", "lists/games.yaml", "hrn://
 def decision(url: str = "http://a.example/", action: Action = Action.PASS, terms: Terms | None = None) -> Decision:
     asked = request_of(url.encode())
     if terms is None:
-        return Decision(action, asked=asked, group="default")
+        return Decision(action, request=asked, group="default")
     match = Match(Rule(Expression(b"a.example/"), terms, 7), b"a.example/", (9, 0))
-    return Decision(action, None, (match,), match, asked=asked, group="default")
+    return Decision(action, None, (match,), match, request=asked, group="default")
 
 
 def record(of: Decision | None = None, client: str = "10.0.0.7", **more: bool) -> LogRecord:
@@ -44,7 +44,7 @@ def test_decisions_are_counted_by_all_that_is_known_of_them() -> None:
     statistics.note(record(decision("http://www.A.example/x", Action.BLOCK, GAMES)), 1500)
     statistics.note(record(decision("http://a.example:80/y", Action.BLOCK, GAMES), would_block=True), 2500)
     statistics.note(record(client="10.0.0.8"), 900)
-    statistics.note(record(Decision(Action.BLOCK, fault="it has no host", asked=b"http:///")), 10**9)
+    statistics.note(record(Decision(Action.BLOCK, fault="it has no host", request=b"http:///")), 10**9)
     assert statistics.total == 4
     assert dict(statistics.outcomes.top()) == {
         Outcome(Action.BLOCK, "default", False): 1,
@@ -67,7 +67,7 @@ def test_files_are_counted_by_what_they_are() -> None:
     statistics, terms = Statistics(), Terms(Action.BLOCK, "policy", "p.yaml")
     for file in (SeenFile("a.png", "image/png", ("program",)), SeenFile("b", "text/x"), SeenFile("c", "text/x"), None):
         match = Match(Rule(Expression(b"a.example/"), terms, 7), b"", (0, 0), file=file)
-        statistics.note(record(Decision(Action.BLOCK, None, (match,), match, asked=b"http://a.example/")), 1)
+        statistics.note(record(Decision(Action.BLOCK, None, (match,), match, request=b"http://a.example/")), 1)
     statistics.count()
     assert statistics.files.top() == [(("text/x", Action.BLOCK), 2), (("program", Action.BLOCK), 1)]
 
@@ -77,7 +77,7 @@ def test_for_whom_something_is_blocked_is_not_counted_since_the_log_may_keep_no_
     rule = Rule(Ordered("a.example", "user:jo", 1.0), GAMES, 3)
     found = Match(rule, b"a.example", (0, 0))
     asked = request_of(b"http://a.example/")
-    statistics.note(record(Decision(Action.BLOCK, None, (found,), found, asked=asked)), 1)
+    statistics.note(record(Decision(Action.BLOCK, None, (found,), found, request=asked)), 1)
     assert statistics.total == 1
     assert statistics.rules.top() == [(("lists/games.yaml:3", "a.example"), 1)]
 

@@ -102,7 +102,7 @@ class BackgroundCompiler:
         Raises:
             PolicyError: the process failed.
         """
-        return [(bool(is_good), str(told)) for is_good, told in self.ask("update", path)["updates"]]
+        return [(bool(is_good), str(text)) for is_good, text in self.ask("update", path)["updates"]]
 
     def stop(self) -> None:
         """End the process for good. Calls of ``compile``, present or later, fail at once."""
@@ -112,9 +112,9 @@ class BackgroundCompiler:
             process.kill()
 
     def ask(
-        self, work: str, path: Path, told: bytes = b"", *, before: Index | None = None, patience: float = _LONGEST
+        self, work: str, path: Path, data: bytes = b"", *, before: Index | None = None, patience: float = _LONGEST
     ) -> dict[str, Any]:
-        """What the program answers, which reads ``told``; ``PolicyError`` if it fails, or takes too many seconds."""
+        """What the program answers, which reads ``data``; ``PolicyError`` if it fails, or takes too many seconds."""
         # "-P": do not import code from the folder where the proxy was started.
         command = [sys.executable or "", "-P", "-m", self._program, work, str(path)]
         command += [] if before is None else [_INDEX, before.source]
@@ -128,7 +128,7 @@ class BackgroundCompiler:
                 if self.is_stopped:  # while the process started
                     process.kill()
                 try:
-                    answer, _ = process.communicate(told, timeout=patience)
+                    answer, _ = process.communicate(data, timeout=patience)
                 except subprocess.TimeoutExpired as error:
                     process.kill()
                     why = f"the process that compiles was not done after {patience:g} seconds, and was ended"
@@ -171,9 +171,9 @@ def serve(answer: Callable[[str, Path, Path | None, tuple[int, ...]], Mapping[st
 
 
 def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) -> Mapping[str, object]:
-    known = read_policy(path, ProblemReport(str(path)))
+    policy = read_policy(path, ProblemReport(str(path)))
     # most policies start faster without it
-    fetchers = [] if known is None or not known.subscribed else fetchers_of(known)
+    fetchers = [] if policy is None or not policy.subscribed else fetchers_of(policy)
     if work == "update":
         return {"updates": [update for fetcher in fetchers for update in fetcher.fetch_due(path, ports)]}
     has = [fetcher.fetch_missing(path, ports, is_start=work == "start") for fetcher in fetchers]

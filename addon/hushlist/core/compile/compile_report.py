@@ -65,14 +65,14 @@ class CompileReport:
         """The report in an index; ``IndexFileError`` if there is no readable report."""
         try:
             plain = json.loads(index.section(SECTION))
-            lists = [ListReport(**own) for own in plain["lists"]]
-            return cls(lists, [Problem(**own) for own in plain["warnings"]])
+            lists = [ListReport(**row) for row in plain["lists"]]
+            return cls(lists, [Problem(**row) for row in plain["warnings"]])
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise IndexFileError(index.source, f"its report cannot be read: {error}") from error
 
     def brief_warnings(self, command: str) -> Iterator[object]:
         """The warnings for commands that only use the index: one line for lists, where ``command`` prints them all."""
-        lists = {own.source for own in self.lists}
+        lists = {row.source for row in self.lists}
         of_lists = [problem for problem in self.warnings if problem.source in lists]
         yield from (problem for problem in self.warnings if problem.source not in lists)
         if len(of_lists) > 1:
@@ -85,26 +85,26 @@ class CompileReport:
     def total(self) -> ListReport:
         """All lists together."""
         total = ListReport(number_of(len(self.lists), "file", "files"))
-        for own in self.lists:
+        for row in self.lists:
             for name in _COLUMNS:
-                setattr(total, name, getattr(total, name) + (getattr(own, name) or 0))
+                setattr(total, name, getattr(total, name) + (getattr(row, name) or 0))
         return total
 
     def table(self) -> Iterator[str]:
         """Lines for people: the counts of every file, formats that content told, and examples of covered rules."""
-        rows = [(*(f"{getattr(own, name):,}" for name in _COLUMNS), own.source) for own in (*self.lists, self.total)]
+        rows = [(*(f"{getattr(row, name):,}" for name in _COLUMNS), row.source) for row in (*self.lists, self.total)]
         yield from right_aligned((*_COLUMNS, ""), rows)
-        for own in self.lists:
-            if own.detected:
-                yield f"format of {own.source}: {own.detected}, as its content tells"
-        for own in self.lists:
-            if own.exceptions:
-                found = f"; of filters that this makes too broad, {len(own.too_broad)} are named below"
-                yield f"exceptions left out of {own.source}: {own.exceptions:,}{found if own.too_broad else ''}"
-                yield from (f"  {text}" for text in own.too_broad)
-        for own in self.lists:
-            if own.example:
-                yield f"covered in {own.source}: {own.example}"
+        for row in self.lists:
+            if row.detected:
+                yield f"format of {row.source}: {row.detected}, as its content tells"
+        for row in self.lists:
+            if row.exceptions:
+                more = f"; of filters that this makes too broad, {len(row.too_broad)} are named below"
+                yield f"exceptions left out of {row.source}: {row.exceptions:,}{more if row.too_broad else ''}"
+                yield from (f"  {text}" for text in row.too_broad)
+        for row in self.lists:
+            if row.example:
+                yield f"covered in {row.source}: {row.example}"
 
 
 #: problems of one kind that are named one by one
@@ -140,10 +140,10 @@ def _line_of(kind: str, same: Sequence[Problem]) -> str:
 
 def _told_by(problem: Problem) -> int:
     """For how many problems one stands."""
-    found = _FIRST_OF.search(problem.why) or (
+    match = _FIRST_OF.search(problem.why) or (
         _OTHERS.fullmatch(problem.what) if problem.why.endswith(")") and " (the last in line " in problem.why else None
     )
-    return 1 if found is None else int(found[1].replace(",", ""))
+    return 1 if match is None else int(match[1].replace(",", ""))
 
 
 def decrypting(policy: Policy, report: CompileReport) -> Iterator[str]:
@@ -151,13 +151,13 @@ def decrypting(policy: Policy, report: CompileReport) -> Iterator[str]:
     if all(group.settings.decrypt not in BY_NEED for group in policy.all_groups):
         return
     everything = "everything is decrypted where its layer is asked"
-    for own in report.lists:
-        if own.opaque:
-            rules = number_of(own.opaque, "rule", "rules")
-            yield f"decrypt: {own.source}: {rules} may be of paths on any host: {everything}"
-        elif own.below_hosts:
-            rules = number_of(own.below_hosts, "rule", "rules")
-            yield f"decrypt: {own.source}: {rules} for less than a host: these hosts are decrypted"
+    for row in report.lists:
+        if row.opaque:
+            rules = number_of(row.opaque, "rule", "rules")
+            yield f"decrypt: {row.source}: {rules} may be of paths on any host: {everything}"
+        elif row.below_hosts:
+            rules = number_of(row.below_hosts, "rule", "rules")
+            yield f"decrypt: {row.source}: {rules} for less than a host: these hosts are decrypted"
     for layer in policy.layers:
         for rule in layer.checks:
             if isinstance(rule.pattern, Check) and rule.pattern.needs_request:
@@ -209,6 +209,6 @@ def ineffective_schedules(policy: Policy, index: Index) -> Iterator[Problem]:
     }
     stopped = index.categories() if said else {}
     for source, line, name, action, schedule in sorted(said):
-        if any(action in actions and name in parse_hrn(own).levels() for own, actions in stopped.items()):
+        if any(action in actions and name in parse_hrn(category).levels() for category, actions in stopped.items()):
             why = f"it changes nothing: while {schedule} is off, the lists {action.value} it, too"
             yield Problem(source, line, name, f"{why}; to let it pass then, add 'otherwise: pass'")

@@ -75,11 +75,11 @@ class IndexCache:
 
     def pointers(self, policy: Policy) -> dict[Path, Fingerprint]:
         """What changes when another copy of one of a policy's lists comes into force."""
-        found: dict[Path, Fingerprint] = {}
+        fingerprints: dict[Path, Fingerprint] = {}
         for extension in extensions_named(policy.extensions):
             if extension.pointers:
-                found |= load(extension.pointers)(policy, self.folder)
-        return found
+                fingerprints |= load(extension.pointers)(policy, self.folder)
+        return fingerprints
 
     def make(self) -> Path:
         """Make the folder if it is missing, and give its path; ``OSError`` if it cannot be made, or not be trusted."""
@@ -124,10 +124,10 @@ class IndexCache:
         from shutil import rmtree
 
         with suppress(OSError), self._opened() as (place, handle):
-            found = sorted(_ours(place if handle is None else handle), reverse=True)
-            indexes = [(name, octets) for _, name, _, octets in found if _INDEX.fullmatch(name)]
+            entries = sorted(_ours(place if handle is None else handle), reverse=True)
+            indexes = [(name, octets) for _, name, _, octets in entries if _INDEX.fullmatch(name)]
             kept, too_large = {name for name, _ in indexes[:_KEPT]}, _beyond(indexes)
-            for used, name, is_file, _ in found:
+            for used, name, is_file, _ in entries:
                 age = time.time() - used
                 is_over = name not in kept and self._is_over(name, age, is_file=is_file)
                 if is_over or (name in too_large and age > _BEGINNING):
@@ -172,7 +172,7 @@ def _ours(folder: Path | int) -> Iterator[tuple[float, str, bool, int]]:
     """Time of last use, name, whether it is a file, and size, for each file and folder that we made."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            is_file = any(own.fullmatch(entry.name) for own in (_INDEX, _RECORD))
+            is_file = any(pattern.fullmatch(entry.name) for pattern in (_INDEX, _RECORD))
             if not is_file and not _LEFT.fullmatch(entry.name):
                 continue
             with suppress(OSError):  # another process was quicker

@@ -157,13 +157,13 @@ def raise_errors(lists: Iterable[ChunkedList]) -> None:
     Raises:
         SourceError: there are some.
     """
-    if errors := [problem for own in lists for problem in own.report.errors]:
+    if errors := [problem for chunked in lists for problem in chunked.report.errors]:
         raise SourceError(errors)
 
 
 def too_many_chunks(lists: Iterable[ChunkedList]) -> str:
     """What lists are that have more chunks than can be numbered; empty if they have not."""
-    if sum(len(own.chunks) for own in lists) < MOST_PARTS:
+    if sum(len(chunked.chunks) for chunked in lists) < MOST_PARTS:
         return ""
     return f"more than {MOST_PARTS - 1} files and pieces of files"
 
@@ -212,7 +212,7 @@ def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
 
 def list_workers(lists: Sequence[ChunkedList], jobs: int | None, progress: Progress | None) -> Workers:
     """Workers to read lists; if these are short, this process alone."""
-    is_small = sum(own.length for own in lists) < FEW
+    is_small = sum(chunked.length for chunked in lists) < FEW
     return Workers(1 if is_small else jobs, progress)
 
 
@@ -228,13 +228,13 @@ def read_lists(
     Problems of a chunk go to the report of its list. ``longest_first``: no process is left alone with a long chunk in
     the end; but results wait in memory.
     """
-    places = [(at, chunk) for at, own in enumerate(lists) for chunk in own.chunks]
+    places = [(at, chunk) for at, chunked in enumerate(lists) for chunk in chunked.chunks]
     order = sorted(range(len(places)), key=lambda number: -places[number][1].length * longest_first)
     tasks = ((number, lists[places[number][0]].file, places[number][1]) for number in order)
-    done, total, turn = 0, sum(own.length for own in lists), 0
+    done, total, turn = 0, sum(chunked.length for chunked in lists), 0
     waiting: dict[int, tuple[Result, ProblemReport]] = {}
-    for number, found in zip(order, workers.apply(partial(_read, read), tasks), strict=True):
-        waiting[number] = found
+    for number, outcome in zip(order, workers.apply(partial(_read, read), tasks), strict=True):
+        waiting[number] = outcome
         done += places[number][1].length
         workers.show("read", done, total)
         while turn in waiting:
@@ -250,8 +250,8 @@ def every_problem(files: Iterable[ListFile], jobs: int | None, progress: Progres
     with list_workers(lists, jobs, progress) as workers:
         for _ in read_lists(lists, workers, _only_read):
             pass
-    for own in lists:
-        yield from own.report.every()
+    for chunked in lists:
+        yield from chunked.report.every()
 
 
 def _only_read(chunk: LoadedChunk) -> None:

@@ -98,12 +98,12 @@ def compile_policy(
     Raises:
         PolicyError: with every problem of every file.
     """
-    own = ProblemReport(source.source if isinstance(source, Policy) else str(source))
-    policy = source if isinstance(source, Policy) else read_policy(source, own)
+    policy_report = ProblemReport(source.source if isinstance(source, Policy) else str(source))
+    policy = source if isinstance(source, Policy) else read_policy(source, policy_report)
     if policy is None:
-        path = Path(own.source)
-        raise PolicyError(own.errors, {path: fingerprint(path)})
-    compile_into = partial(_compile, policy, own, jobs, popular or policy.popular, progress, before)
+        path = Path(policy_report.source)
+        raise PolicyError(policy_report.errors, {path: fingerprint(path)})
+    compile_into = partial(_compile, policy, policy_report, jobs, popular or policy.popular, progress, before)
 
     def in_memory(other: Policy) -> Index:
         return compile_policy(other, cache=cache, jobs=jobs, popular=popular, progress=progress).let_go().index
@@ -121,7 +121,7 @@ def compile_policy(
                 raise
             if gate is not None:
                 gate.keeps = False
-            return _without_cache(partial(compile_into, gate), own, error)
+            return _without_cache(partial(compile_into, gate), policy_report, error)
     except WorkerError as error:
         problem = Problem(policy.source, 0, "compile", str(error))
         raise PolicyError([problem], policy.files, may_pass=True) from error
@@ -140,11 +140,11 @@ def _gate_of(policy: Policy, *how: Any) -> Any:
 
 
 def _without_cache(
-    compile_into: Callable[[IndexCache], Compiled], own: ProblemReport, error: OSError | RuntimeError
+    compile_into: Callable[[IndexCache], Compiled], policy_report: ProblemReport, error: OSError | RuntimeError
 ) -> Compiled:
     """Compile into a temporary folder that only the user can read; ``OSError`` if that cannot be used either."""
     place = f"{error.filename}: {reason_of(error)}" if isinstance(error, OSError) and error.filename else str(error)
-    own.warn(0, "cache", f"it cannot be used, and every start compiles anew: {place}")
+    policy_report.warn(0, "cache", f"it cannot be used, and every start compiles anew: {place}")
     folder = Path(mkdtemp(prefix="hushlist-"))
     try:
         return replace(compile_into(IndexCache(folder)), temporary=folder)
@@ -155,7 +155,7 @@ def _without_cache(
 
 def _compile(
     policy: Policy,
-    own: ProblemReport,
+    policy_report: ProblemReport,
     jobs: int | None,
     popular: Path | None,
     progress: Progress | None,
@@ -169,24 +169,28 @@ def _compile(
     lists = [chunk_list(file) for layer in policy.layers for file in layer.lists]
     if gate is not None:
         lists = gate.hold_back(lists, popular_domains, cache)
-    reports = [own, popular_report, *(chunked.report for chunked in lists)]
+    reports = [policy_report, popular_report, *(chunked.report for chunked in lists)]
     looks = [extension.list_warnings for extension in extensions_named(policy.extensions) if extension.list_warnings]
     domains = hashlib.sha256(b"\n".join(popular_domains)).hexdigest()
     by = (_code(policy.extensions), domains, list(map(str, popular_report.warnings)), looks)
     key = hashlib.sha256(json.dumps((by, described(lists))).encode()).hexdigest()
     if not any(report.errors for report in reports):
-        known = _cached(cache.path(key), is_counted=before is None)
-        if known is not None:
+        cached = _cached(cache.path(key), is_counted=before is None)
+        if cached is not None:
             cache.touch(key)
-            return Compiled(_in_force(policy, gate, lists), *known)
+            return Compiled(_in_force(policy, gate, lists), *cached)
     if too_many := too_many_chunks(lists):
-        own.error(0, "lists", f"they have {too_many}")
-        raise PolicyError(own.errors, policy.files)
+        policy_report.error(0, "lists", f"they have {too_many}")
+        raise PolicyError(policy_report.errors, policy.files)
     cache.tidy()  # before it: what others left may have filled the disk
     with cache.writing() as name:
         target, written = Path(name) / "index", None
         target.touch(mode=0o600, exist_ok=False)
-        if before is not None and gate is not None and not any(report.errors for report in (own, popular_report)):
+        if (
+            before is not None
+            and gate is not None
+            and not any(report.errors for report in (policy_report, popular_report))
+        ):
             collect = partial(_collect, popular=popular_domains, folder=None)
             with suppress(NotByUpdate):
                 written = update_policy(target, before, by, lists, gate.copy_of, collect)
@@ -198,8 +202,8 @@ def _compile(
                 _doubt_exceptions(lists, collected)
                 _raise_errors(policy, reports)
                 written = _build(target, lists, collected, by, workers)
-        _raise_errors(policy, (own, popular_report))
-        report = _finish(target, written, [*own.warnings, *popular_report.warnings], looks)
+        _raise_errors(policy, (policy_report, popular_report))
+        report = _finish(target, written, [*policy_report.warnings, *popular_report.warnings], looks)
         target.replace(cache.path(key))
     return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
 
@@ -252,7 +256,7 @@ def _cached(path: Path, *, is_counted: bool) -> tuple[Index, CompileReport] | No
         report = CompileReport.of(index)
     except IndexFileError:
         return None
-    return None if is_counted and any(own.covered is None for own in report.lists) else (index, report)
+    return None if is_counted and any(row.covered is None for row in report.lists) else (index, report)
 
 
 # -- compiling them ----------------------------------------------------------------------------------------------------
@@ -273,7 +277,7 @@ def _broad_hashes(part: CollectedPart, popular: tuple[bytes, ...]) -> Iterator[t
     breadth = breadth_test(popular)
     for name in part.runs if part.has_hashes else ():
         if name.startswith(EXPRESSION_TABLE) and not seal_of(name):
-            size, terms = key_length(name), [decode_terms(own) for own in part.terms]
+            size, terms = key_length(name), [decode_terms(octets) for octets in part.terms]
             for row in rows_in_range([part.runs[name]], size + PLACE.size, 0, 256):
                 expression = breadth.hashed(row[:size])
                 _, line, number = PLACE.unpack_from(row, size)
@@ -325,15 +329,18 @@ def _build(
     parts = [part for _, part in collected]
     merged = merge_all(parts, partial(workers.map, "sorted"), target.parent)
     duplicates = duplicates_of(merged)
-    rows = [ListReport(own.file.source, refused=own.report.refused, detected=own.file.detected) for own in lists]
+    rows = [
+        ListReport(chunked.file.source, refused=chunked.report.refused, detected=chunked.file.detected)
+        for chunked in lists
+    ]
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
-    known = Counter(terms for part in parts for terms in part.terms)
+    uses = Counter(terms for part in parts for terms in part.terms)
     # The longest first, so that no process is left alone with one in the end.
     order = sorted(range(len(parts)), key=lambda at: -parts[at].candidates_number)
-    compared = [(own.number, own.layer, own.candidates, _only_terms(own, duplicates, known)) for own in parts]
-    found = workers.map("compared", partial(_covered, path=target), [compared[at] for at in order])
-    by_part = dict(zip(order, found, strict=True))
+    compared = [(part.number, part.layer, part.candidates, _only_terms(part, duplicates, uses)) for part in parts]
+    results = workers.map("compared", partial(_covered, path=target), [compared[at] for at in order])
+    by_part = dict(zip(order, results, strict=True))
     for number, (at, part) in enumerate(collected):
         covered, example = by_part[number]
         line = rows[at]
@@ -350,7 +357,7 @@ def _build(
         by,
         described(lists),
         [at for at, _ in collected],
-        [own.report.to_plain() for own in lists],
+        [chunked.report.to_plain() for chunked in lists],
         [asdict(problem) for problem in left_out],
     )
     return Update(directory, list(lists), rows, left_out, sources)
@@ -359,13 +366,13 @@ def _build(
 def _finish(target: Path, written: Update, warnings: Iterable[Problem], looks: Sequence[str]) -> CompileReport:
     """Add the report to an index, and what it was made of."""
     index = Index.open(target)
-    of_lists = chain.from_iterable(own.report.warnings for own in written.lists)
+    of_lists = chain.from_iterable(chunked.report.warnings for chunked in written.lists)
     report = CompileReport(written.rows, [*warnings, *of_lists, *written.left_out])
     for look in looks:
         report.warnings += load(look)(index, written.lists)
-    for own, line in zip(written.lists, report.lists, strict=True):
-        line.exceptions, some = own.report.exceptions
-        line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
+    for chunked, line in zip(written.lists, report.lists, strict=True):
+        line.exceptions, some = chunked.report.exceptions
+        line.too_broad = list(islice(_too_broad(index, chunked.file.defaults.layer or "", some), MOST_SHOWN))
     with target.open("r+b") as file:
         file.seek(0, SEEK_END)
         append(file, written.directory, REPORT, report.to_json())
@@ -375,20 +382,20 @@ def _finish(target: Path, written: Update, warnings: Iterable[Problem], looks: S
 
 def _left_out(lists: Sequence[ChunkedList], collected: Sequence[tuple[int, CollectedPart]]) -> Iterator[Problem]:
     """Warnings of filters that cost too much on every request: of each list the first ones, and how many there are."""
-    for at, own in enumerate(lists):
-        every = [one for number, part in collected if number == at for one in part.left_out]
+    for at, chunked in enumerate(lists):
+        every = [costly for number, part in collected if number == at for costly in part.left_out]
         for line, text, why in every[:MOST_SHOWN]:
-            yield Problem(own.file.source, line, text, f"it is left out: {why}")
+            yield Problem(chunked.file.source, line, text, f"it is left out: {why}")
         if len(every) > MOST_SHOWN:
-            yield Problem(own.file.source, 0, "filters", f"{len(every):,} in all are left out for what they cost")
+            yield Problem(chunked.file.source, 0, "filters", f"{len(every):,} in all are left out for what they cost")
 
 
-def _only_terms(part: CollectedPart, duplicates: Counter[int], known: Counter[bytes]) -> Terms | None:
+def _only_terms(part: CollectedPart, duplicates: Counter[int], uses: Counter[bytes]) -> Terms | None:
     """The terms of a part's rules, if these are the same for all, and each pattern has one of them in the index."""
     if len(part.terms) != 1:
         return None
     # A duplicate is left out for an earlier rule with the same terms: that may be of an earlier part.
-    is_kept = not duplicates[part.number] or known[part.terms[0]] == 1
+    is_kept = not duplicates[part.number] or uses[part.terms[0]] == 1
     return decode_terms(part.terms[0])[1] if is_kept else None
 
 
@@ -426,14 +433,14 @@ def _too_broad(index: Index, layer: str, exceptions: Iterable[Problem]) -> Itera
     """
     for problem in exceptions:
         match = _EXCEPTED.match(problem.what)
-        own = plain_expression(match[1].lower()) if match else None
-        if own is None:
+        expression = plain_expression(match[1].lower()) if match else None
+        if expression is None:
             continue
-        host, _, page = own.value.partition(b"/")
+        host, _, page = expression.value.partition(b"/")
         paths = path_prefixes(b"/" + page, None, deepest=page.count(b"/") + 1)
         hosts = host_suffixes(host, deepest=host.count(b".") + 1)
         rules, _ = index.clear_rules([suffix + path for suffix in hosts for path in paths])
-        broad = (rule for found in rules.values() for rule in found)
+        broad = (rule for matching in rules.values() for rule in matching)
         for rule in broad:
             if rule.terms.layer == layer and rule.terms.action is Action.BLOCK:
                 place = f"{rule.terms.source}:{rule.line}"

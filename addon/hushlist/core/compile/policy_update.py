@@ -78,7 +78,7 @@ class Sources:
 
 def described(lists: Sequence[ChunkedList]) -> list[Any]:
     """What ``Sources`` has of lists."""
-    files = [(own.file, own.digest) for own in lists]
+    files = [(chunked.file, chunked.digest) for chunked in lists]
     return [
         (file.source, file.format.reader, astuple(file.defaults), file.detected, file.doubt, digest)
         for file, digest in files
@@ -120,7 +120,9 @@ def update_policy(
         raise NotByUpdate(str(error)) from error
     sources = Sources.of(index)
     now_by, described_now = json.loads(json.dumps((by, described(lists))))
-    was, now = (([own[:-1] for own in some], [own[-1] for own in some]) for some in (sources.lists, described_now))
+    was, now = (
+        ([entry[:-1] for entry in some], [entry[-1] for entry in some]) for some in (sources.lists, described_now)
+    )
     if was[0] != now[0] or now_by != sources.by:
         raise NotByUpdate("something else has changed than lines of lists")
     if sources.updates >= MOST_UPDATES:
@@ -140,7 +142,7 @@ def update_policy(
     updates = [change.update for change in changes]
     with target.open("wb") as file:
         updated = update_index(file, index, sources.of_parts, updates, (SECTION, REPORT))
-    layers = [own.file.defaults.layer or "" for own in lists]
+    layers = [chunked.file.defaults.layer or "" for chunked in lists]
     for change in changes:
         row = rows[change.update.number]
         row.opaque += change.update.came.opaque - change.gone.opaque
@@ -154,7 +156,7 @@ def update_policy(
             row.covered = row.example = None
     return Update(
         updated.directory,
-        [replace(own, report=report) for own, report in zip(lists, reports, strict=True)],
+        [replace(chunked, report=report) for chunked, report in zip(lists, reports, strict=True)],
         rows,
         [Problem(**problem) for problem in sources.left_out],
         replace(
@@ -168,16 +170,18 @@ def update_policy(
 
 
 def _change_of(
-    own: ChunkedList, at: int, part: int, copy: Path | None, digest: str, report: ProblemReport, collect: Collect
+    chunked: ChunkedList, at: int, part: int, copy: Path | None, digest: str, report: ProblemReport, collect: Collect
 ) -> _Change:
     """What has changed in a list since its copy, whose content has the digest."""
-    file = own.file
-    if copy is None or own.report.errors or not file.format.is_by_line or file.format.conditions or is_raw(file):
+    file = chunked.file
+    if copy is None or chunked.report.errors or not file.format.is_by_line or file.format.conditions or is_raw(file):
         raise NotByUpdate(f"{file.source}: it cannot be compared line by line")
-    changes = changes_between(copy, digest, file.read_from, own.digest)
+    changes = changes_between(copy, digest, file.read_from, chunked.digest)
     if not changes or changes[0].new <= _first_entry(file):
         raise NotByUpdate(f"{file.source}: it is another one, or its beginning is")
-    moved = LineRuns.of(chain([(1, 1)], ((one.old + len(one.gone), one.new + len(one.came)) for one in changes)))
+    moved = LineRuns.of(
+        chain([(1, 1)], ((change.old + len(change.gone), change.new + len(change.came)) for change in changes))
+    )
     (gone, gone_report), (came, came_report) = (_read(file, part, *some, collect) for some in numbered(changes))
     if gone_report.errors or came_report.errors:
         raise NotByUpdate(f"{file.source}: it has errors")
@@ -232,7 +236,7 @@ def _check(index: Index, sources: Sources, change: _Change, row: ListReport) -> 
     of_list = [part for part, at in enumerate(sources.of_parts) if at == change.update.number]
     terms = chain.from_iterable(map(index.terms_of_part, of_list)), map(decode_terms, (*came.terms, *gone.terms))
     some = list(islice(chain(*terms), _MOST_TERMS + 1))
-    if len({(is_clear, own.action) for is_clear, own in some}) != 1 or len(some) > _MOST_TERMS:
+    if len({(is_clear, rule_terms.action) for is_clear, rule_terms in some}) != 1 or len(some) > _MOST_TERMS:
         raise NotByUpdate("its rules do different things")
     if row.kept + row.duplicates <= gone.rules or (row.opaque > 0) != (row.opaque + came.opaque > gone.opaque):
         raise NotByUpdate("all of its rules are other ones")

@@ -57,9 +57,9 @@ def load_policy(path: Path) -> tuple[Policy, Index]:
     cache, policy, state = _state_at(path)
     if policy is not None and cache is not None and state is not None:
         pointers = cache.pointers(policy)
-        found = _unchanged(path, _with_pointers(state, pointers), cache)
-        if found is not None:
-            held, index = found
+        cached = _unchanged(path, _with_pointers(state, pointers), cache)
+        if cached is not None:
+            held, index = cached
             return replace(policy, held=held, pointers=pointers), index
     from hushlist.core.compile.policy_compiler import compile_policy
 
@@ -133,7 +133,7 @@ def _record(path: Path, state: str | None, compiled: Compiled, cache: IndexCache
     if state is None or cache is None or file.parent != cache.folder or state_of(compiled.policy) != state:
         return
     with suppress(OSError):  # the next start reads the lists again
-        held = {str(own): why for own, why in compiled.policy.held.items()}
+        held = {str(list_path): why for list_path, why in compiled.policy.held.items()}
         seen = _with_pointers(state, compiled.policy.pointers)
         cache.write_record(path, json.dumps((file.stem, held, seen, *_stat(file)[1:])).encode())
 

@@ -55,7 +55,7 @@ class Decision(NamedTuple):
     #: why the request could not be read, if that decided
     fault: str | None = None
     #: the request with one name, or the URL
-    asked: Request | bytes = b""
+    request: Request | bytes = b""
     #: the client's group
     group: str = ""
     #: the temporary exception that lets it pass, if the matches would stop it
@@ -71,14 +71,14 @@ class Decision(NamedTuple):
         if self.canonical is not None:
             return self.canonical
         try:
-            return canonical_url(self.asked)
+            return canonical_url(self.request)
         except UrlError:
-            return self.asked.url if isinstance(self.asked, Request) else self.asked
+            return self.request.url if isinstance(self.request, Request) else self.request
 
-    def of(self, asked: Request | bytes) -> Decision:
+    def of(self, request: Request | bytes) -> Decision:
         """The same decision for a request with one name, or for a URL."""
         action, _, matches, winner, fault, _, group, _, unconfirmed, inside = self
-        return _new_decision((action, None, matches, winner, fault, asked, group, None, unconfirmed, inside))
+        return _new_decision((action, None, matches, winner, fault, request, group, None, unconfirmed, inside))
 
     def __str__(self) -> str:
         """The reason, for people; empty if no rule fits."""
@@ -91,7 +91,7 @@ class Decision(NamedTuple):
 
     @property
     def tags(self) -> tuple[Match, ...]:
-        return tuple(found for found in self.matches if found.rule.terms.action is Action.TAG)
+        return tuple(match for match in self.matches if match.rule.terms.action is Action.TAG)
 
     def as_dict(self) -> dict[str, object]:
         """Plain types: str, int, None, list and dict."""
@@ -102,7 +102,7 @@ class Decision(NamedTuple):
             "group": self.group,
             "grant": None if self.grant is None else str(self.grant),
             "winner": None if self.winner is None else self.winner.as_dict(),
-            "matches": [found.as_dict() for found in self.matches],
+            "matches": [match.as_dict() for match in self.matches],
             **({"inside": [host.decode("ascii", "backslashreplace") for host in self.inside]} if self.inside else {}),
             **({"unconfirmed": [question.as_dict() for question in self.unconfirmed]} if self.unconfirmed else {}),
         }
@@ -183,10 +183,10 @@ class LogRecord(NamedTuple):
     @property
     def octets(self) -> int:
         """About how many octets of memory it holds, with those of the request's header fields, which it keeps."""
-        asked = self.request or self.decision.asked
-        if not isinstance(asked, Request):
-            return len(asked)
-        return len(asked.target) + sum([_OF_A_FIELD + len(name) + len(value) for name, value in asked.fields])
+        request = self.request or self.decision.request
+        if not isinstance(request, Request):
+            return len(request)
+        return len(request.target) + sum([_OF_A_FIELD + len(name) + len(value) for name, value in request.fields])
 
 
 def original_url(decision: Decision, request: Request) -> bytes | None:
@@ -225,20 +225,20 @@ def _canonical(url: bytes) -> bytes | None:
 
 def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> Decision:
     """The decision for a group; ``layers`` are in order of precedence."""
-    found: tuple[Match, ...] = (*matches,)
+    counted: tuple[Match, ...] = (*matches,)
     lifted: tuple[Match, ...] = ()
-    if len(found) > 1:
-        found, lifted = _in_order(layers, found)
-    elif found and _is_exception(found[0]):
-        found = ()
+    if len(counted) > 1:
+        counted, lifted = _in_order(layers, counted)
+    elif counted and _is_exception(counted[0]):
+        counted = ()
     # The matches are sorted by layer and precedence, so the first final one decides.
-    winner = next((match for match in found if match.rule.terms.action in FINAL), None)
+    winner = next((match for match in counted if match.rule.terms.action in FINAL), None)
     if winner is not None:
-        return Decision(winner.rule.terms.action, None, found + lifted, winner, group=group)
+        return Decision(winner.rule.terms.action, None, counted + lifted, winner, group=group)
     if lifted:
-        return Decision(Action.ALLOW, None, lifted + found, lifted[0], group=group)
-    if found:
-        return Decision(Action.TAG, None, found, found[0], group=group)
+        return Decision(Action.ALLOW, None, lifted + counted, lifted[0], group=group)
+    if counted:
+        return Decision(Action.TAG, None, counted, counted[0], group=group)
     return Decision(Action.PASS, group=group)
 
 
@@ -277,7 +277,10 @@ def _except(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
     first = next(place for place, match in enumerate(matches) if _is_exception(match))
     above, below = matches[:first], matches[first:]
     beaten = [match for match in below if match.rule.terms.action in STOPPING]
-    counted = [*above, *(own for own in below if not _is_exception(own) and own.rule.terms.action not in STOPPING)]
+    counted = [
+        *above,
+        *(match for match in below if not _is_exception(match) and match.rule.terms.action not in STOPPING),
+    ]
     is_decided = any(match.rule.terms.action in FINAL for match in above)
     return counted, [*filter(_is_exception, below), *beaten] if beaten or is_decided else []
 
@@ -286,9 +289,9 @@ def _precedence(match: Match) -> tuple[tuple[int, int], int]:
     return match.specificity, FINAL.get(match.rule.terms.action, 0)
 
 
-def decide_unread(unparsable: Action, asked: bytes, fault: str) -> Decision:
+def decide_unread(unparsable: Action, url: bytes, fault: str) -> Decision:
     """The decision for what cannot be read, by the policy's ``unparsable``; what is too long or too much is blocked."""
-    return Decision(Action.BLOCK if isinstance(fault, Excess) else unparsable, asked, fault=fault)
+    return Decision(Action.BLOCK if isinstance(fault, Excess) else unparsable, url, fault=fault)
 
 
 def is_strictest(decision: Decision) -> bool:
@@ -302,7 +305,7 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
     if len(decisions) == 1:
         return decisions[0]
     first = min(decisions, key=_strictness)
-    matches = tuple(dict.fromkeys(found for decision in decisions for found in decision.matches))
+    matches = tuple(dict.fromkeys(match for decision in decisions for match in decision.matches))
     unconfirmed = tuple(dict.fromkeys(question for decision in decisions for question in decision.unconfirmed))
     return first._replace(matches=matches, unconfirmed=unconfirmed)
 
@@ -358,10 +361,10 @@ class _Moment(NamedTuple):
     def of(self, timed: ScheduledAction | None) -> _Said:
         """What is said: for the group, or else for everybody."""
         until: datetime | None = None
-        for one in () if timed is None else timed.chain():
-            until = _first(until, self.change(one.during))
-            if (action := one.at(self.now)) is not None:
-                return action, one, until
+        for step in () if timed is None else timed.chain():
+            until = _first(until, self.change(step.during))
+            if (action := step.at(self.now)) is not None:
+                return action, step, until
         return None, None, until
 
     def of_category(self, categories: Mapping[str, ScheduledAction], category: str) -> _Said:
@@ -392,9 +395,9 @@ class EffectivePolicy:
         # schedule -> when it changes next; computed once, since that takes as long as hundreds of decisions
         changes = {schedule.name: schedule.next_change(now) for schedule in (*_schedules(group), *named)}
         said = _Moment(self._now, changes)
-        asked = [use for use in group.layers if use.during is None or use.during.is_on(now)]
+        uses = [use for use in group.layers if use.during is None or use.during.is_on(now)]
         #: layer that counts now -> until when
-        self._layers = {use.name: said.change(use.during) for use in asked}
+        self._layers = {use.name: said.change(use.during) for use in uses}
         self.layers = (*self._layers, DEFAULT_LAYER)
         self._default = _default_match(said, group.settings.default)
         #: categories that have a quota, or are blocked for somebody
@@ -425,7 +428,7 @@ class EffectivePolicy:
 
     def decide(self, matches: Iterable[Match]) -> Decision:
         """The decision that the matches lead to."""
-        counted = [own for match in matches if (own := self._as_policy_says(match)) is not None]
+        counted = [as_said for match in matches if (as_said := self._as_policy_says(match)) is not None]
         if self._default is not None:
             counted.append(self._default)
         return decide(self.layers, counted, self.group.name)
@@ -433,13 +436,13 @@ class EffectivePolicy:
     @property
     def allows_categories(self) -> bool:
         """Whether the policy may turn a rule that stops into one that allows, by its category."""
-        said = (own for timed in self.group.settings.categories.values() for own in timed.chain())
-        return any(Action.ALLOW in (own.action, own.otherwise) for own in said)
+        said = (step for timed in self.group.settings.categories.values() for step in timed.chain())
+        return any(Action.ALLOW in (step.action, step.otherwise) for step in said)
 
     def allows(self, match: Match) -> bool:
         """Whether a match counts and allows, by its list or by its category."""
-        own = self._as_policy_says(match)
-        return own is not None and own.rule.terms.action is Action.ALLOW
+        as_said = self._as_policy_says(match)
+        return as_said is not None and as_said.rule.terms.action is Action.ALLOW
 
     def counts(self, terms: Terms) -> bool:
         """Whether rules of these terms count now: their layer is asked, and they are for this group."""
@@ -450,12 +453,12 @@ class EffectivePolicy:
 
     def _as_policy_says(self, match: Match) -> Match | None:
         """The match as it counts; ``None`` if it does not. What decides no request is a tag where it would stop it."""
-        own = self._by_category(match)
-        if own is None or decides(own):
-            return own
-        pattern, terms, line = own.rule
+        counted = self._by_category(match)
+        if counted is None or decides(counted):
+            return counted
+        pattern, terms, line = counted.rule
         stops = terms.action in STOPPING
-        return own._replace(rule=Rule(pattern, replace(terms, action=Action.TAG), line)) if stops else None
+        return counted._replace(rule=Rule(pattern, replace(terms, action=Action.TAG), line)) if stops else None
 
     def _by_category(self, match: Match) -> Match | None:
         """The match with the action that the policy gives to its category; ``None`` if it does not count.
@@ -489,8 +492,8 @@ class EffectivePolicy:
         return bool(self._kept) and any(name in self._kept for name in parse_hrn(category).levels())
 
 
-def _default_match(said: _Moment, given: ScheduledAction | None) -> Match | None:
-    action, timed, until = said.of(given)
+def _default_match(said: _Moment, default: ScheduledAction | None) -> Match | None:
+    action, timed, until = said.of(default)
     if timed is None or action is None or action is Action.PASS:
         return None
     during = "" if timed.during is None else f" (schedule {timed.during.name})"
@@ -509,8 +512,8 @@ def _schedules(group: Group) -> Iterator[Schedule]:
     """All schedules that change something for a group."""
     settings = group.settings
     timed = (*settings.categories.values(), *filter(None, [settings.default]))
-    by: list[ScheduledAction | LayerUse] = [*group.layers, *(own for one in timed for own in one.chain())]
-    return (one.during for one in by if one.during is not None)
+    by: list[ScheduledAction | LayerUse] = [*group.layers, *(step for action in timed for step in action.chain())]
+    return (item.during for item in by if item.during is not None)
 
 
 def _first(*moments: datetime | None) -> datetime | None:

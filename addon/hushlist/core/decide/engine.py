@@ -172,31 +172,31 @@ class Engine:
         return self._strictest(_Case(request, hosts, client, now, True, is_settled, FormBudget()))
 
     def decide_url(
-        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
+        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, context: Told | None = None
     ) -> Decision:
         """The decision for the request that a browser would make for a URL. Never raises.
 
-        The policy's ``unparsable`` decides a URL that no browser can request. ``told``: who asks, and what for.
+        The policy's ``unparsable`` decides a URL that no browser can request. ``context``: who asks, and what for.
         """
-        is_quick = self._may_know_hosts and len(url) <= LONGEST_TARGET and not (told and told.leads)
+        is_quick = self._may_know_hosts and len(url) <= LONGEST_TARGET and not (context and context.leads)
         plain = PLAIN_URL.match(url) if is_quick else None
         if plain is not None:
             try:
-                known_host = self._hosts.of_group(client, now).known[plain[2]]
+                known_host = self._hosts.of_group(client, now).by_name[plain[2]]
                 decision = known_host.decision or self._below(known_host, url, plain.end())
                 if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
             except UrlError:
                 pass  # it is told below
         try:
-            return self.decide(request_of(url, told), now, client)
+            return self.decide(request_of(url, context), now, client)
         except UrlError as error:
             return decide_unread(self.policy.unparsable, cut(url), error.reason)
 
     def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
         try:
-            return self._hosts.of_group(client, None).known[host].has_pages
+            return self._hosts.of_group(client, None).by_name[host].has_pages
         except UrlError:
             return True
 
@@ -209,7 +209,7 @@ class Engine:
         what is on the host."""
         if self.has_paths(host, client):
             return "there are rules for its paths"
-        known_host = self._hosts.of_group(client, None).known[host]
+        known_host = self._hosts.of_group(client, None).by_name[host]
         return "there are filters for it" if known_host.is_named else self._hosts.why_decrypt(known_host)
 
     def why_decrypt(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> str | None:
@@ -221,8 +221,8 @@ class Engine:
         """
         group_hosts = self._hosts.of_group(client, now)
         try:
-            known_hosts = [group_hosts.known[host] for host in request.hosts]
-            known_hosts += [group_hosts.known[host.tunnelled] for host in known_hosts if host.tunnelled is not None]
+            known_hosts = [group_hosts.by_name[host] for host in request.hosts]
+            known_hosts += [group_hosts.by_name[host.tunnelled] for host in known_hosts if host.tunnelled is not None]
         except UrlError as error:
             return f"it cannot be read: {error.reason}"
         decision = self.decide_host(request, now, client)
@@ -255,7 +255,7 @@ class Engine:
         if only is None or self._overrides is not None or self._checks:
             return None
         try:
-            return only.known[host].decision
+            return only.by_name[host].decision
         except UrlError:
             return None
 
@@ -263,7 +263,7 @@ class Engine:
         """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
         group_hosts = self._hosts.of_group(client, None)
         try:
-            known_host = group_hosts.known[host]
+            known_host = group_hosts.by_name[host]
         except UrlError:
             return False
         bits = known_host.host.bits
@@ -281,7 +281,7 @@ class Engine:
         self, request: Request, now: datetime | None = None, client: Client = NOBODY
     ) -> Iterator[tuple[tuple[bytes, ...], Request]]:
         """Every address inside a request by one host, after the canonical hosts that carry it, the outermost first."""
-        known_hosts, budget = self._hosts.of_group(client, now).known, FormBudget()
+        known_hosts, budget = self._hosts.of_group(client, now).by_name, FormBudget()
         pending: list[tuple[tuple[bytes, ...], Request]] = [((), request)]
         for carriers, carried in pending:
             if carriers:
@@ -297,7 +297,7 @@ class Engine:
 
     def form_keys(self, request: Request, client: Client = NOBODY) -> frozenset[bytes]:
         """The fields of a form that a request sends, in lower case, which are decided, too."""
-        known_hosts = self._hosts.of_group(client, None).known
+        known_hosts = self._hosts.of_group(client, None).by_name
         with suppress(UrlError):
             readers = [reader for host in request.hosts[:MOST_HOSTS] for reader in known_hosts[host].readers]
             forms = target_forms(request.scheme, request.target, 1, FormBudget()).forms if readers else ()
@@ -329,7 +329,7 @@ class Engine:
         if len(request.hosts) != 1 or request.fault is not None:
             return None
         try:
-            known_host = hosts.known[request.hosts[0]]
+            known_host = hosts.by_name[request.hosts[0]]
         except UrlError as error:
             return self._unparsable(request, error.reason)
         if self._checks and not self._is_harmless(request, known_host):
@@ -378,7 +378,7 @@ class Engine:
         request = case.request
         if len(request.hosts) != 1 or request.fault is not None or request.destination is not None or request.leads:
             return None
-        known_host = case.hosts.known[request.hosts[0]]  # a host that is not valid was decided at once
+        known_host = case.hosts.by_name[request.hosts[0]]  # a host that is not valid was decided at once
         if known_host.tunnelled is not None or request.scheme not in WEB:
             return None
         plain: Target | None
@@ -433,7 +433,7 @@ class Engine:
         of_names: list[Decision] = []
         for host in hosts[: 1 if is_stopped else MOST_HOSTS]:
             try:
-                known_host = known_hosts.known[host]
+                known_host = known_hosts.by_name[host]
             except UrlError as error:
                 yield self._unparsable(request, error.reason)
                 continue
@@ -444,7 +444,7 @@ class Engine:
                 if is_stopped:
                     break
             if known_host.tunnelled is not None and not is_stopped:
-                beneath = known_hosts.known[known_host.tunnelled]
+                beneath = known_hosts.by_name[known_host.tunnelled]
                 yield from map(_of_rules, self._of_host(case, known_host.tunnelled, beneath, forms))
             if known_host.readers and not is_stopped:
                 yield from self._of_inner(case, known_host, forms, of_host)
@@ -460,9 +460,9 @@ class Engine:
         What is allowed there opens nothing, and the default action says nothing of them. A grant for the request's host
         covers them.
         """
-        request, known_hosts, case = case.request, case.hosts.known, replace(case, is_connection=True)
+        request, known_hosts, case = case.request, case.hosts.by_name, replace(case, is_connection=True)
         with suppress(UrlError):  # it is decided, too
-            own, (form, *_) = known_hosts[host], canonical_forms(replace(request, target=b"/"), host)
+            site, (form, *_) = known_hosts[host], canonical_forms(replace(request, target=b"/"), host)
             for lead in dict.fromkeys(request.leads):
                 try:
                     led = known_hosts[lead]
@@ -470,7 +470,7 @@ class Engine:
                 except UrlError as error:
                     yield self._unparsable(request, error.reason)
                     continue
-                via = f"{own.canonical.decode('ascii', 'replace')} leads to {led.canonical.decode('ascii', 'replace')}"
+                via = f"{site.canonical.decode('ascii', 'replace')} leads to {led.canonical.decode('ascii', 'replace')}"
                 for led in every:
                     decision = self._with_overrides(case, led, form, _of_rules(self._by_matches(case, led, ())))
                     matches = tuple(
@@ -478,8 +478,8 @@ class Engine:
                     )
                     by_rules = decide(led.view.layers, matches, decision.group)
                     if matches and by_rules.action is not Action.ALLOW and decision.grant is None:
-                        found = by_rules._replace(unconfirmed=decision.unconfirmed)
-                        yield self._with_overrides(case, own, form, found)
+                        by_lead = by_rules._replace(unconfirmed=decision.unconfirmed)
+                        yield self._with_overrides(case, site, form, by_lead)
 
     def _of_inner(
         self, case: _Case, known_host: KnownHost, forms: Sequence[Parts], decisions: Sequence[Decision]
@@ -558,7 +558,7 @@ class Engine:
         request, index = case.request, self.index
         if case.is_connection:
             checks = () if case.carriers else self._checks
-            return self._by_matches(case, known_host, [*find_checks(checks, _asked(request, host))])
+            return self._by_matches(case, known_host, [*find_checks(checks, _checked_request(request, host))])
         if known_host.decision is not None and not self._checks:
             return known_host.decision
         matches = index.find_paths(known_host.host, form.path, form.query)
@@ -570,7 +570,7 @@ class Engine:
         if index.has_uris:
             matches += self._find_uris(case, host if is_first else None, known_host, form, is_first=is_first)
         if is_first and self._checks and not case.carriers and self._may_fail(request, host, known_host):
-            matches += find_checks(self._checks, _asked(request, host))
+            matches += find_checks(self._checks, _checked_request(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, case, known_host, form, matches, is_first=is_first)
         filters = self._filters(case) if known_host.has_filters else ()
@@ -603,16 +603,16 @@ class Engine:
                 if name.path == b"/" and name.query and name.host is not None:  # there may be many of them
                     queries.setdefault(name.host, []).append(name.query)
                 else:
-                    host = case.hosts.known[name.host or b""].host
+                    host = case.hosts.by_name[name.host or b""].host
                     fitting += self.index.find_paths(host, name.path, name.query)
             for named, every in queries.items():
-                fitting += self.index.find_queries(case.hosts.known[named].host, every)
+                fitting += self.index.find_queries(case.hosts.by_name[named].host, every)
             for match in fitting:
                 if match.rule not in rules:
                     rules.add(match.rule)
                     octets = max(len(known_host.canonical), match.specificity[0])
                     by_names.append(match._replace(via=reader.via, specificity=(octets, match.specificity[1])))
-            others += reader.counted([own for own in by_names if known_host.view.counts(own.rule.terms)])
+            others += reader.counted([match for match in by_names if known_host.view.counts(match.rule.terms)])
         return others
 
     def _filters(self, case: _Case) -> Sequence[RequestMatcher]:
@@ -764,7 +764,7 @@ def _is_spared(reader: HostReader, decision: Decision) -> bool:
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
 
 
-def _asked(request: Request, host: bytes) -> CheckedRequest:
+def _checked_request(request: Request, host: bytes) -> CheckedRequest:
     names = request.hosts
     if request.destination is not None:
         names = tuple(name for name in names if name != request.destination)

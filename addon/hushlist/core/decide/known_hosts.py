@@ -67,7 +67,7 @@ class GroupHosts(NamedTuple):
     """A group's effective policy, and its cache of hosts."""
 
     view: EffectivePolicy
-    known: BoundedCache[bytes, KnownHost]
+    by_name: BoundedCache[bytes, KnownHost]
     #: why every connection is to be decrypted, whatever its host
     needs_all: str | None
 
@@ -80,30 +80,32 @@ class KnownHosts:
     ) -> None:
         self._policy, self._index, self._overrides, self._readings = policy, index, overrides, readings
         #: those of which a rule may fit something
-        self._useful = tuple(own for own in readings if _has_rules(index, own.hosts_of_names))
+        self._useful = tuple(reading for reading in readings if _has_rules(index, reading.hosts_of_names))
         #: the group of a client
         self.group = _group_finder(policy)
         #: by the group's name
-        self._known: dict[str, GroupHosts] = {}
+        self._groups: dict[str, GroupHosts] = {}
         #: the one cache, if the policy is the same for everybody at every moment
         self.only: GroupHosts | None = None
         if not policy.groups:
             only = self.of_group(NOBODY, None)
             self.only = only if only.view.is_timeless and not only.view.blocks else None
 
-    def why_decrypt(self, known: KnownHost) -> str | None:
+    def why_decrypt(self, known_host: KnownHost) -> str | None:
         """Why a TLS connection has to be decrypted that goes by a host, for people."""
-        host, settings = known.canonical.decode("ascii", "backslashreplace"), known.view.group.settings
-        if known.has_pages:
+        host, settings = known_host.canonical.decode("ascii", "backslashreplace"), known_host.view.group.settings
+        if known_host.has_pages:
             return f"there are rules for paths on {host}"
         for extension in extensions_named(self._policy.extensions):
-            if extension.why_decrypt and (why := load(extension.why_decrypt)(known.canonical, settings)):
+            if extension.why_decrypt and (why := load(extension.why_decrypt)(known_host.canonical, settings)):
                 return f"{why} {host}"
-        for reader in known.readers:
+        for reader in known_host.readers:
             if reader.why_decrypt:
                 return f"{reader.why_decrypt} {host}"
         always = settings.always_decrypted
-        if always.covers(known.canonical) or any(always.has(own.rule.terms.category) for own in known.host.matches):
+        if always.covers(known_host.canonical) or any(
+            always.has(match.rule.terms.category) for match in known_host.host.matches
+        ):
             return f"always-decrypt has {host}"
         return None
 
@@ -114,16 +116,16 @@ class KnownHosts:
         if self.only is not None and (blocks is NO_BLOCKS or not blocks):  # the first is faster
             return self.only
         group = group or self.group(client)
-        hosts = self._known.get(group.name)
+        hosts = self._groups.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
             view = EffectivePolicy(group, now or datetime.now(UTC), blocks, self._index.directory.schedules)
-            known = BoundedCache(partial(know, self._index, view, self._useful), MOST_KNOWN)
-            hosts = self._known[group.name] = GroupHosts(view, known, next(self._opaque_parts(view), None))
+            by_name = BoundedCache(partial(know, self._index, view, self._useful), MOST_KNOWN)
+            hosts = self._groups[group.name] = GroupHosts(view, by_name, next(self._opaque_parts(view), None))
         return hosts
 
     def _opaque_parts(self, view: EffectivePolicy) -> Iterator[str]:
         """What may decide by the inside of every connection, whatever its host, for people."""
-        yield from (own.needs_all for own in self._readings if own.needs_all is not None)
+        yield from (reading.needs_all for reading in self._readings if reading.needs_all is not None)
         for layer in view.layers:
             if layer in self._index.directory.opaque:
                 yield f"rules in layer {layer} may be of paths on any host"
@@ -146,31 +148,31 @@ def _group_finder(policy: Policy) -> Callable[[Client], Group]:
 def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], host: bytes) -> KnownHost:
     """What the rules say about a host; ``UrlError`` if it is not valid."""
     canonical = canonical_host(host)
-    found = index.on_host(canonical)
+    on_host = index.on_host(canonical)
     alone: Decision | None = view.nothing
-    if found.matches:
-        alone = None if any(map(may_change, found.matches)) else view.decide(found.matches)
-    is_named = found.bits & FILTERED != 0
+    if on_host.matches:
+        alone = None if any(map(may_change, on_host.matches)) else view.decide(on_host.matches)
+    is_named = on_host.bits & FILTERED != 0
     has_filters = index.has_general_filters or is_named
     tunnelled = tunnelled_ipv4(canonical)
     readers: tuple[HostReader, ...] = ()
-    for own in readings:
-        reader = own.of_host(canonical)
+    for reading in readings:
+        reader = reading.of_host(canonical)
         if reader is not None and (reader.has_inner or _has_rules(index, reader.hosts_of_names)):
             readers += (reader,)  # of a name, a rule has to fit a path below its host
-    decision = None if found.suffixes or has_filters or index.has_uris or tunnelled or readers else alone
+    decision = None if on_host.suffixes or has_filters or index.has_uris or tunnelled or readers else alone
     if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
         decision = None
     return KnownHost(
         view,
         canonical,
         is_name=host == canonical and is_plain_name(host),
-        host=found,
+        host=on_host,
         alone=alone,
         decision=decision,
         has_filters=has_filters,
         is_named=is_named,
-        is_stopped=bool(found.matches) and stops(found.matches),
+        is_stopped=bool(on_host.matches) and stops(on_host.matches),
         tunnelled=tunnelled,
         readers=readers,
     )

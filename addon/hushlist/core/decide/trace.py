@@ -87,10 +87,10 @@ class Trace:
         }
 
 
-def trace(engine: Engine, url: bytes, moment: datetime, client: Client, told: Told | None = None) -> Trace:
+def trace(engine: Engine, url: bytes, moment: datetime, client: Client, context: Told | None = None) -> Trace:
     """Decide a URL, and show how; ``moment`` has a time zone. Raises ``UrlError`` if it cannot be read at all."""
     try:
-        request = request_of(url, told)
+        request = request_of(url, context)
     except UrlError as error:
         raise UrlError(without_userinfo(url), error.reason) from None
     decision = engine.decide(request, moment, client)
@@ -123,7 +123,7 @@ def _forms(engine: Engine, request: Request, moment: datetime, client: Client) -
 
 
 def _form(form: Parts, via: str = "") -> Form:
-    return Form(form.join(), tuple((found, full_hash(found)) for found in expressions(form)), via)
+    return Form(form.join(), tuple((expression, full_hash(expression)) for expression in expressions(form)), via)
 
 
 def _layers(engine: Engine, view: EffectivePolicy, decision: Decision) -> Iterator[LayerAsked]:
@@ -131,7 +131,7 @@ def _layers(engine: Engine, view: EffectivePolicy, decision: Decision) -> Iterat
     checks = {layer.name: len(layer.checks) for layer in engine.policy.layers}
     winner = None if decision.action is Action.TAG else decision.winner
     for name in view.layers:
-        fit = sum(found.rule.terms.layer == name for found in decision.matches)
+        fit = sum(match.rule.terms.layer == name for match in decision.matches)
         decides = winner is not None and winner.rule.terms.layer == name
         if name in checks:
             yield LayerAsked(name, checks[name] + engine.index.directory.rules.get(name, 0), fit, decides)

@@ -125,8 +125,8 @@ class _Several:
     ) -> Decision:
         """The decision after the last of them."""
         assert isinstance(blocks, _EveryBlocks)
-        for verdict, own in zip(self._verdicts, blocks, strict=True):
-            decision = verdict.after(decision, own, host, client_names, now)
+        for verdict, part in zip(self._verdicts, blocks, strict=True):
+            decision = verdict.after(decision, part, host, client_names, now)
         return decision
 
 

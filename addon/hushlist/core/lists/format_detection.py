@@ -52,7 +52,7 @@ class Count(NamedTuple):
     """How many entries of a sample a format can read."""
 
     #: that tell the format
-    own: int
+    telling: int
     #: that another format can have, too
     others: int
     lost: int
@@ -60,7 +60,7 @@ class Count(NamedTuple):
     @property
     def is_likely(self) -> bool:
         """Whether the list may be in the format."""
-        return self.own > 0 and self.lost * _LOST <= self.own + self.others + self.lost
+        return self.telling > 0 and self.lost * _LOST <= self.telling + self.others + self.lost
 
 
 class Detected(NamedTuple):
@@ -143,8 +143,8 @@ def format_of(octets: bytes, foreign: Iterable[Extension] = (), *, is_whole: boo
     least = min(losses.values())
     best = [name for name in counts if losses[name] == least]
     best = [name for name in best if not set(formats[name].also) & set(best)]
-    most = max(counts[name].own for name in best)
-    best = [name for name in best if counts[name].own == most]
+    most = max(counts[name].telling for name in best)
+    best = [name for name in best if counts[name].telling == most]
     return dialects[best[0]] if len(best) == 1 else Detected(None, _EQUAL.format(" and ".join(best)))
 
 

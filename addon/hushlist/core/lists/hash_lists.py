@@ -45,8 +45,8 @@ _SEAL = re.compile(rb"(?:\xef\xbb\xbf)?(?:(?>[ \t\r]*+(?:#[^\n]*+)?\n))*+[ \t]*+
 
 def seal_in_head(octets: bytes) -> str | None:
     """The fingerprint that the first entry of a list gives; the chunks behind it do not have it."""
-    found = _SEAL.match(octets)
-    return found and found[1].decode()
+    match = _SEAL.match(octets)
+    return match and match[1].decode()
 
 
 def read_sha256(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:

@@ -86,9 +86,9 @@ def _to_next_common(before: _Window, after: _Window) -> tuple[list[bytes], list[
     reach = 4
     while True:
         some, others = before.next(reach), after.next(reach)
-        known = set(others)
+        other_lines = set(others)
         for at, line in enumerate(some):
-            if line in known:
+            if line in other_lines:
                 return some[:at], others[: others.index(line)]
         if reach >= _FARTHEST or (len(some) < reach and len(others) < reach):
             return some, others

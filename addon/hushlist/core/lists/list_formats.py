@@ -154,12 +154,12 @@ def by_head(path: Path, form: str) -> str:
 
 def files_of_folder(folder: Path, form: str, is_there: Callable[[Path], bool]) -> Iterator[tuple[Path, ListFormat]]:
     """The files of a folder's format that are there: each name, and its parts, such as ``domains.0``, ``domains.1``."""
-    for name, own in (folder_named(form) or {}).items():
+    for name, list_format in (folder_named(form) or {}).items():
         if is_there(folder / name):
-            yield folder / name, own
+            yield folder / name, list_format
         for number in count():
             part = folder / f"{name}.{number}"
             if is_there(part):
-                yield part, own
+                yield part, list_format
             elif number:  # the first may be .0 or .1
                 break

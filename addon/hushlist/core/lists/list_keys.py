@@ -50,27 +50,27 @@ def read_defaults(fields: MappingReader) -> ListDefaults:
     return ListDefaults(**read_rows(DEFAULTS_KEYS, fields, Reading(Path(report.source), report)))
 
 
-def read_groups(fields: MappingReader, key: str, known: Collection[str] | None) -> tuple[str, ...]:
-    """The groups that a key names, one or a list; ``known``: those that there are, ``None``: any."""
-    node, found = fields.node(key), list[str]()
+def read_groups(fields: MappingReader, key: str, allowed: Collection[str] | None) -> tuple[str, ...]:
+    """The groups that a key names, one or a list; ``allowed``: those that there are, ``None``: any."""
+    node, groups = fields.node(key), list[str]()
     for item in () if node is None else node.items:
         if not isinstance(item.value, str) or not item.value.strip():
             fields.report.error(item.line, key, f"expected the name of a group, not {item.kind}")
-        elif known is not None and item.value not in known:
-            fields.report.error(item.line, item.value, f"there is no such group (known: {', '.join(known)})")
+        elif allowed is not None and item.value not in allowed:
+            fields.report.error(item.line, item.value, f"there is no such group (known: {', '.join(allowed)})")
         else:
-            found.append(item.value)
+            groups.append(item.value)
     if node is not None and node.value == []:
         fields.error(key, "expected some groups")  # otherwise it would be for everybody
-    return tuple(found)
+    return tuple(groups)
 
 
-def read_scope(fields: MappingReader, known: tuple[Collection[str], Collection[str]] | None) -> Scope | None:
-    """For whom rules count, and when; ``known``: the groups and the schedules that there are, ``None``: any."""
-    groups, during = read_groups(fields, "for", None if known is None else known[0]), fields.text("during")
-    if known is not None and during is not None and during not in known[1]:
-        told = f"known: {', '.join(known[1])}" if known[1] else "the policy has none"
-        fields.error("during", f"there is no such schedule ({told})", during)
+def read_scope(fields: MappingReader, scope_names: tuple[Collection[str], Collection[str]] | None) -> Scope | None:
+    """For whom rules count, and when; ``scope_names``: the groups and the schedules that there are, ``None``: any."""
+    groups, during = read_groups(fields, "for", None if scope_names is None else scope_names[0]), fields.text("during")
+    if scope_names is not None and during is not None and during not in scope_names[1]:
+        choices = f"known: {', '.join(scope_names[1])}" if scope_names[1] else "the policy has none"
+        fields.error("during", f"there is no such schedule ({choices})", during)
     return Scope(groups, during or "") if groups or during else None
 
 

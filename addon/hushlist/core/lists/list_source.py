@@ -148,17 +148,17 @@ class ProblemReport:
     @property
     def warnings(self) -> list[Problem]:
         """Entries that were left out, and other warnings."""
-        found = self._warnings.all(self.source, "warnings")
+        problems = self._warnings.all(self.source, "warnings")
         for count in self._left_out.values():
-            found += count.first[:MOST_SHOWN]
+            problems += count.first[:MOST_SHOWN]
         for why, count in self._left_out.items():
             if count.number > MOST_SHOWN:
                 more, line = f"{count.number - MOST_SHOWN:,} more", count.first[MOST_SHOWN].line
-                found.append(Problem(self.source, line, more, f"left out: {why} (the last in line {count.last})"))
+                problems.append(Problem(self.source, line, more, f"left out: {why} (the last in line {count.last})"))
         for kind, count in self._kinds.items():
             number = f" (the first of {count.number:,})" if count.number > 1 else ""
-            found.append(replace(count.first[0], why=f"left out: {kind}{number}"))
-        return sorted(found, key=_line)
+            problems.append(replace(count.first[0], why=f"left out: {kind}{number}"))
+        return sorted(problems, key=_line)
 
     @property
     def refused(self) -> int:
@@ -182,17 +182,17 @@ class ProblemReport:
 
     def every(self) -> list[ListedProblem]:
         """Every problem that is kept, one by one, in the order of their lines."""
-        excepted = {(own.line, own.what) for own in self._exceptions.first}
-        found = [ListedProblem(own, "error") for own in self._errors.first]
-        for own in self._warnings.first:
-            found.append(ListedProblem(own, "skipped" if own.why.startswith("skipped:") else "warning"))
+        excepted = {(problem.line, problem.what) for problem in self._exceptions.first}
+        problems = [ListedProblem(problem, "error") for problem in self._errors.first]
+        for problem in self._warnings.first:
+            problems.append(ListedProblem(problem, "skipped" if problem.why.startswith("skipped:") else "warning"))
         for count in self._left_out.values():
-            found += (ListedProblem(own, "unreadable") for own in count.first)
+            problems += (ListedProblem(problem, "unreadable") for problem in count.first)
         for count in self._kinds.values():
-            for own in count.first:
-                kind = "exception" if (own.line, own.what) in excepted else "unsupported"
-                found.append(ListedProblem(replace(own, why=f"left out: {own.why}"), kind))
-        return sorted(found, key=lambda own: own.problem.line)
+            for problem in count.first:
+                kind = "exception" if (problem.line, problem.what) in excepted else "unsupported"
+                problems.append(ListedProblem(replace(problem, why=f"left out: {problem.why}"), kind))
+        return sorted(problems, key=lambda listed: listed.problem.line)
 
     def error(self, line: int, what: str, why: str) -> None:
         """Add an error: the source cannot be used."""
@@ -260,12 +260,12 @@ class ProblemReport:
                 return None
             setattr(after, name, count)
         for name in ("_left_out", "_kinds"):
-            ours, theirs, new = (getattr(own, name) for own in (self, gone, came))
+            ours, theirs, new = (getattr(report, name) for report in (self, gone, came))
             reasons = {**ours, **new}
             if len(reasons) >= _MOST_REASONS:
                 return None
             for why in reasons:
-                before, old, fresh = (own.get(why, _ProblemCount(_MOST_OF_REASON)) for own in (ours, theirs, new))
+                before, old, fresh = (counts.get(why, _ProblemCount(_MOST_OF_REASON)) for counts in (ours, theirs, new))
                 count = before.changed(old, fresh, now)
                 if count is None:
                     return None
@@ -337,25 +337,25 @@ class ListDefaults:
     #: for whom its rules count, and when, as in ``Terms``
     scope: Scope | None = None
     #: the groups and the schedules that a rule may name; ``None``: any
-    known: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    scope_names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def behind(self, other: ListDefaults) -> ListDefaults:
         """``other``, with its missing values taken from here."""
         return ListDefaults(*(getattr(other, f.name) or getattr(self, f.name) for f in fields(self)))
 
-    def check_seal(self, line: int, own: str | None, report: ProblemReport) -> str:
+    def check_seal(self, line: int, fingerprint: str | None, report: ProblemReport) -> str:
         """The fingerprint that a list's head names in a line, with an error if another key is given; empty: none."""
         why = ""
-        if own is None:
+        if fingerprint is None:
             why = "a key is given for the list, and it is not sealed" if self.seal else ""
-        elif not FINGERPRINT.fullmatch(own):
+        elif not FINGERPRINT.fullmatch(fingerprint):
             why = "expected the fingerprint of a key, 16 hexadecimal digits"
-        elif self.seal is not None and self.seal != own:
-            given = f"the key {self.seal} is given" if self.seal else "no key is given (in a policy: 'seal: FILE')"
-            why = f"the list is sealed with the key {own}, and {given}"
+        elif self.seal is not None and self.seal != fingerprint:
+            key = f"the key {self.seal} is given" if self.seal else "no key is given (in a policy: 'seal: FILE')"
+            why = f"the list is sealed with the key {fingerprint}, and {key}"
         if why:
             report.error(line, "seal", why)
-        return own or ""
+        return fingerprint or ""
 
     def terms(
         self,

@@ -125,8 +125,8 @@ def split_plain(
             if start < run.start():
                 yield from read(text[start : run.start() - 1], line)
                 line += text.count(b"\n", start, run.start())
-            if found := expressions_of(run[0], line):
-                yield RuleBlock(found[0], terms, found[1])
+            if plain_rules := expressions_of(run[0], line):
+                yield RuleBlock(plain_rules[0], terms, plain_rules[1])
             else:
                 yield from read(run[0][:-1], line)
             line += run[0].count(b"\n")

@@ -101,13 +101,13 @@ def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> 
             # hosts(5): "Text from a "#" character until the end of the line is a comment"
             address, *named = entry.partition("#")[0].split()
             is_nowhere = is_sinkhole(SHORTENED.get(address, address))
-            given = [name for name in named if name.lower() not in OWN_NAMES]
+            others = [name for name in named if name.lower() not in OWN_NAMES]
             if not named or is_nowhere is None:
                 report.leave_out(line, entry, "expected an address and a name")
-            elif given and not is_nowhere:
+            elif others and not is_nowhere:
                 report.tally(line, entry, BLOCKS_NOTHING)
             else:
-                for name in given:
+                for name in others:
                     if expression := read_name(name, line, report):
                         yield Rule(expression, terms, line)
 
@@ -169,11 +169,11 @@ def _covering(first: str, last: str) -> Iterable[IPv4Network | IPv6Network]:
     except ValueError as error:
         raise ValueError(_NO_ADDRESS) from error
     if low.version == high.version and int(low) <= int(high):
-        found: list[IPv4Network | IPv6Network] = []
-        found += islice(summarize_address_range(low, high), _MOST_NETWORKS + 1)
-        if len(found) > _MOST_NETWORKS:
+        networks: list[IPv4Network | IPv6Network] = []
+        networks += islice(summarize_address_range(low, high), _MOST_NETWORKS + 1)
+        if len(networks) > _MOST_NETWORKS:
             raise ValueError(f"a range that is more than {_MOST_NETWORKS} networks")
-        return found
+        return networks
     raise ValueError("a range goes from a lower to a higher address of one kind")
 
 

@@ -51,7 +51,7 @@ class Splice(NamedTuple):
 def spliced(text: str, splices: Sequence[Splice]) -> str:
     """The text with all changes."""
     parts, at = [], 0
-    for start, end, new in sorted(splices, key=lambda own: own[:2]):
+    for start, end, new in sorted(splices, key=lambda splice: splice[:2]):
         if start < at:
             raise EditError("two changes of the text are of one place")
         parts += [text[at:start], new]
@@ -106,9 +106,9 @@ def behind_line(text: str, node: Any) -> int:
     return _below(text, node.start_mark.index + len(item_text(text, node)))
 
 
-def behind_pair(text: str, key: Any, own: Any) -> int:
+def behind_pair(text: str, key: Any, value: Any) -> int:
     """As ``behind_line``, of a value that may be nothing."""
-    return behind_line(text, own) if item_text(text, own) else _below(text, text.index(":", key.end_mark.index) + 1)
+    return behind_line(text, value) if item_text(text, value) else _below(text, text.index(":", key.end_mark.index) + 1)
 
 
 def _below(text: str, end: int) -> int:
@@ -147,9 +147,9 @@ def _changes(text: str, node: Any, value: Plain) -> Iterator[Splice]:
 
 def _plain(node: Any) -> Plain:
     if isinstance(node, yaml.MappingNode):
-        return {str(key.value): _plain(own) for key, own in node.value}
+        return {str(key.value): _plain(child) for key, child in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(own) for own in node.value]
+        return [_plain(child) for child in node.value]
     return None if not node.style and node.value in NULL else str(node.value)
 
 
@@ -174,30 +174,30 @@ def _anew(text: str, node: Any, value: Plain) -> Splice:
 
 def _of_mapping(text: str, node: Any, value: dict[str, Plain]) -> Iterator[Splice]:
     kept = [(str(key.value) in value) for key, _ in node.value]
-    for (key, own), stays in zip(node.value, kept, strict=True):
+    for (key, child), stays in zip(node.value, kept, strict=True):
         if stays:
-            yield from _changes(text, own, value[str(key.value)])
+            yield from _changes(text, child, value[str(key.value)])
     if not any(kept):
         raise EditError("nothing of it stays")
-    known = {str(key.value) for key, _ in node.value}
-    added = {key: own for key, own in value.items() if key not in known}
+    names = {str(key.value) for key, _ in node.value}
+    added = {key: new for key, new in value.items() if key not in names}
     if node.flow_style:
-        spans = [(key.start_mark.index, end_of(own)) for key, own in node.value]
-        yield from _in_brackets(spans, kept, {len(kept): [f"{flow(key)}: {flow(own)}" for key, own in added.items()]})
+        spans = [(key.start_mark.index, end_of(child)) for key, child in node.value]
+        yield from _in_brackets(spans, kept, {len(kept): [f"{flow(key)}: {flow(new)}" for key, new in added.items()]})
         return
-    for place, ((key, own), stays) in enumerate(zip(node.value, kept, strict=True)):
+    for place, ((key, child), stays) in enumerate(zip(node.value, kept, strict=True)):
         if not stays:
-            yield _without_pair(text, node, place, key, own)
+            yield _without_pair(text, node, place, key, child)
     if added:
-        key, own = node.value[-1]
+        key, child = node.value[-1]
         indent = " " * key.start_mark.column
         lines = [line for name, new in added.items() for line in _pair(name, new, indent)]
-        yield _lines_at(text, behind_pair(text, key, own), lines)
+        yield _lines_at(text, behind_pair(text, key, child), lines)
 
 
-def _without_pair(text: str, node: Any, place: int, key: Any, own: Any) -> Splice:
+def _without_pair(text: str, node: Any, place: int, key: Any, value: Any) -> Splice:
     start = text.rfind("\n", 0, key.start_mark.index) + 1
-    end = behind_pair(text, key, own)
+    end = behind_pair(text, key, value)
     if not text[start : key.start_mark.index].strip():
         return Splice(start, end, "")
     if place + 1 == len(node.value):
@@ -209,7 +209,7 @@ def _without_pair(text: str, node: Any, place: int, key: Any, own: Any) -> Splic
 
 
 def _of_sequence(text: str, node: Any, value: list[Plain]) -> Iterator[Splice]:
-    old = [_plain(own) for own in node.value]
+    old = [_plain(child) for child in node.value]
     places = _kept_places(old, value)
     kept = {place for place in places if place is not None}
     if not kept:
@@ -225,14 +225,14 @@ def _of_sequence(text: str, node: Any, value: list[Plain]) -> Iterator[Splice]:
         else:
             last = place
     if node.flow_style:
-        spans = [(own.start_mark.index, end_of(own)) for own in node.value]
+        spans = [(child.start_mark.index, end_of(child)) for child in node.value]
         stay = [place in kept for place in range(len(old))]
         yield from _in_brackets(spans, stay, {place: [*map(flow, new)] for place, new in added.items()})
         return
-    starts = [line_of_item(text, own) for own in node.value]
-    ends = [behind_line(text, own) for own in node.value]
+    starts = [line_of_item(text, child) for child in node.value]
+    ends = [behind_line(text, child) for child in node.value]
     yield from (Splice(starts[place], ends[place], "") for place in range(len(old)) if place not in kept)
-    moved = {_identity(own): place for place, own in enumerate(old) if place not in kept}
+    moved = {_identity(item): place for place, item in enumerate(old) if place not in kept}
     indent = text[starts[0] : node.value[0].start_mark.index].partition("-")[0]
     for place, new in added.items():
         lines = list[str]()
@@ -266,7 +266,7 @@ def _in_brackets(
         if new and place <= first:
             yield Splice(spans[first][0], spans[first][0], "".join(f"{item}, " for item in new))
         elif new:
-            before = next(own for own in reversed(range(place)) if stay[own])
+            before = next(at for at in reversed(range(place)) if stay[at])
             yield Splice(spans[before][1], spans[before][1], "".join(f", {item}" for item in new))
 
 
@@ -282,15 +282,15 @@ def _kept_places(old: Sequence[Plain], new: Sequence[Plain]) -> list[int | None]
 
     An item that is known by nothing takes the place of the old one between the same neighbours.
     """
-    known: dict[str, deque[int]] = defaultdict(deque)
+    by_identity: dict[str, deque[int]] = defaultdict(deque)
     for place, item in enumerate(old):
-        known[_identity(item)].append(place)
-    found = [known[name].popleft() if known[name] else None for name in map(_identity, new)]
-    kept = _ascending([place for place in found if place is not None])
-    places = [place if place in kept else None for place in found]
-    following, free = -1, {*range(len(old))} - {place for place in found if place is not None}
-    for at, own in enumerate(places):
-        if own is None and found[at] is None and following + 1 in free:
+        by_identity[_identity(item)].append(place)
+    matched = [by_identity[name].popleft() if by_identity[name] else None for name in map(_identity, new)]
+    kept = _ascending([place for place in matched if place is not None])
+    places = [place if place in kept else None for place in matched]
+    following, free = -1, {*range(len(old))} - {place for place in matched if place is not None}
+    for at, kept_place in enumerate(places):
+        if kept_place is None and matched[at] is None and following + 1 in free:
             places[at] = following + 1
         following = following if places[at] is None else int(places[at] or 0)
     return places
@@ -303,11 +303,11 @@ def _ascending(numbers: Sequence[int]) -> set[int]:
         length = bisect_left(ends, number)
         before.append(at[length - 1] if length else -1)
         ends[length : length + 1], at[length : length + 1] = [number], [place]
-    found, place = set[int](), at[-1] if at else -1
+    run, place = set[int](), at[-1] if at else -1
     while place >= 0:
-        found.add(numbers[place])
+        run.add(numbers[place])
         place = before[place]
-    return found
+    return run
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def flow(value: Plain) -> str:
     {name: "a: b", layers: [x, {during: school time}], off: null, "n": "null"}
     """
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{flow(key)}: {flow(own)}" for key, own in value.items()) + "}"
+        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return f"[{', '.join(map(flow, value))}]"
     if value is None:
@@ -340,16 +340,16 @@ def _quoted(text: str) -> str:
 def _block(value: Plain, indent: str) -> Iterator[str]:
     """The lines of a value that is not short."""
     if isinstance(value, dict) and value:
-        for key, own in value.items():
-            yield from _pair(key, own, indent)
+        for key, item in value.items():
+            yield from _pair(key, item, indent)
     elif isinstance(value, list) and value:
-        for own in value:
-            if isinstance(own, dict) and own and not _is_short(own, indent):
-                first, *rest = _block(own, f"{indent}  ")
+        for item in value:
+            if isinstance(item, dict) and item and not _is_short(item, indent):
+                first, *rest = _block(item, f"{indent}  ")
                 yield f"{indent}- {first.lstrip()}"
                 yield from rest
             else:
-                yield f"{indent}- {flow(own)}"
+                yield f"{indent}- {flow(item)}"
     else:
         yield f"{indent}{flow(value)}"
 

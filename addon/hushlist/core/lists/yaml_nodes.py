@@ -120,12 +120,12 @@ def _indentation(error: yaml.MarkedYAMLError, text: str) -> str:
     *before, line = text[: mark.index].split("\n")
     line += text[mark.index :].split("\n", 1)[0]
     above = next((other for other in reversed(before) if other.strip() and not other.lstrip().startswith("#")), None)
-    own = _INDENTED.match(line)
+    indent = _INDENTED.match(line)
     its = None if above is None else _INDENTED.match(above)
-    if own is None or its is None or own.end(1) == its.end(1) or (is_key and own.end() != mark.column):
+    if indent is None or its is None or indent.end(1) == its.end(1) or (is_key and indent.end() != mark.column):
         return ""
     return (
-        f": it begins in column {own.end(1) + 1}, and the line above it in column {its.end(1) + 1}; "
+        f": it begins in column {indent.end(1) + 1}, and the line above it in column {its.end(1) + 1}; "
         "the keys of a mapping, and the items of a list, have to begin below each other"
     )
 
@@ -218,9 +218,9 @@ def _suggested_name(word: str, source: str) -> str:
     >>> _suggested_name("Games", "lists/g.hosts"), _suggested_name("hrn://x y", "g.hosts")
     ("; for example 'hrn://g.example/games'", '')
     """
-    own, stem = (_NOT_IN_NAME.sub("-", part.lower()).strip("-") for part in (word, PurePath(source).stem))
-    is_word = own and len(word) <= _LONGEST_WORD and not word.lower().startswith("hrn:")
-    return f"; for example 'hrn://{stem or 'list'}.example/{own}'" if is_word else ""
+    name, stem = (_NOT_IN_NAME.sub("-", part.lower()).strip("-") for part in (word, PurePath(source).stem))
+    is_word = name and len(word) <= _LONGEST_WORD and not word.lower().startswith("hrn:")
+    return f"; for example 'hrn://{stem or 'list'}.example/{name}'" if is_word else ""
 
 
 def _number(least: int, most: int, text: str) -> int | None:
@@ -239,24 +239,24 @@ class MappingReader:
     """
 
     def __init__(
-        self, node: YamlNode, known: Iterable[str], report: ProblemReport, left_out: Mapping[str, str] | None = None
+        self, node: YamlNode, keys: Iterable[str], report: ProblemReport, left_out: Mapping[str, str] | None = None
     ) -> None:
         self.line = node.line
         #: what is wrong goes there
         self.report = report
         self._values: Mapping[str, YamlNode] = {}
         self._is_mapping = isinstance(node.value, dict)
-        self.known = known = tuple(known)
+        self.keys = keys = tuple(keys)
         if not isinstance(node.value, dict):
-            report.error(node.line, str(node), f"expected a mapping with {', '.join(known)}")
+            report.error(node.line, str(node), f"expected a mapping with {', '.join(keys)}")
             return
         self._values = node.value
         for key, value in node.value.items():
             if left_out and key in left_out:
                 report.error(value.line, key, left_out[key])
-            elif key not in known:
-                near = "" if report.is_full else did_you_mean(key, known)
-                report.error(value.line, key, f"unknown key{near} (known: {', '.join(known)})")
+            elif key not in keys:
+                near = "" if report.is_full else did_you_mean(key, keys)
+                report.error(value.line, key, f"unknown key{near} (known: {', '.join(keys)})")
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -398,7 +398,7 @@ def flow_text(value: object) -> str:
     {name: "a: b", layers: [x, {during: school time}]}
     """
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{flow_text(key)}: {flow_text(own)}" for key, own in value.items()) + "}"
+        return "{" + ", ".join(f"{flow_text(key)}: {flow_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return f"[{', '.join(map(flow_text, value))}]"
     text = str(value)

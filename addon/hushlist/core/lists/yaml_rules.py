@@ -87,24 +87,24 @@ class _RuleListReader:
             values=tuple(read_values(_OF_EXTENSIONS, fields, Reading(Path(self.report.source), self.report)).items()),
             scope=self._scope(fields),
         )
-        given = [key for key in _PATTERN_KEYS if key in fields]
-        if len(given) != 1:
-            what = " and ".join(given) or "rule"
+        keys = [key for key in _PATTERN_KEYS if key in fields]
+        if len(keys) != 1:
+            what = " and ".join(keys) or "rule"
             self.report.error(node.line, what, f"expected exactly one of {', '.join(_PATTERN_KEYS)}")
             return None
         rung = fields.choice("match", RUNGS)
-        if "match" in fields and given[0] != "expression":
+        if "match" in fields and keys[0] != "expression":
             fields.error("match", _NO_RUNG)
             return None
-        text = fields.text(given[0])
-        return None if text is None else self._make(given[0], text, fields.line_of(given[0]), terms, rung)
+        text = fields.text(keys[0])
+        return None if text is None else self._make(keys[0], text, fields.line_of(keys[0]), terms, rung)
 
     def _scope(self, fields: MappingReader) -> Scope | None:
         """For whom a rule counts, and when; what it does not say, its list does."""
-        given, of_list = read_scope(fields, self.defaults.known), self.defaults.scope
-        if given is None or of_list is None:
-            return given or of_list
-        return Scope(given.groups or of_list.groups, given.during or of_list.during)
+        scope, of_list = read_scope(fields, self.defaults.scope_names), self.defaults.scope
+        if scope is None or of_list is None:
+            return scope or of_list
+        return Scope(scope.groups or of_list.groups, scope.during or of_list.during)
 
     def _make(self, key: str, text: str, line: int, terms: Terms, rung: str | None = None) -> Rule | None:
         if key == "uri":

@@ -74,10 +74,10 @@ def context_of(request: Request, host: bytes) -> Context:
 class Telling:
     """What a request tells of its context, for all its hosts and forms; most is worked out when it is needed."""
 
-    __slots__ = ("_contexts", "_request", "_said", "_told", "kind")
+    __slots__ = ("_contexts", "_request", "_said", "_stated", "kind")
 
     def __init__(self, request: Request) -> None:
-        self._request, self._told = request, request.told or _NOTHING
+        self._request, self._stated = request, request.context or _NOTHING
         self._said = _said(request.fields) if request.fields else {}
         #: one of ``KINDS``; empty where it is not known
         self.kind = self._kind_by(request.target)
@@ -90,11 +90,11 @@ class Telling:
         return self._kind_by(b"")
 
     def _kind_by(self, target: bytes) -> str:
-        return "websocket" if self._request.scheme in WEBSOCKET else self._told.kind or _kind(self._said, target)
+        return "websocket" if self._request.scheme in WEBSOCKET else self._stated.kind or _kind(self._said, target)
 
     def page_by(self, host: bytes) -> bytes:
         """The canonical host of the page that asks, by one of the request's hosts; empty where it is not known."""
-        page = self._told.page
+        page = self._stated.page
         if page is None or self.kind == "document":
             return self._page_and_party(host)[0]
         return host_of_page(page)
@@ -104,13 +104,13 @@ class Telling:
         context = self._contexts.get(host)
         if context is None:
             page, party = self._page_and_party(host)
-            method = (self._told.method or self._request.method)[:_LONGEST_TOKEN].decode("ascii", "replace").upper()
+            method = (self._stated.method or self._request.method)[:_LONGEST_TOKEN].decode("ascii", "replace").upper()
             context = self._contexts[host] = Context(page.decode("ascii", "replace"), self.kind, party, method)
         return context
 
     def _page_and_party(self, host: bytes) -> tuple[bytes, bool | None]:
         """The page, and whether it is a third party."""
-        said, facts = self._said, self._told
+        said, facts = self._said, self._stated
         if facts.page is not None:
             page = host if self.kind == "document" else host_of_page(facts.page)
             return page, is_third_party(page, host)

@@ -130,16 +130,16 @@ class RowTerms:
     def __init__(self, read: Read, sections: Sequence[FileSection], source: str) -> None:
         """``sections``: "parts", "offsets" and "terms"; the others are as those of ``IndexFile``."""
         self._read, self._sections, self._source = read, sections, source
-        self._known: dict[tuple[int, int], tuple[bool, Terms]] = {}
+        self._decoded: dict[tuple[int, int], tuple[bool, Terms]] = {}
 
     def of(self, row: TableRow) -> tuple[bool, Terms]:
         """Whether the row's rule is in the clear, and its terms."""
-        terms = self._known.get((row.part, row.terms))
+        terms = self._decoded.get((row.part, row.terms))
         if terms is None:
             terms = self.read(row)
-            if len(self._known) >= MOST_TERMS:
-                self._known.clear()
-            self._known[row.part, row.terms] = terms
+            if len(self._decoded) >= MOST_TERMS:
+                self._decoded.clear()
+            self._decoded[row.part, row.terms] = terms
         return terms
 
     def read(self, row: TableRow) -> tuple[bool, Terms]:
@@ -347,9 +347,9 @@ class Index(IndexFile):
 
     def find_queries(self, host: Host, queries: Iterable[bytes]) -> list[Match]:
         """Matches for the root of a host with each of some canonical queries, of which there may be many."""
-        own = [b"/?" + query for query in queries]
-        rows = self._rows(host.suffixes, own)
-        return self._find_standard(rows, _standard(host, own)) if rows or self._seals else []
+        paths = [b"/?" + query for query in queries]
+        rows = self._rows(host.suffixes, paths)
+        return self._find_standard(rows, _standard(host, paths)) if rows or self._seals else []
 
     def _find_standard(self, rows: Iterable[tuple[bytes, TableRow]], standard: Collection[bytes]) -> list[Match]:
         """The matches of rows, and of sealed hashes for standard expressions."""

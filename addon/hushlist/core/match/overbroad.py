@@ -49,8 +49,8 @@ class BreadthTest:
         match rule.pattern:
             case Expression(value):
                 return self.of_expression(value)
-            case FilterPattern() as own:
-                return own.why_broad(self)
+            case FilterPattern() as pattern:
+                return pattern.why_broad(self)
             case IPv4Network() | IPv6Network() as network:
                 return self.of_range(network)
         return None

@@ -25,8 +25,8 @@ class SeenFile(NamedTuple):
     def as_dict(self) -> dict[str, object]:
         """For logs, without what was not seen."""
         name, media_type = self.name[-_MOST_SHOWN:], self.media_type[:_MOST_SHOWN]
-        found = {"name": name, "media_type": media_type, "kinds": [*self.kinds], "size": self.size}
-        return {key: value for key, value in found.items() if value or value == 0}
+        shown = {"name": name, "media_type": media_type, "kinds": [*self.kinds], "size": self.size}
+        return {key: value for key, value in shown.items() if value or value == 0}
 
     def __str__(self) -> str:
         """For people.

@@ -84,8 +84,10 @@ def _by_range(groups: Sequence[Group]) -> tuple[list[int], list[int]]:
     for place, group in enumerate(groups):
         ipv4 = [network for network in group.networks if isinstance(network, IPv4Network)]
         ipv6 = [network for network in group.networks if isinstance(network, IPv6Network)]
-        ranges = [(int(own.network_address), own.num_addresses) for own in collapse_addresses(ipv4)]
-        ranges += [(int(own.network_address) + _IPV6, own.num_addresses) for own in collapse_addresses(ipv6)]
+        ranges = [(int(network.network_address), network.num_addresses) for network in collapse_addresses(ipv4)]
+        ranges += [
+            (int(network.network_address) + _IPV6, network.num_addresses) for network in collapse_addresses(ipv6)
+        ]
         for start, length in ranges:
             changes[start] ^= 1 << place
             changes[start + length] ^= 1 << place

@@ -173,12 +173,12 @@ class GroupSettings:
             return self
         return self if MODES.index(option) <= MODES.index(self.mode) else replace(self, mode=option)
 
-    def behind(self, own: GroupSettings, given: MappingReader) -> GroupSettings:
+    def behind(self, settings: GroupSettings, fields: MappingReader) -> GroupSettings:
         """A group's own settings, completed by these."""
         before = self.categories
-        theirs = {name: replace(timed, behind=before.get(name)) for name, timed in own.categories.items()}
-        others = {row.field: getattr(own, row.field) for row in SETTINGS_KEYS[1:] if row.name in given}
-        values = {**self.values, **own.values}
+        theirs = {name: replace(timed, behind=before.get(name)) for name, timed in settings.categories.items()}
+        others = {row.field: getattr(settings, row.field) for row in SETTINGS_KEYS[1:] if row.name in fields}
+        values = {**self.values, **settings.values}
         return replace(self, categories={**before, **theirs}, values=values, **others)
 
 
@@ -217,8 +217,8 @@ class Group(ClientConditions):
     def schedules(self) -> dict[str, Schedule]:
         """Every schedule that it goes by, by its name."""
         timed = (*self.settings.categories.values(), *filter(None, (self.settings.default,)))
-        given = (*(use.during for use in self.layers), *(one.during for action in timed for one in action.chain()))
-        return {schedule.name: schedule for schedule in given if schedule is not None}
+        named = (*(use.during for use in self.layers), *(step.during for action in timed for step in action.chain()))
+        return {schedule.name: schedule for schedule in named if schedule is not None}
 
 
 def is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
@@ -350,17 +350,17 @@ def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6N
 
 def _read_layers(fields: MappingReader, group: str, reading: Reading) -> tuple[LayerUse, ...]:
     """The layers that a group names, in its order."""
-    known = {layer.name: layer for layer in reading.layers}
-    found: list[LayerUse] = []
+    layers = {layer.name: layer for layer in reading.layers}
+    uses: list[LayerUse] = []
     for item in fields.items("layers"):
-        own = MappingReader(item.short_for("name"), names_of(_USE_KEYS), fields.report)
-        name, during = own.text("name"), read_during(own, reading.schedules)
-        if name is not None and name not in known:
-            own.error("name", f"there is no such layer (known: {', '.join(known)})", name)
-        elif name in {use.name for use in found}:
-            own.error("name", "the layer is named twice", name)
-        elif name is not None and group and known[name].groups and group not in known[name].groups:
-            own.error("name", f"the layer is for: {', '.join(known[name].groups)}", name)
+        entry = MappingReader(item.short_for("name"), names_of(_USE_KEYS), fields.report)
+        name, during = entry.text("name"), read_during(entry, reading.schedules)
+        if name is not None and name not in layers:
+            entry.error("name", f"there is no such layer (known: {', '.join(layers)})", name)
+        elif name in {use.name for use in uses}:
+            entry.error("name", "the layer is named twice", name)
+        elif name is not None and group and layers[name].groups and group not in layers[name].groups:
+            entry.error("name", f"the layer is for: {', '.join(layers[name].groups)}", name)
         elif name is not None:
-            found.append(LayerUse(name, during or known[name].during))
-    return tuple(found)
+            uses.append(LayerUse(name, during or layers[name].during))
+    return tuple(uses)

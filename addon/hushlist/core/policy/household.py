@@ -26,12 +26,12 @@ def needs() -> Mapping[str, tuple[str, ...]]:
 
     text = files("hushlist.core.policy").joinpath("household.yaml").read_text(encoding="utf-8")
     document = yaml.load(text, Loader=LOADER)  # noqa: S506 - it is a safe loader
-    found: dict[str, list[str]] = {HOUSEHOLD: []}
+    by_need: dict[str, list[str]] = {HOUSEHOLD: []}
     for said in document.values():
         entries = [*_entries(said)]
-        found[HOUSEHOLD] += entries
-        found.setdefault(said["for"], []).extend(entries)
-    return MappingProxyType({name: tuple(dict.fromkeys(entries)) for name, entries in found.items()})
+        by_need[HOUSEHOLD] += entries
+        by_need.setdefault(said["for"], []).extend(entries)
+    return MappingProxyType({name: tuple(dict.fromkeys(entries)) for name, entries in by_need.items()})
 
 
 def _entries(said: Mapping[str, Any]) -> Iterator[str]:

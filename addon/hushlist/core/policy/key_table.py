@@ -28,8 +28,8 @@ class KeyTable:
         for extension in built_in():
             if extension not in self.extensions:
                 forms = (extension.list_formats, *extension.folder_formats.values())
-                for name, own in (pair for formats in forms for pair in formats.items()):
-                    if own == form:
+                for name, candidate in (pair for formats in forms for pair in formats.items()):
+                    if candidate == form:
                         return f"the extension {extension.name} reads the format {name}, and 'extensions' leaves it out"
         return None
 

@@ -110,8 +110,8 @@ def read_rows(rows: Sequence[Key], fields: MappingReader, reading: Reading) -> d
 
 def read_values(rows: Iterable[Key], fields: MappingReader, reading: Reading) -> dict[str, Any]:
     """The values of the keys that are there and right, by their names."""
-    found = {row.name: row.kind.read(fields, row.name, reading) for row in rows if row.name in fields}
-    return {name: None if value is NONE else value for name, value in found.items() if value is not None}
+    values = {row.name: row.kind.read(fields, row.name, reading) for row in rows if row.name in fields}
+    return {name: None if value is NONE else value for name, value in values.items() if value is not None}
 
 
 # -- types -------------------------------------------------------------------------------------------------------------
@@ -224,10 +224,10 @@ def schema_of_words(words: Iterable[str]) -> Schema:
 def choice(words: Iterable[str] | Callable[[], Iterable[str]]) -> Type:
     """One of some words, which may be read first when they are needed."""
 
-    def known() -> Iterable[str]:
+    def allowed() -> Iterable[str]:
         return words if isinstance(words, Iterable) else words()
 
-    return Type(lambda fields, key, _: fields.choice(key, known()), lambda: schema_of_words(known()))
+    return Type(lambda fields, key, _: fields.choice(key, allowed()), lambda: schema_of_words(allowed()))
 
 
 def _of_two(words: tuple[str, str], name: str, booleans: Schema) -> Type:
@@ -317,7 +317,7 @@ def switch_or(rows: tuple[Key, ...], make: Make, on: Any, *, off: Any = NONE, na
 
     def read(fields: MappingReader, key: str, reading: Reading) -> Any:
         node = fields.node(key)
-        found = False if node is None else read_switch(node, key, names_of(rows), reading.report)
-        return make(found, reading) if isinstance(found, MappingReader) else on if found else off
+        value = False if node is None else read_switch(node, key, names_of(rows), reading.report)
+        return make(value, reading) if isinstance(value, MappingReader) else on if value else off
 
     return Type(read, partial(schema_of_switch_or, rows, name, **more), rows)

@@ -102,7 +102,7 @@ class ListEntry:
     #: the values of extensions' keys, by their names
     values: dict[str, Any]
     #: the groups and the schedules that a rule may name
-    known: tuple[tuple[str, ...], tuple[str, ...]]
+    scope_names: tuple[tuple[str, ...], tuple[str, ...]]
 
     def files(self, key: str, path: Path, find: Callable[[str | None], list[ListFile]], shown: str) -> list[ListFile]:
         """The files that ``find`` gives for the format, of the list that a key names; ``path`` is named as the list."""
@@ -123,7 +123,7 @@ class ListEntry:
     def _with_values(self, file: ListFile) -> ListFile:
         """The file with the values of its keys; of other formats, no rule names groups or schedules."""
         if file.format == FORMATS["yaml"]:
-            file = replace(file, defaults=replace(file.defaults, known=self.known))
+            file = replace(file, defaults=replace(file.defaults, scope_names=self.scope_names))
         return replace(file, values=self.values)
 
 
@@ -136,13 +136,13 @@ def fields_of_list(entry: YamlNode, reading: Reading) -> MappingReader:
 def read_entry(entry: YamlNode, layer: str, reading: Reading) -> ListEntry:
     """What the entry of a list says, but where the list is."""
     fields = fields_of_list(entry, reading)
-    given = read_rows(_READ, fields, reading)
-    form = given.pop("format", None)
+    values = read_rows(_READ, fields, reading)
+    form = values.pop("format", None)
     defaults = replace(
-        read_defaults(fields), **given, layer=layer, seal=_seal(fields, reading), scope=scope_of(fields, reading)
+        read_defaults(fields), **values, layer=layer, seal=_seal(fields, reading), scope=scope_of(fields, reading)
     )
-    known = reading.groups, tuple(reading.schedules)
-    return ListEntry(fields, reading.table, form, defaults, values_of_list(fields, reading), known)
+    scope_names = reading.groups, tuple(reading.schedules)
+    return ListEntry(fields, reading.table, form, defaults, values_of_list(fields, reading), scope_names)
 
 
 def scope_of(fields: MappingReader, reading: Reading) -> Scope | None:
@@ -153,26 +153,26 @@ def scope_of(fields: MappingReader, reading: Reading) -> Scope | None:
 def values_of_list(fields: MappingReader, reading: Reading) -> dict[str, Any]:
     """The values of the keys of extensions that any list may have; each is asked, for it may stand in the policy."""
     rows = (row for row in reading.table.rows("list") if not row.files and not row.needs)
-    found = {row.name: row.kind.read(fields, row.name, reading) for row in rows}
-    return {name: value for name, value in found.items() if value not in (None, NONE)}
+    values = {row.name: row.kind.read(fields, row.name, reading) for row in rows}
+    return {name: value for name, value in values.items() if value not in (None, NONE)}
 
 
 def read_list(node: YamlNode, layer: str, reading: Reading) -> list[ListFile]:
     """The files of a list."""
     entry, rows = node.short_for("file"), reading.table.rows("list")
-    given = entry.value if isinstance(entry.value, dict) else {}
+    keys = entry.value if isinstance(entry.value, dict) else {}
     for row in reversed(rows):
-        if row.files and row.name in given:
+        if row.files and row.name in keys:
             files: list[ListFile] = load(row.files)(entry, layer, reading)
             return files
     said = read_entry(entry, layer, reading)
     name = said.fields.text("file")
     if name is None:
-        if isinstance(entry.value, dict) and "file" not in given:
+        if isinstance(entry.value, dict) and "file" not in keys:
             reading.report.error(node.line, "list", "it names no file and no url")
         return []
     for row in rows:
-        if row.needs and row.name in given:
+        if row.needs and row.name in keys:
             said.fields.error(row.name, "a list has a file, or a url and how it is fetched")
     path = reading.path.parent / name
 

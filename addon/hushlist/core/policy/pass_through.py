@@ -262,15 +262,15 @@ def _read_hosts(
     what: str, fields: MappingReader, read_file: ReadFile, *, has_ports: bool = True
 ) -> tuple[dict[int | None, HostSet], list[Path]]:
     """The value of ``hosts`` in the key ``what``, by port, and the files that it names; ``None``: for all ports."""
-    found: dict[int | None, list[Entry]] = {}
+    by_port: dict[int | None, list[Entry]] = {}
     files: list[Path] = []
     for text, line, source in _entries(what, fields, read_file, files, has_needs=has_ports):
         host, port = _split_port(text) if has_ports else (text, None)
         if port is not None and not 0 < port <= _LAST_PORT:
             source.error(line, text, f"a port is a number from 1 to {_LAST_PORT:,}")
         elif (entry := _read_host(host, text, line, source, has_ports=has_ports)) is not None:
-            found.setdefault(port, []).append(entry)
-    return {port: _host_set(entries) for port, entries in found.items()}, files
+            by_port.setdefault(port, []).append(entry)
+    return {port: _host_set(entries) for port, entries in by_port.items()}, files
 
 
 def _host_set(entries: list[Entry]) -> HostSet:
@@ -284,10 +284,10 @@ def _split_port(text: str) -> tuple[str, int | None]:
     >>> _split_port("mail.example:25"), _split_port("=[2001:db8::1]:22"), _split_port("2001:db8::1")
     (('mail.example', 25), ('=2001:db8::1', 22), ('2001:db8::1', None))
     """
-    found = _WITH_PORT.fullmatch(text)
-    if found is None:
+    match = _WITH_PORT.fullmatch(text)
+    if match is None:
         return text, None
-    return found[1] + (found[2] or found[3] or ""), int(found[4])
+    return match[1] + (match[2] or match[3] or ""), int(match[4])
 
 
 def _entries(
@@ -302,19 +302,19 @@ def _entries(
             else:
                 yield item.value, item.line, fields.report
             continue
-        own = MappingReader(item, ("file", _NEEDS) if has_needs else ("file",), fields.report)
-        if has_needs and _NEEDS in own:
-            if "file" in own:
-                own.error("file", f"an entry is a file, or names what {_NEEDS}")
-            needed = own.choice(_NEEDS, tuple(needs()))
+        entry = MappingReader(item, ("file", _NEEDS) if has_needs else ("file",), fields.report)
+        if has_needs and _NEEDS in entry:
+            if "file" in entry:
+                entry.error("file", f"an entry is a file, or names what {_NEEDS}")
+            needed = entry.choice(_NEEDS, tuple(needs()))
             yield from ((text, item.line, fields.report) for text in needs().get(needed or "", ()))
             continue
-        name = own.text("file")
-        own.require("file", what, "it names no file")
-        found = None if name is None else read_file(name, own.line_of("file"))
-        if found is None:
+        name = entry.text("file")
+        entry.require("file", what, "it names no file")
+        file = None if name is None else read_file(name, entry.line_of("file"))
+        if file is None:
             continue
-        path, octets = found
+        path, octets = file
         files.append(path)
         of_file = ProblemReport(str(path))
         for line, text in entries(octets, of_file):

@@ -161,7 +161,7 @@ class Policy:
 
     def next_morning(self, now: datetime) -> datetime:
         """The next end of the night, by the schedules that groups go by and its clock."""
-        schedules = {one for group in self.all_groups for one in group.schedules.values()}
+        schedules = {schedule for group in self.all_groups for schedule in group.schedules.values()}
         return next_morning(schedules, self.zone, now)
 
 
@@ -190,31 +190,31 @@ def list_files(
     if folder_named(form) is not None or (form is None and path.is_dir()):
         form = form or "squidguard"
         defaults = replace(defaults, name=defaults.name or path.name)
-        found = [ListFile(file, own, defaults) for file, own in files_of_folder(path, form, is_there)]
-        for one in found:
+        files = [ListFile(file, list_format, defaults) for file, list_format in files_of_folder(path, form, is_there)]
+        for listed in files:
             # a link may lead to any file of this machine, which warnings would then quote
-            if not one.path.resolve().is_relative_to(path.resolve()):
-                raise _unlisted(path, f"{one.path.name} in it is a link that leads out of the folder")
-        if not found:
+            if not listed.path.resolve().is_relative_to(path.resolve()):
+                raise _unlisted(path, f"{listed.path.name} in it is a link that leads out of the folder")
+        if not files:
             raise _unlisted(path, f"there is no folder with {' or '.join(folder_named(form) or ())}")
-        return found
+        return files
     if not is_there(path):
         is_url = not {"http:", "https:"}.isdisjoint(path.parts)
         raise _unlisted(path, "there is no such file" + (": to have it fetched, write it as its url" if is_url else ""))
     if path.is_dir():
         raise _unlisted(path, f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
-    told, doubt = form, ""
+    name, doubt = form, ""
     with suppress(OSError, ValueError):  # who reads the list says why it cannot be read
         if form is None or format_named(form).dialect:
             from hushlist.core.lists.format_detection import detect_format  # most policies start faster without it
 
             installed = usable_extensions() if form is None and foreign is None else ()
-            told, doubt = detect_format(path, form, installed if foreign is None else foreign)
+            name, doubt = detect_format(path, form, installed if foreign is None else foreign)
         else:
-            told = by_head(path, form)
-    if told is None:
+            name = by_head(path, form)
+    if name is None:
         return [ListFile(path, UNTOLD, defaults)]  # who reads it says so; a policy may have its last good copy
-    return [ListFile(path, format_named(told), defaults, None if told == form else told, doubt)]
+    return [ListFile(path, format_named(name), defaults, None if name == form else name, doubt)]
 
 
 def _unlisted(path: Path, why: str) -> SourceError:

@@ -140,7 +140,10 @@ def _check(code: str, node: YamlNode, layer: str, reading: Reading) -> Rule | No
     for key in (key.name for key in row.kind.rows if key.is_required):
         fields.require(key, code)
     values = read_rows(row.kind.rows, fields, reading)
-    foreign = next((own.request_checks[code] for own in reading.table.extensions if code in own.request_checks), None)
+    foreign = next(
+        (extension.request_checks[code] for extension in reading.table.extensions if code in extension.request_checks),
+        None,
+    )
     of_keys = (
         () if foreign is None else tuple((key.field, values[key.field]) for key in foreign.keys if key.field in values)
     )
@@ -196,14 +199,14 @@ _READ_FIRST = tuple(row for row in _POLICY_KEYS if row.name not in _READ_APART)
 
 def _read_extensions(fields: MappingReader, key: str, _: Reading) -> tuple[str, ...]:
     """The names of which there are extensions."""
-    found = []
+    names = []
     for item in fields.items(key):
         try:
             extensions_named([str(item.value)])
-            found.append(str(item.value))
+            names.append(str(item.value))
         except ExtensionError as error:
             fields.report.error(item.line, f"{key}: {item}", str(error))
-    return tuple(found)
+    return tuple(names)
 
 
 _EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""which extensions are in use, by their
@@ -215,11 +218,11 @@ _EXTENSIONS = Key("extensions", Type(_read_extensions, list_of(TEXT))).says("""w
 def policy_rows(table: KeyTable) -> tuple[Key, ...]:
     """All keys of a policy."""
     checks = check_rows(table)
-    own = {
+    layer_types = {
         "checks": of_node(lambda node, _: node, partial(schema_of_rows, checks), checks),
         "lists": lists_type(table),
     }
-    of_core = (replace(row, type=own.get(row.name, row.type)) for row in LAYER_KEYS)
+    of_core = (replace(row, type=layer_types.get(row.name, row.type)) for row in LAYER_KEYS)
     layer = (*of_core, *table.rows("layer"))
     layers = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(layer, name="layer")), layer)
     types = {"groups": groups_type(table), "layers": layers}
@@ -243,9 +246,9 @@ class _PolicyReader:
 
     def read(self, document: YamlNode) -> Policy:
         reading = self._reading
-        given = document.value if isinstance(document.value, dict) else {}
-        if _EXTENSIONS.name in given:
-            chosen = MappingReader(YamlNode(1, {_EXTENSIONS.name: given[_EXTENSIONS.name]}), given, self._report)
+        mapping = document.value if isinstance(document.value, dict) else {}
+        if _EXTENSIONS.name in mapping:
+            chosen = MappingReader(YamlNode(1, {_EXTENSIONS.name: mapping[_EXTENSIONS.name]}), mapping, self._report)
             reading.extensions = _read_extensions(chosen, _EXTENSIONS.name, reading)
             reading.table = table_of(reading.extensions)
         table = reading.table
@@ -284,7 +287,7 @@ class _PolicyReader:
         self, fields: MappingReader, what: str, named: Iterable[Layer | Group], reserved: str, why: str
     ) -> None:
         """Report names of layers or groups that are there twice, and the one that stands for something else."""
-        counts, line = Counter(one.name for one in named if one.name), fields.line_of(f"{what}s")
+        counts, line = Counter(item.name for item in named if item.name), fields.line_of(f"{what}s")
         for name, times in counts.items():
             if times > 1:
                 self._report.error(line, name, f"more than one {what} has this name")

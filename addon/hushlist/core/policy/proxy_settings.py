@@ -72,10 +72,12 @@ def read_on_failure(node: YamlNode, report: ProblemReport) -> OnFailure:
     """The value of ``on-failure``, a word or a mapping of causes to words; a wrong one is read as ``closed``."""
     keys = names_of(_CAUSE_KEYS)
     if isinstance(node.value, dict):
-        own = MappingReader(node, keys, report)
-        others = own.choice(_OTHERS, _CHOICES) or "closed"
+        causes = MappingReader(node, keys, report)
+        others = causes.choice(_OTHERS, _CHOICES) or "closed"
         # an invalid word must not mean "as for the other causes"
-        said = {cause: (own.choice(cause, _CHOICES) or "closed") if cause in own else others for cause in FailureCause}
+        said = {
+            cause: (causes.choice(cause, _CHOICES) or "closed") if cause in causes else others for cause in FailureCause
+        }
     else:
         said = dict.fromkeys(FailureCause, str(node.value))
         if node.value not in _CHOICES:
@@ -110,17 +112,17 @@ def _blocked(fields: MappingReader, key: str, reading: Reading) -> NameAnswers:
     words = [item.value for item in items]
     if words in ([NXDOMAIN], [REFUSED]):
         return NameAnswers(refused=words == [REFUSED])
-    found: dict[int, IPv4Address | IPv6Address] = {}
+    addresses: dict[int, IPv4Address | IPv6Address] = {}
     for item in items:
         address = _address(item)
         if address is None:
             report.error(item.line, f"{key}: {item}", _EXPECTED)
-        elif address.version in found:
+        elif address.version in addresses:
             report.error(item.line, f"{key}: {item}", f"an IPv{address.version} address is given twice")
         else:
-            found[address.version] = address
+            addresses[address.version] = address
     fields.refuse_empty(key, _EXPECTED)
-    return NameAnswers(addresses=tuple(found.values()))
+    return NameAnswers(addresses=tuple(addresses.values()))
 
 
 def _address(node: YamlNode) -> IPv4Address | IPv6Address | None:

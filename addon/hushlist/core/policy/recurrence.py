@@ -273,14 +273,14 @@ def next_morning(schedules: Iterable[Schedule], zone: tzinfo, now: datetime) -> 
     >>> str(next_morning([], UTC, datetime(2026, 12, 24, 6, 30, tzinfo=UTC)))
     '2026-12-25 06:00:00+00:00'
     """
-    own, today = tuple(schedules), now.astimezone(zone).toordinal()
-    morning = _morning_of(today, own, zone)
-    return morning if morning > now else _morning_of(today + 1, own, zone)
+    listed, today = tuple(schedules), now.astimezone(zone).toordinal()
+    morning = _morning_of(today, listed, zone)
+    return morning if morning > now else _morning_of(today + 1, listed, zone)
 
 
 def _morning_of(day: int, schedules: Iterable[Schedule], zone: tzinfo) -> datetime:
     deep, noon = (first_moment(day * A_DAY + minute, zone) for minute in (_DEEP, _NOON))
-    ends = (one.next_change(deep) for one in schedules if one.is_on(deep))
+    ends = (schedule.next_change(deep) for schedule in schedules if schedule.is_on(deep))
     return min((end for end in ends if end is not None and end <= noon), default=first_moment(day * A_DAY + _SIX, zone))
 
 

@@ -113,12 +113,12 @@ def read_timezone(fields: MappingReader) -> tzinfo:
             return _by_newest_rules(ZoneInfo(name))
     except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or not a zone's file
         pass
-    known = {zone.casefold(): zone for zone in available_timezones()}
+    zones = {zone.casefold(): zone for zone in available_timezones()}
     written = name[:_LONGEST_ZONE].strip().replace(" ", "_").casefold()
-    if written in known and len(name) <= _LONGEST_ZONE:
-        return _by_newest_rules(ZoneInfo(known[written]))
-    if known:
-        near = [known[zone] for zone in get_close_matches(written, known, n=3, cutoff=0.7)]
+    if written in zones and len(name) <= _LONGEST_ZONE:
+        return _by_newest_rules(ZoneInfo(zones[written]))
+    if zones:
+        near = [zones[zone] for zone in get_close_matches(written, zones, n=3, cutoff=0.7)]
         why = f"unknown time zone (expected a name such as {', '.join(near or ('UTC', 'Europe/Berlin'))})"
     else:
         why = "this machine has no time zone database: install the package tzdata, or use UTC"
@@ -283,10 +283,10 @@ def _weekdays(text: str) -> frozenset[int]:
 
 def _dates(text: str) -> tuple[int, int]:
     """The first and the last day of a range."""
-    found = [_DAY.fullmatch(part.strip()) for part in text.split("..")]
+    matches = [_DAY.fullmatch(part.strip()) for part in text.split("..")]
     days: list[int] = []
-    for match in found:
-        if match is None or len(found) > 2:
+    for match in matches:
+        if match is None or len(matches) > 2:
             raise ValueError(f"expected {_EXPECTED['dates']}")
         try:
             days.append(date(*map(int, match.groups())).toordinal())
@@ -317,10 +317,10 @@ def parse_time(text: str) -> int | None:
     >>> parse_time("6:30"), parse_time("24:01")
     (390, None)
     """
-    found = _TIME.fullmatch(text)
-    if found is None or int(found[2]) > 59:
+    match = _TIME.fullmatch(text)
+    if match is None or int(match[2]) > 59:
         return None
-    minutes = int(found[1]) * 60 + int(found[2])
+    minutes = int(match[1]) * 60 + int(match[2])
     return minutes if minutes <= A_DAY else None
 
 
@@ -401,10 +401,10 @@ class ScheduledAction:
 
     def chain(self) -> Iterator[ScheduledAction]:
         """This action, and those to use after it."""
-        one: ScheduledAction | None = self
-        while one is not None:
-            yield one
-            one = one.behind
+        action: ScheduledAction | None = self
+        while action is not None:
+            yield action
+            action = action.behind
 
     def at(self, now: datetime) -> Action | None:
         """The action at a moment, or ``None``."""
@@ -446,8 +446,8 @@ def read_during(fields: MappingReader, schedules: Mapping[str, Schedule]) -> Sch
     if name is None:
         return None
     if name not in schedules:
-        known = f"known: {', '.join(schedules)}" if schedules else "the policy has none"
-        fields.error("during", f"there is no such schedule ({known})", name)
+        choices = f"known: {', '.join(schedules)}" if schedules else "the policy has none"
+        fields.error("during", f"there is no such schedule ({choices})", name)
     return schedules.get(name)
 
 

@@ -48,13 +48,13 @@ def known_authority(state: Path, folder: Path) -> Path:
     return state / f"authority-{sha256(os.fsencode(folder.absolute())).hexdigest()[:16]}.pem"
 
 
-def is_other_authority(known: Path, certificate: bytes) -> bool:
+def is_other_authority(path: Path, certificate: bytes) -> bool:
     """Whether an authority is another one than before; the first one is noted. ``OSError`` if that cannot be told."""
     try:
-        return read_regular(known, _LONGEST).strip() != certificate.strip()
+        return read_regular(path, _LONGEST).strip() != certificate.strip()
     except FileNotFoundError:
-        make_private(known.parent)
-        replace_file(known, certificate, is_private=True)
+        make_private(path.parent)
+        replace_file(path, certificate, is_private=True)
         return False
 
 

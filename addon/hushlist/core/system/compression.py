@@ -67,7 +67,7 @@ class _Zstandard:
 
     def __init__(self) -> None:
         self._unpack = zstandard.ZstdDecompressor().decompressobj()
-        self._packed, self._found = b"", io.BytesIO()
+        self._packed, self._plain = b"", io.BytesIO()
         self.needs_input = True
 
     @property
@@ -80,13 +80,13 @@ class _Zstandard:
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         self._packed += data
-        found = self._found.read(max_length)
-        if not found and self._packed and not self._unpack.eof:
+        plain = self._plain.read(max_length)
+        if not plain and self._packed and not self._unpack.eof:
             piece, self._packed = self._packed[:_STEP], self._packed[_STEP:]
-            self._found = io.BytesIO(self._unpack.decompress(piece))
-            found = self._found.read(max_length)
-        self.needs_input = not found and (self._unpack.eof or not self._packed)
-        return found
+            self._plain = io.BytesIO(self._unpack.decompress(piece))
+            plain = self._plain.read(max_length)
+        self.needs_input = not plain and (self._unpack.eof or not self._packed)
+        return plain
 
 
 _COMPRESSIONS: dict[bytes, Callable[[], _Unpack]] = {
@@ -130,11 +130,11 @@ class _Unpacked(io.RawIOBase):
             is_hungry = self._unpack.needs_input
             if is_hungry:
                 packed, self._left = self._left or self._stream.read(_INPUT), b""
-            found = self._unpack.decompress(packed, size)
+            plain = self._unpack.decompress(packed, size)
             if self._unpack.eof:
                 self._left = self._unpack.unused_data
-            if found:
-                return found
+            if plain:
+                return plain
             if is_hungry and not packed and not self._unpack.eof:
                 raise EOFError("it ends too early")
 

@@ -57,9 +57,9 @@ def reason_of(error: Exception) -> str:
 
 def fault_of_folder(folder: Path) -> str:
     """Why nothing can be in a folder: the first of those above it, or itself, that is not there; else nothing."""
-    for own in (*reversed(folder.parents), folder):
-        if not own.is_dir():
-            return f"{own} is no folder" if os.path.lexists(own) else f"there is no folder {own}"
+    for parent in (*reversed(folder.parents), folder):
+        if not parent.is_dir():
+            return f"{parent} is no folder" if os.path.lexists(parent) else f"there is no folder {parent}"
     return ""
 
 
@@ -141,8 +141,8 @@ def _folder(variable: str, default: str, in_library: str) -> Path:
         base = Path.home() / "Library" / in_library
     else:
         # "All paths set in these environment variables must be absolute. ... consider the path invalid and ignore it."
-        given = os.environ.get(variable, "")
-        base = given if given.startswith("/") else Path.home() / default
+        value = os.environ.get(variable, "")
+        base = value if value.startswith("/") else Path.home() / default
     return Path(base) / "hushlist"
 
 

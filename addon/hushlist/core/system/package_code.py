@@ -65,8 +65,8 @@ def loaded_digest() -> str:
 
 def is_other_code(environment: Mapping[str, str]) -> bool:
     """Whether this process runs other code than the one that has started it."""
-    told = environment.get(VARIABLE, "")
-    return bool(told) and told != loaded_digest()
+    digest = environment.get(VARIABLE, "")
+    return bool(digest) and digest != loaded_digest()
 
 
 def is_as_loaded() -> bool:
@@ -96,14 +96,14 @@ class CodeOnDisk:
 
     @staticmethod
     def _look() -> dict[Path, tuple[int, int]]:
-        found = dict[Path, tuple[int, int]]()
+        stamps = dict[Path, tuple[int, int]]()
         for path in _modules(PACKAGE):
             try:
                 status = path.stat()
             except OSError:  # it is being changed
                 continue
-            found[path] = status.st_mtime_ns, status.st_size
-        return found
+            stamps[path] = status.st_mtime_ns, status.st_size
+        return stamps
 
 
 def import_rooms(rooms: frozenset[str]) -> list[str]:

@@ -18,9 +18,9 @@ def parse_socket_address(text: str) -> tuple[str, int]:
     Raises:
         ValueError: it is none.
     """
-    found = _PLACE.fullmatch(text)
-    if found is not None and int(found[3]) < 1 << 16:
+    match = _PLACE.fullmatch(text)
+    if match is not None and int(match[3]) < 1 << 16:
         with suppress(ValueError):
-            host = found[2] or str(IPv6Address(found[1]))
-            return str(IPv4Address(host)) if host.rpartition(".")[2].isdigit() else host, int(found[3])
+            host = match[2] or str(IPv6Address(match[1]))
+            return str(IPv4Address(host)) if host.rpartition(".")[2].isdigit() else host, int(match[3])
     raise ValueError("expected an address and a port, such as 127.0.0.1:8080 or [::1]:8080")

@@ -110,9 +110,9 @@ def parse_hashed_uri(text: str, variant: str = "n") -> HashedUri:
         raise UrlError(text, "expected '+frag', '+query' or the end", match.end())
     algorithm, value, flags = match["algorithm"], match["value"], match["flags"]
     if algorithm not in ALGORITHMS:
-        known = ", ".join(ALGORITHMS)
+        algorithms = ", ".join(ALGORITHMS)
         kind = "private identifier" if algorithm.startswith("x-") else "algorithm"
-        raise UnknownAlgorithmError(text, f"unknown {kind} {algorithm!r} (known: {known})", len("hashed:"))
+        raise UnknownAlgorithmError(text, f"unknown {kind} {algorithm!r} (known: {algorithms})", len("hashed:"))
     if len(value) != 2 * _DIGEST_SIZE[algorithm]:
         expected = 2 * _DIGEST_SIZE[algorithm]
         raise UrlError(text, f"{algorithm} has {expected} hexadecimal digits, not {len(value)}", match.end("value"))
@@ -151,7 +151,7 @@ def is_hash_of(hashed: HashedUri, url: bytes) -> bool:
     strings = [hashed_string(parts, key), sent_string(parts, key)]
     if key.variant == "p":
         strings += matching_strings([parts], [key.kind])[0]
-    return any(own is not None and ALGORITHMS[key.algorithm](own) == hashed.digest for own in strings)
+    return any(string is not None and ALGORITHMS[key.algorithm](string) == hashed.digest for string in strings)
 
 
 def hashed_string(parts: Parts, key: HashKey | StringKind) -> bytes:
@@ -376,7 +376,7 @@ def matching_strings(
         if parts[:5] != resource:  # else it is the same but for its query
             resource, origin, fronts = parts[:5], _plain_origin(parts), {}
         ends: tuple[bytes, ...] | None = None
-        for own, (variant, has_query, has_fragment) in zip(strings, kinds, strict=True):
+        for of_kind, (variant, has_query, has_fragment) in zip(strings, kinds, strict=True):
             if (has_query and parts.query is None) or (has_fragment and parts.fragment is None):
                 continue
             if variant not in fronts:
@@ -387,8 +387,8 @@ def matching_strings(
                 end = (ends[0] if has_query else b"") + (ends[1] if has_fragment else b"")
             for front in fronts[variant]:
                 string = front + end
-                if string not in own:
-                    own.append(string)
+                if string not in of_kind:
+                    of_kind.append(string)
     return strings
 
 
@@ -405,8 +405,8 @@ def plan_strings(kinds: Sequence[StringKind]) -> tuple[StringPlan, ...]:
     """What ``web_strings`` makes for these kinds; none has a fragment, since a request for the web has none."""
     places = {kind: place for place, kind in enumerate(kinds)}
     plans = (
-        StringPlan(own, *(places.get(StringKind(own, query, fragment=False)) for query in (False, True)))
-        for own in VARIANTS
+        StringPlan(variant, *(places.get(StringKind(variant, query, fragment=False)) for query in (False, True)))
+        for variant in VARIANTS
     )
     return tuple(plan for plan in plans if plan[1:] != (None, None))
 
@@ -421,7 +421,7 @@ def web_strings(
     strings: list[Sequence[bytes]] = [()] * count
     for variant, bare, queried in plans:
         for path, query in targets:
-            fronts = [origin + own for own in _paths(variant, scheme, path)]
+            fronts = [origin + form for form in _paths(variant, scheme, path)]
             if bare is not None:
                 strings[bare] = _with(strings[bare], fronts) if strings[bare] else fronts
             if queried is not None and query is not None:
@@ -433,7 +433,7 @@ def web_strings(
 
 def _with(some: Sequence[bytes], others: Sequence[bytes]) -> Sequence[bytes]:
     """Some strings, and those of others that are not among them."""
-    return [*some, *(own for own in others if own not in some)]
+    return [*some, *(string for string in others if string not in some)]
 
 
 def web_origin(scheme: bytes, name: bytes, port: int) -> bytes:
@@ -465,7 +465,7 @@ def _fronts(origin: bytes | None, parts: Parts, variant: str, memo: StringMemo) 
     paths = memo.get((variant, scheme, path))
     if paths is None:
         paths = memo[variant, scheme, path] = _paths(variant, scheme, path)
-    return tuple([origin + own for own in paths])
+    return tuple([origin + form for form in paths])
 
 
 #: a path in which no step has anything to map, to decode or to resolve
@@ -478,15 +478,15 @@ def _paths(variant: str, scheme: bytes, path: bytes) -> tuple[bytes, ...]:
         escaped = _escaped(path)
         if path[:1] != b"/" or b"/." in escaped:
             slow = Parts(scheme, None, b"h", None, path)
-            return tuple(dict.fromkeys(own.removeprefix(scheme + b"://h") for own in _slow_fronts(slow, variant)))
+            return tuple(dict.fromkeys(front.removeprefix(scheme + b"://h") for front in _slow_fronts(slow, variant)))
         path = normalization.merge_slashes(escaped) if variant == "p" else escaped
     if variant == "p":
         path = path.lower()
-        own = _shorten(path)
-        bare = _shorten(path[:-1]) if path[-1:] == b"/" else own
+        short = _shorten(path)
+        bare = _shorten(path[:-1]) if path[-1:] == b"/" else short
         if scheme == b"http":
-            own, bare = _without_indexes(own), _without_indexes(bare)
-        return _with_slash(own, bare)
+            short, bare = _without_indexes(short), _without_indexes(bare)
+        return _with_slash(short, bare)
     if path == b"/":
         return path, b""
     return (_without_index(path) if scheme == b"http" else path,)
@@ -507,10 +507,10 @@ def _slow_fronts(parts: Parts, variant: str, paths: Iterable[bytes] = ()) -> tup
     parts, path = parts._replace(query=None, fragment=None), parts.path
     profile = VARIANTS[variant]
     if variant == "p" and not paths and is_hierarchical(parts):
-        own, bare = (profile.apply(parts._replace(path=own)) for own in (path, path.rstrip(b"/")))
-        return tuple(own._replace(path=one).join() for one in _with_slash(own.path, bare.path))
+        whole, bare = (profile.apply(parts._replace(path=form)) for form in (path, path.rstrip(b"/")))
+        return tuple(whole._replace(path=form).join() for form in _with_slash(whole.path, bare.path))
     paths = paths or ((path, b"" if path else b"/") if path in (b"", b"/") else (path,))
-    return tuple(profile.apply(parts._replace(path=one)).join() for one in paths)
+    return tuple(profile.apply(parts._replace(path=form)).join() for form in paths)
 
 
 def _escaped(component: bytes) -> bytes:

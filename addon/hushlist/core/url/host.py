@@ -210,15 +210,15 @@ def tunnelled_ipv4(host: bytes) -> bytes | None:
     address = parse_ipv6(host[1:-1]) if host.startswith(b"[") else None
     if address is None:
         return None
-    number, found = int(address), None
+    number, ipv4 = int(address), None
     if address.sixtofour is not None:  # RFC 3056
-        found = int(address.sixtofour)
+        ipv4 = int(address.sixtofour)
     elif address.teredo is not None:  # RFC 4380, 4: the server's, then the client's, whose bits are inverted
-        found = int(address.teredo[1])
+        ipv4 = int(address.teredo[1])
     elif number >> 32 & 0xFFFFFFFF & ~_UNIQUE == _ISATAP or any(address in network for network in _LEADING):
-        found = number & 0xFFFFFFFF
+        ipv4 = number & 0xFFFFFFFF
     # no host has one of 0.0.0.0/8, and ``::1`` is none of these
-    return str(IPv4Address(found)).encode() if found is not None and found >> 24 else None
+    return str(IPv4Address(ipv4)).encode() if ipv4 is not None and ipv4 >> 24 else None
 
 
 def parse_ipv6(text: bytes) -> IPv6Address | None:

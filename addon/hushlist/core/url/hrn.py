@@ -196,29 +196,29 @@ def _parse_name(text: str, start: int, end: int) -> str:
 def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: int, end: int) -> str:
     """A user or name with its escapes in normal form; ``special`` finds escapes and characters that are not allowed."""
 
-    def normalize(found: re.Match[str]) -> str:
-        given = found[0]
-        if len(given) == 3:
+    def normalize(match: re.Match[str]) -> str:
+        piece = match[0]
+        if len(piece) == 3:
             # RFC 3986, 6.2.2.2: "These URIs should be normalized by decoding any percent-encoded octet that
             # corresponds to an unreserved character, as described in Section 2.3."
             # Deviation: unreserved is what the draft calls so, not Section 2.3. So %2B becomes "+", and %7E stays,
             # since the BNF does not allow "~" (reading 21).
-            character = chr(int(given[1:], 16))
+            character = chr(int(piece[1:], 16))
             # 6.2.2.1: "the hexadecimal digits within a percent-encoding triplet (e.g., "%3a" versus "%3A") are
             # case-insensitive and therefore should be normalized to use uppercase letters for the digits A-F"
-            return character if character in _UNRESERVED else given.upper()
-        if given == "%":
+            return character if character in _UNRESERVED else piece.upper()
+        if piece == "%":
             reason = "'%' must be followed by two hex digits"
         else:
-            escaped = "".join(f"%{octet:02X}" for octet in given.encode("utf-8", "surrogatepass"))
-            reason = f"{given!r} has no place in a {kind}: write it as {escaped}"
-        raise UrlError(text, reason, start + found.start())
+            escaped = "".join(f"%{octet:02X}" for octet in piece.encode("utf-8", "surrogatepass"))
+            reason = f"{piece!r} has no place in a {kind}: write it as {escaped}"
+        raise UrlError(text, reason, start + match.start())
 
     return special.sub(normalize, text[start:end])
 
 
-def _first_difference(found: str, wanted: str) -> int | None:
-    return next((at for at, (a, b) in enumerate(zip_longest(found, wanted)) if a != b), None)
+def _first_difference(text: str, wanted: str) -> int | None:
+    return next((at for at, (a, b) in enumerate(zip_longest(text, wanted)) if a != b), None)
 
 
 @lru_cache(1024)

@@ -76,7 +76,7 @@ def request_of_head(
     if naming is Naming.CLIENT and scheme == b"http":
         server_name = None  # the request itself has no TLS, so this is the name of the proxy
     names = partial(_names_of, head, server_name, naming)
-    hosts, destination, fault_of_hosts = names(listed := [value for _, known, value in telling if known == _HOST])
+    hosts, destination, fault_of_hosts = names(listed := [value for _, header, value in telling if header == _HOST])
     authority, fault, others = head.authority, _fault(head, telling), list[bytes]()
     if naming is Naming.ADMINISTRATOR or (keeps is not None and any(keeps(_canonical(host)) for host in hosts)):
         more, targets, prefixes, others = _believed(fields)
@@ -133,9 +133,9 @@ def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
     distinct = list(dict.fromkeys(filter(None, references)))
     is_long = sum(map(len, distinct)) > _LONGEST_REFERENCES
     for number, reference in enumerate(distinct[: MOST_HOSTS + 1]):
-        found = _REFERENCE.fullmatch(reference[:LONGEST_NAME] if is_long else reference)
-        assert found is not None
-        authority, target = found.groups()
+        match = _REFERENCE.fullmatch(reference[:LONGEST_NAME] if is_long else reference)
+        assert match is not None
+        authority, target = match.groups()
         hosts, fault = looked_up([*request.hosts, *(_listed(authority) if authority else ())])
         if number == MOST_HOSTS:
             fault = fault or _TOO_MANY
@@ -146,10 +146,10 @@ def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
 
 def _below(path: bytes, prefixes: Sequence[bytes]) -> Iterator[bytes]:
     """What is left of the path, as sent and unescaped, without a prefix; of the first prefixes, if there are many."""
-    for own in dict.fromkeys((path, unescape_once(path))):
+    for form in dict.fromkeys((path, unescape_once(path))):
         for prefix in prefixes[:MOST_HOSTS]:
-            if own.startswith(prefix):
-                yield rooted(own[len(prefix) :])
+            if form.startswith(prefix):
+                yield rooted(form[len(prefix) :])
 
 
 @lru_cache(1024)
@@ -230,8 +230,8 @@ def _media(fields: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
     """Media types without their parameters, in lower case."""
     for name, value in fields:
         if name.lower() in (b"content-type", b"accept") and len(value) <= LONGEST_HEADERS:
-            for one in value.split(b","):
-                yield one.partition(b";")[0].strip().lower()
+            for media_type in value.split(b","):
+                yield media_type.partition(b";")[0].strip().lower()
 
 
 def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
@@ -240,7 +240,7 @@ def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
     Spec: RFC 9112, 6: "The presence of a message body in a request is signaled by a Content-Length or Transfer-Encoding
     header field"
     """
-    return any(_is_of_body(known, value) for _, known, value in _telling(fields))
+    return any(_is_of_body(header, value) for _, header, value in _telling(fields))
 
 
 #: a field that says whose, or how long, a request is: its name as sent, its name as servers may read it, its value
@@ -252,8 +252,8 @@ def _telling(fields: Iterable[Sequence[bytes]]) -> list[_Telling]:
     return [(name, name.translate(_AS_READ), value) for name, value in fields if len(name) in _SIZES]
 
 
-def _is_of_body(known: bytes, value: bytes) -> bool:
-    return known == _ENCODING or (known == _LENGTH and bool(value.strip(b"0 \t")))
+def _is_of_body(header: bytes, value: bytes) -> bool:
+    return header == _ENCODING or (header == _LENGTH and bool(value.strip(b"0 \t")))
 
 
 #: octets of a body where the method usually has none, which is kept until it has ended
@@ -318,11 +318,11 @@ _CHARSET = re.compile(rb"charset[ \t]*=[ \t\"']*([^;,\"' \t]*)")
 def sends_form(head: HttpHead) -> bool:
     """Whether a request sends a form as a query has it; a server may take for one what has no type."""
     types = [value.strip().lower() for value in _values(head.headers.fields, b"content-type")]
-    return head.method != b"GET" and (not any(types) or any(_FORM in own for own in types))
+    return head.method != b"GET" and (not any(types) or any(_FORM in media_type for media_type in types))
 
 
-def _values(fields: Iterable[Sequence[bytes]], known: bytes) -> Iterator[bytes]:
-    return (value for name, value in fields if name.lower() == known)
+def _values(fields: Iterable[Sequence[bytes]], header: bytes) -> Iterator[bytes]:
+    return (value for name, value in fields if name.lower() == header)
 
 
 def _fault_of_form(form: bytes, fields: Sequence[Sequence[bytes]]) -> str | None:
@@ -331,8 +331,10 @@ def _fault_of_form(form: bytes, fields: Sequence[Sequence[bytes]]) -> str | None
         return f"its form is longer than {LONGEST_FORM:,} octets"
     if any(value.strip().lower() not in (b"", b"identity") for value in _values(fields, b"content-encoding")):
         return "its form is compressed"
-    charsets = chain.from_iterable(_CHARSET.findall(own.lower()) for own in _values(fields, b"content-type"))
-    if not all(_LIKE_ASCII.fullmatch(own) for own in charsets if own):
+    charsets = chain.from_iterable(
+        _CHARSET.findall(content_type.lower()) for content_type in _values(fields, b"content-type")
+    )
+    if not all(_LIKE_ASCII.fullmatch(charset) for charset in charsets if charset):
         return "its form is in an encoding that is not read"
     return None
 
@@ -342,7 +344,7 @@ def with_form(request: Request, form: bytes, keys: Collection[bytes]) -> Request
     if (why := _fault_of_form(form, request.fields)) is not None:
         return replace(request, fault=request.fault or Excess(why))
     mark = b"&" if b"?" in request.target else b"?"
-    fields = (field for field in form.split(b"&") if any(parameter_name(own) in keys for own in field.split(b";")))
+    fields = (field for field in form.split(b"&") if any(parameter_name(part) in keys for part in field.split(b";")))
     query = b"&".join(fields).translate(None, b"\r").replace(b"\n", b"%0A").replace(b" ", b"+")
     read = replace(request, target=request.target + mark + query, others=())
     return replace(request, others=(*request.others, read))
@@ -362,12 +364,12 @@ def _fault_of_body(head: HttpHead, telling: Iterable[_Telling]) -> str | None:
     nothing in it can be taken for a request. Whether there is a body that is told in chunks is not known at its head.
     """
     is_get = head.method == b"GET"
-    for name, known, value in telling:
-        if known in (_HOST, _CONNECTION) or not _is_of_body(known, value):  # the first is quick
+    for name, header, value in telling:
+        if header in (_HOST, _CONNECTION) or not _is_of_body(header, value):  # the first is quick
             continue
-        if head.method == b"CONNECT" or name.lower() != known or (known == _LENGTH and not is_get):
+        if head.method == b"CONNECT" or name.lower() != header or (header == _LENGTH and not is_get):
             return _HAS_BODY
-        if known == _LENGTH and not (value.strip().isdigit() and len(value) < 20 and int(value) <= LONGEST_WHOLE_BODY):
+        if header == _LENGTH and not (value.strip().isdigit() and len(value) < 20 and int(value) <= LONGEST_WHOLE_BODY):
             return _TOO_LONG
     if not head.content:
         return None
@@ -474,21 +476,21 @@ def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[byte
     Spec: RFC 9110, 7.2; RFC 7239, 5.3; RFC 4918, 10.3
     """
     # the length alone rules out most fields
-    found = [
-        (known, value)
+    pairs = [
+        (header, value)
         for name, value in fields
-        if len(name) in _BELIEVED_SIZES and (known := name.translate(_AS_READ)) in _BELIEVED
+        if len(name) in _BELIEVED_SIZES and (header := name.translate(_AS_READ)) in _BELIEVED
     ]
     listed: list[bytes] = []
-    if not found:
+    if not pairs:
         return listed, [], [], []
-    for name, value in found:
+    for name, value in pairs:
         if name in _OTHER_HOSTS:
             listed.append(value)
         elif name == _FORWARDED:
             listed += _FORWARDED_HOST.findall(value)
     targets, prefixes, others = (
-        [value.strip() for name, value in found if name in names] for names in (_TARGETS, _PREFIXES, _OTHERS)
+        [value.strip() for name, value in pairs if name in names] for names in (_TARGETS, _PREFIXES, _OTHERS)
     )
     return listed, targets, prefixes, others
 
@@ -567,7 +569,7 @@ def _nominates(value: bytes) -> bool:
 
     Spec: RFC 9110, 7.6.1: it "MUST NOT" name "a field intended for all recipients of the content"
     """
-    return not _FOR_ALL.isdisjoint(one.strip() for one in value.translate(_AS_READ).split(b","))
+    return not _FOR_ALL.isdisjoint(name.strip() for name in value.translate(_AS_READ).split(b","))
 
 
 def _fault_of_target(target: bytes) -> str | None:

@@ -156,7 +156,7 @@ def normalize_percent_encoding(data: bytes) -> bytes:
     if not _NOT_NORMAL.search(data):
         return data
     pieces = _INCOMPLETE.split(data)
-    pieces[::2] = [_replace(ESCAPE, _NORMAL, own) if _NOT_NORMAL.search(own) else own for own in pieces[::2]]
+    pieces[::2] = [_replace(ESCAPE, _NORMAL, piece) if _NOT_NORMAL.search(piece) else piece for piece in pieces[::2]]
     return b"".join(pieces)
 
 
@@ -279,7 +279,7 @@ def shorten_overlong(path: bytes) -> bytes:
     Spec: RFC 3629, 3 and 10
     """
     # The last octet has six bits of the character; the octet before has the seventh.
-    return _OVERLONG.sub(lambda found: bytes(((found[0][-2] & 1) << 6 | found[0][-1] & 0x3F,)), path)
+    return _OVERLONG.sub(lambda match: bytes(((match[0][-2] & 1) << 6 | match[0][-1] & 0x3F,)), path)
 
 
 def backslashes_to_slashes(path: bytes) -> bytes:

@@ -78,8 +78,10 @@ class Parts(NamedTuple):
     def change(self, function: Callable[[bytes], bytes], *names: str) -> Parts:
         """The parts with some components changed, if they are there; all but the scheme, if none is named."""
         if not names:
-            return Parts._make((self[0], *[None if own is None else function(own) for own in self[1:]]))
-        changed = {name: function(own) for name in names if (own := getattr(self, name)) is not None}
+            return Parts._make(
+                (self[0], *[None if component is None else function(component) for component in self[1:]])
+            )
+        changed = {name: function(component) for name in names if (component := getattr(self, name)) is not None}
         return self._replace(**changed) if changed else self
 
     def join(self) -> bytes:
@@ -139,7 +141,7 @@ def as_typed(text: str) -> bytes:
     Spec: RFC 3986, Appendix C: "software that accepts user-typed URI should attempt to recognize and strip both
     delimiters and embedded whitespace"
     """
-    given, url = text, text.strip(_SPACES)
+    rest, url = text, text.strip(_SPACES)
     if _BROKEN_WORD.search(url):
         raise UrlError(text, "a line ends in a hyphen, which may or may not be part of it: write it in one line")
     for opening, closing in ("<>", '""'):
@@ -147,13 +149,13 @@ def as_typed(text: str) -> bytes:
         if begins != ends or url == opening:
             raise UrlError(text, f"{opening if begins else closing} stands on one side alone")
         if begins:
-            given = url = join_lines(url[1:-1].strip(_SPACES), opening)
+            rest = url = join_lines(url[1:-1].strip(_SPACES), opening)
     if prefix := _URL_PREFIX.match(url):
-        given = url = url[prefix.end() :].strip(_SPACES)
+        rest = url = url[prefix.end() :].strip(_SPACES)
     scheme, is_scheme, _ = url.partition("://")
     if is_scheme and "%" in scheme and not _DELIMITER.search(scheme):
         raise UrlError(text, "no scheme has an escape: write it in letters")
-    return to_bytes(_without_spaces_in_host(given))
+    return to_bytes(_without_spaces_in_host(rest))
 
 
 def _without_spaces_in_host(url: str) -> str:
@@ -166,7 +168,7 @@ def _without_spaces_in_host(url: str) -> str:
     return url[:start] + _WHITE_SPACE.sub("", authority[0]) + url[authority.end() :]
 
 
-def join_lines(given: str, wrapper: str) -> str:
+def join_lines(text: str, wrapper: str) -> str:
     """The URI in one piece: "The whitespace should be ignored when the URI is extracted".
 
     "Using <> angle brackets around each URI is especially recommended as a delimiting style for a reference that
@@ -174,8 +176,8 @@ def join_lines(given: str, wrapper: str) -> str:
     alone separates words.
     """
     if wrapper == "<":
-        return _WHITE_SPACE.sub("", given)
-    return _WHITE_SPACE.sub(lambda space: "" if _LINE_BREAK.search(space[0]) else space[0], given)
+        return _WHITE_SPACE.sub("", text)
+    return _WHITE_SPACE.sub(lambda space: "" if _LINE_BREAK.search(space[0]) else space[0], text)
 
 
 # -- splitting -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ dot segments, parameters or a leading authority. Servers differ in which steps t
 So every path that any sequence leads to is an interpretation, and the filter decides each. Nearly every path has only
 one.
 
->>> [path for path, _ in path_interpretations(b"/a%2fb/..;x/secret/", None).found]
+>>> [path for path, _ in path_interpretations(b"/a%2fb/..;x/secret/", None).targets]
 [b'/a/b/..;x/secret/', b'/a/b/../secret/', b'/secret/', b'/a/secret/']
 """
 
@@ -34,7 +34,7 @@ _LONG = 1 << 12
 #: an octet is found much faster as a number
 _NUL, _TAB, _LF, _CR, _SPACE, _HASH, _PERCENT, _SEMICOLON, _QUESTION, _BACKSLASH = b"\0\t\n\r #%;?\\"
 
-_Asked = tuple[bytes, bytes | None]
+_Target = tuple[bytes, bytes | None]
 
 
 class FormBudget:
@@ -82,9 +82,9 @@ class Readings(NamedTuple):
     """Every interpretation of a path and a query."""
 
     #: paths and queries, all canonical; the first pair is the Safe Browsing profile's
-    found: tuple[_Asked, ...]
+    targets: tuple[_Target, ...]
     #: whether there are more: finding all would take too long, and no browser sends such a path; then only the first is
-    #: in ``found``
+    #: in ``targets``
     is_cut: bool
 
 
@@ -119,20 +119,20 @@ def path_interpretations(path: bytes, query: bytes | None, budget: FormBudget | 
     if reached is None:
         return Readings((canonical,), is_cut=True)
     # A path with escapes or double slashes has the same canonical form as another one that a step leads to.
-    found = {canonical: None}
-    for asked in reached:
-        if not ((_PERCENT in asked[0] and normalization.ESCAPE.search(asked[0])) or b"//" in asked[0]):
-            found[_canonical(*asked, queries, is_resolved=False)] = None
-    return Readings(tuple(found), is_cut=False)
+    targets = {canonical: None}
+    for target in reached:
+        if not ((_PERCENT in target[0] and normalization.ESCAPE.search(target[0])) or b"//" in target[0]):
+            targets[_canonical(*target, queries, is_resolved=False)] = None
+    return Readings(tuple(targets), is_cut=False)
 
 
-def _reached(path: bytes, query: bytes | None, budget: FormBudget) -> dict[_Asked, None] | None:
+def _reached(path: bytes, query: bytes | None, budget: FormBudget) -> dict[_Target, None] | None:
     """Every path and query that steps lead to, with the fewest steps first; ``None`` if the budget is too small."""
-    reached: dict[_Asked, None] = {(path, query): None}
+    reached: dict[_Target, None] = {(path, query): None}
     pending = [(path, query)]
-    for asked in pending:
-        for step in _steps(*asked):
-            written = len(step[0]) + (len(step[1]) if step[1] is not None and step[1] is not asked[1] else 0)
+    for target in pending:
+        for step in _steps(*target):
+            written = len(step[0]) + (len(step[1]) if step[1] is not None and step[1] is not target[1] else 0)
             if not budget.takes_step(written):
                 return None
             if step not in reached:
@@ -143,7 +143,7 @@ def _reached(path: bytes, query: bytes | None, budget: FormBudget) -> dict[_Aske
     return reached
 
 
-def _steps(path: bytes, query: bytes | None) -> Iterator[_Asked]:
+def _steps(path: bytes, query: bytes | None) -> Iterator[_Target]:
     """Every result of one step on a path and a query."""
     if _PERCENT in path:
         for escapes, unescape in _UNESCAPING:
@@ -196,7 +196,7 @@ _UNESCAPING = (
 )
 
 
-def _split(path: bytes, query: bytes | None) -> _Asked:
+def _split(path: bytes, query: bytes | None) -> _Target:
     """Split a path at a question mark that was escaped; the rest begins the query."""
     path, mark, rest = path.partition(b"?")
     if mark:
@@ -206,7 +206,7 @@ def _split(path: bytes, query: bytes | None) -> _Asked:
 
 def _canonical(
     path: bytes, query: bytes | None, queries: dict[bytes | None, bytes | None], *, is_resolved: bool
-) -> _Asked:
+) -> _Target:
     """The canonical path and query; ``is_resolved`` says whether dot segments are resolved.
 
     ``queries`` has the canonical forms of queries that were asked for before; most interpretations have the same.

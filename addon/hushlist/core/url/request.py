@@ -71,7 +71,7 @@ class Request:
     method: bytes = field(default=b"", compare=False)
     fields: Sequence[Sequence[bytes]] = field(default=(), compare=False)
     #: what is known of it besides
-    told: Told | None = None
+    context: Told | None = None
     #: the names and addresses that its hosts lead to by DNS, where they were looked up
     leads: tuple[bytes, ...] = field(default=(), compare=False)
     #: what else of the server its header fields name, such as the copy's place in WebDAV: the strictest decision holds
@@ -101,7 +101,7 @@ _TOO_LONG = Excess(f"its target has more than {LONGEST_TARGET:,} octets")
 _PORT = re.compile(rb"0*([0-9]{1,5})")
 
 
-def request_of(url: bytes | str, told: Told | None = None) -> Request:
+def request_of(url: bytes | str, context: Told | None = None) -> Request:
     """The request that a browser would make for a URL; ``UrlError`` if the URL names no host, or its port is not valid.
 
     >>> request_of("https://me@www.example.com:8443/p?q#f").hosts
@@ -111,11 +111,11 @@ def request_of(url: bytes | str, told: Told | None = None) -> Request:
     plain = _PLAIN_REQUEST.fullmatch(octets)
     if plain is not None:  # as nearly every URL
         scheme, host, target = plain.groups()
-        leads = () if told is None else told.leads
-        return Request(scheme, (host,), DEFAULT_PORTS[scheme], target, told=told, leads=leads)
+        leads = () if context is None else context.leads
+        return Request(scheme, (host,), DEFAULT_PORTS[scheme], target, context=context, leads=leads)
     octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(octets))
     request = request_as_written(*safebrowsing.split_fragment(octets))
-    request.told, request.leads = told, () if told is None else told.leads
+    request.context, request.leads = context, () if context is None else context.leads
     return request
 
 
@@ -179,7 +179,7 @@ def canonical_host(host: bytes) -> bytes:
     decoded = normalization.percent_decode_repeatedly(host)
     if _NUL in decoded:  # RFC 3986, 7.3: it "should be rejected if the application is not expecting" it
         raise UrlError(host, "there is a NUL in the host")
-    if DELIMITERS.search(decoded) or any(split_web_authority(own)[2] is not None for own in (host, decoded)):
+    if DELIMITERS.search(decoded) or any(split_web_authority(name)[2] is not None for name in (host, decoded)):
         raise UrlError(host, "there is a delimiter in the host")
     parts = Parts(b"http", None, split_web_authority(host)[1], None, b"/")
     for step in (*safebrowsing.OPEN, safebrowsing.escape):
@@ -284,11 +284,11 @@ def _every_form(scheme: bytes, target: bytes, budget: FormBudget) -> tuple[tuple
             return tuple([Parts(scheme, None, b"h", None, path, query) for path in (sent[1], bare)]), False
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
     name, mark, query = target.partition(b"?")
-    found, is_cut = path_interpretations(rooted(name), query if mark else None, budget)
-    return tuple(Parts(scheme, None, b"h", None, *asked) for asked in found), is_cut
+    readings, is_cut = path_interpretations(rooted(name), query if mark else None, budget)
+    return tuple(Parts(scheme, None, b"h", None, *reading) for reading in readings), is_cut
 
 
-def canonical_url(asked: Request | bytes) -> bytes:
+def canonical_url(request: Request | bytes) -> bytes:
     """The canonical URL of a URL, or of a request by its first host.
 
     >>> canonical_url(b"http://h.example:80/a/../b")
@@ -296,18 +296,18 @@ def canonical_url(asked: Request | bytes) -> bytes:
 
     Raises ``UrlError`` if it names no host, or one that is not valid.
     """
-    if isinstance(asked, bytes):
-        plain = PLAIN_URL.match(asked)
-        target = plain_target(asked, plain.end()) if plain and is_plain_name(plain[2]) else None
+    if isinstance(request, bytes):
+        plain = PLAIN_URL.match(request)
+        target = plain_target(request, plain.end()) if plain and is_plain_name(plain[2]) else None
         if plain and target:
             path, query = target
             return plain[1] + plain[2] + (path if query is None else path + b"?" + query)
-        asked = request_of(asked)
-    if not asked.hosts:
-        raise UrlError(asked.url, "it names no host")
-    target = plain_target(asked.target) if asked.scheme in WEB else None
+        request = request_of(request)
+    if not request.hosts:
+        raise UrlError(request.url, "it names no host")
+    target = plain_target(request.target) if request.scheme in WEB else None
     if target:
         path, query = target
-        host = canonical_host(asked.hosts[0])
-        return b"%b://%b%b" % (asked.scheme, host, path if query is None else path + b"?" + query)
-    return target_forms(asked.scheme, asked.target).forms[0]._replace(host=canonical_host(asked.hosts[0])).join()
+        host = canonical_host(request.hosts[0])
+        return b"%b://%b%b" % (request.scheme, host, path if query is None else path + b"?" + query)
+    return target_forms(request.scheme, request.target).forms[0]._replace(host=canonical_host(request.hosts[0])).join()

@@ -247,11 +247,11 @@ def join_recipients(parts: Parts) -> Parts:
     if parts.scheme != b"mailto" or parts.host is not None:
         return parts
     fields = _fields(parts)
-    own = [value for name, sign, value in fields if sign and name.lower() == b"to"]
-    if not own:
+    recipients = [value for name, sign, value in fields if sign and name.lower() == b"to"]
+    if not recipients:
         return parts
     others = [b"".join(field) for field in fields if not (field[1] and field[0].lower() == b"to")]
-    path = b",".join(filter(None, (parts.path, *own)))
+    path = b",".join(filter(None, (parts.path, *recipients)))
     return protect_path(parts._replace(path=path, query=b"&".join(others) if others else None))
 
 

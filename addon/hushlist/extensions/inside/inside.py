@@ -212,7 +212,7 @@ class _Reader:
             key = (address.hosts, address.port, address.target)
             if key not in seen:
                 seen.add(key)
-                address.method, address.fields, address.told = request.method, request.fields, request.told
+                address.method, address.fields, address.context = request.method, request.fields, request.context
                 yield Inner(address, self._counts[mode])
 
     def _addresses(self, request: Request, forms: Sequence[Parts]) -> Iterator[tuple[str, Request]]:

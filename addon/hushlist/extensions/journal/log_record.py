@@ -222,7 +222,7 @@ _AT = re.compile(rb"@|%(?:25)*40")
 def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B008  it is immutable
     """The canonical URL as text; for an unreadable URL, only what cannot be user information.
 
-    >>> url_of(Decision(Action.BLOCK, fault="its port is no number", asked=b"http://me:se/cret@h:x/?a"))
+    >>> url_of(Decision(Action.BLOCK, fault="its port is no number", request=b"http://me:se/cret@h:x/?a"))
     'http://h:x/?a'
     """
     return shown_url(_url_octets(decision), privacy)
@@ -231,7 +231,7 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
 def _url_octets(decision: Decision) -> bytes:
     octets = decision.canonical
     if octets is None or decision.fault is not None:
-        request = decision.asked if octets is None else octets
+        request = decision.request if octets is None else octets
         try:
             octets = canonical_url(request)
         except UrlError:

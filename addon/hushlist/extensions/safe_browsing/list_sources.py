@@ -23,7 +23,7 @@ def prefix_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile
     """The copies of the lists that an entry names."""
     fields = fields_of_list(entry, reading)
     for key in entry.value if isinstance(entry.value, dict) else ():
-        if key in fields.known and key not in _KEYS:
+        if key in fields.keys and key not in _KEYS:
             fields.error(key, "a list of Safe Browsing has none")
     defaults, line = read_defaults(fields), fields.line_of("safe-browsing")
     if defaults.action is Action.ALLOW:

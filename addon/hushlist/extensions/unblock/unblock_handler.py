@@ -154,7 +154,7 @@ def _address(judgement: Judgement) -> bytes:
     """The URL to return to: the URL as sent, unless another name or interpretation of it decided."""
     url, decision = judgement.request.url, judgement.decision
     # browsers would not send what follows "#"
-    return url if (decision.asked or decision.inside) and b"#" not in url else decision.url
+    return url if (decision.request or decision.inside) and b"#" not in url else decision.url
 
 
 def _place(judgement: Judgement) -> bytes | None:

@@ -177,7 +177,7 @@ LITERAL = b"192.0.2.7"
 def test_the_original_form_is_kept_where_it_differs_without_user_information(
     request_: Request, original: bytes | None
 ) -> None:
-    decision = Decision(Action.BLOCK, asked=request_)
+    decision = Decision(Action.BLOCK, request=request_)
     if request_.destination is not None:
         decision = decision._replace(canonical=canonical_url(Request(b"http", request_.hosts[-1:], 80, b"/")).lower())
     assert original_url(decision, request_) == original
@@ -191,4 +191,4 @@ def test_the_original_form_shows_no_user_information_whatever_is_escaped(
         for slashes in (b"//", b"%2F%2f", b"/%252F"):
             user = slashes + b"s3cr3t" + within.translate(None, b"/?#\\%") + at
             request = Request(b"http", (b"h.example",), 81, b"/" + before.rstrip(b"%25") + user + behind)
-            assert b"s3cr3t" not in (original_url(Decision(Action.BLOCK, asked=request), request) or b"")
+            assert b"s3cr3t" not in (original_url(Decision(Action.BLOCK, request=request), request) or b"")

@@ -665,7 +665,7 @@ def test_hosts_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) 
             assert engine.decide(request(b"h%d.good.example" % number)).action is Action.PASS
         only = engine._hosts.only
         assert only is not None
-        assert len(only.known) <= 8
+        assert len(only.by_name) <= 8
 
 
 # -- groups, schedules, categories, grants ----------------------------------------------------------------------------
@@ -1226,7 +1226,7 @@ def filtering(*layers: str, unknown: Action = Action.PASS, default: str = "") ->
 
 
 def asked(url: str, told: Told | None = _SCRIPT) -> Request:
-    return replace(request_of(url), told=told)
+    return replace(request_of(url), context=told)
 
 
 @each_row(

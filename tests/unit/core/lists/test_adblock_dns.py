@@ -132,7 +132,7 @@ def test_filters_of_names_decide_for_all_that_is_asked_of_a_host(tmp_path: Path)
         for kind in ("document", "script", "websocket", ""):
             for path in ("/", "/x.mov", "/go?u=trk.example"):
                 told = Told(b"https://page.example/", kind)
-                assert engine.decide_url(f"https://{host}{path}".encode(), told=told).action == action, (host, kind)
+                assert engine.decide_url(f"https://{host}{path}".encode(), context=told).action == action, (host, kind)
 
 
 def test_exceptions_that_can_lift_nothing_are_a_warning_that_says_what_to_write(tmp_path: Path) -> None:

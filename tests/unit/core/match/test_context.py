@@ -11,7 +11,7 @@ def asked(headers: str = "", target: bytes = b"/", told: Told | None = None, sch
     """The context of a request to cdn.example with such headers, a line each."""
     lines = (line.partition(":") for line in headers.splitlines())
     fields = tuple((name.strip().encode(), value.strip().encode()) for name, _, value in lines)
-    request = Request(scheme, (b"cdn.example",), 443, target, method=b"get", fields=fields, told=told)
+    request = Request(scheme, (b"cdn.example",), 443, target, method=b"get", fields=fields, context=told)
     return context_of(request, b"cdn.example")
 
 

@@ -54,12 +54,12 @@ from unit.rows import each_row
 )
 def test_a_path_is_read_in_every_way_that_a_server_may(path: bytes, expected: set[bytes]) -> None:
     found = path_interpretations(path, None)
-    assert {reading for reading, _ in found.found} == expected
+    assert {reading for reading, _ in found.targets} == expected
     assert not found.is_cut
 
 
 def test_a_query_begins_at_an_escaped_question_mark_for_one_server_and_not_for_another() -> None:
-    assert path_interpretations(b"/a%3fb", b"c#d").found == (
+    assert path_interpretations(b"/a%3fb", b"c#d").targets == (
         (b"/a", b"b?c%23d"),
         (b"/a?b", b"c%23d"),
         (b"/a?b", b"c"),
@@ -97,7 +97,7 @@ def test_whatever_a_server_does_in_whatever_order_is_a_reading(
     for step in server:
         path = step(path)
     found = path_interpretations(asked, None)
-    assert found.is_cut or path_interpretations(path, None).found[0][0] in {reading for reading, _ in found.found}
+    assert found.is_cut or path_interpretations(path, None).targets[0][0] in {reading for reading, _ in found.targets}
 
 
 @given(urls())
@@ -107,7 +107,7 @@ def test_the_first_reading_is_the_canonical_form_and_no_two_are_equal(url: bytes
         canonical = canonicalize(url)
     except UrlError:
         return
-    found = path_interpretations(parts.path, parts.query).found
+    found = path_interpretations(parts.path, parts.query).targets
     path, query = found[0]
     assert canonical.endswith(path if query is None else path + b"?" + query)
     assert len(set(found)) == len(found) <= 258
@@ -132,7 +132,7 @@ LONG = 1 << 16
     ],
 )
 def test_a_long_path_is_read_in_few_ways(path: bytes) -> None:
-    assert len(path_interpretations(path, None).found) <= 17
+    assert len(path_interpretations(path, None).targets) <= 17
 
 
 @each_row("odd", [b";x", b"\\", b"/./..", b"//a?"])
@@ -141,14 +141,14 @@ def test_a_path_that_is_longer_than_servers_take_has_one_reading_and_others_that
     assert path_interpretations(path, None) == Readings(((path, None),), is_cut=False)
     for long, is_cut in ((path, True), (path[:-99], False)):
         found = path_interpretations(long + odd, b"q")
-        assert (found.found[0][0][:8], found.is_cut) == (b"/secret/", is_cut)
-        assert len(found.found) == 1 or not is_cut
+        assert (found.targets[0][0][:8], found.is_cut) == (b"/secret/", is_cut)
+        assert len(found.targets) == 1 or not is_cut
 
 
 def test_a_short_path_that_means_too_much_is_cut() -> None:
     found = path_interpretations(b"/%252f..%255c;x/..%253f//" * 4, None)
     assert found.is_cut
-    assert len(found.found) == 1
+    assert len(found.targets) == 1
 
 
 def test_all_targets_of_a_request_have_one_budget() -> None:
@@ -157,8 +157,8 @@ def test_all_targets_of_a_request_have_one_budget() -> None:
     found = [path_interpretations(path + b"/%d" % number, None, budget) for number in range(9)]
     assert not alone.is_cut
     assert not found[0].is_cut
-    assert found[-1] == ((found[-1].found[0],), True)
-    assert sum(not own.is_cut for own in found) * len(alone.found) < 64
+    assert found[-1] == ((found[-1].targets[0],), True)
+    assert sum(not own.is_cut for own in found) * len(alone.targets) < 64
 
 
 def test_a_query_that_steps_make_longer_counts() -> None:

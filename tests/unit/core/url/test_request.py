@@ -162,7 +162,7 @@ def plainly(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
     """The forms of a target of a web request, by its readings alone."""
     path, mark, query = target.partition(b"?")
     rooted = path if path.startswith(b"/") else b"/" + path
-    found = path_interpretations(rooted, query if mark else None).found
+    found = path_interpretations(rooted, query if mark else None).targets
     return tuple(Parts(scheme, None, b"h", None, *asked) for asked in found)
 
 

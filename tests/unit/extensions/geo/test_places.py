@@ -102,7 +102,7 @@ def test_an_address_is_found_by_its_country_and_its_network(
     for check in CHECKS:
         engine = engine_of(tmp_path_factory.mktemp("geo"), check)
         assert engine.asks_leads
-        decision = engine.decide_url(url.encode(), told=Told(leads=tuple(leads)))
+        decision = engine.decide_url(url.encode(), context=Told(leads=tuple(leads)))
         assert (decision.action.value == "block") is is_blocked
         assert (f"is in {'RU' if check == 'country' else 'AS64496'}" in str(decision)) is is_blocked
 

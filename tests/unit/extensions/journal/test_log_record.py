@@ -143,7 +143,7 @@ def test_queries_are_dropped_by_choice(url: str, shown: str, expression: str) ->
 )
 def test_the_original_form_is_kept_as_the_settings_say(target: bytes, kept: str, dropped: str | None) -> None:
     request = Request(b"http", (b"H.example",), 81, target)
-    made = LogRecord("", EVE, Decision(Action.BLOCK, asked=request), request=request)
+    made = LogRecord("", EVE, Decision(Action.BLOCK, request=request), request=request)
     assert fields_of(made, KEPT)["original"] == kept
     if len(target) < MOST_SHOWN:
         assert fields_of(made, Privacy(queries=LoggedQueries.DROP)).get("original") == dropped
@@ -151,10 +151,12 @@ def test_the_original_form_is_kept_as_the_settings_say(target: bytes, kept: str,
 
 def test_what_was_sent_in_canonical_form_is_written_once() -> None:
     request = Request(b"http", (b"h.example",), 80, b"/x")
-    assert "original" not in fields_of(LogRecord("", EVE, Decision(Action.BLOCK, asked=request), request=request), KEPT)
+    assert "original" not in fields_of(
+        LogRecord("", EVE, Decision(Action.BLOCK, request=request), request=request), KEPT
+    )
     asked = Request(b"http", (b"h.example",), 80, b"/x?" + 70 * b"q")
     dropped = fields_of(
-        LogRecord("", EVE, Decision(Action.BLOCK, asked=asked), request=asked), Privacy(LoggedQueries.DROP)
+        LogRecord("", EVE, Decision(Action.BLOCK, request=asked), request=asked), Privacy(LoggedQueries.DROP)
     )
     assert "original" not in dropped
 

@@ -297,7 +297,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     ],
 )
 def test_what_a_name_leads_to_decides(engine: Engine, host: str, leads: list[bytes], by: str | None) -> None:
-    decision = engine.decide_url(f"https://{host}/".encode(), told=Told(leads=tuple(leads)))
+    decision = engine.decide_url(f"https://{host}/".encode(), context=Told(leads=tuple(leads)))
     if by is None:
         assert decision.action.value == ("allow" if "allowed" in host else "pass")
     else:
@@ -307,7 +307,7 @@ def test_what_a_name_leads_to_decides(engine: Engine, host: str, leads: list[byt
 
 def test_an_allowed_folder_is_allowed_wherever_its_name_leads(engine: Engine) -> None:
     told = Told(leads=(b"8.8.4.9",))
-    assert engine.decide_url(b"https://mixed.example.com/ok/x", told=told).action.value == "allow"
+    assert engine.decide_url(b"https://mixed.example.com/ok/x", context=told).action.value == "allow"
 
 
 @each_row(

@@ -271,7 +271,7 @@ def recorded(shown: ShownRecord) -> RecordedRequest:
         request.fragment,
         user,
         request.fault,
-        told=record.told,
+        context=record.told,
     )
     return record._replace(request=full_request)
 

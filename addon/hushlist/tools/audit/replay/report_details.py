@@ -185,7 +185,7 @@ def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment
     now, client = moment.of(record)
     decision = decide_recorded(engine, request, now, client, record.told)
     decision = decide_seen(engine, record, decision, now, client).decision
-    shown = decision._replace(canonical=hide_user(decision.url), asked=b"")
+    shown = decision._replace(canonical=hide_user(decision.url), request=b"")
     return RecordExplanation(shown, tuple(_forms(request)))
 
 

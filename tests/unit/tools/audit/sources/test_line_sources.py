@@ -170,7 +170,7 @@ def test_at_the_calendar_s_ends_a_time_is_not_known(time: bytes) -> None:
 
 
 def test_the_filters_own_log_is_read_as_it_is_written() -> None:
-    decision = Decision(Action.BLOCK, asked=b"http://h.example/a?b")
+    decision = Decision(Action.BLOCK, request=b"http://h.example/a?b")
     written = LogRecord("003F8KQ71Z", 1_798_151_400.25, decision, "10.0.0.7", "mia", method="GET")
     lines = to_line(fields_of(written, Privacy())) + to_line(lost_record("003F8KQ720", 1_798_151_401, 7)) + b"\n"
     assert read(lines, read_decision) == [
