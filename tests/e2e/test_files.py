@@ -10,9 +10,11 @@ import re
 import shutil
 import socket
 import subprocess
+import tarfile
 import zipfile
 import zlib
 from contextlib import suppress
+from functools import cache
 from hashlib import md5, sha256
 from pathlib import Path
 from random import Random
@@ -152,6 +154,7 @@ def test_the_page_of_a_file_takes_reports_and_over_http_no_click(inspecting: Pro
         assert client.get(url).status_code == 403
 
 
+@cache
 def _bomb() -> bytes:
     """Half a gigabyte of zeros behind a beginning that a program does not have, in half a megabyte."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
@@ -201,22 +204,42 @@ def test_neither_a_spelling_of_a_name_nor_a_lie_about_the_length_gets_past(tmp_p
     assert [path for path, has_passed in passed.items() if has_passed] == ["/plain"]
 
 
-def test_a_bomb_is_passed_on_and_not_unpacked(tmp_path: Path) -> None:
-    bomb = _bomb()
+_BOMB_RULES = """
+files:
+- {{infected: true, sites: good.test/scanned}}
+- {{listed: true, sites: good.test/listed}}
+- {{endings: exe, members: true, sites: good.test/members}}
+scanner: {{address: 'clamd://127.0.0.1:1', larger: {choice}, on-failure: {choice}}}
+ranges: {ranges}
+"""
+
+
+@pytest.mark.parametrize(("choice", "ranges"), [("block", "whole"), ("pass", "pass")])
+def test_a_bomb_is_not_unpacked_but_refused_or_passed_on(tmp_path: Path, choice: str, ranges: str) -> None:
+    bomb, tar = _bomb(), io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w:gz") as packed:
+        member = tarfile.TarInfo("a.txt")
+        member.size = 1 << 26
+        packed.addfile(member, io.BytesIO(bytes(1 << 26)))
 
     def send(connection: socket.socket) -> None:
-        read_head(connection)
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb
-        )
+        is_tar = b"/members" in read_head(connection)
+        field, octets = (b"", tar.getvalue()) if is_tar else (b"Content-Encoding: gzip\r\n", bomb)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (field, len(octets), octets))
 
+    def is_whole(path: str) -> bool:
+        with suppress(httpx.RemoteProtocolError), client.stream("GET", f"http://good.test/{path}") as answer:
+            return b"".join(answer.iter_raw()) in (bomb, tar.getvalue())
+        return False
+
+    policy = write_policy(tmp_path, _BOMB_RULES.format(choice=choice, ranges=ranges))
     with (
         PlainOrigin(send) as origin,
-        mitmdump(tmp_path, origin, policy=write_policy(tmp_path, _RULES)) as proxy,
+        mitmdump(tmp_path, origin, policy=policy) as proxy,
         proxy.client(timeout=PATIENCE) as client,
-        client.stream("GET", "http://good.test/a") as answer,
     ):
-        assert b"".join(answer.iter_raw()) == bomb
+        whole = {path: is_whole(path) for path in ("a", "scanned", "listed", "members")}
+        assert whole == {"a": True} | dict.fromkeys(("scanned", "listed", "members"), choice == "pass")
 
 
 def serve(connection: socket.socket) -> None:
