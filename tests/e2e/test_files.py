@@ -28,6 +28,7 @@ from e2e.proxy import Proxy, mitmdump
 from e2e.test_streaming import read_head
 from e2e.test_unblock import form_of
 from support.policies import write_policy
+from support.seven_zip import LZMA, archive, index
 
 _PROGRAM = b"MZ\x90\0" + bytes(1 << 19)
 _RULES = """
@@ -401,12 +402,16 @@ def test_what_has_a_blocked_member_is_never_whole_at_a_client_or_an_origin(tmp_p
     far, fine = zip_of(a__txt=noise, b__exe=noise), zip_of(a__txt=noise, b__txt=noise)
     files = {"/near.zip": zip_of(a__txt=b"a", b__exe=b"MZ"), "/odd.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)}
     files |= {"/far.zip": far, "/fine.zip": fine, "/noise": noise, "/allowed/far.zip": far}
+    files["/near.7z"] = archive(index("a.txt", "b.exe"), LZMA)
+    files["/fine.7z"] = archive(index("a.txt", "b.txt"), LZMA, content=noise)
+    files["/far.7z"] = archive(index("a.txt", "b.exe"), LZMA, content=noise)
     origin.pages |= {page: ("application/x", body) for page, body in files.items()}
     rules = (
         "files: [{sites: good.test/allowed, action: allow}, "
         "{endings: exe, members: true, for: both, reason: No programs}]\nlog: on\n"
     )
-    expected: dict[str, object] = dict.fromkeys(files, "whole") | {"/near.zip": "page", "/odd.7z": "page"}
+    expected: dict[str, object] = dict.fromkeys(files, "whole")
+    expected |= dict.fromkeys(("/near.zip", "/near.7z", "/odd.7z"), "page")
     with (
         mitmdump(tmp_path, origin, policy=write_policy(tmp_path, rules)) as proxy,
         origin.watch() as arrivals,
@@ -420,15 +425,18 @@ def test_what_has_a_blocked_member_is_never_whole_at_a_client_or_an_origin(tmp_p
                 for octets in answer.iter_raw():
                     received += octets
             seen[page] = "whole" if received == files[page] else "page" if b"No programs" in received else received
-        cut = seen.pop("/far.zip")
-        del expected["/far.zip"]
+        cut, seven = seen.pop("/far.zip"), seen.pop("/far.7z")
+        del expected["/far.zip"], expected["/far.7z"]
         assert seen == expected
+        assert isinstance(seven, bytes)
+        assert files["/far.7z"].startswith(seven)
+        assert 1 << 18 < len(seven) <= len(files["/far.7z"]) - (1 << 14)
         assert isinstance(cut, bytes)
         assert far.startswith(cut)
         assert 1 << 18 < len(cut) < far.index(b"b.exe")
         with pytest.raises(httpx.RemoteProtocolError):
             client.get("http://good.test/far.zip", headers={"Range": f"bytes={len(cut)}-"})
-        for body in (far, files["/odd.7z"]):
+        for body in (far, files["/odd.7z"], files["/near.7z"]):
             assert "No programs" in client.post("http://good.test/", content=body).text
         assert client.post("http://good.test/", content=fine).status_code == 200
     assert [request.body for request in arrivals.requests if request.body] == [len(fine)]

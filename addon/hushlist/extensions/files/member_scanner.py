@@ -9,7 +9,7 @@ sizes may lie. So every head in it counts, wherever it stands. Of a tar, every b
 ('a.exe',)
 
 Source: APPNOTE.TXT (ZIP), 4.3 to 4.6; POSIX.1-2017, pax, "Extended Description"; GNU tar's manual, "Basic Tar Format";
-7zFormat.txt; RAR 5.0 archive format (RARLAB's technote)
+RAR 5.0 archive format (RARLAB's technote)
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from typing import NamedTuple, Protocol
 from hushlist.extensions.files.content_coding import CodingError, Decoder
 from hushlist.extensions.files.content_kinds import kinds_of
 from hushlist.extensions.files.file_names import file_name
+from hushlist.extensions.files.seven_zip import SIGNATURE as SEVEN_ZIP
+from hushlist.extensions.files.seven_zip import EncryptedIndexError, IndexTaker, SevenZipError
 
 #: members that are named to people, of those that do not decide
 MOST_SHOWN = 20
@@ -35,9 +37,6 @@ _LONGEST_TAR_NAME, _LONGEST, _LONGEST_NAME = 1 << 16, 1024, 255
 #: codings that whole archives of tar have
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _RAR = b"Rar!\x1a\x07\1\0"
-_SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
-#: how 7z's index says that AES is used, where it is not packed itself; and octets at the end that it is looked for in
-_SEVEN_ZIP_AES, _SEVEN_ZIP_END = b"\x24\x06\xf1\x07\x01", 1 << 12
 _MACROS = re.compile(r"(?:vbaproject\.bin|xl/macrosheets/[^/]*)\Z")
 
 
@@ -145,7 +144,7 @@ class MemberScanner:
                 return _PackedTar(self, Decoder(coding))
         if beginning.startswith(_RAR):
             return _Rar(self)
-        if beginning.startswith(_SEVEN_ZIP):
+        if beginning.startswith(SEVEN_ZIP):
             return _SevenZip(self)
         if "archive" in kinds_of(beginning):
             raise _UnreadError("its members are not read")
@@ -424,11 +423,26 @@ class _SevenZip:
     """Its index is at its end, and most are packed."""
 
     def __init__(self, scanner: MemberScanner) -> None:
-        self._scanner, self._last = scanner, b""
+        self._scanner, self._index = scanner, IndexTaker()
+        self._is_over = False
 
     def take(self, octets: bytes, *, is_end: bool) -> None:
-        self._last = (self._last + octets)[-_SEVEN_ZIP_END:]
-        if is_end:
-            if _SEVEN_ZIP_AES in self._last:
-                self._scanner.note_kind("encrypted")
-            raise _UnreadError("the names in 7z are not read")
+        if self._is_over:
+            return
+        try:
+            index = self._index.take(octets)
+        except EncryptedIndexError as error:
+            self._scanner.note_kind("encrypted")
+            raise _UnreadError(str(error)) from None
+        except SevenZipError as error:
+            raise _UnreadError(str(error)) from None
+        if index is None:
+            if is_end:
+                raise _UnreadError("it ends before its index")
+            return
+        self._is_over = True
+        if index.is_encrypted:
+            self._scanner.note_kind("encrypted")
+        for name in index.names:
+            self._scanner.note_head(len(name))
+            self._scanner.note_name(name.encode("utf-8", "replace"))

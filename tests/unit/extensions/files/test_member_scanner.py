@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from hushlist.cli import main
 from hushlist.extensions.files.file_hashes import FileHasher
 from hushlist.extensions.files.member_scanner import NO_MEMBERS, Members, MemberScanner
+from support import seven_zip
+from support.seven_zip import AES, COPY, GREEDY_LZMA, LZMA, LZMA2, archive, index, number
 from unit.rows import each_row
 
 
@@ -155,7 +157,25 @@ def with_unicode_path(octets: bytes, name: bytes) -> bytes:
         (gzip.compress(tar_of("a.txt")) * 2, "a.txt", "unknown"),
         (bz2.compress(tar_of("a.exe")), "", "unknown"),
         (b"7z\xbc\xaf\x27\x1c" + bytes(600), "", "unknown"),
-        (b"7z\xbc\xaf\x27\x1c" + bytes(600) + b"\x24\x06\xf1\x07\x01\x0a\x53\x07", "", "encrypted unknown"),
+        *((octets, f"{' '.join(f'{number}.txt' for number in range(9))} a.exe", "") for octets in seven_zip.REAL),
+        (archive(index("a.txt", "folder/b.exe")), "a.txt b.exe", ""),
+        (archive(index("a.txt", "b.exe", solid=True), LZMA), "a.txt b.exe", ""),
+        (archive(index("a.txt", "é.exe"), LZMA2, behind=bytes(1 << 20)), "a.txt é.exe", ""),
+        (archive(index("b.exe"), LZMA, (COPY, None), LZMA2), "b.exe", ""),
+        (archive(index("b.exe"), GREEDY_LZMA), "b.exe", ""),
+        (archive(index("b.exe"), *[(COPY, None)] * 4), "", "unknown"),
+        (archive(index("b.exe", coder=AES)), "b.exe", "encrypted"),
+        (archive(index("b.exe"), (AES, None)), "", "encrypted unknown"),
+        (archive(index("b.exe"), (b"\x03\3\4\1", None)), "", "unknown"),
+        (archive(index("b.exe"), LZMA)[:-1], "", "unknown"),
+        (archive(index("b.exe"), LZMA)[:-1] + b"x", "", "unknown"),
+        (archive(index("b.exe"), LZMA)[:9] + b"x" + archive(index("b.exe"), LZMA)[10:], "", "unknown"),
+        (archive(index("b.exe")[:-9]), "", "unknown"),
+        (archive(index("b.exe", are_elsewhere=True)), "", "unknown"),
+        (archive(index(*map(str, range(20_001))), LZMA), "", "unknown"),
+        (archive(index("b" * (1 << 22)), LZMA), "", "unknown"),
+        (archive(bytes(1 << 21)), "", "unknown"),
+        (archive(b""), "", "unknown"),
         (b"Rar!\x1a\x07\0" + bytes(600), "", "unknown"),
         (rar_of(rar_file("a.txt"), rar_file("folder/b.exe"), _RAR_END), "a.txt b.exe", ""),
         (rar_of(rar_file("a.txt", 1 << 17), rar_file("b.exe"), _RAR_END + b"behind"), "a.txt b.exe", ""),
@@ -193,7 +213,8 @@ _ARCHIVES = [
     tar_of("a.exe", _LONG),
     _TAR_GZ,
     rar_of(rar_file("a.exe")),
-    b"7z\xbc\xaf\x27\x1c",
+    archive(index("a.exe"), LZMA),
+    archive(index("a.exe", solid=True)),
 ]
 
 
@@ -207,6 +228,13 @@ def test_whatever_comes_is_read_and_alike_however_it_is_cut(archive: bytes, more
     assert in_pieces == at_once or octets.startswith((b"\x1f\x8b", b"\x28\xb5"))
 
 
+@given(st.integers(0, 120), st.integers(0, 9), st.binary(max_size=9))
+def test_whatever_an_index_says_is_read_alike_however_it_is_cut(at: int, removed: int, more: bytes) -> None:
+    made = index("a.txt", "b.exe", solid=True)
+    octets = archive(made[:at] + more + made[at + removed :])
+    assert seen(octets, 7) == seen(octets, len(octets))
+
+
 @each_row(
     "octets",
     [
@@ -214,6 +242,9 @@ def test_whatever_comes_is_read_and_alike_however_it_is_cut(archive: bytes, more
         (b"PK\1\2" + bytes(24) + b"\xff\xff\0\0\0\0" + bytes(12)) * 20_000,
         b"PK" * 1_000_000,
         tar_of(*["a"] * 200, content=b"") * 10,
+        archive(index(*["a"] * 20_000)),
+        archive(b"\1\4\6\0" + number(20_000) + b"\x09" + b"\0" * 20_000 + b"\0" + bytes(1 << 18)),
+        archive(b"\1\4\7\x0b" + number(20_000) + b"\0" + b"\x20" * (1 << 18)),
     ],
 )
 def test_the_time_is_bounded(octets: bytes) -> None:
@@ -241,8 +272,9 @@ def test_what_has_a_coding_is_seen_in_both_ways() -> None:
         ("{endings: exe}", "far.zip", 0, "pass"),
         ("{content: macros, members: true}", "macros.zip", 1, "macros by policy (p.yaml:2)"),
         ("{content: macros}", "macros.zip", 0, "pass"),
-        ("{endings: exe, members: true}", "a.7z", 0, "or cannot be read (ranges)"),
-        ("{content: unknown, members: true}", "a.7z", 1, "unknown by policy (p.yaml:2)"),
+        ("{endings: exe, members: true}", "old.rar", 0, "or cannot be read (ranges)"),
+        ("{content: unknown, members: true}", "old.rar", 1, "unknown by policy (p.yaml:2)"),
+        ("{endings: exe, members: true}", "a.7z", 1, "member b.exe by policy (p.yaml:2)"),
         ("{endings: exe, members: true}", "text", 0, "pass   x.example/\n"),
         ("{members: true}", "text", 2, "expected endings or content beside it"),
         ("{endings: exe, members: true, listed: true}", "text", 2, "and neither listed nor infected"),
@@ -264,7 +296,8 @@ def test_check_looks_into_a_file(
     files = {
         "far.zip": zip_of("a.txt", "b.exe", content=_NOISE),
         "macros.zip": zip_of("word/a.xml", "word/vbaProject.bin", content=_NOISE),
-        "a.7z": b"7z\xbc\xaf\x27\x1c" + bytes(600),
+        "a.7z": archive(index("a.txt", "b.exe"), LZMA),
+        "old.rar": b"Rar!\x1a\x07\0" + bytes(600),
         "text": b"text",
     }
     Path(name).write_bytes(files[name])
