@@ -15,14 +15,17 @@ SIGNATURE = b"7z\xbc\xaf\x27\x1c"
 #: octets of an index, before which its packed form may be in so many, and of what it unpacks to
 _LONGEST, _LONGEST_UNPACKED = 1 << 19, 1 << 22
 #: indexes that are packed within each other, members, and numbers in an index
-_DEEPEST, _MOST_MEMBERS, _MOST_NUMBERS = 4, 20_000, 200_000
-_MOST_CODERS = 32
+_DEEPEST, _MOST_MEMBERS, _MOST_NUMBERS = 4, 20_000, 100_000
+#: coders of a folder, and parts that say something of files
+_MOST_CODERS, _MOST_PARTS = 32, 64
 #: the beginning of an archive: its checksum, where behind it the index is and how long, and the checksum of that
 _START = Struct("<6xBxIQQI")
 #: what the parts of an index begin with
 _END, _HEADER, _PROPERTIES, _MAIN_STREAMS, _FILES, _PACK_INFO, _UNPACK_INFO, _SUBSTREAMS = 0, 1, 2, 4, 5, 6, 7, 8
 _SIZE, _CRC, _FOLDER, _UNPACK_SIZE, _UNPACK_STREAMS, _NAMES, _PACKED_HEADER = 9, 10, 11, 12, 13, 17, 23
-_COPY, _LZMA, _LZMA2, _AES = b"\0", b"\3\1\1", b"\x21", b"\x06\xf1\7\1"
+_COPY, _LZMA, _LZMA2 = b"\0", b"\3\1\1", b"\x21"
+#: what methods that need a password begin with, of which AES is the one in use
+_CRYPTO = b"\x06\xf1"
 
 
 class SevenZipError(ValueError):
@@ -147,6 +150,8 @@ class _Fields:
 
     def sums(self, number: int) -> list[bool]:
         """Skip a number of checksums, of which some may not be there: whether each is."""
+        if number > _MOST_MEMBERS:
+            raise SevenZipError("it has too many members")
         if self.octet():
             self.octets(4 * number)
             return [True] * number
@@ -156,8 +161,12 @@ class _Fields:
         return are_there
 
     def until_end(self) -> Iterator[int]:
-        """The kinds of what follows, up to the end of a part."""
+        """The kinds of what follows, each once, up to the end of a part."""
+        seen = set[int]()
         while (kind := self.octet()) != _END:
+            if kind in seen:
+                raise SevenZipError("its index cannot be read")
+            seen.add(kind)
             yield kind
 
 
@@ -168,7 +177,7 @@ def _read_header(fields: _Fields) -> Index:
             for _ in fields.until_end():
                 fields.octets(fields.number())
         elif kind == _MAIN_STREAMS:
-            is_encrypted |= _read_streams(fields).is_encrypted
+            is_encrypted = _read_streams(fields).is_encrypted
         elif kind == _FILES:
             names += _read_files(fields)
         else:
@@ -178,7 +187,9 @@ def _read_header(fields: _Fields) -> Index:
 
 def _read_files(fields: _Fields) -> list[str]:
     number, names = fields.number(_MOST_MEMBERS), list[str]()
-    for kind in fields.until_end():
+    for _ in range(_MOST_PARTS):
+        if (kind := fields.octet()) == _END:
+            break
         part = _Fields(fields.octets(length := fields.number()))
         if kind == _NAMES:
             part.expect(0)
@@ -187,6 +198,8 @@ def _read_files(fields: _Fields) -> list[str]:
             if len(named) != number + 1 or named.pop():
                 raise SevenZipError("a name in it cannot be read")
             names += named
+    else:
+        raise SevenZipError("its index is too long")
     if number and not names:
         raise SevenZipError("its members have no names")
     return names
@@ -229,7 +242,7 @@ def _read_folders(fields: _Fields, streams: _Streams) -> tuple[_Streams, list[bo
         if kind != _CRC:
             raise SevenZipError("its index cannot be read")
         have_sums = fields.sums(number)
-    is_encrypted = any(method == _AES for coders, _ in folders for method, _ in coders)
+    is_encrypted = any(method.startswith(_CRYPTO) for coders, _ in folders for method, _ in coders)
     if number == 1:
         streams = streams._replace(unpacked=sizes[0], coders=folders[0][0])
     return streams._replace(is_encrypted=is_encrypted), have_sums

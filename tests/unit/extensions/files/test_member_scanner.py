@@ -82,6 +82,12 @@ def seen(octets: bytes, step: int = 1000, endings: frozenset[str] | None = None)
     return scanner.end()
 
 
+def _with_folders(folders: int) -> bytes:
+    """The beginning of a 7z's index."""
+    made = b"\1" + COPY
+    return b"\1\4\7\x0b" + number(folders) + b"\0" + made * folders + b"\x0c" + b"\1" * folders + b"\0"
+
+
 def rar_number(number: int) -> bytes:
     return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + rar_number(number >> 7)
 
@@ -245,6 +251,10 @@ def test_whatever_an_index_says_is_read_alike_however_it_is_cut(at: int, removed
         archive(index(*["a"] * 20_000)),
         archive(b"\1\4\6\0" + number(20_000) + b"\x09" + b"\0" * 20_000 + b"\0" + bytes(1 << 18)),
         archive(b"\1\4\7\x0b" + number(20_000) + b"\0" + b"\x20" * (1 << 18)),
+        archive(b"\1\4" + b"\x08\0" * (1 << 17)),
+        archive(b"\1\5\0" + b"\x19\0" * (1 << 17)),
+        archive(_with_folders(2000) + b"\x08" + b"\x09" * (1 << 18)),
+        archive(_with_folders(2000) + b"\x08\x0d" + number(20_000) * 2000 + b"\x0a" + bytes(1 << 21), LZMA),
     ],
 )
 def test_the_time_is_bounded(octets: bytes) -> None:
