@@ -108,12 +108,13 @@ def _read(before: bytes, place: int, index: bytes) -> Index:
 class _Streams(NamedTuple):
     """What an index says of packed octets: of the first ones, where they are, how long, and how they are packed."""
 
-    place: int = 0
-    packed: int = -1
-    unpacked: int = -1
+    place: int
+    #: -1: it is not said
+    packed: int
+    unpacked: int
     #: method and properties of each step
-    coders: tuple[tuple[bytes, bytes], ...] = ()
-    is_encrypted: bool = False
+    coders: tuple[tuple[bytes, bytes], ...]
+    is_encrypted: bool
 
 
 class _Fields:
@@ -207,7 +208,7 @@ def _read_files(fields: _Fields) -> list[str]:
 
 def _read_streams(fields: _Fields) -> _Streams:
     """What is said of packed octets, up to the end of that."""
-    streams, have_sums = _Streams(), list[bool]()
+    streams, have_sums = _Streams(0, -1, -1, (), is_encrypted=False), list[bool]()
     for kind in fields.until_end():
         if kind == _PACK_INFO:
             streams = streams._replace(place=fields.number())
