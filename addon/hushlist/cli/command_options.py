@@ -19,7 +19,7 @@ from hushlist.cli.common import (
     print_warnings,
     remark,
 )
-from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
+from hushlist.core.compile.compile_report import CompileReport, policy_warnings
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem, SourceError, UrlError, number_of
@@ -182,7 +182,7 @@ def open_engine(arguments: argparse.Namespace) -> Engine:
     if lists := getattr(arguments, "lists", ()):  # in place of a policy
         command = shlex.join(["hushlist", "lint", *map(str, lists)])
     of_lists = CompileReport.of(engine.index).brief_warnings(command)
-    print_warnings([*engine.policy.held_back, *ineffective_schedules(engine.policy, engine.index), *of_lists])
+    print_warnings([*engine.policy.held_back, *policy_warnings(engine.policy, engine.index), *of_lists])
     return engine
 
 

@@ -42,7 +42,7 @@ from hushlist.cli.common import (
     shown_progress,
     urls_of,
 )
-from hushlist.core.compile.compile_report import by_kind, decrypting, ineffective_schedules, unused_categories
+from hushlist.core.compile.compile_report import by_kind, decrypting, policy_warnings, unused_categories
 from hushlist.core.compile.stat_cache import asking_engine, compile_recorded
 from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
@@ -124,7 +124,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
             files = [file for layer in compiled.policy.layers for file in layer.lists]
             with source_errors(arguments.problems, "problems"):
                 replace_file(arguments.problems, _problem_table(every_problem(files, None, progress)).encode())
-    of_policy = (warn(compiled.policy, compiled.index) for warn in (unused_categories, ineffective_schedules))
+    of_policy = (warn(compiled.policy, compiled.index) for warn in (unused_categories, policy_warnings))
     held = compiled.policy.held_back
     print_warnings([*held, *chain.from_iterable(of_policy), *by_kind(compiled.report.warnings)])
     if arguments.json:

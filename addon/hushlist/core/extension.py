@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hushlist.core.match.rule import Rule, RuleBlock
     from hushlist.core.match.rule_match import Match
     from hushlist.core.policy.keys import Key
+    from hushlist.core.policy.pass_through import HostSet
 
 #: the packages of the extensions that come with Hushlist, in the order in which their roles are used
 BUILT_IN = tuple(
@@ -194,6 +195,19 @@ class Explained(NamedTuple):
     doubts: tuple[str, ...] = ()
 
 
+class DecryptedNeed(NamedTuple):
+    """Hosts that a rule of a policy is about, which does nothing where their connections are not decrypted."""
+
+    #: the rule's key in the policy, and its place
+    key: str
+    source: str
+    line: int
+    #: names; without any, it is about every host
+    hosts: HostSet
+    #: what is so where nothing is decrypted, in words that go before hosts: "nothing is told to"
+    otherwise: str
+
+
 #: what ``Part.happened`` hears of (``proxy/parts.py``): a client does not accept the proxy's certificate
 REFUSED_CERTIFICATE = "refused-certificate"
 HAPPENINGS = (REFUSED_CERTIFICATE,)
@@ -278,6 +292,9 @@ class Extension:
     #: a reference to a function from a canonical host and a group's ``GroupSettings`` to why a connection to the host
     #: has to be decrypted, in words that go before the host; ``None`` if it need not
     why_decrypt: str = ""
+    #: a reference to a function from a group's ``GroupSettings`` to what its rules need decrypted, each a
+    #: ``DecryptedNeed``, so that administrators are warned where the policy has it not decrypted
+    needs_decrypted: str = ""
     #: a reference to a function from a policy to what it reads in requests besides (``core/decide/readings.py``)
     readings: str = ""
     #: a reference to a function from a policy, or ``None``, to what takes out of a URL, as text, what no log may have

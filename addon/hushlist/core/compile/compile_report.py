@@ -1,7 +1,8 @@
 """The report of a compilation: counts and warnings for every list.
 
 ``unused_categories`` warns of categories in the policy that no rule has: most often a name that is misspelled.
-``ineffective_schedules`` warns of lines that say nothing but what the lists say anyway.
+``ineffective_schedules`` warns of lines that say nothing but what the lists say anyway. ``policy_warnings`` has these,
+and those of hosts that nobody looks at.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hushlist.core.match.checks import Check
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.match.rule import Action
+from hushlist.core.policy.hidden_hosts import hidden_hosts
 from hushlist.core.policy.pass_through import BY_NEED
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.hrn import parse_hrn
@@ -193,6 +195,12 @@ def unused_categories(policy: Policy, index: Index) -> Iterator[Problem]:
     for source, line, name in sorted(said):
         if name not in used:
             yield Problem(source, line, name, f"no rule is of this category, nor of one below it ({have})")
+
+
+def policy_warnings(policy: Policy, index: Index) -> Iterator[Problem]:
+    """What of a policy does nothing, though all of it can be read."""
+    yield from ineffective_schedules(policy, index)
+    yield from hidden_hosts(policy)
 
 
 def ineffective_schedules(policy: Policy, index: Index) -> Iterator[Problem]:

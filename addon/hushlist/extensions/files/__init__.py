@@ -48,5 +48,6 @@ EXTENSION = Extension(
     ),
     explainer=f"{__name__}.file_explainer:explain_file",
     why_decrypt=f"{__name__}.file_rules:why_decrypt",
+    needs_decrypted=f"{__name__}.file_rules:needs_decrypted",
     part=f"{__name__}.file_inspector:FileInspector",
 )

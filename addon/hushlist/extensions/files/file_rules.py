@@ -17,6 +17,7 @@ from typing import ClassVar, NamedTuple
 from mitmproxy.utils.human import parse_size
 
 from hushlist.core.decide.decision import STOPPING, Judgement
+from hushlist.core.extension import DecryptedNeed
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, FilterPattern, Rule, Terms
 from hushlist.core.match.rule_match import Match, SeenFile
@@ -43,7 +44,7 @@ from hushlist.core.policy.schedule import read_during
 from hushlist.extensions.files.content_kinds import KINDS
 from hushlist.extensions.files.file_names import UNREAD, endings_of
 from hushlist.extensions.files.member_scanner import MOST_SHOWN, NO_MEMBERS, Members
-from hushlist.extensions.files.sites import SITES, are_on, is_about
+from hushlist.extensions.files.sites import SITES, are_on, hosts_of, is_about
 
 #: which way files go
 WAYS = ("download", "upload", "both")
@@ -249,6 +250,12 @@ def rules_about(rules: Iterable[FileRule], judgement: Judgement) -> tuple[FileRu
 def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
     """Why connections to a canonical host have to be decrypted, for people: rules for files name it."""
     return "there are rules for files of" if any(are_on(rule.sites, host) for rule in settings.of("files")) else None
+
+
+def needs_decrypted(settings: GroupSettings) -> Iterator[DecryptedNeed]:
+    """The hosts of rules, whose files nobody sees otherwise."""
+    for rule in settings.of("files"):
+        yield DecryptedNeed("files", rule.source, rule.line, hosts_of(rule.sites), "nobody looks at files of")
 
 
 def kinds_wanted(rules: Iterable[FileRule]) -> frozenset[str]:

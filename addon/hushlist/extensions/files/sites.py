@@ -11,6 +11,7 @@ from hushlist.core.lists.patterns import read_expression
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import TEXT, Reading, list_of
 from hushlist.core.policy.keys import Type
+from hushlist.core.policy.pass_through import HostSet
 from hushlist.core.url.hrn import category_levels
 from hushlist.core.url.request import MOST_HOSTS, canonical_host, target_forms
 
@@ -52,6 +53,11 @@ def _readings(scheme: bytes, host: bytes, target: bytes) -> tuple[bytes, ...]:
         return (host + target,)
     forms = target_forms(scheme, target).forms
     return tuple(name + form.path + (b"" if form.query is None else b"?" + form.query) for form in forms)
+
+
+def hosts_of(sites: tuple[bytes, ...]) -> HostSet:
+    """The hosts that expressions are about, each with all below it."""
+    return HostSet(frozenset((site.partition(b"/")[0], True) for site in sites))
 
 
 def are_on(sites: tuple[bytes, ...], host: bytes) -> bool:

@@ -15,6 +15,7 @@ EXTENSION = Extension(
             answers lose or get, a list of rules: see [Heads](heads.md#heads)"""),
     ),
     why_decrypt=f"{__name__}.head_rules:why_decrypt",
+    needs_decrypted=f"{__name__}.head_rules:needs_decrypted",
     facts=(
         MEDIA_TYPE,
         WAY,

@@ -6,12 +6,13 @@ All rules that fit hold, in their order; an answer is blocked by the first that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
 from hushlist.core.decide.decision import Judgement
+from hushlist.core.extension import DecryptedNeed
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.match.rule_match import Match
@@ -36,7 +37,7 @@ from hushlist.core.policy.schedule import read_during
 from hushlist.core.url.http_head import as_read, is_bound
 from hushlist.extensions.adblock.head_options import FIELD_NAME, FIELD_VALUE, Cookies, ValueTest
 from hushlist.extensions.files.file_rules import FilePattern
-from hushlist.extensions.files.sites import SITES, are_on, is_about
+from hushlist.extensions.files.sites import SITES, are_on, hosts_of, is_about
 
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)")
 _TYPE = re.compile(r"[a-z0-9-]+/(\*|[!#$&^_.+a-z0-9-]+)")
@@ -115,6 +116,13 @@ def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
     """Why connections to a canonical host have to be decrypted, for people: its header fields are changed."""
     is_changed = any(are_on(rule.sites, host) for rule in settings.of("heads"))
     return "header fields are changed of" if is_changed else None
+
+
+def needs_decrypted(settings: GroupSettings) -> Iterator[DecryptedNeed]:
+    """The hosts of rules, whose heads nobody sees otherwise."""
+    for rule in settings.of("heads"):
+        otherwise = "no answer is blocked by its head of" if rule.blocks else "no header field is changed of"
+        yield DecryptedNeed("heads", rule.source, rule.line, hosts_of(rule.sites), otherwise)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

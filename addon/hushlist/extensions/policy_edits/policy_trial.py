@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any
 
 from hushlist.core.compile.background_compiler import fetchers_of, serve
-from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
+from hushlist.core.compile.compile_report import CompileReport, policy_warnings
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
@@ -112,7 +112,7 @@ def _tried(
     compiled = compile_policy(policy, jobs=max(1, number_of_cores() - 1), before=before).let_go()
     if policy.block_page is not None:
         load_template(policy.block_page)
-    warnings = [*ineffective_schedules(policy, compiled.index), *CompileReport.of(compiled.index).warnings]
+    warnings = [*policy_warnings(policy, compiled.index), *CompileReport.of(compiled.index).warnings]
     return policy, Engine(policy, compiled.index), warnings
 
 

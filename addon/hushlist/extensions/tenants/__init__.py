@@ -14,5 +14,6 @@ EXTENSION = Extension(
             use Google Workspace, Microsoft 365 and others: see [Tenants](network.md#tenants)"""),
     ),
     why_decrypt=f"{__name__}.tenants:why_decrypt",
+    needs_decrypted=f"{__name__}.tenants:needs_decrypted",
     part=f"{__name__}.tenant_headers:TenantHeaders",
 )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 from mitmproxy import connection, http
 
 from hushlist.core.decide.decision import Judgement
-from hushlist.core.errors import Problem, UrlError
-from hushlist.core.policy.policy_file import Policy
+from hushlist.core.errors import UrlError
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.tenants.tenants import hidden_hosts
 from hushlist.proxy.flow_outcome import set_header
 from hushlist.proxy.parts import Part
 
@@ -20,12 +17,6 @@ class TenantHeaders(Part):
     """Sets the header fields of a policy's ``tenants``; a dry run changes nothing."""
 
     key = "tenants"
-
-    def problems(self, policy: Policy) -> Iterator[Problem]:
-        """Which services are told nothing, since nobody looks into their connections."""
-        for group in policy.all_groups:
-            for name, why in sorted(hidden_hosts(group.settings)):
-                yield Problem(policy.source, 0, f"tenants of {group.name}: {name.decode()} is told nothing", why)
 
     def passed(
         self,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hushlist.core.extension import DecryptedNeed
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.key_types import TEXT, Reading, any_text, choice, list_of, names_of, of_node, schema_of_rows
 from hushlist.core.policy.keys import Key, Type
-from hushlist.core.policy.pass_through import NEVER, HostSet
+from hushlist.core.policy.pass_through import HostSet
 from hushlist.core.url.host import is_plain_name, to_ascii
 from hushlist.core.url.http_head import is_believed
 from hushlist.core.url.parts import to_bytes
 
-_HTTPS = 443
 #: what a field's value may have, and nothing that ends it
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,200}[!-~])?")
 
@@ -63,6 +63,9 @@ class TenantRule:
 
     hosts: HostSet
     fields: tuple[tuple[str, str], ...]
+    #: its place in the policy
+    source: str
+    line: int
 
 
 def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
@@ -70,16 +73,10 @@ def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
     return "tenants are told to" if any(rule.hosts.covers(host) for rule in settings.of("tenants")) else None
 
 
-def hidden_hosts(settings: GroupSettings) -> set[tuple[bytes, str]]:
-    """The hosts of a group's tenants whose connections are not decrypted, and why: ``decrypt`` or ``pass-through``."""
-    rules: tuple[TenantRule, ...] = settings.of("tenants")
-    passed = settings.pass_through
-    hosts = {name for rule in rules for name, _ in rule.hosts.names}
-    below = {name for rule in rules for name, _ in passed.names if rule.hosts.covers(name)}
-    if settings.decrypt == NEVER:
-        return {(name, "decrypt: never") for name in hosts}
-    hidden = {name for name in hosts if passed.covers_at(name, _HTTPS)} | below
-    return {(name, f"pass-through in {passed.place}" if passed.place else "pass-through") for name in hidden}
+def needs_decrypted(settings: GroupSettings) -> Iterator[DecryptedNeed]:
+    """The hosts of services, which are told nothing otherwise."""
+    for rule in settings.of("tenants"):
+        yield DecryptedNeed("tenants", rule.source, rule.line, rule.hosts, "nothing is told to")
 
 
 _KEYS = (
@@ -127,7 +124,8 @@ def _read_rule(entry: YamlNode, reading: Reading) -> TenantRule | None:
     for header, value in pairs:
         if not _VALUE.fullmatch(value):
             reading.report.error(entry.line, f"{header}: {value}", "expected ASCII, without line ends")
-    return TenantRule(HostSet(frozenset((to_bytes(host), True) for host in service.hosts)), pairs)
+    hosts = HostSet(frozenset((to_bytes(host), True) for host in service.hosts))
+    return TenantRule(hosts, pairs, reading.report.source, entry.line)
 
 
 def _is_free(header: str) -> bool:

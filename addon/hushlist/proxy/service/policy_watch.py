@@ -19,7 +19,7 @@ from typing import NamedTuple
 from urllib.parse import clear_cache  # type: ignore[attr-defined]
 
 from hushlist.core.compile.background_compiler import BackgroundCompiler
-from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
+from hushlist.core.compile.compile_report import CompileReport, policy_warnings
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Lines, Problem, SourceError, logger_of, number_of, printable
 from hushlist.core.lists.list_source import ProblemReport
@@ -309,8 +309,8 @@ def _check(policy: Policy, index: Index) -> tuple[Template | None, list[Problem]
         template = None if policy.block_page is None else load_template(policy.block_page)
     except SourceError as error:
         raise PolicyError(error.problems, policy.files) from None
-    schedules = ineffective_schedules(policy, index)
-    return template, [*schedules, *policy.held_back, *CompileReport.of(index).warnings]
+    of_policy = policy_warnings(policy, index)
+    return template, [*of_policy, *policy.held_back, *CompileReport.of(index).warnings]
 
 
 def _files_of(path: Path) -> _Files:

@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISVTX, S_IWGRP, S_IWOTH
 
 from hushlist import __version__
-from hushlist.core.compile.compile_report import CompileReport, ineffective_schedules
+from hushlist.core.compile.compile_report import CompileReport, policy_warnings
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis, examine_writing
@@ -65,7 +65,7 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
     files = number_of(policy.number_of_files, "file", "files")
     good = f"{path}: {number_of(len(index), 'rule', 'rules')} of {files}"
     warnings = (
-        *ineffective_schedules(policy, index),
+        *policy_warnings(policy, index),
         *CompileReport.of(index).brief_warnings(f"hushlist compile --policy {path}"),
     )
     return engine, [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushlist.extensions.tenants.tenants import SERVICES, TenantRule, hidden_hosts, why_decrypt
+from hushlist.extensions.tenants.tenants import SERVICES, TenantRule, why_decrypt
 from support.policies import read_whole
 from unit.rows import each_row
 
@@ -72,24 +72,6 @@ def test_a_service_is_decrypted(tmp_path: Path) -> None:
     settings = policy.all_groups[-1].settings
     assert why_decrypt(b"app.slack.com", settings) == "tenants are told to"
     assert why_decrypt(b"slack.example", settings) is None
-
-
-@each_row(
-    ("keys", "hidden"),
-    [
-        ("", {}),
-        ("decrypt: never", {b"slack.com": "decrypt: never"}),
-        ("pass-through: [slack.com, slack.example]", {b"slack.com": "pass-through in policy.yaml:2"}),
-        ("pass-through: [files.slack.com]", {b"files.slack.com": "pass-through in policy.yaml:2"}),
-        ("pass-through: ['slack.com:5222']", {}),
-    ],
-)
-def test_hosts_that_are_not_decrypted_are_told_to_administrators(
-    tmp_path: Path, keys: str, hidden: dict[bytes, str]
-) -> None:
-    policy, _ = read_whole(tmp_path, f"tenants: [{{service: slack, allow: [T1], directory: T1}}]\n{keys}\nlayers: []\n")
-    found = hidden_hosts(policy.all_groups[-1].settings)
-    assert {name: why.replace(f"{tmp_path}/", "") for name, why in found} == hidden
 
 
 def test_each_service_has_hosts_and_fields() -> None:
