@@ -163,7 +163,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         decision, shown = engine.decide_url(url, moment, client, told_of(arguments)), without_userinfo(url)
         if decision.fault is not None:
             decision = decision._replace(canonical=without_userinfo(decision.url))
-        decision, _, more = _by_facts(arguments, engine, url, decision, moment, client)
+        decision, _, more, _ = _by_facts(arguments, engine, url, decision, moment, client)
         if arguments.json:
             print_json({"url": readable(shown), "mode": mode, **decision.as_dict()})
         else:
@@ -279,7 +279,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
         policy = f"{engine.policy.source}{'' if arguments.policy else ' (--policy names another)'}"
         print_line(f"Policy       {policy}")
         print_lines(_layers_asked(traced))
-        decision, lines, _ = _by_facts(arguments, engine, url, traced.decision, moment, client)
+        decision, lines, *_ = _by_facts(arguments, engine, url, traced.decision, moment, client)
         print_lines(lines)
         needs = _needs_inside(engine, decision, moment, client)
         print_lines(f"Leads to     {readable(lead)}" for lead in arguments.leads_to)

@@ -193,6 +193,8 @@ class Explained(NamedTuple):
     match: Match | None = None
     #: what it depends on besides, of which no fact says anything
     doubts: tuple[str, ...] = ()
+    #: what is changed, by which rule, though nothing is stopped
+    changes: tuple[str, ...] = ()
 
 
 class DecryptedNeed(NamedTuple):

@@ -21,6 +21,8 @@ class DecidedByFacts(NamedTuple):
     lines: tuple[str, ...] = ()
     #: what it depends on besides, of which no fact says anything
     doubts: tuple[str, ...] = ()
+    #: what is changed, by which rule
+    changes: tuple[str, ...] = ()
 
 
 def decide_by_facts(
@@ -35,16 +37,17 @@ def decide_by_facts(
         line = "Not asked    the request itself is stopped, so that no file or answer is looked at"
         return DecidedByFacts(decision, (line,))
     judgement = Judgement(request, client, engine.group(client).settings, decision, duration=0)
-    lines, doubts = list[str](), list[str]()
+    lines, doubts, changes = list[str](), list[str](), list[str]()
     for extension in extensions_named(engine.policy.extensions):
         if not extension.explainer or all(fact.name not in facts for fact in extension.facts):
             continue
         said: Explained = load(extension.explainer)(engine, judgement, moment, facts)
         lines += said.lines
         doubts += said.doubts
+        changes += said.changes
         if said.match is not None:
             action, matches = said.match.rule.terms.action, (said.match, *decision.matches)
             decision = Decision(action, decision.url, matches, said.match, group=decision.group)
             if action in STOPPING:
                 break
-    return DecidedByFacts(decision, tuple(lines), tuple(doubts))
+    return DecidedByFacts(decision, tuple(lines), tuple(doubts), tuple(changes))

@@ -24,6 +24,7 @@ def explain_heads(engine: Engine, judgement: Judgement, moment: datetime, told: 
     # of an upload, the media type says nothing of the answer
     media_types = () if is_upload else media_types_of([told.get("media-type", "")])
     lines, match, doubts = ["Heads"] if rules or listed else ["Heads        no rules"], None, list[str]()
+    changes = list[str]()
     lines += [
         f"  {own.match.rule.place}: {own.filter}  is lifted by {own.lifted_by.rule.place}"
         for own in listed
@@ -36,8 +37,21 @@ def explain_heads(engine: Engine, judgement: Judgement, moment: datetime, told: 
         if not why and rule.blocks and match is None:
             match, why = rule.match(f"{status} {', '.join(media_types)}".strip()), "<- decides"
         lines.append(f"  {place}: {rule.way}, {'; '.join(_does(rule))}  {why or 'fits'}")
+        if (not why or doubt) and _changes(rule, names, is_upload=is_upload):
+            changes.append(f"{place} {rule.way}, {'; '.join(_does(rule))} {doubt}".rstrip())
         doubts += [f"{place} {doubt}"] if doubt and rule.blocks and match is None and not is_upload else []
-    return Explained(tuple(lines), match, tuple(doubts))
+    return Explained(tuple(lines), match, tuple(doubts), tuple(changes))
+
+
+def _changes(rule: HeadRule, names: frozenset[bytes] | None, *, is_upload: bool) -> bool:
+    """Whether a rule that fits may change a head, by the names of the answer's fields, if they are said."""
+    if rule.way == "request" or rule.blocks:
+        return not rule.blocks
+    if is_upload:
+        return False
+    if names is None or rule.set or rule.add or rule.before:
+        return True
+    return not names.isdisjoint(rule.remove) or (rule.cookies is not None and b"set-cookie" in names)
 
 
 def _names(told: Mapping[str, str]) -> frozenset[bytes] | None:

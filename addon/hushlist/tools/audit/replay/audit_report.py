@@ -299,6 +299,8 @@ class AuditReport:
     faults: dict[str, int]
     #: what rules for files and heads depend on that the recordings do not have, by the rule
     doubts: dict[str, int]
+    #: requests that pass, whose head, or whose answer's, rules for heads change, by the rule
+    changes: dict[str, int]
     #: by source; with details, also those without a hit
     lists: tuple[ListUse, ...]
     overlaps: tuple[Overlap, ...]

@@ -67,7 +67,7 @@ def decide_seen(
     engine: Engine, record: RecordedRequest, decision: Decision, now: datetime, client: Client
 ) -> DecidedByFacts:
     """The decision for a record, after that for its request: by its answer, and by each file in its body."""
-    doubts: list[str] = []
+    doubts, changes = list[str](), list[str]()
     if decision.fault is None:
         request = request_of(record.request, record.told) if isinstance(record.request, bytes) else record.request
         for facts in record.seen:
@@ -76,7 +76,10 @@ def decide_seen(
             said = decide_by_facts(engine, request, decision, now, client, facts)
             decision = said.decision
             doubts += said.doubts if decision.action not in STOPPING else ()
-    return DecidedByFacts(decision, (), tuple(doubts))
+            changes += said.changes
+    # whoever is stopped gets no answer, whatever its head would be
+    changed = () if decision.action in STOPPING else tuple(dict.fromkeys(changes))
+    return DecidedByFacts(decision, (), tuple(doubts), changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,7 @@ class Auditor(RecordCounter[AuditTally]):
         if record.seen and not effect.is_stopped and self._looks_at_files:
             said = decide_seen(self._engine, record, effect.decision.of(record.request), *self._moment.of(record))
             self.tally.doubts.update(said.doubts)
+            self.tally.changes.update(said.changes)
             effect = effect if said.decision.winner is effect.decision.winner else self._effect(said.decision)
         is_broken = False
         if effect.fits or effect.is_stopped:

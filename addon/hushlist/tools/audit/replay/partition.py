@@ -132,6 +132,7 @@ def _tally_of(report: audit_report.AuditReport) -> AuditTally:
         stopped_kinds=Counter({kind: row.stopped for kind, row in report.kinds.items() if row.stopped}),
         faults=Counter(report.faults),
         doubts=Counter(report.doubts),
+        changes=Counter(report.changes),
         hits={key: hits for key, hits, _ in rows},
         rule_categories={row.key: row.category for row in report.rules if row.category is not None},
         sites=HeavyHitters(*report.sites.requests),
@@ -217,6 +218,7 @@ def tallied_report(
         },
         faults=dict(sorted(tally.faults.items())),
         doubts=dict(sorted(tally.doubts.items())),
+        changes=dict(sorted(tally.changes.items())),
         lists=tuple(
             audit_report.ListUse(key, audit_report.ListFacts(), lists[key], keys_of(tally.other_examples[key]))
             for key in places

@@ -105,6 +105,8 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
         ],
         "sites": [[name, requests.get(name, 0), stopped.get(name, 0), broken.get(name, 0)] for name in sites],
         "popular_domains": report.popular_domains,
+        "changes": sorted(report.changes.items(), key=lambda row: (-row[1], row[0])),
+        "doubts": sorted(report.doubts.items(), key=lambda row: (-row[1], row[0])),
         "third_parties": [
             row._replace(pages=row.pages._replace(counts=row.pages.counts[:_MOST_PAGES]))
             for row in report.third_parties

@@ -12,6 +12,8 @@ from hushlist.tools.audit.sources.recorded_request import text_of
 from hushlist.tools.audit.third_parties import role_text
 
 MOST_ROWS = 15
+CHANGES = "Rules for heads that change header fields"
+DOUBTS = "Rules for files and heads that depend on what was not recorded"
 _LONGEST_BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _NARROWEST = 60
@@ -56,11 +58,9 @@ def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
         ],
     )
     yield from _sites(report, page)
-    yield from page.table(
-        "Rules for files and heads that depend on what was not recorded",
-        ("requests", "rule"),
-        [(number, rule) for rule, number in report.doubts.items()],
-    )
+    for title, counts in ((CHANGES, report.changes), (DOUBTS, report.doubts)):
+        rows = sorted(((number, rule) for rule, number in counts.items()), key=lambda row: (-row[0], row[1]))
+        yield from page.table(title, ("requests", "rule"), rows)
     yield from _breaks(report, page)
     yield from _third_parties(report, page)
     if report.popular is not None:

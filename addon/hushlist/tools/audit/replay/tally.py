@@ -297,6 +297,8 @@ class AuditTally(SourceTally):
     faults: Counter[str] = field(default_factory=Counter)
     #: requests of which the recording does not have what a rule for files or heads depends on
     doubts: Counter[str] = field(default_factory=Counter)
+    #: requests that pass, whose head, or whose answer's, a rule for heads changes
+    changes: Counter[str] = field(default_factory=Counter)
 
     hits: dict[HitKey, Hits] = field(default_factory=dict)
     rule_categories: dict[RuleKey, str] = field(default_factory=dict)

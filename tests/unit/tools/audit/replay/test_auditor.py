@@ -297,3 +297,36 @@ def test_recorded_answers_and_uploads_are_judged_by_rules_for_files_hashes_and_h
     assert tally.doubts == {f"{path}:{line} depends on the file itself (--file)": 1 for line in (3, 4)}
     shown = recorded(shown_record(records[0]))
     assert explain_record(engine, shown, AT_NOW).decision.action is Action.BLOCK
+
+
+HEADS = """
+heads:
+- {remove: [Set-Cookie]}
+- {for: request, sites: h.example, set: {User-Agent: a}}
+- {types: text/html, add: {X-A: b}}
+- {status: 404, block: true}
+layers: []
+"""
+
+
+def test_requests_of_which_rules_change_a_head_are_counted_once_each(tmp_path: Path) -> None:
+    path = write_policy(tmp_path, HEADS)
+    html = {"for": "download", "status": "200", "media-type": "text/html", "fields": "date"}
+    seen = [
+        (html | {"fields": "date,set-cookie"}, {"for": "upload", "media-type": "text/html"}),
+        (html,),
+        ({"for": "download", "status": "200", "fields": "set_cookie"},),
+        ({"for": "download", "status": "404", "fields": "set-cookie"},),
+        (),
+    ]
+    hosts = [b"h.example", b"other.example", b"h.example", b"h.example", b"h.example"]
+    records = [RecordedRequest(b"http://%b/" % host, seen=each) for host, each in zip(hosts, seen, strict=True)]
+    tally = tally_of(load_engine(path), [*records])
+    assert tally.actions == {"block": 1, "pass": 4}
+    unsure = "depends on the answer's media type (--media-type)"
+    assert tally.changes == {
+        f"{path}:3 answer, remove set-cookie": 2,
+        f"{path}:4 request, set User-Agent: a": 2,
+        f"{path}:5 answer, add X-A: b": 2,
+        f"{path}:5 answer, add X-A: b {unsure}": 1,
+    }

@@ -100,6 +100,11 @@ def test_a_page_has_the_report_s_figures(report: audit_report.AuditReport) -> No
     assert data["records_shown"].keys() == report.records_shown.keys()
 
 
+def test_a_page_has_what_is_changed_and_what_was_not_recorded(report: audit_report.AuditReport) -> None:
+    data = page_data(replace(report, changes={"a": 1, "b": 2}, doubts={"c": 3}), MADE)
+    assert (data["changes"], data["doubts"]) == ([["b", 2], ["a", 1]], [["c", 3]])
+
+
 def test_the_heading_says_what_was_found_to_those_whose_browser_runs_no_script(
     report: audit_report.AuditReport,
 ) -> None:

@@ -11,7 +11,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.tools.audit.replay.audit_report import AuditReport, PopularDomains, ReplayOptions
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.replay.report_details import add_details, digest_policy
-from hushlist.tools.audit.replay.report_text import MOST_ROWS, report_text
+from hushlist.tools.audit.replay.report_text import CHANGES, DOUBTS, MOST_ROWS, report_text
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest
 from unit.tools.audit.samples import AT_NOW, NOW, RECORDS, tally_of
 
@@ -48,6 +48,13 @@ def test_every_part_is_there(engine: Engine) -> None:
         "Slowest decisions",
     ):
         assert part in text
+
+
+def test_rules_that_stop_nothing_or_may_are_told_the_most_requests_first(engine: Engine) -> None:
+    found = replace(report(engine, RECORDS), changes={"a:1 set b": 2, "a:2 remove c": 30}, doubts={"a:3 depends": 4})
+    text = "\n".join(report_text(found))
+    assert f"{CHANGES}\n  requests  rule\n        30  a:2 remove c\n         2  a:1 set b\n" in text
+    assert f"{DOUBTS}\n  requests  rule\n         4  a:3 depends\n" in text
 
 
 def test_of_many_the_first_are_shown(engine: Engine) -> None:

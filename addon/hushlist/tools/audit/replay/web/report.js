@@ -311,6 +311,32 @@ function popular() {
     examples(report.popular_examples) || null);
 }
 
+// -- answers ----------------------------------------------------------------------------------------------------------
+
+function ofAnswers(name, called, title, text, rows, leftOut) {
+  if (!rows.length) return;
+  section(name, called, title, text,
+    table({
+      caption: title, isTitled: true, rows, sorted: 1, leftOut,
+      columns: [
+        { head: "Rule", of: (row) => row[0], show: (row) => code(row[0]) },
+        { head: "Requests", of: (row) => row[1] },
+      ],
+    }));
+}
+
+function changes() {
+  ofAnswers("changes", "Header fields", "Rules for heads that change header fields",
+    "Of recorded requests that pass, or of their answers, as far as the record has these. Nothing is stopped by them.",
+    report.changes, report.left_out.changes);
+}
+
+function doubts() {
+  ofAnswers("doubts", "Not recorded", "Rules for files and heads that depend on what was not recorded",
+    "Of these requests, the record does not have what a rule asks for, such as the body of an answer: they count as not stopped by it.",
+    report.doubts, report.left_out.doubts);
+}
+
 // -- decryption -------------------------------------------------------------------------------------------------------
 
 function decryption() {
@@ -394,4 +420,4 @@ function about() {
     element("h3", {}, "What the words mean"), words);
 }
 
-for (const part of [asked, figures, actions, breaks, parties, lists, overlaps, categories, rules, sites, popular, decryption, unused, slowest, broken, about]) part();
+for (const part of [asked, figures, actions, breaks, parties, lists, overlaps, categories, rules, sites, popular, changes, doubts, decryption, unused, slowest, broken, about]) part();
