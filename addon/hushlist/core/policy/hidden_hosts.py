@@ -5,7 +5,7 @@ What needs that, extensions say (``core/extension.py:DecryptedNeed``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hushlist.core.errors import Problem
 from hushlist.core.extension import DecryptedNeed, extensions_named, load
@@ -29,13 +29,13 @@ def hidden_hosts(policy: Policy) -> Iterator[Problem]:
         for need in (need for each in said for need in load(each.needs_decrypted)(settings)):
             why, hosts = _hidden(need, settings)
             if why:
-                groups.setdefault((need, why, tuple(hosts)), []).append(group.name)
+                groups.setdefault((need, why, hosts), []).append(group.name)
     for (need, why, hosts), names in groups.items():
         what = f"{need.key} of {_some(names)}: over https, {need.otherwise} {_some(hosts) or 'any host'}"
         yield Problem(need.source, need.line, what, why)
 
 
-def _hidden(need: DecryptedNeed, settings: GroupSettings) -> tuple[str, list[str]]:
+def _hidden(need: DecryptedNeed, settings: GroupSettings) -> tuple[str, tuple[str, ...]]:
     """Why connections to hosts are not decrypted, and which hosts these are; empty: all are decrypted."""
     named, passed = {name for name, _ in need.hosts.names}, settings.pass_through
     why = "decrypt: never"
@@ -43,9 +43,9 @@ def _hidden(need: DecryptedNeed, settings: GroupSettings) -> tuple[str, list[str
         below = {name for name, _ in passed.names if need.hosts.covers(name)}
         named = {name for name in named if passed.covers_at(name, _HTTPS)} | below
         why = ("pass-through" + (f" in {passed.place}" if passed.place else "")) if named else ""
-    return why, sorted(name.decode() for name in named)
+    return why, tuple(sorted(name.decode() for name in named))
 
 
-def _some(names: list[str] | tuple[str, ...]) -> str:
+def _some(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
