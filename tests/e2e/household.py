@@ -37,6 +37,7 @@ unblock: {ask: on, codes: on}
 admin:
   - {name: anna, passphrase: '%(passphrase)s', role: manage}
   - {name: vera, passphrase: '%(passphrase)s', role: view}
+  - {name: tina, passphrase: '%(passphrase)s', role: manage, groups: [Mia]}
 devices: [{name: Leo's phone, addresses: [127.0.0.3]}]
 notify: [{name: phone, command: [/bin/true]}]
 alerts: [{name: gaming, when: {category: 'hrn://lists.example/online-games'}}]

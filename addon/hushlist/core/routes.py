@@ -27,6 +27,7 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, Union
 
 from hushlist.core.errors import HushlistError, UrlError
 from hushlist.core.policy.groups import Group, address_text
+from hushlist.core.policy.reach import Reach
 from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
 
@@ -60,6 +61,8 @@ class Account(NamedTuple):
     client: str
     #: seconds for which they may let something through; ``None``: for good
     longest: float | None = 86400.0
+    #: the groups whose clients alone they see and act on; ``None``: everybody's
+    groups: tuple[str, ...] | None = None
 
     def check_length(self, seconds: float) -> None:
         """Raise ``ActionError`` if they may not let something through for so long."""
@@ -91,6 +94,15 @@ class RoleError(ActionError):
 
     def __init__(self, needed: Role) -> None:
         super().__init__(f"that is for the role {needed}")
+
+
+class ReachError(ActionError):
+    """Somebody may not do something, or not for those whom it is for. It does not say whose they are."""
+
+    status = HTTPStatus.FORBIDDEN
+
+    def __init__(self) -> None:
+        super().__init__("that is not for administrators of some groups, or not for clients of other groups")
 
 
 @contextmanager
@@ -319,6 +331,19 @@ class Instead(NamedTuple):
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
+class Limit(StrEnum):
+    """How a row is open to administrators of some groups; a row without a limit is closed to them."""
+
+    #: it is about nobody but whoever asks
+    OWN = "about whoever asks"
+    #: its function takes a ``Reach``, and gives nothing of others
+    NARROWED = "about their clients alone"
+    #: it says for whom it is, in ``client`` or ``whom``
+    WHOM = "for their clients alone"
+    #: its path names an item of the list at the beginning of the path, which is ``NARROWED``
+    ITEM = "for what the list gives them alone"
+
+
 @dataclass(frozen=True)
 class Action:
     """A path of the interface."""
@@ -334,6 +359,31 @@ class Action:
     did: str = ""
     #: the path of the action that may do it instead
     instead: str | None = None
+    #: how administrators of some groups may; ``None``: they may not
+    limit: Limit | None = None
+
+    def __post_init__(self) -> None:
+        """
+        Raises:
+            ValueError: the row says that it is limited, and cannot be.
+        """
+        is_so = {
+            Limit.NARROWED: lambda: Reach in {kind for kind, _ in parts_of(self.does).values()},
+            Limit.WHOM: lambda: len({one.name for one in self.takes} & {"client", "whom"}) == 1,
+            Limit.ITEM: lambda: len(self.in_path) == 1,
+        }
+        if self.limit in is_so and not is_so[self.limit]():
+            raise ValueError(f"{self.method} {self.path}: its function does not limit it so")
+
+    @property
+    def says_whom(self) -> str:
+        """What it takes that says for whom it is."""
+        return "whom" if any(one.name == "whom" for one in self.takes) else "client"
+
+    @property
+    def list_path(self) -> str:
+        """The path of the list of which its path names an item."""
+        return self.path.partition("/{")[0]
 
     @property
     def name(self) -> str:
@@ -390,6 +440,8 @@ class Page(NamedTuple):
     role: Role | None
     #: from a request to its answer, at once or later
     answer: Callable[..., Any]
+    #: whether it tells of each group
+    names_groups: bool = False
 
 
 @cache

@@ -15,6 +15,7 @@ from hushlist.core.lists.patterns import canonical_target, parse_expression, why
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.reach import Reach
 from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.routes import (
     BESIDE,
@@ -22,6 +23,7 @@ from hushlist.core.routes import (
     Action,
     ActionError,
     Done,
+    Limit,
     MissingError,
     Number,
     Order,
@@ -264,12 +266,19 @@ def end_session(store: AdminStore, number: Number) -> Done[Session]:
     return Done(session)
 
 
-def record(store: AdminStore) -> list[RecordStatus]:
+def record(account: Account, store: AdminStore, reach: Reach) -> list[RecordStatus]:
     """What was done, and by whom.
 
     The newest first.
     """
-    return [_record_status(one) for one in store.recorded()]
+    done = [one for one in store.recorded() if reach.is_all or one.who == account.name]
+    return [_record_status(one) for one in done if reach.has(_whom_of(one))]
+
+
+def _whom_of(one: RecordedAction) -> str | None:
+    """Whom something was done for, where the record says it."""
+    whom = one.detail.get("client")
+    return whom if isinstance(whom, str) else None
 
 
 def _record_status(one: RecordedAction) -> RecordStatus:
@@ -307,13 +316,13 @@ ACTIONS = (
     Action("DELETE", "/rules/{identity}", Role.MANAGE, remove_rule, "removed a rule"),
     Action("GET", "/client", Role.VIEW, what_holds),
     Action("GET", "/explain", Role.VIEW, explain),
-    Action("GET", "/home", Role.VIEW, home),
-    Action("GET", "/people", Role.VIEW, people),
+    Action("GET", "/home", Role.VIEW, home, limit=Limit.NARROWED),
+    Action("GET", "/people", Role.VIEW, people, limit=Limit.NARROWED),
     Action("GET", "/week", Role.VIEW, this_week),
     Action("GET", "/devices", Role.VIEW, devices),
     Action("GET", "/sessions", Role.MANAGE, sessions),
     Action("DELETE", "/sessions/{number}", Role.MANAGE, end_session, "ended a session"),
-    Action("GET", "/record", Role.VIEW, record),
-    Action("POST", "/record/{number}/undo", Role.APPROVE, undo, "undid"),
+    Action("GET", "/record", Role.VIEW, record, limit=Limit.NARROWED),
+    Action("POST", "/record/{number}/undo", Role.APPROVE, undo, "undid", limit=Limit.ITEM),
 )
 UNDOINGS = {"rule": change_rule_back, "rule removed": change_rule_back}

@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,8 +30,11 @@ from mitmproxy import http
 
 from hushlist.core.errors import logger_of, printable
 from hushlist.core.extension import ALL_BUILT_IN, extensions_named, load
+from hushlist.core.policy.group_table import device_names
 from hushlist.core.policy.groups import Client, address_text
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import LOOPBACK
+from hushlist.core.policy.reach import Reach
 from hushlist.core.routes import (
     BESIDE,
     WITH_BODY,
@@ -41,7 +44,11 @@ from hushlist.core.routes import (
     Done,
     InputError,
     Instead,
+    Limit,
+    MissingError,
+    Page,
     Parts,
+    ReachError,
     Role,
     RoleError,
     Text,
@@ -50,6 +57,7 @@ from hushlist.core.routes import (
     plain,
     values_of,
     whole_numbers,
+    whom_of,
 )
 from hushlist.extensions.dashboard.admin_keys import AdminPerson
 from hushlist.extensions.dashboard.admin_store import (
@@ -58,6 +66,7 @@ from hushlist.extensions.dashboard.admin_store import (
     DEVICE,
     SESSION,
     AdminStore,
+    account_of,
     default_path,
 )
 from hushlist.extensions.dashboard.answers import as_json, error
@@ -131,6 +140,8 @@ class SessionStatus:
     role: str | None
     #: for the header of what changes something
     token: str | None
+    #: the groups whose clients alone they see and act on
+    groups: list[str] | None = None
 
 
 class AdminApi:
@@ -184,11 +195,19 @@ class AdminApi:
             response.headers.add("Set-Cookie", line)
         return response
 
+    def needed(self, page: Page, client: Client) -> Role | None:
+        """Who may see a page: where somebody may see some groups alone, so what names all groups is not for everybody.
+
+        Programs on the machine of the proxy itself go on, and others send a token.
+        """
+        is_limited = page.names_groups and any(person.groups is not None for person in self._people)
+        return Role.VIEW if is_limited and not LOOPBACK.fits(client) else page.role
+
     async def refusal(self, request: http.Request, client: Client, needed: Role | None) -> http.Response | None:
-        """What is answered to somebody who may not see a page."""
+        """What is answered to somebody who may not see a page, such as an administrator of some groups."""
         try:
             if needed is not None:
-                await self._account(request, client, needed)
+                await self._account(request, client, needed, None)
         except (ActionError, StoreError) as error:
             return _refusal(error)
         return None
@@ -209,12 +228,12 @@ class AdminApi:
         if request.method not in methods:
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=", ".join(methods))
         action, named = methods[request.method]
-        account = None if action.role is None else await self._account(request, client, action.role)
+        account = None if action.role is None else await self._account(request, client, action.role, action.limit)
         visit, values = Visit(request, client), _values(action, request, query, named)
         if iscoroutinefunction(action.does):
             found = plain(await action.does(self, visit, **values))
             if action.role is not None and action.method == "GET":
-                await self._account(request, client, action.role)  # a session may have ended meanwhile
+                await self._account(request, client, action.role, action.limit)  # a session may have ended meanwhile
             return found, visit.cookies
         assert account is not None
         return await self.aside(self._do, action, account, client, values), []
@@ -224,13 +243,18 @@ class AdminApi:
         if runtime.engine is None:
             raise ActionError("the filter has no policy that it can use")
         privacy = self.privacy()
-        if is_pseudonym(values.get("client", "")):
+        whom = action.says_whom if account.groups is not None else "client"  # the log has pseudonyms themselves
+        if is_pseudonym(values.get(whom, "")):
             runtime.statistics.count()
             askers = [(asker.address, asker.user) for asker, _ in runtime.statistics.clients.top()]
-            values = values | {"client": named_by(values["client"], askers, privacy)}
+            values = values | {whom: _named_by(values[whom], askers, privacy, account)}
         rows, shared = self._rows, (value for values in runtime.parts.values for value in values())
         engine = runtime.engine
-        parts = Parts(account, client, privacy, store, rows.undoings, runtime, engine, engine.policy, *shared)
+        policy = engine.policy
+        reach = Reach(policy.all_groups, account.groups, device_names(policy))
+        parts = Parts(account, client, privacy, store, rows.undoings, runtime, engine, policy, reach, *shared)
+        if not reach.is_all:
+            values = _within(reach, action, values, rows, parts, policy)
         if not action.did:
             found = plain(parts.call(action.does, **values))
             return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
@@ -243,6 +267,8 @@ class AdminApi:
                 (other,) = (one for one in rows.actions if (one.method, one.path) == ("POST", action.instead))
                 if other.role is None or not account.role.may(other.role):
                     raise RoleError(other.role or Role.MANAGE)
+                if not reach.is_all:
+                    raise ReachError  # a rule is for everybody
                 action, done = other, parts.call(other.does, **done.values)
                 assert isinstance(done, Done)
         except ActionError:
@@ -276,7 +302,8 @@ class AdminApi:
         if not _is_private(request, client):
             raise RefusedError(HTTPStatus.FORBIDDEN, "sign in over https, or on the machine of the proxy itself")
 
-    async def _account(self, request: http.Request, client: Client, needed: Role) -> Account:
+    async def _account(self, request: http.Request, client: Client, needed: Role, limit: Limit | None) -> Account:
+        """Who asks; without a limit, what they ask for is closed to administrators of some groups."""
         if not self._people and request.method == "GET" and needed is Role.VIEW:
             return Account("", Role.VIEW, client.address)  # whoever may see the page
         self._check_way(request, client)
@@ -289,6 +316,8 @@ class AdminApi:
                 raise RefusedError(HTTPStatus.FORBIDDEN, f"the header {TOKEN_HEADER} is missing or wrong")
         if not account.role.may(needed):
             raise RoleError(needed)
+        if account.groups is not None and limit is None:
+            raise ReachError
         return account
 
     def _known(self, request: http.Request, client: Client) -> Account | None:
@@ -328,7 +357,15 @@ class AdminApi:
             None if account is None else account.name,
             None if account is None else account.role.value,
             None if account is None or not token else _second_token(token),
+            self._groups_of(account),
         )
+
+    def _groups_of(self, account: Account | None) -> list[str] | None:
+        """Those of somebody's groups that the policy has; ``None``: all."""
+        engine = self._runtime.engine
+        if account is None or account.groups is None or engine is None:
+            return None
+        return Reach(engine.policy.all_groups, account.groups).groups
 
     async def sign_in(
         self,
@@ -353,7 +390,7 @@ class AdminApi:
             seconds = max(1, ceil(error.until - time()))
             why = "too many wrong tries: try again later"
             raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, why, Retry_After=str(seconds)) from error
-        account = Account(person.name, person.role, client.address)
+        account = account_of(person, client.address)
         visit.cookies[:] = [
             _cookie_line(_COOKIES, is_secure, token, SESSION),
             _cookie_line(_DEVICE_COOKIES, is_secure, device, DEVICE),
@@ -383,7 +420,7 @@ class AdminApi:
         if before:
             store.sign_out(before)
         token = store.sign_in(person, client.address, is_secure=is_secure)
-        store.record(Account(person.name, person.role, client.address), "signed in", {})
+        store.record(account_of(person, client.address), "signed in", {})
         return person, token, store.know_device(person.name, address, device)
 
     async def sign_out(self, visit: Visit) -> SessionStatus:
@@ -405,13 +442,47 @@ def rows_of(names: tuple[str, ...]) -> Rows:
     """The rows of a policy's extensions."""
     modules = [load(extension.actions) for extension in extensions_named(names) if extension.actions]
     actions = (
-        Action("GET", "/session", None, AdminApi.session),
-        Action("POST", "/session", None, AdminApi.sign_in),
-        Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out),
+        Action("GET", "/session", None, AdminApi.session, limit=Limit.OWN),
+        Action("POST", "/session", None, AdminApi.sign_in, limit=Limit.OWN),
+        Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out, limit=Limit.OWN),
         Action("GET", "/live", Role.VIEW, AdminApi.live),
         *(action for rows in modules for action in rows.ACTIONS),
     )
     return Rows(actions, Undoings({kind: does for rows in modules for kind, does in rows.UNDOINGS.items()}))
+
+
+def _within(
+    reach: Reach, action: Action, values: dict[str, Any], rows: Rows, parts: Parts, policy: Policy
+) -> dict[str, Any]:
+    """What an action takes, as an administrator of some groups may say it.
+
+    Raises:
+        ReachError: it is not for their clients alone.
+        MissingError: the list does not give them what the path names.
+    """
+    if action.limit is Limit.WHOM:
+        try:
+            whom = whom_of(values[action.says_whom], policy.all_groups)
+        except ActionError as error:
+            raise ReachError from error  # which groups there are is not for them
+        if not reach.has(whom):
+            raise ReachError
+        return values | {action.says_whom: whom}
+    if action.limit is Limit.ITEM:
+        (listed,) = (one for one in rows.actions if (one.method, one.path) == ("GET", action.list_path))
+        if listed.limit is not Limit.NARROWED:
+            raise ReachError
+        if values[action.in_path[0]] not in [one.id for one in parts.call(listed.does)]:
+            raise MissingError("it is not there, or not for clients of your groups")
+    return values
+
+
+def _named_by(pseudonym: str, askers: Iterable[tuple[str, str | None]], privacy: Privacy, account: Account) -> str:
+    """Whom a pseudonym stands for; whether anybody's it is, an administrator of some groups does not learn."""
+    try:
+        return named_by(pseudonym, askers, privacy)
+    except ActionError as error:
+        raise error if account.groups is None else ReachError from error
 
 
 def _place_of(client: Client) -> str:

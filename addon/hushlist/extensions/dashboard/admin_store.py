@@ -87,6 +87,12 @@ class RecordedAction(NamedTuple):
     undone_by: str | None
 
 
+def account_of(person: AdminPerson, client: str) -> Account:
+    """Somebody who is named in the policy, at an address."""
+    longest = None if person.role.may(Role.MANAGE) else person.longest
+    return Account(person.name, person.role, client, longest, person.groups)
+
+
 def default_path() -> Path:
     """The file of the proxies and the command line."""
     return state_folder() / "admin.sqlite"
@@ -131,7 +137,7 @@ class AdminStore:
         person = next((one for one in people if row is not None and one.name == row[0]), None)
         if person is None or not secrets.compare_digest(_proof(person), row[1]):
             return None
-        return Account(person.name, person.role, client, None if person.role.may(Role.MANAGE) else person.longest)
+        return account_of(person, client)
 
     def sign_out(self, token: str) -> None:
         with self._store.writing() as database:

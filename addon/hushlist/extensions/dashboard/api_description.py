@@ -74,12 +74,19 @@ def _operation(action: Action, actions: Iterable[Action], schemas: dict[str, Sch
     return {
         "operationId": action.name,
         "summary": action.sentence,
-        "description": f"For the role: {action.role}" if action.role else "For whoever may see the page",
+        "description": _for_whom(action),
         "security": [{"token": []}] if action.role else [],
         "parameters": parameters,
         "responses": answers,
         **({"requestBody": taken} if action.method in WITH_BODY else {}),
     }
+
+
+def _for_whom(action: Action) -> str:
+    if action.role is None:
+        return "For whoever may see the page"
+    limit = "no" if action.limit is None else action.limit
+    return f"For the role: {action.role}; for administrators of some groups: {limit}"
 
 
 def _answer(words: str, schema: Schema) -> Schema:

@@ -120,7 +120,7 @@ class DashboardServer(Part):
         self._page = Template(folder.joinpath("index.html").read_text(encoding="utf-8"))
         pages = (
             Page("/", None, self._live),
-            Page("/metrics", None, self._metrics),
+            Page("/metrics", None, self._metrics, names_groups=True),
             Page("/history.csv", Role.VIEW, self._history),
             *(Page(path, None, self._health) for path in HEALTH_PATHS),
         )
@@ -233,13 +233,14 @@ class DashboardServer(Part):
         if path in self._files:
             return answer(*self._files[path])
         page, client = self._pages[path], _client(flow)
-        refusal = await self._api.refusal(request, client, page.role)
+        needed = self._api.needed(page, client)
+        refusal = await self._api.refusal(request, client, needed)
         if refusal is None:
             found = page.answer(request)
             if isinstance(found, http.Response):
                 return found
             response: http.Response = await found
-            refusal = await self._api.refusal(request, client, page.role)  # a session may have ended meanwhile
+            refusal = await self._api.refusal(request, client, needed)  # a session may have ended meanwhile
         return response if refusal is None else refusal
 
     async def _call(self, flow: http.HTTPFlow) -> http.Response:

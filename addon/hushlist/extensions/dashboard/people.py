@@ -17,6 +17,7 @@ from mitmproxy import ctx
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import DEFAULT, UNNAMED, Client, Group, address_text
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.reach import Reach
 from hushlist.core.routes import ActionError, Parts
 from hushlist.extensions.dashboard.dashboard_data import actions_of
 from hushlist.extensions.dashboard.what_holds import CategoryAction, LayerUse, ScheduleStatus, closing_of, holds_for
@@ -111,12 +112,14 @@ class Device:
     name: str | None = None
 
 
-def home(engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | None, privacy: Privacy) -> Home:
+def home(
+    engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | None, privacy: Privacy, reach: Reach
+) -> Home:
     """Whether all is well, and who waits."""
     now, policy = time(), engine.policy
     log = policy.of("log")
     runtime.statistics.count()
-    checked = [one.checked for one in parts.call(lists) if one.checked is not None]
+    checked = [one.checked for one in parts.call(lists) if one.checked is not None] if reach.is_all else []
     return Home(
         now,
         f"{datetime.now(policy.zone):%Y-%m-%dT%H:%M}",
@@ -124,12 +127,12 @@ def home(engine: Engine, runtime: Runtime, parts: Parts, overrides: Overrides | 
         f"{policy.next_morning(datetime.now(UTC)).astimezone(policy.zone):%Y-%m-%dT%H:%M}",
         runtime.mode,
         len(engine.index),
-        actions_of(runtime.statistics)[1],
+        actions_of(runtime.statistics)[1] if reach.is_all else 0,
         min(checked, default=None),
         "off" if log is None else log.what.value,
         "keep" if log is None else log.clients.value,
-        list(_troubles(engine, runtime, parts, now)),
-        waiting(overrides, privacy),
+        list(_troubles(engine, runtime, parts, now)) if reach.is_all else [],
+        waiting(overrides, privacy, reach),
     )
 
 
@@ -154,7 +157,9 @@ def _troubles(engine: Engine, runtime: Runtime, parts: Parts, now: float) -> Ite
             yield Trouble("devices", str(number), None)
 
 
-def people(engine: Engine, runtime: Runtime, parts: Parts, policy: Policy, privacy: Privacy) -> list[Person]:
+def people(
+    engine: Engine, runtime: Runtime, parts: Parts, policy: Policy, privacy: Privacy, reach: Reach
+) -> list[Person]:
     """What holds for each group now."""
     now = datetime.now(UTC)
     granted: list[GrantStatus] = []
@@ -162,7 +167,8 @@ def people(engine: Engine, runtime: Runtime, parts: Parts, policy: Policy, priva
     with suppress(ActionError, StoreError):  # the page says elsewhere that nothing can be unblocked
         granted, blocked = parts.call(grants), parts.call(blocks)
     seen = _devices(engine, runtime)
-    return [_person(group, engine, runtime, now, granted, blocked, seen, privacy) for group in policy.all_groups]
+    groups = (group for group in policy.all_groups if reach.has_group(group.name))
+    return [_person(group, engine, runtime, now, granted, blocked, seen, privacy) for group in groups]
 
 
 def _person(

@@ -13,8 +13,9 @@ from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.patterns import canonical_target
 from hushlist.core.match.rule import Action as RuleAction
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.reach import Reach
 from hushlist.core.policy.recurrence import parse_moment
-from hushlist.core.routes import Action, ActionError, Role, Text, Whole, usable
+from hushlist.core.routes import Action, ActionError, Limit, Role, Text, Whole, usable
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.extensions.journal.log_database import (
     LogFilters,
@@ -185,6 +186,7 @@ def sites(
     policy: Policy,
     journal: LogWriter | None,
     privacy: Privacy,
+    reach: Reach,
     whom: Whose = "",
     days: Days = 1,
     action: Annotated[str, Text("what was done", choices=_ACTIONS)] = "",
@@ -193,7 +195,8 @@ def sites(
 
     Of the newest records of the log.
     """
-    records = newest_records(_log(journal).place, _lately(policy, privacy, whom, days, action), MOST_READ)
+    newest = newest_records(_log(journal).place, _lately(policy, privacy, whom, days, action), MOST_READ)
+    records = [fields for fields in newest if reach.has_group(fields.get("group"))]
     by_site = dict[tuple[object, ...], Site]()
     for fields in records:
         host = host_of_record(fields)
@@ -217,7 +220,7 @@ def sites(
             reference=str(fields.get("reference", "")),
         )
     most = sorted(by_site.values(), key=lambda site: (-site.passed - site.stopped, site.host))
-    return Sites(len(records) < MOST_READ, len(records), most[:_MOST_SITES])
+    return Sites(len(newest) < MOST_READ, len(records), most[:_MOST_SITES])
 
 
 def files(policy: Policy, journal: LogWriter | None, privacy: Privacy, whom: Whose = "", days: Days = 1) -> Files:
@@ -255,6 +258,7 @@ def activity(
     policy: Policy,
     journal: LogWriter | None,
     privacy: Privacy,
+    reach: Reach,
     whom: Whose = "",
     action: Annotated[str, Text("what was done", choices=_ACTIONS)] = "",
     category: Annotated[str, Text("a category, with those below it", 8192)] = "",
@@ -285,7 +289,7 @@ def activity(
         until=before or (_moment(day, policy.zone, 1) if day else None),
     )
     records = newest_records(_log(journal).place, filters, most)
-    shown = [shown_record(fields, privacy) for fields in reversed(records)]
+    shown = [shown_record(fields, privacy) for fields in reversed(records) if reach.has_group(fields.get("group"))]
     settings = policy.of("log")
     return Activity(len(records) < most, "all" if settings is None else settings.what.value, list(shown))
 
@@ -309,9 +313,9 @@ def _moment(day: str, zone: tzinfo, later: int = 0) -> str:
 
 ACTIONS = (
     Action("GET", "/figures", Role.VIEW, figures),
-    Action("GET", "/sites", Role.VIEW, sites),
+    Action("GET", "/sites", Role.VIEW, sites, limit=Limit.WHOM),
     Action("GET", "/files", Role.VIEW, files),
-    Action("GET", "/activity", Role.VIEW, activity),
+    Action("GET", "/activity", Role.VIEW, activity, limit=Limit.WHOM),
     Action("GET", "/preview", Role.VIEW, preview),
 )
 UNDOINGS: dict[str, object] = {}

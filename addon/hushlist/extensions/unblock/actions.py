@@ -16,6 +16,7 @@ from hushlist.core.errors import one_line, without_user
 from hushlist.core.lists.patterns import canonical_target, parse_expression, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.reach import ALL_CLIENTS, Reach
 from hushlist.core.routes import (
     Account,
     Action,
@@ -24,6 +25,7 @@ from hushlist.core.routes import (
     ForWhom,
     Instead,
     LastingMinutes,
+    Limit,
     Minutes,
     MissingError,
     Number,
@@ -148,9 +150,9 @@ def _fields(grant: Grant) -> dict[str, Any]:
     return asdict(grant) | {"until": None if grant.until >= FOR_GOOD else grant.until}
 
 
-def grants(overrides: Overrides) -> list[GrantStatus]:
+def grants(overrides: Overrides, reach: Reach) -> list[GrantStatus]:
     """What is unblocked now."""
-    return [GrantStatus(**_fields(grant)) for grant in overrides.active(time())]
+    return [GrantStatus(**_fields(grant)) for grant in overrides.active(time()) if reach.has(grant.client)]
 
 
 def grant(
@@ -240,9 +242,9 @@ def grant_again(account: Account, overrides: Overrides, how: Mapping[str, object
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
-def blocks(overrides: Overrides) -> list[BlockStatus]:
+def blocks(overrides: Overrides, reach: Reach) -> list[BlockStatus]:
     """What is blocked beside the rules."""
-    return overrides.blocks()
+    return [block for block in overrides.blocks() if reach.has(block.client)]
 
 
 def block(
@@ -311,15 +313,17 @@ def block_again(account: Account, overrides: Overrides, how: Mapping[str, object
 # -- requests and codes ------------------------------------------------------------------------------------------------
 
 
-def requests(overrides: Overrides, privacy: Privacy) -> list[AskedFor]:
+def requests(overrides: Overrides, privacy: Privacy, reach: Reach) -> list[AskedFor]:
     """What people ask for, who wait for an answer."""
-    return [asked_for(one, privacy) for one in overrides.requests()]
+    waiting = overrides.requests()
+    # the group is that of the moment when they asked: who has moved since is in another one
+    return [asked_for(one, privacy) for one in waiting if reach.has_group(one.group) and reach.has(one.client)]
 
 
-def waiting(overrides: Overrides | None, privacy: Privacy) -> list[AskedFor]:
+def waiting(overrides: Overrides | None, privacy: Privacy, reach: Reach = ALL_CLIENTS) -> list[AskedFor]:
     """The requests that wait; none if the store cannot be read, which the live page shows elsewhere."""
     with suppress(StoreError):
-        return [] if overrides is None else requests(overrides, privacy)
+        return [] if overrides is None else requests(overrides, privacy, reach)
     return []
 
 
@@ -354,13 +358,14 @@ def decline(
     return Done(Declined(number, answered.host, answered.word))
 
 
-def codes(overrides: Overrides) -> list[CodeStatus]:
+def codes(overrides: Overrides, reach: Reach) -> list[CodeStatus]:
     """The codes that can be used."""
     return [
         CodeStatus(
             code.hash.hex(), code.scope, code.target, code.client, int(code.seconds // _MINUTE), code.until, code.by
         )
         for code in overrides.codes()
+        if reach.has(code.client)
     ]
 
 
@@ -371,7 +376,9 @@ def make_code(
     scope: GrantScope,
     minutes: Minutes,
     target: Annotated[str, Text("what it unblocks; nothing: what its user finds blocked", 8192)] = "",
-    client: Annotated[str, Text("whose it is: an address, user:NAME, or nothing for whoever uses it first")] = "",
+    client: Annotated[
+        str, Text("whose it is: an address, user:NAME, group:NAME for the first of it, or nothing for whoever is first")
+    ] = "",
     hours: Annotated[int, Whole("for how many hours it can be used", 366 * 24)] = 24,
 ) -> Done[MadeCode]:
     """Make a single-use code, which is shown this once.
@@ -380,8 +387,6 @@ def make_code(
     """
     account.check_length(minutes * _MINUTE)
     whom = whom_of(client, policy.all_groups) if client else None
-    if whom is not None and whom.startswith("group:"):
-        raise ActionError("a code is for a client, a user, or whoever uses it first")
     canonical = _canonical(scope, target) if target else None
     with usable():
         code = overrides.make_code(
@@ -434,20 +439,20 @@ def _seconds_left(how: Mapping[str, object]) -> float | None:
 
 
 ACTIONS = (
-    Action("GET", "/grants", Role.VIEW, grants),
-    Action("POST", "/grants", Role.APPROVE, grant, "granted", instead="/rules"),
-    Action("DELETE", "/grants/{number}", Role.APPROVE, revoke, "revoked"),
-    Action("GET", "/blocks", Role.VIEW, blocks),
-    Action("POST", "/blocks", Role.MANAGE, block, "blocked", instead="/rules"),
-    Action("DELETE", "/blocks/{number}", Role.MANAGE, end_block, "ended a block"),
+    Action("GET", "/grants", Role.VIEW, grants, limit=Limit.NARROWED),
+    Action("POST", "/grants", Role.APPROVE, grant, "granted", instead="/rules", limit=Limit.WHOM),
+    Action("DELETE", "/grants/{number}", Role.APPROVE, revoke, "revoked", limit=Limit.ITEM),
+    Action("GET", "/blocks", Role.VIEW, blocks, limit=Limit.NARROWED),
+    Action("POST", "/blocks", Role.MANAGE, block, "blocked", instead="/rules", limit=Limit.WHOM),
+    Action("DELETE", "/blocks/{number}", Role.MANAGE, end_block, "ended a block", limit=Limit.ITEM),
     Action("POST", "/pauses", Role.MANAGE, pause, "paused"),
-    Action("POST", "/blackouts", Role.MANAGE, internet_off, "blocked"),
-    Action("GET", "/requests", Role.VIEW, requests),
-    Action("POST", "/requests/{number}/approve", Role.APPROVE, approve, "approved a request"),
-    Action("POST", "/requests/{number}/decline", Role.APPROVE, decline, "declined a request"),
-    Action("GET", "/codes", Role.APPROVE, codes),
-    Action("POST", "/codes", Role.APPROVE, make_code, "made a code"),
-    Action("DELETE", "/codes/{identity}", Role.APPROVE, withdraw_code, "withdrew a code"),
+    Action("POST", "/blackouts", Role.MANAGE, internet_off, "blocked", limit=Limit.WHOM),
+    Action("GET", "/requests", Role.VIEW, requests, limit=Limit.NARROWED),
+    Action("POST", "/requests/{number}/approve", Role.APPROVE, approve, "approved a request", limit=Limit.ITEM),
+    Action("POST", "/requests/{number}/decline", Role.APPROVE, decline, "declined a request", limit=Limit.ITEM),
+    Action("GET", "/codes", Role.APPROVE, codes, limit=Limit.NARROWED),
+    Action("POST", "/codes", Role.APPROVE, make_code, "made a code", limit=Limit.WHOM),
+    Action("DELETE", "/codes/{identity}", Role.APPROVE, withdraw_code, "withdrew a code", limit=Limit.ITEM),
 )
 UNDOINGS = {
     "grant": end_again,

@@ -444,7 +444,8 @@ class Overrides(UnblockVerdict):
         """Turn a code into a grant for a client, once.
 
         ``wanted`` has the canonical target of each blocked scope: ``host``, ``site``, ``url`` and perhaps ``category``.
-        ``names`` are the client's other names: a code may be for any of them. Wrong, used and old codes count as wrong
+        ``names`` are the client's other names, and that of its group: a code may be for any of them, and one for a
+        group is for the first of it that uses it. Wrong, used and old codes count as wrong
         tries; a code for something else stays valid.
 
         Raises:
@@ -460,7 +461,8 @@ class Overrides(UnblockVerdict):
                 forgive(database, client)
                 database.execute("UPDATE codes SET used = ? WHERE hash = ?", (now, found.hash))
                 target = wanted[found.scope] if found.target is None else found.target
-                whose, until = found.client or client, now + found.seconds
+                is_of_one = found.client is not None and not found.client.startswith("group:")
+                whose, until = found.client if is_of_one else client, now + found.seconds
                 return self._add(database, Grant(0, found.scope, target, whose, until, "code", client, now))
             fault = fault or CodeFault.WRONG
             counts = fault not in (CodeFault.CLIENT, CodeFault.UNFIT)

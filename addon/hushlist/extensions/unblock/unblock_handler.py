@@ -499,7 +499,7 @@ def _unblock(
     wanted, name = _wanted(stopped), _name(stopped)
     code, passphrase, stored = _one(form, "code"), _one(form, "passphrase"), unblocking.passphrase
     if code and unblocking.codes:
-        overrides.redeem(code, name, wanted, stopped.client.names)
+        overrides.redeem(code, name, wanted, (*stopped.client.names, f"group:{stopped.decision.group}"))
         return None
     scope, minutes = _one(form, "scope"), _one(form, "minutes")
     if scope not in unblocking.scopes or scope not in wanted or minutes not in map(str, unblocking.minutes):

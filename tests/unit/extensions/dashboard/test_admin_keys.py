@@ -32,6 +32,26 @@ def test_a_person_who_approves_may_have_longer_than_a_day(tmp_path: Path) -> Non
 
 
 @each_row(
+    ("groups", "read"),
+    [
+        ("7b", ("7b",)),
+        ("[7b, 7a]", ("7b", "7a")),
+        ("[]", ()),
+        ("[7c]", ()),
+        ("default", ()),
+        ("{}", ()),
+        ("", ()),
+        ("[[7b]]", ()),
+    ],
+)
+def test_groups_that_cannot_be_read_leave_nobody(tmp_path: Path, groups: str, read: tuple[str, ...]) -> None:
+    more = "groups: [{name: 7a, clients: [10.0.0.1]}, {name: 7b, clients: [10.0.0.2]}]"
+    person = f"[{{name: a, passphrase: '{STORED}', role: manage, groups: {groups}}}]"
+    policy, errors = read_whole(tmp_path, f"layers: []\nadmin: {person}\n{more}\n")
+    assert ([one.groups for one in policy.of("admin")], bool(errors)) == ([read], not read)
+
+
+@each_row(
     ("admin", "why"),
     [
         (f"[{{name: a, passphrase: '{STORED}', role: approve, longest: often}}]", "expected a time such as 7d"),
@@ -49,7 +69,7 @@ def test_a_person_who_approves_may_have_longer_than_a_day(tmp_path: Path) -> Non
         (f'[{{name: "a\\u202e", passphrase: "{STORED}", role: view}}]', "characters that can be shown"),
         (f"[{PERSON}, {PERSON}]", "more than one person"),
         ("on", "admin"),
-        ("[anna]", "expected a mapping with name, passphrase, role, longest"),
+        ("[anna]", "expected a mapping with name, passphrase, role, longest, groups"),
     ],
 )
 def test_what_is_written_wrongly_is_reported_with_its_line(tmp_path: Path, admin: str, why: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from hushlist.core.match.rule_match import SeenFile
-from hushlist.core.routes import ActionError, plain
+from hushlist.core.policy.reach import ALL_CLIENTS
+from hushlist.core.routes import ActionError, Parts, plain
 from hushlist.extensions.journal.actions import activity, figures, files, sites
 from hushlist.extensions.journal.history import History, history
 from hushlist.extensions.journal.journal import log_of, privacy_in
@@ -62,7 +63,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 def told(hushlist: Hushlist, function: Callable[..., object], **values: object) -> dict[str, Any]:
     runtime = hushlist.runtime
     assert runtime.engine is not None
-    found: dict[str, Any] = plain(function(runtime.engine.policy, log_of(runtime), privacy_in(runtime), **values))
+    parts = Parts(runtime.engine.policy, log_of(runtime), privacy_in(runtime), ALL_CLIENTS)
+    found: dict[str, Any] = plain(parts.call(function, **values))
     return found
 
 

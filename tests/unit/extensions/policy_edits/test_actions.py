@@ -138,6 +138,7 @@ def test_whoever_changes_the_policy_can_change_it_back(
         ("admin", None, "nobody could sign in"),
         ("admin", others, "nobody could sign in"),
         ("admin", [*others, {**people[-1], "name": "eve"}], "has to name max"),
+        ("admin", [*others, {**people[-1], "groups": "kids"}], "nobody could sign in"),
         ("live", "off", "'live' has to allow 127.0.0.1"),
         ("extensions", [one for one in NAMES if one != "policy_edits"], "this page would be gone"),
     ):

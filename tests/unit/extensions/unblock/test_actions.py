@@ -392,7 +392,7 @@ def test_a_code_is_made_listed_without_itself_and_withdrawn(manager: Browser) ->
     done = manager.call("POST", "/codes", {"scope": "host", "minutes": 5})[1]
     assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
     assert manager.call("GET", "/codes")[1] == {"codes": []}
-    assert manager.call("POST", "/codes", {"scope": "host", "minutes": 5, "client": "group:default"})[0] == 400
+    assert manager.call("POST", "/codes", {"scope": "host", "minutes": 5, "client": "group:gone"})[0] == 400
 
 
 @pytest.mark.parametrize("kind", ["grants", "blocks"])

@@ -2,7 +2,7 @@
 import {heat} from "./charts.js";
 import {columnsOf, whatIsCounted} from "./figures.js";
 import {
-  LOCALE, bdi, button, categoryName, chip, code, dayName, deviceOf, facts, field, get, hour, isolate, link, listName, make, micro, nameOf, octets, pair, panel, personAt, query, select, soft, t, table, whole, whoOf, whomOf,
+  LOCALE, bdi, button, categoryName, chip, code, dayName, deviceOf, facts, field, get, hour, isolate, link, listName, make, micro, nameOf, octets, pair, panel, personAt, query, select, session, soft, t, table, whole, whoOf, whomOf,
 } from "./kit.js";
 import {siteSheet} from "./orders.js";
 import {requests} from "./requests.js";
@@ -34,10 +34,11 @@ const ofLastWeek = ({is_all, read}) => soft([t("last_week"), is_all ? "" : t("ne
 
 export async function activity(_, values) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, values.get(name) ?? ""]));
-  const by = ["site", "file", "page"].find((one) => one === values.get("by")) ?? "";
+  filters.whom ||= session.groups?.length ? `group:${session.groups[0]}` : "";
+  const by = ["site", ...(session.groups ? [] : ["file", "page"])].find((one) => one === values.get("by")) ?? "";
   const [state, {people}] = await Promise.all([get("/home").catch(() => null), get("/people").catch(() => ({people: []}))]);
   const at = (more) => `#/activity?${query({...filters, by, ...more})}`;
-  const names = new Set(["", ...people.map((one) => `group:${one.name}`), ...(filters.whom ? [filters.whom] : [])]);
+  const names = new Set([...(session.groups ? [] : [""]), ...people.map((one) => `group:${one.name}`), ...(filters.whom ? [filters.whom] : [])]);
   const form = make("form", {class: "chips", "aria-label": t("show_only")},
     field(t("who"), select("whom", [...names].map((one) => [one, nameOf(one)]), filters.whom)),
     field(t("action"), select("action", [["", t("all_actions")], ...ACTIONS.map((one) => [one, one === "stopped" ? t("stopped") : t(`action_${one}`)])], filters.action)),
@@ -55,8 +56,8 @@ export async function activity(_, values) {
   const said = t(state?.kept === "all" ? "log_keeps_all" : "log_keeps_some");
   const feed = make("div", {class: "feed"});
   const parts = [form, ...(dropped.length ? [make("p", {}, dropped)] : []),
-    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ["file", "by_file"], ["page", "as_they_happen"]].map(([one, key]) => link(t(key), at({by: one}), {"aria-current": one === by ? "true" : null})),
-      link(t("over_time"), "#/history"), link(t("what_if"), "#/explain")),
+    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ...(session.groups ? [] : [["file", "by_file"], ["page", "as_they_happen"]])].map(([one, key]) => link(t(key), at({by: one}), {"aria-current": one === by ? "true" : null})),
+      session.groups ? null : [link(t("over_time"), "#/history"), link(t("what_if"), "#/explain")]),
     soft(by === "page" ? t("as_requests_say") : said), feed];
   const screen = {state, title: t("activity"), parts};
   if (by === "site") {
@@ -102,8 +103,8 @@ function follow(feed, filters, people) {
       older.hidden = true; // there is no log: what is decided from now on, and was since the start, is there
     }
   };
-  const {pause, leave} = watched((found) => show(found.reverse(), true), load, !filters.day && !filters.reference);
-  feed.append(make("div", {class: "bar"}, make("h2", {}, t("decisions")), filters.day ? null : pause), none, list, older);
+  const {pause, leave} = watched((found) => show(found.reverse(), true), load, !filters.day && !filters.reference && !session.groups);
+  feed.append(make("div", {class: "bar"}, make("h2", {}, t("decisions")), filters.day || session.groups ? null : pause), none, list, older);
   return {leave};
 }
 
@@ -170,7 +171,7 @@ export function decision(one, people, told = []) {
       one.duration !== undefined && [t("how_long"), micro(one.duration)],
     ]),
     ...told,
-    make("p", {}, link(t("explain_this"), `#/explain?${query({url: one.original ?? one.url, client: /^[0-9a-f.:]+$/.test(one.client ?? "") ? one.client : "", user: one.user})}`), " · ",
+    make("p", {}, session.groups ? null : [link(t("explain_this"), `#/explain?${query({url: one.original ?? one.url, client: /^[0-9a-f.:]+$/.test(one.client ?? "") ? one.client : "", user: one.user})}`), " · "],
       link(t("only_this_site"), `#/activity?${query({host: hostOf(one)})}`), whomOf(one) ? [" · ", link(whoOf(one), personAt(whomOf(one)))] : null));
 }
 

@@ -3,7 +3,7 @@ import {activity, explain, history} from "./activity.js";
 import {home, people, person} from "./home.js";
 import {ago, byId, call, dismiss, learnNames, make, nameOf, pair, personAt, query, refill, session, t, tell, whole} from "./kit.js";
 import {alerts, devices, lists, more, record, rules, services, system} from "./manage.js";
-import {lesson} from "./lesson.js";
+import {classes, lesson} from "./lesson.js";
 import {settings} from "./settings.js";
 
 /** The screens, by the first part of their addresses; those that show now are drawn again from time to time, in ms. */
@@ -11,6 +11,9 @@ const SCREENS = {
   "": [home, 8000], people: [people, 15000], class: [lesson, 15000], activity: [activity], history: [history], explain: [explain], rules: [rules],
   alerts: [alerts, 15000], lists: [lists], devices: [devices, 30000], system: [system, 10000], record: [record], settings: [settings], services: [services], more: [more],
 };
+/** Those of whoever sees the clients of some groups alone: to them, the interface gives nothing else. */
+const SCREENS_OF_GROUPS = {"": [classes, 15000], class: [lesson, 15000], activity: [activity], record: [record]};
+const screens = () => (session.groups ? SCREENS_OF_GROUPS : SCREENS);
 /** Which part of the navigation a screen belongs to. */
 const UNDER = {class: "people", history: "activity", explain: "activity", alerts: "more", lists: "more", devices: "more", system: "more", record: "more", services: "more", settings: "more"};
 
@@ -20,7 +23,7 @@ let turn = 0;
 function route() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [name, ...rest] = path.split("/");
-  return {name: name in SCREENS ? name : "", rest: decodeURIComponent(rest.join("/")), values: new URLSearchParams(search)};
+  return {name: name in screens() ? name : "", rest: decodeURIComponent(rest.join("/")), values: new URLSearchParams(search)};
 }
 
 /** Draw the screen that the address names; again where it is drawn already: then what has the focus keeps it. */
@@ -28,7 +31,7 @@ async function show(isAgain = false) {
   const mine = ++turn;
   if (session.needed && !session.name) return;
   const {name, rest, values} = route();
-  const [screen] = name === "people" && rest ? [() => person(rest, values)] : SCREENS[name];
+  const [screen] = name === "people" && rest ? [() => person(rest, values)] : screens()[name];
   let found;
   try {
     await learnNames();
@@ -90,9 +93,13 @@ function showSession() {
   byId("sign-in").hidden = !isLocked;
   byId("sign-in-form").hidden = !session.possible;
   byId("not-here").hidden = session.possible;
-  for (const id of ["screen", "nav", "search"]) byId(id).hidden = isLocked;
+  for (const id of ["screen", "nav", "search"]) byId(id).hidden = isLocked || id === "search" && Boolean(session.groups);
+  for (const one of document.querySelectorAll("#nav a")) {
+    one.hidden = !(one.getAttribute("href").slice(2) in screens());
+    if (session.groups) one.classList.remove("wide-only");
+  }
   byId("sign-out").hidden = !session.name;
-  byId("footer").textContent = [session.name ? `${session.name} (${t(`role_${session.role}`)})` : "", t(session.needed ? "is_recorded" : "only_shows")].filter(Boolean).join(" · ");
+  byId("footer").textContent = [session.name ? `${session.name} (${session.groups?.join(", ") ?? t(`role_${session.role}`)})` : "", t(session.needed ? "is_recorded" : "only_shows")].filter(Boolean).join(" · ");
   document.body.dataset.role = session.role ?? "";
   if (isLocked) {
     byId("title").textContent = t("sign_in");
@@ -102,9 +109,12 @@ function showSession() {
   }
 }
 
+/** What somebody else had in this window is theirs. */
+const take = (found) => Object.assign(session, {groups: undefined}, found);
+
 async function learn() {
   try {
-    Object.assign(session, await call("GET", "/session"));
+    take(await call("GET", "/session"));
   } catch (error) {
     return tell(error.message, true);
   }
@@ -118,7 +128,7 @@ async function signIn(event) {
   const alert = byId("sign-in-alert");
   alert.hidden = true;
   try {
-    Object.assign(session, await call("POST", "/session", {name: name.value.trim(), passphrase: passphrase.value}));
+    take(await call("POST", "/session", {name: name.value.trim(), passphrase: passphrase.value}));
     event.target.reset();
     showSession();
     await show();
@@ -157,7 +167,7 @@ document.addEventListener("done", () => { if (!shown?.leave) show(true); }); // 
 const isBusy = () => document.hidden || document.querySelector("dialog") || byId("screen").querySelector("input:focus, select:focus, textarea:focus") || getSelection().type === "Range";
 let drawn = Date.now();
 setInterval(() => {
-  const [, every] = SCREENS[route().name];
+  const [, every] = screens()[route().name];
   if (!every || isBusy() || Date.now() - drawn < every) return;
   drawn = Date.now();
   show(true);

@@ -144,7 +144,9 @@ export const whomOf = (one, isAlone = false) => ((isAlone || !isPerson(one)) && 
 export const whoOf = (one) => ((!isPerson(one) && ownDevice(one)) || (whomOf(one) ? nameOf(whomOf(one)) : t("somebody")));
 /** A device, by its name if it has one, or a user, beside the name of its group. */
 export const deviceOf = (one) => (isPerson(one) ? ownDevice(one) ?? one.user ?? one.client ?? "" : "");
-export const personAt = (whom) => `#/people/${encodeURIComponent(whom)}`;
+/** Where somebody's screen is: of whoever sees some groups alone, the class's; what somebody did is with the rest. */
+export const personAt = (whom) => (!session.groups ? `#/people/${encodeURIComponent(whom)}`
+  : whom.startsWith("group:") ? `#/class/${encodeURIComponent(whom)}` : `#/activity?${query({whom})}`);
 export const listName = (one) => one.title ?? (one.layer === "overrides" ? t("own_rules") : t("list_of", {name: one.layer ?? t("unknown")}));
 const SCOPES = {host: "site", url: "page", category: "category"};
 export const what = (one) => (one.scope === "everything" ? t("everything")
@@ -154,7 +156,7 @@ export const scopeName = (scope) => t(SCOPES[scope] ?? "everything");
 // -- the interface ------------------------------------------------------------------------------------------------------
 
 const ROLES = ["view", "approve", "manage"];
-export const session = {needed: false, possible: false, name: null, role: null, token: null};
+export const session = {needed: false, possible: false, name: null, role: null, token: null, groups: undefined};
 export const may = (role) => ROLES.indexOf(session.role) >= ROLES.indexOf(role);
 /** Why something was not done, where the status says it; else the interface's own words say why, in English. */
 const REFUSALS = {401: "signed_out", 403: "refused", 404: "gone_by_now", 429: "locked"};

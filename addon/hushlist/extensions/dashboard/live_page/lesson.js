@@ -1,17 +1,28 @@
 // A class in its lesson: who opened what last, what was stopped, who asks; a site for all of it, and codes to print.
-import {act, button, call, clientOf, code, ends, field, get, link, make, may, minutes, nameOf, panel, personAt, select, sheet, soft, t, table, whole} from "./kit.js";
-import {allow, card, internetOff} from "./orders.js";
+import {act, button, call, clientOf, code, ends, field, get, link, make, may, minutes, nameOf, panel, personAt, query, select, session, sheet, soft, t, table, whole} from "./kit.js";
+import {codeHeads, codeRow} from "./manage.js";
+import {allow, card, heldHeads, heldRow, internetOff} from "./orders.js";
 
 /** Minutes of a lesson. */
 const LESSON = 45;
 const MOST_CODES = 40;
 
+/** The classes of whoever sees these alone. */
+export async function classes() {
+  if (session.groups.length === 1) return lesson(`group:${session.groups[0]}`);
+  const state = await get("/home");
+  const number = (name) => state.requests.filter((one) => one.group === name).length;
+  const entry = (name) => make("li", {}, link(name, personAt(`group:${name}`)), number(name) ? ` – ${t("waiting")}: ${whole.format(number(name))}` : null);
+  return {state, title: t("people"), parts: [session.groups.length ? make("ul", {class: "plain-list menu"}, session.groups.map(entry)) : soft(t("gone_by_now"))]};
+}
+
 export async function lesson(whom) {
-  const [state, {people}, {sites}, {records}] = await Promise.all([
-    get("/home"), get("/people"), get("/sites", {whom}).catch(() => ({sites: []})), get("/activity", {whom, action: "stopped", most: 500}).catch(() => ({records: []})),
+  const [state, {people}, {codes: printed}, {sites}, {records}] = await Promise.all([
+    get("/home"), get("/people"), may("approve") ? get("/codes").catch(() => ({codes: []})) : {codes: []}, get("/sites", {whom}).catch(() => ({sites: []})), get("/activity", {whom, action: "stopped", most: 500}).catch(() => ({records: []})),
   ]);
   const own = people.find((one) => `group:${one.name}` === whom);
   if (!own) return {state, title: nameOf(whom), parts: [soft(t("gone_by_now"))]};
+  const ofClass = printed.filter((one) => one.client === whom);
   const begun = Date.now() - LESSON * 60e3;
   // a pseudonym is nobody's whom the policy names
   const pupils = new Map((state.clients === "keep" ? own.members : []).filter((one) => !one.includes("/")).map((one) => [nameOf(one), {stopped: [], whom: one}]));
@@ -27,7 +38,7 @@ export async function lesson(whom) {
   for (const one of records) if (Date.parse(one.time) >= begun) pupil(one).stopped.push(one);
   const asked = state.requests.filter((one) => one.group === own.name);
   const row = ([name, {last, stopped, whom: pupil}]) => [pupil && !pupil.startsWith("device:") ? link(name, personAt(pupil)) : name, last ? make("span", {}, last.host, make("small", {}, ` ${ends(Date.parse(last.last) / 1000)}`)) : "–",
-    stopped.length ? link(whole.format(stopped.length), `#/activity?${new URLSearchParams({whom: pupil, action: "stopped"})}`, {"aria-label": `${t("stopped_lately")}: ${name}, ${whole.format(stopped.length)}`}) : whole.format(0)];
+    stopped.length ? link(whole.format(stopped.length), `#/activity?${query({whom: pupil, action: "stopped"})}`, {"aria-label": `${t("stopped_lately")}: ${name}, ${whole.format(stopped.length)}`}) : whole.format(0)];
   const site = make("input", {name: "site", required: true, maxlength: "2048", dir: "ltr", spellcheck: "false", autocapitalize: "none", placeholder: "www.example.com"});
   const open = make("form", {class: "fields"}, field(t("open_for_class", {time: minutes(LESSON)}), site), make("div", {class: "actions"}, make("button", {}, t("allow"))));
   open.addEventListener("submit", (event) => {
@@ -37,13 +48,16 @@ export async function lesson(whom) {
   return {state, title: nameOf(whom), parts: [
     asked.length ? make("section", {"aria-labelledby": "asked"}, make("h2", {id: "asked"}, t("waiting")), make("div", {class: "cards"}, asked.map((one) => card(one, state.clock)))) : null,
     may("approve") ? panel(t("this_lesson"), open, make("div", {class: "actions"},
-      may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.morning), {class: "plain"}) : null, button(t("print_codes"), () => codes(), {class: "plain"}), link(t("show_decisions"), `#/activity?${new URLSearchParams({whom})}`))) : null,
+      may("manage") ? button(t("internet_off_short"), () => internetOff(whom, state.morning), {class: "plain"}) : null, button(t("print_codes"), () => codes(whom), {class: "plain"}), link(t("show_decisions"), `#/activity?${query({whom})}`))) : null,
     panel(t("who"), soft(t("today_by_log")), table(t("who"), [t("name"), t("last_site"), t("stopped_lately")], [...pupils].sort().map(row), {isNarrow: true})),
+    own.grants.length ? panel(t("unblocked_now"), table(t("unblocked_now"), heldHeads(), own.grants.map((one) => heldRow("grants", one)))) : null,
+    own.blocks.length ? panel(t("blocked_besides"), table(t("blocked_besides"), heldHeads(), own.blocks.map((one) => heldRow("blocks", one)))) : null,
+    ofClass.length ? panel(t("codes"), table(t("codes"), codeHeads(), ofClass.map(codeRow))) : null,
   ]};
 }
 
-/** Ask how many codes, make them one by one, and show them as a page to print. */
-function codes() {
+/** Ask how many codes, make them one by one for a class, and show them as a page to print. */
+function codes(whom) {
   const number = make("input", {type: "number", name: "number", min: "1", max: String(MOST_CODES), value: "10", required: true});
   const time = select("minutes", [15, 30, LESSON, 90].map((one) => [String(one), minutes(one)]), String(LESSON));
   const form = make("form", {class: "fields"}, field(t("how_many_codes"), number), field(t("duration"), time), make("div", {class: "actions"}, make("button", {}, t("make_code"))));
@@ -53,7 +67,7 @@ function codes() {
     dialog.close();
     const made = [];
     await act(t("did_made_a_code"), async () => {
-      for (let left = Math.min(MOST_CODES, Number(number.value)); left > 0; left--) made.push((await call("POST", "/codes", {scope: "host", minutes: Number(time.value)})).result.code);
+      for (let left = Math.min(MOST_CODES, Number(number.value)); left > 0; left--) made.push((await call("POST", "/codes", {scope: "host", minutes: Number(time.value), client: whom})).result.code);
       return {result: {}};
     }, false);
     if (made.length) sheet(t("print_codes"), soft(`${t("told_code")} ${minutes(Number(time.value))}`), make("ul", {class: "codes"}, made.map((one) => make("li", {}, code(one)))), make("div", {class: "actions"}, button(t("print"), () => print())));

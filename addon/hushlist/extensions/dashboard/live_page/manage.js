@@ -11,6 +11,12 @@ const small = (text, label, onclick) => button(text, onclick, {class: "small", "
 const or = (promise, other) => promise.catch(() => other);
 const ofLanguage = (titles) => titles[document.documentElement.lang] ?? titles.en;
 
+/** A row of a code, with the button that makes it worthless. */
+export const codeRow = (one) => [
+  what(one), one.client ? nameOf(one.client) : t("whoever_first"), minutes(one.minutes), moment(one.until), one.by,
+  small(t("withdraw"), what(one), () => act(t("told_withdrawn"), () => call("DELETE", `/codes/${one.id}`), false))];
+export const codeHeads = () => [t("what"), t("whom"), t("duration"), t("until_when"), t("by"), ""];
+
 // -- rules --------------------------------------------------------------------------------------------------------------
 
 export async function rules() {
@@ -24,9 +30,7 @@ export async function rules() {
     may("approve") ? panel(t("allow_or_block"), orderForm({}, people)) : null,
     panel(t("unblocked_now"), table(t("unblocked_now"), heldHeads(), grants.map((one) => heldRow("grants", one)))),
     panel(t("blocked_besides"), table(t("blocked_besides"), heldHeads(), blocks.map((one) => heldRow("blocks", one)))),
-    may("approve") ? panel(t("codes"), table(t("codes"), [t("what"), t("whom"), t("duration"), t("until_when"), t("by"), ""], codes.map((one) => [
-      what(one), one.client ? nameOf(one.client) : t("whoever_first"), minutes(one.minutes), moment(one.until), one.by,
-      small(t("withdraw"), what(one), () => act(t("told_withdrawn"), () => call("DELETE", `/codes/${one.id}`), false))]))) : null,
+    may("approve") ? panel(t("codes"), table(t("codes"), codeHeads(), codes.map(codeRow))) : null,
     panel(t("own_rules"), soft(isolate(own.file)), table(t("own_rules"), [t("action"), t("expression_of"), t("reason"), t("until_when"), t("comment"), ""], own.rules.map((one) => [
       chip(one.action ?? "block"), one.expression, one.reason, one.expires ?? t("for_good"), one.comment,
       may("manage") && one.id ? small(t("remove"), one.expression, () => act(t("told_removed"), () => call("DELETE", `/rules/${one.id}`))) : ""]))),

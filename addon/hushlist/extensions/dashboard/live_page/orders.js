@@ -1,7 +1,7 @@
 // What people do from any screen: answer, allow, block, more time, the internet or the filter off.
 import {ring} from "./charts.js";
 import {
-  act, bdi, button, call, categoryName, chip, code, ends, field, get, hour, lasting, link, make, may, minutes, nameOf, near, select, sheet, soft, t, what, whoOf, whole, whomOf,
+  act, bdi, button, call, categoryName, chip, code, ends, field, get, hour, lasting, link, make, may, minutes, nameOf, near, select, session, sheet, soft, t, what, whoOf, whole, whomOf,
 } from "./kit.js";
 
 /** Minutes to a time by the clock of the policy, today or tomorrow. */
@@ -123,7 +123,7 @@ export function siteSheet(one, people, ...more) {
     does({scope: "host", target: one.host, minutes: 30, client: whom});
   }) : null;
   const dialog = sheet(one.host, quick, ...more,
-    may("approve") ? make("details", {}, make("summary", {}, t("in_other_ways")), orderForm({...one, kind, whom}, people, device, () => dialog.close())) : null);
+    may("approve") && !session.groups ? make("details", {}, make("summary", {}, t("in_other_ways")), orderForm({...one, kind, whom}, people, device, () => dialog.close())) : null);
   return dialog;
 }
 

@@ -1,0 +1,95 @@
+"""The page of a teacher who may do everything for one class, and sees nothing of another: on a telephone."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from http.client import HTTPConnection
+from urllib.parse import urlencode, urljoin
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from e2e.browser import wait_for_words, wait_until
+from e2e.household import CHILDREN, get_as
+from e2e.origin import LOOPBACK
+from e2e.proxy import PATIENCE, Proxy
+from e2e.test_page import SCREENS, browser, family, folder, named, phone, pytestmark, sign_in, told, undo
+
+__all__ = ["browser", "family", "folder", "phone", "pytestmark"]
+OTHERS = ("Leo", "127.0.0.3", "127.0.0.9", "Everybody else")
+
+
+def ask_as(proxy: Proxy, child: str, url: str, reason: str) -> None:
+    """Ask for access as a child does at its block page."""
+    page = get_as(proxy, child, url)[1]
+    (action,), (token,) = (
+        re.findall('<form[^>]* action="([^"]*)"', page)[:1],
+        re.findall('"token" value="([^"]*)"', page)[:1],
+    )
+    body = urlencode({"token": token, "ask": "on", "reason": reason})
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    connection = HTTPConnection(LOOPBACK, proxy.port, PATIENCE, source_address=(CHILDREN[child], 0))
+    with closing(connection):
+        connection.request("POST", urljoin(url, action), body, headers)
+        assert connection.getresponse().status == 303
+
+
+def tap(browser: Chrome, words: str) -> None:
+    found = named(browser, words)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)  # the navigation is at the foot
+    found.click()
+
+
+def body_of(browser: Chrome) -> str:
+    found: str = browser.execute_script("return document.body.innerText")
+    return found
+
+
+@pytest.mark.usefixtures("phone")
+def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, family: Proxy) -> None:
+    for child in CHILDREN:
+        ask_as(family, child, "http://chat.test/", f"{child} wants to chat")
+    sign_in(browser, "tina")
+    wait_for_words(browser, "Mia wants to chat")
+    shown = [one.text.split("\n")[0] for one in browser.find_elements(By.CSS_SELECTOR, "#nav a") if one.is_displayed()]
+    assert shown == ["Home", "Activity", "Record"]
+    assert not browser.find_element(By.ID, "search").is_displayed()
+
+    for screen in SCREENS:  # by their addresses, as somebody types them who knows them
+        browser.execute_script(
+            "document.getElementById('title').textContent = ''; location.hash = '#/none';"
+            "location.hash = `#/${arguments[0]}`",
+            screen,
+        )
+        expected = {"activity": "Activity", "record": "Record"}.get(re.split("[/?]", screen)[0], "Mia")
+        wait_until(browser, lambda one, title=expected: one.find_element(By.ID, "title").text == title, screen)
+        assert not [one for one in OTHERS if one in body_of(browser)], screen
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), screen
+    browser.execute_script("location.hash = '#/class/group%3ALeo'")
+    wait_for_words(browser, "It is no longer there.")
+
+    sign_in(browser, "tina")
+    tap(browser, "15 min: Mia asks for chat.test")
+    told(browser, "chat.test is open for 127.0.0.2 until ")
+    assert (get_as(family, "Mia", "http://chat.test/")[0], get_as(family, "Leo", "http://chat.test/")[0]) == (200, 403)
+
+    browser.find_element(By.NAME, "site").send_keys("www.games.test")
+    tap(browser, "Allow")
+    told(browser, "www.games.test is open for Mia until ")
+    assert [get_as(family, child, "http://www.games.test/")[0] for child in CHILDREN] == [200, 403]
+    undo(browser)
+    assert get_as(family, "Mia", "http://www.games.test/")[0] == 403
+
+    tap(browser, "Internet off")
+    tap(browser, "30 min")
+    told(browser, "The internet is off for Mia until ")
+    assert [get_as(family, child, "http://school.test/")[0] for child in CHILDREN] == [403, 200]
+    tap(browser, "End: everything")
+    told(browser, "Ended.")
+
+    tap(browser, "Codes to print")
+    browser.execute_script("document.querySelector('dialog [name=number]').value = 2")
+    tap(browser, "make a code")
+    wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, ".codes code")) == 2)
