@@ -27,7 +27,8 @@ MODULES = """
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
     hushlist.extensions.adblock.linear_regex hushlist.extensions.adblock.network_filter
     hushlist.proxy.bounds.bounded_websocket hushlist.proxy.object_patches
-    hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_keys
+    hushlist.extensions.dashboard.actions hushlist.extensions.dashboard.admin_api
+    hushlist.extensions.dashboard.admin_keys
     hushlist.extensions.dashboard.people
     hushlist.extensions.devices.known_devices hushlist.extensions.devices.network_tables
     hushlist.extensions.dashboard.api_description hushlist.extensions.policy_edits.policy_change

@@ -2,6 +2,7 @@
 
 What is unsure is not theirs. An order names a group, an address or a user; an address may also be that of a user who is
 in another group, and a user may have any address. So they reach a name only if it can lead to no other group.
+Which device has an address, is as the network says now.
 
 >>> from ipaddress import ip_network
 >>> from hushlist.core.policy.groups import GroupSettings

@@ -251,7 +251,8 @@ class AdminApi:
         rows, shared = self._rows, (value for values in runtime.parts.values for value in values())
         engine = runtime.engine
         policy = engine.policy
-        reach = Reach(policy.all_groups, account.groups, device_names(policy))
+        device_of = None if account.groups is None else device_names(policy)
+        reach = Reach(policy.all_groups, account.groups, device_of)
         parts = Parts(account, client, privacy, store, rows.undoings, runtime, engine, policy, reach, *shared)
         if not reach.is_all:
             values = _within(reach, action, values, rows, parts, policy)

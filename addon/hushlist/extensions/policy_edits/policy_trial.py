@@ -31,11 +31,9 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy
-from hushlist.core.routes import Role
 from hushlist.core.system.files import LONGEST_DOCUMENT, state_folder
 from hushlist.core.system.platform import number_of_cores
 from hushlist.core.url.request import request_of
-from hushlist.extensions.dashboard.admin_keys import AdminPerson
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.log_record import MOST_SHOWN, LogFields, Privacy, hiding_of, time_text, without_query
 from hushlist.proxy.page.template import load_template
@@ -60,7 +58,8 @@ class Editor:
 
     def lock_out(self, policy: Policy) -> str | None:
         """Why they could not change a policy back, if so."""
-        managers = [person.name for person in policy.of("admin") or () if _may_edit(person)]
+        people = [person for person in policy.of("admin") or () if person.groups is None]
+        managers = [person.name for person in people if person.role == "manage"]
         if not managers:
             return (
                 "nobody could sign in who may change it back: 'admin' has to name a person with the role manage, and "
@@ -74,10 +73,6 @@ class Editor:
         names = {extension.name for extension in extensions_named(policy.extensions)}
         left_out = [name for name in _NEEDED if name not in names]
         return f"this page would be gone: 'extensions' leaves out {', '.join(left_out)}" if left_out else None
-
-
-def _may_edit(person: AdminPerson) -> bool:
-    return person.role is Role.MANAGE and person.groups is None
 
 
 def told_to_try(octets: bytes, editor: Editor | None) -> bytes:

@@ -131,6 +131,7 @@ def test_what_was_changed_meanwhile_is_shown_and_not_overwritten(browser: Browse
 def test_whoever_changes_the_policy_can_change_it_back(
     browser: Browser, hushlist: Hushlist, policy: Path, use: Callable[..., Path]
 ) -> None:
+    assert put(browser, "groups", value=[{"name": "kids", "clients": ["10.0.0.9"]}])[0] == 200
     before = policy.read_text()
     people = browser.call("GET", "/policy/admin")[1]["value"]
     others = [one for one in people if one["name"] != "max"]
