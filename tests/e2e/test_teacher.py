@@ -37,9 +37,15 @@ def ask_as(proxy: Proxy, child: str, url: str, reason: str) -> None:
 
 
 def tap(browser: Chrome, words: str) -> None:
-    found = named(browser, words)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)  # the navigation is at the foot
-    found.click()
+    """Tap on what is called so; the screen may be drawn anew meanwhile."""
+
+    def taps(browser: Chrome) -> bool:
+        found = named(browser, words)
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)  # the navigation is at the foot
+        found.click()
+        return True
+
+    wait_until(browser, taps, words)
 
 
 def body_of(browser: Chrome) -> str:
@@ -73,6 +79,7 @@ def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, fami
     sign_in(browser, "tina")
     tap(browser, "15 min: Mia asks for chat.test")
     told(browser, "chat.test is open for 127.0.0.2 until ")
+    wait_for_words(browser, "Unblocked now")  # the screen is drawn anew
     assert (get_as(family, "Mia", "http://chat.test/")[0], get_as(family, "Leo", "http://chat.test/")[0]) == (200, 403)
 
     browser.find_element(By.NAME, "site").send_keys("www.games.test")
