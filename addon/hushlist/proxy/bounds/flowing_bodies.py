@@ -116,17 +116,17 @@ _for_clients: WeakKeyDictionary[http.HTTPFlow, asyncio.Task[Any]] = WeakKeyDicti
 _without_client: WeakSet[http.HTTPFlow] = WeakSet()
 
 
-def _begun_for(asked: http.HTTPFlow, work: Awaitable[Any]) -> asyncio.Task[Any]:
+def _begun_for(exchange: http.HTTPFlow, work: Awaitable[Any]) -> asyncio.Task[Any]:
     """Work that nobody but the client of a request needs: it ends with its client."""
-    task = _for_clients[asked] = asyncio.ensure_future(work)
-    if asked in _without_client:
+    task = _for_clients[exchange] = asyncio.ensure_future(work)
+    if exchange in _without_client:
         task.cancel()
     return task
 
 
-async def is_done_for(asked: http.HTTPFlow, work: Awaitable[None]) -> bool:
+async def is_done_for(exchange: http.HTTPFlow, work: Awaitable[None]) -> bool:
     """Do what nobody but the client of a request needs; false if the client went away before its end."""
-    task = _begun_for(asked, work)
+    task = _begun_for(exchange, work)
     try:
         await asyncio.wait({task})
     finally:
