@@ -113,7 +113,7 @@ class CompileReport:
 _FEW = 3
 #: what a reason says of one problem alone, and of how many a problem tells
 _ASIDE = re.compile(r" \([^()]*\)(?=[:;]|$)")
-_OTHERS, _FIRST_OF = re.compile(r"([0-9,]+) more"), re.compile(r" \(the first of ([0-9,]+)\)$")
+_OTHERS, _FIRST_OF = re.compile(r"([0-9][0-9,]{0,15}) more"), re.compile(r" \(the first of ([0-9][0-9,]{0,15})\)$")
 
 
 def by_kind(problems: Iterable[Problem]) -> Iterator[str]:

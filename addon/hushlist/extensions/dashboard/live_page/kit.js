@@ -134,7 +134,7 @@ export function nameOf(whom) {
   return devices.get(whom) ?? whom.replace(/^(user|device):/, "");
 }
 /** The device of a record or a request, if it has a name. */
-const ownDevice = (one) => one.device ?? devices.get(`user:${one.user}`) ?? devices.get(one.client);
+const ownDevice = (one) => one.device ?? devices.get(clientOf(one)) ?? devices.get(one.client);
 const isPseudonym = (name) => /^(client|user)-[0-9A-Z]{8}$/.test(name);
 /** The user of a record, or else its address; nothing where neither may be shown. */
 export const clientOf = ({user, client}) => (user && !isPseudonym(user) ? `user:${user}` : user || client || "");
