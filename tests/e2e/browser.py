@@ -52,7 +52,7 @@ def wait_until(browser: Chrome, is_so: Callable[[Chrome], object], message: str 
 def wait_for_words(browser: Chrome, words: str) -> None:
     """Wait for a page that shows some words."""
     is_shown = "return document.body.innerText.includes(arguments[0])"
-    wait_until(browser, lambda one: one.execute_script(is_shown, words), f"{words!r} is not on the page")
+    wait_until(browser, lambda driver: driver.execute_script(is_shown, words), f"{words!r} is not on the page")
 
 
 def start_chromium(options: ChromeOptions) -> Chrome:
@@ -113,8 +113,8 @@ def profile(chrome: Chrome, proxy: Proxy | None) -> Iterator[Chrome]:
     """
     before = chrome.current_window_handle
     address = chrome.capabilities["goog:chromeOptions"]["debuggerAddress"]
-    told = httpx.get(f"http://{address}/json/version", trust_env=False, verify=False).json()
-    with connect(told["webSocketDebuggerUrl"], proxy=None) as browser:
+    version = httpx.get(f"http://{address}/json/version", trust_env=False, verify=False).json()
+    with connect(version["webSocketDebuggerUrl"], proxy=None) as browser:
 
         def ask(command: str, **parameters: object) -> Any:
             """As the driver cannot, who asks pages alone."""
@@ -122,15 +122,15 @@ def profile(chrome: Chrome, proxy: Proxy | None) -> Iterator[Chrome]:
             return json.loads(browser.recv(PATIENCE))["result"]
 
         through = {"proxyServer": f"{LOOPBACK}:{proxy.port}" if proxy else "direct://", "proxyBypassList": BYPASSED}
-        own = ask("Target.createBrowserContext", **through)["browserContextId"]
-        chrome.switch_to.window(ask("Target.createTarget", url="about:blank", browserContextId=own)["targetId"])
+        context = ask("Target.createBrowserContext", **through)["browserContextId"]
+        chrome.switch_to.window(ask("Target.createTarget", url="about:blank", browserContextId=context)["targetId"])
         for kind in chrome.log_types:
             chrome.get_log(kind)
         try:
             yield chrome
         finally:
             chrome.switch_to.window(before)
-            ask("Target.disposeBrowserContext", browserContextId=own)
+            ask("Target.disposeBrowserContext", browserContextId=context)
 
 
 def trusting(*certificates: Path) -> str:

@@ -50,8 +50,8 @@ class H2Peer:
         octets = self.connection.recv(1 << 16)
         if not octets:
             raise ConnectionError("the connection has ended")
-        found: list[Event] = self.h2.receive_data(octets)
-        for event in found:
+        events: list[Event] = self.h2.receive_data(octets)
+        for event in events:
             if isinstance(event, DataReceived):
                 self.octets[event.stream_id] = self.octets.get(event.stream_id, 0) + len(event.data)
                 if gives_leave:
@@ -59,7 +59,7 @@ class H2Peer:
             elif isinstance(event, StreamEnded):
                 self.ended.add(event.stream_id)
         self.flush()
-        return found
+        return events
 
     def read_until_silence(self) -> None:
         """Read, and give no leave to send more, until nothing comes."""

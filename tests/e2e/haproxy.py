@@ -50,9 +50,9 @@ class Balancer:
     @property
     def pid(self) -> int:
         """The process that serves, which is another one after each reload."""
-        found = re.search(r"^Pid: (\d+)", self.ask("show info"), re.MULTILINE)
-        assert found
-        return int(found[1])
+        match = re.search(r"^Pid: (\d+)", self.ask("show info"), re.MULTILINE)
+        assert match
+        return int(match[1])
 
     def reload(self) -> None:
         """As ``systemctl reload`` does; returns when the new process has taken over."""
@@ -73,15 +73,16 @@ class Balancer:
 def configured(folder: Path, port: int, workers: Sequence[tuple[int, int]]) -> str:
     """The example's configuration, with these ports: of HAProxy, and each worker's own and that for its health."""
     lines = (
-        f"    server worker{number} {LOOPBACK}:{own} port {health}\n" for number, (own, health) in enumerate(workers, 1)
+        f"    server worker{number} {LOOPBACK}:{listening} port {health}\n"
+        for number, (listening, health) in enumerate(workers, 1)
     )
     text, changes = CONFIGURATION.read_text(encoding="utf-8"), []
-    for found, other in (
+    for pattern, other in (
         (r"bind :8080", f"bind {LOOPBACK}:{port}"),
         (r"/run/haproxy/hushlist.sock", str(folder / "haproxy.sock")),
         (r"(?:    server .*\n)+", "".join(lines)),
     ):
-        text, number = re.subn(found, other, text)
+        text, number = re.subn(pattern, other, text)
         changes.append(number)
     assert changes == [1, 2, 2]
     return text

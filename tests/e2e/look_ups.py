@@ -44,8 +44,8 @@ class Client:
                     if port is None:
                         is_over = True
                     else:
-                        found = self._begin(port)
-                        selector.register(found.connection, selectors.EVENT_READ, found)
+                        look_up = self._begin(port)
+                        selector.register(look_up.connection, selectors.EVENT_READ, look_up)
                 for key, _ in selector.select(0.1):
                     key.data.missing.discard(read_reply(key.data.connection.recv(65535)).number)
                 now = time.monotonic()
@@ -60,12 +60,12 @@ class Client:
         connection = socket.socket(socket.AF_INET6 if ":" in self._server else socket.AF_INET, socket.SOCK_DGRAM)
         connection.bind(("", port))
         connection.connect((self._server, self._port))
-        found = LookUp(connection, set(), time.monotonic() + self._patience)
+        look_up = LookUp(connection, set(), time.monotonic() + self._patience)
         for kind in (A, AAAA):
             number = next(self._numbers)
-            found.missing.add(number)
+            look_up.missing.add(number)
             connection.send(query((b"n%d.test" % number, kind), number=number))
-        return found
+        return look_up
 
 
 def lost_when_ports_are_used_again(client: Client, log: Log, ports: range) -> int:

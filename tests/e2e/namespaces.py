@@ -40,13 +40,13 @@ def why_not(*more_tools: str) -> str | None:
     if missing:
         return f"not installed: {', '.join(missing)}"
     tried = "mount -t tmpfs none /mnt && ip link add one0 type veth peer name two0 && nft add table inet one"
-    found = subprocess.run(
+    trial = subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-ec", f"PATH=$PATH:/usr/sbin; {tried}"],
         capture_output=True,
         text=True,
         check=False,
     )
-    return None if found.returncode == 0 else f"network namespaces are forbidden: {found.stderr.strip()}"
+    return None if trial.returncode == 0 else f"network namespaces are forbidden: {trial.stderr.strip()}"
 
 
 def _path(tool: str) -> str | None:
@@ -101,11 +101,11 @@ class Machine:
         assert done.returncode == 0, f"{tool} {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
-    def cable(self, own: str, other: Machine, others: str) -> None:
+    def cable(self, interface: str, other: Machine, others: str) -> None:
         """Lay a cable to another machine, from interface to interface."""
         peer = ["peer", "name", others, "netns", str(other._process.pid)]
-        self.run("ip", "link", "add", own, "type", "veth", *peer)
-        self.run("ip", "link", "set", own, "up")
+        self.run("ip", "link", "add", interface, "type", "veth", *peer)
+        self.run("ip", "link", "set", interface, "up")
         other.run("ip", "link", "set", others, "up")
 
     def address(self, interface: str, *addresses: str) -> None:

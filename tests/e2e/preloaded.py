@@ -170,36 +170,36 @@ def start_command(command: Sequence[str], folder: Path, environment: Mapping[str
 # -- the process -------------------------------------------------------------------------------------------------------
 
 
-def _serve(asked: socket.socket) -> tuple[list[str], socket.socket] | None:
+def _serve(control: socket.socket) -> tuple[list[str], socket.socket] | None:
     """Fork whenever that is asked for: in a fork, its arguments, and where it can ask; ``None`` when the tests end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     ends, ended = socket.socketpair()  # a signal may come just before we wait
     ended.setblocking(False)
     signal.set_wakeup_fd(ended.fileno(), warn_on_full_buffer=False)
-    asking = [asked, ends]
+    asking = [control, ends]
     while True:
-        for one in select.select(asking, [], [])[0]:
-            if one is ends:
+        for ready in select.select(asking, [], [])[0]:
+            if ready is ends:
                 ends.recv(_LONGEST)
                 _reap()
                 continue
-            size, outputs, _, _ = socket.recv_fds(one, 4, 3)
+            size, outputs, _, _ = socket.recv_fds(ready, 4, 3)
             if size:
-                if served := _fork(json.loads(_received(one, int.from_bytes(size))), outputs, asking):
+                if served := _fork(json.loads(_received(ready, int.from_bytes(size))), outputs, asking):
                     return served
-            elif one is asked:
+            elif ready is control:
                 return None
             else:
-                asking.remove(one)
-                one.close()
+                asking.remove(ready)
+                ready.close()
 
 
 def _fork(
-    asked: tuple[list[str], str, dict[str, str]], outputs: list[int], asking: list[socket.socket]
+    request: tuple[list[str], str, dict[str, str]], outputs: list[int], asking: list[socket.socket]
 ) -> tuple[list[str], socket.socket] | None:
     """In a fork, its arguments, and where it can ask."""
-    command, folder, environment = asked
+    command, folder, environment = request
     asks, its = socket.socketpair()
     pid = os.fork()
     if pid:
@@ -235,7 +235,7 @@ class _Compiler(Forked):
     def __exit__(self, *_: object) -> None:
         self.stdout.close()
 
-    def communicate(self, _told: bytes, timeout: float) -> tuple[str, None]:
+    def communicate(self, _input: bytes, timeout: float) -> tuple[str, None]:
         printed = self.stdout.read()
         self.wait(timeout)
         return printed, None
@@ -291,9 +291,9 @@ def _end() -> None:
         os._exit(_CODES[0])
 
 
-def _received(asked: socket.socket, size: int) -> bytes:
+def _received(connection: socket.socket, size: int) -> bytes:
     octets = b""
-    while len(octets) < size and (more := asked.recv(size - len(octets))):
+    while len(octets) < size and (more := connection.recv(size - len(octets))):
         octets += more
     return octets
 

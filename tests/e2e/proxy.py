@@ -361,5 +361,5 @@ def _arguments(
 def _environment(folder: Path) -> dict[str, str]:
     """Nothing of the user's own: neither their mitmproxy configuration nor their proxy settings."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    own = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
-    return kept | own | {"PYTHONUNBUFFERED": "1"}
+    homes = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
+    return kept | homes | {"PYTHONUNBUFFERED": "1"}

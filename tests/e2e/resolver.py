@@ -39,8 +39,8 @@ def query(
     *questions: tuple[bytes, int], number: int = 7, flags: int = 0x0100, class_: int = 1, additional: bytes = b""
 ) -> bytes:
     """A message that asks."""
-    asked = b"".join(pack_name(name) + struct.pack("!HH", kind, class_) for name, kind in questions)
-    return _HEADER.pack(number, flags, len(questions), 0, 0, 1 if additional else 0) + asked + additional
+    body = b"".join(pack_name(name) + struct.pack("!HH", kind, class_) for name, kind in questions)
+    return _HEADER.pack(number, flags, len(questions), 0, 0, 1 if additional else 0) + body + additional
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Resolver:
         #: names whose answers by UDP come after so many seconds; infinite: never
         self.delays: dict[bytes, float] = {}
         #: all that was asked for, in order
-        self.asked: list[tuple[bytes, int]] = []
+        self.questions: list[tuple[bytes, int]] = []
         (self.port,) = (port,) if port else free_ports(1)
         self._tcp = socket.create_server((address, self.port))
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -127,7 +127,7 @@ class Resolver:
             while True:
                 message, peer = self._udp.recvfrom(65535)
                 answer = self._answer(message)
-                delay = self.delays.get(self.asked[-1][0], 0.0) if self.delays else 0.0
+                delay = self.delays.get(self.questions[-1][0], 0.0) if self.delays else 0.0
                 if delay == 0:
                     self._udp.sendto(answer, peer)
                 elif delay != inf:
@@ -151,15 +151,15 @@ class Resolver:
 
     def _answer(self, message: bytes) -> bytes:
         number, _, questions, *_ = _HEADER.unpack_from(message)
-        at, asked = _HEADER.size, []
+        at, entries = _HEADER.size, []
         for _ in range(questions):
             name, at = read_name(message, at)
-            asked.append((name, int.from_bytes(message[at : at + 2])))
+            entries.append((name, int.from_bytes(message[at : at + 2])))
             at += 4
-        self.asked += asked
-        records = self._records(*asked[0]) if asked else []
+        self.questions += entries
+        records = self._records(*entries[0]) if entries else []
         head = _HEADER.pack(number, 0x81A0, questions, len(records), 0, 0)
-        life = self.lives.get(asked[0][0], 300) if asked else 0
+        life = self.lives.get(entries[0][0], 300) if entries else 0
         body = b"".join(b"\xc0\x0c" + _RECORD.pack(kind, 1, life, len(data)) + data for kind, data in records)
         return head + message[_HEADER.size : at] + body
 

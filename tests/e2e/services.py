@@ -119,8 +119,8 @@ class Services(Origin):
         size = int(query["size"])
         first, last, status = 0, size - 1, 200
         headers = [(b"accept-ranges", b"bytes"), (b"content-type", query.get("type", "application/zip").encode())]
-        if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", "")):
-            first, last, status = int(asked[1]), min(int(asked[2] or last), last), 206
+        if match := re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", "")):
+            first, last, status = int(match[1]), min(int(match[2] or last), last), 206
             headers.append((b"content-range", b"bytes %d-%d/%d" % (first, last, size)))
         headers.append((b"content-length", b"%d" % (last + 1 - first)))
         await send({"type": "http.response.start", "status": status, "headers": headers})

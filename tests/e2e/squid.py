@@ -78,9 +78,9 @@ class Squid:
         patience = time.monotonic() + PATIENCE
         while True:
             lines = unquote(file.read_text(encoding="utf-8")).splitlines()
-            found = next((line for line in lines if line.startswith(start)), None)
-            if found is not None:
-                return found
+            entry = next((line for line in lines if line.startswith(start)), None)
+            if entry is not None:
+                return entry
             assert time.monotonic() < patience, f"no line begins with {start!r}: {lines}"
             time.sleep(0.05)
 

@@ -97,11 +97,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, origin: Origin, resolver: R
 
 def ask(server: Proxy, resolver: Resolver, name: bytes, kind: int = A) -> tuple[Reply, bool]:
     """The answer, the same over UDP and TCP, and whether the server behind the filter was asked."""
-    before = len(resolver.asked)
+    before = len(resolver.questions)
     message = query((name, kind))
     reply = ask_udp(server.port, message)
     assert ask_tcp(server.port, message) == [reply]
-    return reply, len(resolver.asked) > before
+    return reply, len(resolver.questions) > before
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_every_other_name_is_told(server: Proxy, resolver: Resolver, name: bytes
 def test_the_name_that_is_asked_is_the_one_that_was_decided(
     server: Proxy, resolver: Resolver, name: bytes, kind: int
 ) -> None:
-    before = len(resolver.asked)
+    before = len(resolver.questions)
     reply, _ = ask(server, resolver, name, kind)
-    assert (reply.code, {asked for asked, _ in resolver.asked[before:]}) == (NOERROR, {name})
+    assert (reply.code, {asked for asked, _ in resolver.questions[before:]}) == (NOERROR, {name})
 
 
 @pytest.mark.parametrize(
@@ -185,10 +185,10 @@ def test_questions_that_are_about_no_site_pass(server: Proxy, resolver: Resolver
     ids=["notify", "update", "status", "answer", "two questions", "two harmless ones", "none", "a NUL"],
 )
 def test_what_is_no_plain_question_is_refused(server: Proxy, resolver: Resolver, message: bytes) -> None:
-    before = len(resolver.asked)
+    before = len(resolver.questions)
     assert ask_udp(server.port, message).code == REFUSED
     assert ask_tcp(server.port, message)[0].code == REFUSED
-    assert resolver.asked[before:] == []
+    assert resolver.questions[before:] == []
 
 
 #: one name of 253 letters, and as many pointers to it as there is room for; pointers to pointers; no Punycode
@@ -217,13 +217,13 @@ def test_in_transparent_mode_the_server_is_decided_too(
     scripts = ["resolver.py", "transparent.py"]
     options = {"upstream_dns": resolver.port, "original_host": address, "original_port": 53}
     policy = write_policy(tmp_path / "policy")
-    before = len(resolver.asked)
+    before = len(resolver.questions)
     with mitmdump(
         tmp_path, origin, policy=policy, proxy_mode="transparent", scripts=scripts, options=options
     ) as running:
         (reply,) = ask_tcp(running.port, query((b"good.test", A)))
     assert reply.code == code
-    assert bool(resolver.asked[before:]) is (code == NOERROR)
+    assert bool(resolver.questions[before:]) is (code == NOERROR)
 
 
 def test_a_port_that_is_used_again_has_its_answers(server: Proxy) -> None:
@@ -276,27 +276,27 @@ def test_questions_that_wait_do_not_make_a_traceback_of_the_end(
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as by_udp,
         socket.create_connection((LOOPBACK, own.port), PATIENCE) as by_tcp,
     ):
-        message, before = query((b"never.test", A)), len(resolver.asked)
+        message, before = query((b"never.test", A)), len(resolver.questions)
         by_udp.sendto(message, (LOOPBACK, own.port))
         by_tcp.sendall(len(message).to_bytes(2) + message)
-        assert eventually(lambda: len(resolver.asked) >= before + 2)
+        assert eventually(lambda: len(resolver.questions) >= before + 2)
         end_cleanly(own, number)
 
 
 @pytest.mark.parametrize("class_", [3, 4, 254, 255])
 def test_a_blocked_name_is_blocked_in_every_class(server: Proxy, resolver: Resolver, class_: int) -> None:
-    before = len(resolver.asked)
+    before = len(resolver.questions)
     assert ask_udp(server.port, query((b"ads.test", A), class_=class_)).code == NXDOMAIN
-    assert resolver.asked[before:] == []
+    assert resolver.questions[before:] == []
 
 
 def test_questions_with_the_same_number_are_not_mistaken_for_one_another(server: Proxy, resolver: Resolver) -> None:
-    before = len(resolver.asked)
+    before = len(resolver.questions)
     names = [b"good.test", b"ads.test", b"other.test", b"ads.test", b"good.test"]
     replies = ask_tcp(server.port, *(query((name, A)) for name in names))
     assert [reply.code for reply in replies] == [NOERROR, NXDOMAIN, NOERROR, NXDOMAIN, NOERROR]
     assert [reply.questions for reply in replies] == [[(name, A)] for name in names]
-    assert b"ads.test" not in [name for name, _ in resolver.asked[before:]]
+    assert b"ads.test" not in [name for name, _ in resolver.questions[before:]]
 
 
 BAD = IPv4Address("203.0.113.9").packed

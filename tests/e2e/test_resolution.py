@@ -86,7 +86,7 @@ def test_an_answer_that_changes_cannot_lead_elsewhere_than_it_was_decided(
     with origin.watch() as arrived:
         first = proxy.get(f"{scheme}://{name}/")
         if scheme == "http":
-            assert (first.status_code, resolver.asked.count((name.encode(), A))) == (200, 1)
+            assert (first.status_code, resolver.questions.count((name.encode(), A))) == (200, 1)
         else:  # the tunnel was decided before, and the request is decided by what is said then
             assert (first.status_code, second in first.text) == (403, True)
         refused = proxy.get(f"{scheme}://{name}/")
@@ -95,12 +95,12 @@ def test_an_answer_that_changes_cannot_lead_elsewhere_than_it_was_decided(
 
 
 def test_a_chain_without_end_is_too_much(proxy: Proxy, origin: Origin, resolver: Resolver) -> None:
-    before = len(resolver.asked)
+    before = len(resolver.questions)
     with origin.watch() as arrived:
         answer = proxy.get("http://n0.example.com/")
     assert (answer.status_code, arrived.requests) == (403, [])
     assert "leads on through more than" in answer.text
-    assert len(resolver.asked) - before < 40
+    assert len(resolver.questions) - before < 40
 
 
 def test_a_name_server_that_is_silent_keeps_nobody_else_waiting(proxy: Proxy, origin: Origin) -> None:

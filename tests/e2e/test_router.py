@@ -159,10 +159,10 @@ def test_names_are_the_filter_s_whoever_is_asked(network: Network, server: str) 
         udp = ask_udp(53, query((b"good.test", A)), server)
         assert [answer[3] for answer in udp.answers] == [socket.inet_aton(NAMED)]
 
-    before = len(network.resolver.asked)
+    before = len(network.resolver.questions)
     with network.device.inside():
         assert network.arrived(look_up) == {(UDP, NAMESERVER, 53)}
-    assert network.resolver.asked[before:] == [(b"good.test", A)]
+    assert network.resolver.questions[before:] == [(b"good.test", A)]
 
 
 @pytest.mark.parametrize("server", ["203.0.113.99", "2001:db8:8::8"])

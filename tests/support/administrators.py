@@ -53,9 +53,9 @@ def use(
         lines = [f"- {{name: {name}, passphrase: '{stored}', role: {role}}}" for name, role in named.items()]
         admin = "\n".join(["admin:", *lines]) if lines else ""
         (tmp_path / "ads.yaml").write_text("rules: [{expression: blocked.example, category: 'hrn://c.example/ads'}]\n")
-        own = tmp_path / "own.yaml"
-        if not own.exists():
-            own.write_text("# mine\nrules:\n  - mine.example  # keep\n\n# the end\n")
+        overrides = tmp_path / "own.yaml"
+        if not overrides.exists():
+            overrides.write_text("# mine\nrules:\n  - mine.example  # keep\n\n# the end\n")
         layers = "- {name: overrides, lists: [own.yaml]}\n"
         layers += f"- {{name: lists, lists: [{lists}]}}\n"
         live = "live: {clients: [0.0.0.0/0, '::/0']}"
@@ -63,7 +63,7 @@ def use(
         if context.options.hushlist_policy:  # it is read again
             context.configure(hushlist, hushlist_policy="")
         context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
-        return own
+        return overrides
 
     return use
 
@@ -84,13 +84,13 @@ class Browser:
         """What is answered; a header with an empty value is left out."""
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         flow = tflow.tflow(req=http.Request.make(method, f"{self.scheme}://{HOST}{path}", content))
-        own = {"X-Hushlist": "live", "X-Hushlist-Token": self.token}
+        fields = {"X-Hushlist": "live", "X-Hushlist-Token": self.token}
         if method in WITH_BODY:
-            own["Content-Type"] = "application/json"
+            fields["Content-Type"] = "application/json"
         if self.cookies:
-            own["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        own |= {name.replace("_", "-"): value for name, value in headers.items()}
-        flow.request.headers.update({name: value for name, value in own.items() if value})
+            fields["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+        flow.request.headers.update({name: value for name, value in fields.items() if value})
         flow.client_conn.peername = (self.address, 50000)
         flow.client_conn.sni = HOST if self.scheme == "https" else None
 
@@ -118,7 +118,9 @@ class Browser:
         """What is answered, which has to be as it is described."""
         response = self.send(method, BASE + path, body, **headers)
         plain = json.loads(response.content or b"{}")
-        fitting = [one for one in ACTIONS if one.method == method and one.match(path.partition("?")[0]) is not None]
+        fitting = [
+            action for action in ACTIONS if action.method == method and action.match(path.partition("?")[0]) is not None
+        ]
         for action in fitting[-1:]:
             described = validator(DOCUMENT["paths"][action.path][method.lower()], response.status_code)
             assert [error.message for error in described.iter_errors(plain)] == []
@@ -126,7 +128,7 @@ class Browser:
 
     def recorded(self) -> list[str]:
         """What was done, the newest first."""
-        return [one["what"] for one in self.call("GET", "/record")[1]["record"]]
+        return [entry["what"] for entry in self.call("GET", "/record")[1]["record"]]
 
     def sign_in(self, name: str, passphrase: str = PASSPHRASE) -> int:
         status, plain = self.call("POST", "/session", {"name": name, "passphrase": passphrase})
@@ -171,8 +173,8 @@ def store(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> Lis
     use(lists=f"{{url: '{LIST}', format: domains, optional: true}}")
     assert browser.sign_in("max") == 200
     assert hushlist.runtime.engine is not None
-    (own,) = hushlist.runtime.engine.policy.subscribed
-    with own.store.locked():
-        own.store.use(own.store.keep(b"a.example\n# note\nb.example\n"))
-        own.store.hold_back(own.store.keep(f"b.example\n{MARKUP}\n".encode()), ["it is odd"])
-    return own.store
+    (subscription,) = hushlist.runtime.engine.policy.subscribed
+    with subscription.store.locked():
+        subscription.store.use(subscription.store.keep(b"a.example\n# note\nb.example\n"))
+        subscription.store.hold_back(subscription.store.keep(f"b.example\n{MARKUP}\n".encode()), ["it is odd"])
+    return subscription.store

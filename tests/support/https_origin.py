@@ -104,7 +104,7 @@ class HttpsOrigin:
 
 def write_chain(folder: Path, authority: Path) -> tuple[Path, Path]:
     """A certificate for loopback and its key, signed by an authority that is made for it."""
-    own, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority.test")])
     now = datetime.datetime.now(datetime.UTC)
 
@@ -118,18 +118,20 @@ def write_chain(folder: Path, authority: Path) -> tuple[Path, Path]:
             .not_valid_before(now - datetime.timedelta(days=1))
             .not_valid_after(now + datetime.timedelta(days=1))
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+            )
         )
 
     usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
-    root = builder(issuer, own.public_key()).add_extension(x509.BasicConstraints(True, None), critical=True)
+    root = builder(issuer, authority_key.public_key()).add_extension(x509.BasicConstraints(True, None), critical=True)
     root = root.add_extension(usage, critical=True)
-    authority.write_bytes(root.sign(own, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    authority.write_bytes(root.sign(authority_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     leaf = builder(subject, key.public_key()).add_extension(x509.SubjectAlternativeName(names), critical=False)
     certificate, secret = folder / "server.pem", folder / "server.key"
-    certificate.write_bytes(leaf.sign(own, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    certificate.write_bytes(leaf.sign(authority_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
     secret.write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )

@@ -141,11 +141,11 @@ class PrefixServer:
         self._version()
 
     def _version(self) -> None:
-        self.history.append(tuple(sorted({own[:4] for own in self.hashes} | self.others)))
+        self.history.append(tuple(sorted({full[:4] for full in self.hashes} | self.others)))
 
     def searches(self) -> list[tuple[str, str, dict[str, list[str]], bytes]]:
         """The requests for full hashes."""
-        return [own for own in self.requests if own[1].endswith(("hashes:search", "fullHashes:find"))]
+        return [request for request in self.requests if request[1].endswith(("hashes:search", "fullHashes:find"))]
 
     def update(self, state: bytes) -> PrefixUpdate:
         """The update from a state, which is the number of a version."""
@@ -159,33 +159,37 @@ class PrefixServer:
         number = states.get(name, b"")
         if name in self.only:
             new = tuple(self.only[name])
-            found = PrefixUpdate(b"1", new, checksum=checksum_of(new)) if not number else difference(new, new, b"1")
+            update = PrefixUpdate(b"1", new, checksum=checksum_of(new)) if not number else difference(new, new, b"1")
         else:
-            found = self.update(number)
-        found = replace(found, checksum=bytes(32)) if name in self.lies else found
-        return replace(found, state=found.state + b"/" + name.encode())
+            update = self.update(number)
+        update = replace(update, checksum=bytes(32)) if name in self.lies else update
+        return replace(update, state=update.state + b"/" + name.encode())
 
     def answer(self, method: str, query: dict[str, list[str]], body: bytes) -> bytes:
         """The octets of an answer."""
         match method:
             case "hashLists:batchGet":
                 states = _by_list(b64decode(text, altchars=b"-_") for text in query.get("version", ()))
-                found = (update_to_v5(self._update_of(name, states), name, 4, self.wait) for name in query["names"])
-                return encode_message(BatchGetHashListsResponse(tuple(found)))
+                updates = (update_to_v5(self._update_of(name, states), name, 4, self.wait) for name in query["names"])
+                return encode_message(BatchGetHashListsResponse(tuple(updates)))
             case "threatListUpdates:fetch":
                 sent = []
-                for asked in decode_message(FetchThreatListUpdatesRequest, body).list_update_requests:
-                    types = ThreatListDescriptor(asked.threat_type, asked.platform_type, asked.threat_entry_type)
-                    update = self._update_of(ThreatType(asked.threat_type).name, _by_list([asked.state]))
+                for list_request in decode_message(FetchThreatListUpdatesRequest, body).list_update_requests:
+                    types = ThreatListDescriptor(
+                        list_request.threat_type, list_request.platform_type, list_request.threat_entry_type
+                    )
+                    update = self._update_of(ThreatType(list_request.threat_type).name, _by_list([list_request.state]))
                     sent.append(update_to_v4(update, types, self.is_rice))
                 return encode_message(FetchThreatListUpdatesResponse(tuple(sent), self.wait))
             case "hashes:search":
                 self.answers.wait(60)
                 prefixes = tuple(b64decode(text, altchars=b"-_") for text in query["hashPrefixes"])
-                hashes = (own for own in self.hashes.items() if own[0].startswith(prefixes))
-                details = {full: tuple(FullHashDetail(*detail) for detail in own) for full, own in hashes}
+                hashes = (entry for entry in self.hashes.items() if entry[0].startswith(prefixes))
+                details = {full: tuple(FullHashDetail(*detail) for detail in threats) for full, threats in hashes}
                 return encode_message(
-                    SearchHashesResponse(tuple(FullHash(full, own) for full, own in details.items()), self.cache)
+                    SearchHashesResponse(
+                        tuple(FullHash(full, threats) for full, threats in details.items()), self.cache
+                    )
                 )
             case "fullHashes:find":
                 self.answers.wait(60)
@@ -194,9 +198,9 @@ class PrefixServer:
                 prefixes = tuple(entry.hash for entry in info.threat_entries)
                 matches = (
                     ThreatMatch(threat, 6, ThreatEntryType.URL, ThreatEntry(full), cache_duration=self.cache)
-                    for full, own in self.hashes.items()
+                    for full, threats in self.hashes.items()
                     if full.startswith(prefixes)
-                    for threat, _ in own
+                    for threat, _ in threats
                 )
                 return encode_message(FindFullHashesResponse(tuple(matches), self.search_wait, self.negative))
         return b""

@@ -56,9 +56,9 @@ def context(hushlist: Hushlist) -> Iterator[taddons.context]:
 @pytest.fixture
 def notices(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     """What the notifier is handed."""
-    told: list[Notice] = []
-    monkeypatch.setattr(Notifier, "send", lambda _, notice: told.append(notice))
-    return told
+    sent: list[Notice] = []
+    monkeypatch.setattr(Notifier, "send", lambda _, notice: sent.append(notice))
+    return sent
 
 
 @pytest.fixture(autouse=True)

@@ -66,7 +66,7 @@ def labelled_pages(part: Part | None = None) -> Iterator[LabelledPage]:
                 if part in (None, each):
                     yield LabelledPage(
                         *(page.address, each, page.template, breaks.__name__ if breaks else ""),
-                        *(tuple(one.__name__ for one in chosen), tuple(page.rules), page.loaded),
+                        *(tuple(maker.__name__ for maker in chosen), tuple(page.rules), page.loaded),
                     )
 
 
@@ -83,8 +83,8 @@ def write(folder: Path, pages: Iterable[LabelledPage]) -> tuple[Path, Path, Path
     rules.write_text(
         "[Adblock Plus 2.0]\n! Title: Labelled pages\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8"
     )
-    told = [page._replace(loaded={})._asdict() | {"is_broken": page.is_broken} for page in pages]
-    labels.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    entries = [page._replace(loaded={})._asdict() | {"is_broken": page.is_broken} for page in pages]
+    labels.write_text(json.dumps(entries, indent=1), encoding="utf-8")
     return recording, rules, labels
 
 

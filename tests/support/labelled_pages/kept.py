@@ -22,8 +22,8 @@ def _reise(page: Page) -> None:
         )
     )
     page.aside = f"<p>{page.words(24)}</p>"
-    page.wrap = lambda one: (
-        f'<div class="spalten"><div class="mitte" id="content">{one.main}</div><div class="rand">{one.aside}</div></div>'
+    page.wrap = lambda wrapped: (
+        f'<div class="spalten"><div class="mitte" id="content">{wrapped.main}</div><div class="rand">{wrapped.aside}</div></div>'
     )
     page.script = "document.getElementById('sprache').onclick = () => 1; document.querySelector('#sprache').addEventListener('keydown', () => 1);"
 
@@ -32,7 +32,7 @@ def _bank(page: Page) -> None:
     page.css = "body{font:15px Verdana,sans-serif;background:#eef;margin:0 40px}.hero{background:#024;color:#fff;padding:60px}.three{display:grid;grid-template-columns:repeat(3,1fr);gap:20px}table{width:100%}"
     page.header = f"<b>Bank</b> {page.words(4)}"
     page.main = f'<div class="hero"><h1>{page.words(7)}</h1><p>{page.words(20)}</p></div><div class="three">{"".join(f"<article><h3>{page.words(3)}</h3><p>{page.words(30)}</p></article>" for _ in range(6))}</div>'
-    page.wrap = lambda one: f'<div role="main">{one.main}</div>{one.aside}'
+    page.wrap = lambda wrapped: f'<div role="main">{wrapped.main}</div>{wrapped.aside}'
     page.footer = page.words(40)
 
 
@@ -40,7 +40,7 @@ def _jobs(page: Page) -> None:
     page.css = "body{font:14px Arial;margin:0}ul.jobs{list-style:none;padding:0 12%}ul.jobs li{border-bottom:1px solid #bbb;padding:14px}"
     page.header = "<h1>Jobs</h1>"
     page.main = f'<ul class="jobs">{"".join(f"<li><h2>{page.words(4)}</h2><p>{page.words(21)}</p><button class=keep>Keep</button></li>" for _ in range(9))}</ul>'
-    page.wrap = lambda one: f'<div id="main">{one.main}</div>{one.aside}'
+    page.wrap = lambda wrapped: f'<div id="main">{wrapped.main}</div>{wrapped.aside}'
     page.script = "addEventListener('load', () => { for (const one of document.getElementsByClassName('keep')) one.addEventListener('click', () => one.disabled = true) });"
 
 
@@ -48,7 +48,7 @@ def _podcast(page: Page) -> None:
     sound_at = page.load(f"files.{page.site}", "/1.wav", "audio/wav", sound())
     page.css = "body{background:#1b1b22;color:#ddd;font:17px/1.6 Trebuchet MS,sans-serif;max-width:900px;margin:auto}a{color:#9cf}"
     page.main = f'<h1>{page.words(3)}</h1><audio controls src="{sound_at}"></audio>{page.paragraphs(4, 60)}{page.picture(width=420, height=260)}<p>{page.words(30)}</p>'
-    page.wrap = lambda one: f"<article>{one.main}</article>{one.aside}"
+    page.wrap = lambda wrapped: f"<article>{wrapped.main}</article>{wrapped.aside}"
     page.footer = page.words(10)
 
 
@@ -58,7 +58,7 @@ def _school(page: Page) -> None:
         '<div class="bar">School <button id="next">Next week</button><button id="prev">Week before</button></div>'
     )
     page.main = f'<h1>{page.words(3)}</h1><div class="week">{"".join(f"<div><b>{page.words(1)}</b><p>{page.words(11)}</p></div>" for _ in range(15))}</div>{page.paragraphs(2, 35)}'
-    page.wrap = lambda one: f"<section>{one.main}</section>{one.aside}"
+    page.wrap = lambda wrapped: f"<section>{wrapped.main}</section>{wrapped.aside}"
     page.script = "const go = (way) => () => document.title = way; next.addEventListener('click', go('next')); prev.addEventListener('click', go('prev'));"
 
 
@@ -66,7 +66,7 @@ def _town(page: Page) -> None:
     page.css = "body{font:18px Palatino,serif;margin:30px 8%}h1{color:#704}.pics img{float:left;margin:0 10px 10px 0}"
     page.header = f"<p>{page.words(5)}</p>"
     page.main = f'<h1>{page.words(4)}</h1><div class="pics">{"".join(page.picture(width=240, height=180) for _ in range(4))}</div>{page.paragraphs(6, 48)}'
-    page.wrap = lambda one: f"{one.main}{one.aside}"
+    page.wrap = lambda wrapped: f"{wrapped.main}{wrapped.aside}"
 
 
 TEMPLATES = (_reise, _bank, _jobs, _podcast, _school, _town)

@@ -159,7 +159,7 @@ def style_stopped(page: Page) -> None:
 
 def pictures_stopped(page: Page) -> None:
     page.main += f"<div>{''.join(page.picture(f'img.{page.site}', 200, 150) for _ in range(6))}</div>"
-    for address in [one for one in page.loaded if one.startswith(f"https://{page.host}/pictures/")]:
+    for address in [url for url in page.loaded if url.startswith(f"https://{page.host}/pictures/")]:
         moved = address.replace(page.host, f"img.{page.site}")
         page.loaded[moved] = page.loaded.pop(address)
         page.main = page.main.replace(address, moved)
