@@ -223,13 +223,16 @@ def sites(
     return Sites(len(newest) < MOST_READ, len(records), most[:_MOST_SITES])
 
 
-def files(policy: Policy, journal: LogWriter | None, privacy: Privacy, whom: Whose = "", days: Days = 1) -> Files:
+def files(
+    policy: Policy, journal: LogWriter | None, privacy: Privacy, reach: Reach, whom: Whose = "", days: Days = 1
+) -> Files:
     """Which kinds of files rules were about most.
 
     Of the newest records of the log.
     """
     filters = replace(_lately(policy, privacy, whom, days), file="")
-    records = newest_records(_log(journal).place, filters, MOST_READ)
+    newest = newest_records(_log(journal).place, filters, MOST_READ)
+    records = [fields for fields in newest if reach.has_group(fields.get("group"))]
     counts, last = dict[str, Counter[bool]](), dict[str, str]()
     for fields in records:
         file = file_of_record(fields) or ""
@@ -237,7 +240,7 @@ def files(policy: Policy, journal: LogWriter | None, privacy: Privacy, whom: Who
         last[file] = str(fields.get("time", ""))
     most = sorted(counts, key=lambda file: (-counts[file].total(), file))[:_MOST_SITES]
     rows = [FileKind(file, counts[file][False], counts[file][True], last[file]) for file in most]
-    return Files(len(records) < MOST_READ, len(records), rows)
+    return Files(len(newest) < MOST_READ, len(records), rows)
 
 
 def _lately(policy: Policy, privacy: Privacy, whom: str, days: int, action: str = "") -> LogFilters:
@@ -314,7 +317,7 @@ def _moment(day: str, zone: tzinfo, later: int = 0) -> str:
 ACTIONS = (
     Action("GET", "/figures", Role.VIEW, figures),
     Action("GET", "/sites", Role.VIEW, sites, limit=Limit.WHOM),
-    Action("GET", "/files", Role.VIEW, files),
+    Action("GET", "/files", Role.VIEW, files, limit=Limit.WHOM),
     Action("GET", "/activity", Role.VIEW, activity, limit=Limit.WHOM),
     Action("GET", "/preview", Role.VIEW, preview),
 )

@@ -53,6 +53,7 @@ OPEN = {
     ("GET", "/record"): Limit.NARROWED,
     ("POST", "/record/{number}/undo"): Limit.ITEM,
     ("GET", "/sites"): Limit.WHOM,
+    ("GET", "/files"): Limit.WHOM,
     ("GET", "/activity"): Limit.WHOM,
     ("GET", "/grants"): Limit.NARROWED,
     ("POST", "/grants"): Limit.WHOM,
@@ -181,13 +182,16 @@ def test_a_code_has_to_be_for_somebody_and_an_order_is_no_rule(tina: Browser, tm
     assert (tmp_path / "own.yaml").read_bytes() == before
 
 
-@each_row("path", ["/sites", "/activity"])
+@each_row("path", ["/sites", "/files", "/activity"])
 def test_they_see_the_records_of_their_own(tina: Browser, tmp_path: Path, path: str) -> None:
     """An address was somebody else's before, and a group's name stands in other groups' addresses."""
     visits = [record("own.example", "10.7.2.5", 10, "7b"), record("before.example", "10.7.2.5", 20, "7a")]
     visits += [record("exam.example", "10.7.2.9", 30, "exam"), record('x"group": "7b"', "10.7.1.5", 40, "7a")]
     now = time()
-    write_log(tmp_path / "log", [{**one, "time": time_text(now - 60 - place)} for place, one in enumerate(visits)])
+    files = [{"media_type": str(visit["url"])} for visit in visits]
+    times = [time_text(now - 60 - place) for place in range(len(visits))]
+    lines = [{**visit, "file": file, "time": at} for visit, file, at in zip(visits, files, times, strict=True)]
+    write_log(tmp_path / "log", lines)
     for whom in OWN:
         found = tina.send("GET", f"{BASE}{path}?whom={whom}").text or ""
         assert "own.example" in found or whom == "fd00:7b::5", whom
