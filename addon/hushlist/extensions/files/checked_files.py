@@ -155,13 +155,13 @@ class CheckedFiles:
         if file is None:
             return
         for most, clients in ((MOST_OF_CLIENT, (file.place.client,)), (MOST_WAITING, None)):
-            waiting = [own for own in self._tokens_of(clients) if self._files[own].scan.done()]
-            octets = sum(self._files[own].octets for own in waiting)
-            for own in waiting:
+            waiting = [waiter for waiter in self._tokens_of(clients) if self._files[waiter].scan.done()]
+            octets = sum(self._files[waiter].octets for waiter in waiting)
+            for waiter in waiting:
                 if octets <= most:
                     break
-                octets -= self._files[own].octets
-                self.drop(own)
+                octets -= self._files[waiter].octets
+                self.drop(waiter)
 
     def judgement(self, token: str, place: Place) -> Judgement | None:
         """By which the request for a file was let through; ``None`` if there is no such file at a place."""
@@ -203,7 +203,7 @@ class CheckedFiles:
             file.end.cancel()
         if len(file.request.data.path) <= _LONGEST_TARGET:
             self._ended[token] = file.place, file.request.data.path
-        of_client = [own for own, (place, _) in self._ended.items() if place.client == file.place.client]
+        of_client = [ended for ended, (place, _) in self._ended.items() if place.client == file.place.client]
         if len(of_client) > MOST_FILES_OF_CLIENT:
             del self._ended[of_client[0]]
         if len(self._ended) > MOST:
@@ -225,9 +225,9 @@ def _octets_of(message: http.Message) -> int:
 def _as_download(answer: http.Response, request: http.Request) -> http.Response:
     """A file as it came, by its name, which is no longer in its address, and with which nothing is shown or run."""
     headers = answer.headers
-    told = headers.get_all("content-disposition")
-    names = [name for name in names_of_disposition(told) if name]
-    if not (len(told) == 1 and told[0].lower().startswith("attachment") and names):
+    dispositions = headers.get_all("content-disposition")
+    names = [name for name in names_of_disposition(dispositions) if name]
+    if not (len(dispositions) == 1 and dispositions[0].lower().startswith("attachment") and names):
         name = next((name for name in names if name != UNREAD), "") or name_of_target(request.data.path) or "file"
         # what is left out of a name might make another one of it
         plain = "".join(character if " " <= character <= "~" and character not in '"\\%' else "_" for character in name)

@@ -23,14 +23,14 @@ from hushlist.extensions.files.upload_look import media_types_of
 _CHUNK = 1 << 20
 
 
-def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: Mapping[str, str]) -> Explained:
+def explain_file(engine: Engine, judgement: Judgement, moment: datetime, options: Mapping[str, str]) -> Explained:
     """What becomes of a file, by which rule, and why by no other.
 
     Raises:
         HushlistError: the local file cannot be read, or no file is of such a kind.
     """
     rules: tuple[FileRule, ...] = judgement.settings.of("files")
-    facts, digests = _facts(engine, judgement, told)
+    facts, digests = _facts(engine, judgement, options)
     about = rules_about(rules, judgement)
     verdict = judge_file(about, facts, moment)
     lines = [f"File         {', '.join(_seen(facts))}", *(f"  {name}  {digest}" for name, digest in digests)]
@@ -51,22 +51,22 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, told: M
     return Explained(tuple(lines), verdict.match if is_decision else None, tuple(doubts))
 
 
-def _facts(engine: Engine, judgement: Judgement, told: Mapping[str, str]) -> tuple[FileFacts, list[tuple[str, str]]]:
-    if "file" in told:
-        told = {**told, **_facts_of_file(Path(told["file"]), algorithms_for(engine, judgement.client))}
-    names = (*names_told(told.get("name", "")), name_of_target(judgement.request.target))
-    media_types = media_types_of([told.get("media-type", "")])
-    facts = FileFacts(told.get("for") == "upload", media_types, tuple(filter(None, names)))
-    if "size" in told:
-        facts = facts._replace(octets=int(told["size"]))
-    if "content" in told:
-        kinds = frozenset(told["content"].replace(",", " ").split()) - {TEXT}
+def _facts(engine: Engine, judgement: Judgement, options: Mapping[str, str]) -> tuple[FileFacts, list[tuple[str, str]]]:
+    if "file" in options:
+        options = {**options, **_facts_of_file(Path(options["file"]), algorithms_for(engine, judgement.client))}
+    names = (*names_told(options.get("name", "")), name_of_target(judgement.request.target))
+    media_types = media_types_of([options.get("media-type", "")])
+    facts = FileFacts(options.get("for") == "upload", media_types, tuple(filter(None, names)))
+    if "size" in options:
+        facts = facts._replace(octets=int(options["size"]))
+    if "content" in options:
+        kinds = frozenset(options["content"].replace(",", " ").split()) - {TEXT}
         if odd := kinds - KINDS.keys():
             raise HushlistError(f"--content: {min(odd)}: expected {TEXT} or some of {', '.join(KINDS)}")
         facts = facts._replace(kinds=kinds)
-    if "members" in told:
-        facts = facts._replace(members=Members.of_text(told["members"]))
-    digests = [(ALGORITHMS[len(digest)], digest.lower()) for digest in told.get("hash", "").split(",") if digest]
+    if "members" in options:
+        facts = facts._replace(members=Members.of_text(options["members"]))
+    digests = [(ALGORITHMS[len(digest)], digest.lower()) for digest in options.get("hash", "").split(",") if digest]
     if digests:
         facts = facts._replace(listed=listed_match(engine, judgement.client, digests))
     return facts, digests

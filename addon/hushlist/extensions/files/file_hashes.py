@@ -59,8 +59,8 @@ def read_file_hashes(octets: bytes, defaults: ListDefaults, report: ProblemRepor
     """
     terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
-        found = _ENTRY.fullmatch(entry)
-        digest = found[1] if found else _longest(entry)
+        match = _ENTRY.fullmatch(entry)
+        digest = match[1] if match else _longest(entry)
         if digest is None:
             report.leave_out(line, entry, "expected a hash of a file")
         else:

@@ -260,8 +260,8 @@ class FileInspector(parts.Part):
         verdict = judge_file(_unless_told(_rules(judgement), facts), facts, datetime.now(UTC))
         if not verdict.is_open or not asks_part(flow.request, is_beginning_enough=not verdict.needs_end):
             return False
-        if (asked := open_range_of(flow.request)) is not None:
-            self._resumed[flow] = asked
+        if (open_range := open_range_of(flow.request)) is not None:
+            self._resumed[flow] = open_range
         ask_for_whole(flow.request)
         return True
 

@@ -216,8 +216,8 @@ class FileRule:
         if self.infected and facts is not None and facts.infection:
             reason = ": ".join(filter(None, (reason, facts.infection)))
         terms = Terms(self.action, "policy", self.source, self.category, reason, layer="files")
-        found = Match(Rule(FilePattern(self.words), terms, self.line), evidence.encode(), _SPECIFICITY)
-        return found if facts is None else found._replace(file=facts.seen)
+        made = Match(Rule(FilePattern(self.words), terms, self.line), evidence.encode(), _SPECIFICITY)
+        return made if facts is None else made._replace(file=facts.seen)
 
     @property
     def words(self) -> str:

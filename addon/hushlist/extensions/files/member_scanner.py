@@ -199,13 +199,13 @@ class _Zip:
 
     def take(self, octets: bytes, *, is_end: bool) -> None:
         kept, at = self._kept + octets, 0
-        while found := self._SIGNATURE.search(kept, at):
-            at = found.start()
-            form = self._LOCAL if found[0] == b"PK\3\4" else self._CENTRAL
+        while signature := self._SIGNATURE.search(kept, at):
+            at = signature.start()
+            form = self._LOCAL if signature[0] == b"PK\3\4" else self._CENTRAL
             if not self._read_head(kept, at, form, is_end=is_end):
                 break
             # within what it says is its name, another may stand
-            at = found.end()
+            at = signature.end()
         else:
             at = max(at, len(kept) - 3)
         self._kept = kept[at:]
@@ -283,12 +283,12 @@ class _Tar:
             self._scanner.note_name(said.rstrip(b"\0"))
             return
         at = 0
-        while found := self._RECORD.match(said, at):
-            end = at + int(found[1])
-            if end <= found.end():
+        while record := self._RECORD.match(said, at):
+            end = at + int(record[1])
+            if end <= record.end():
                 raise _UnreadError("a name in it cannot be read")
-            if found[2] in self._PATHS:
-                self._scanner.note_name(said[found.end() : end - 1])
+            if record[2] in self._PATHS:
+                self._scanner.note_name(said[record.end() : end - 1])
             at = end
 
     def _take_head(self, block: bytes) -> None:

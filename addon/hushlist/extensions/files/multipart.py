@@ -45,10 +45,10 @@ def boundary_of(content_type: str) -> bytes:
     """
     media_type, mark, parameters = content_type.strip().partition(";")
     values, at, text = [], 0, mark + parameters
-    while (found := _PARAMETER.match(text, at)) is not None:
-        if found[1].lower().startswith("boundary"):
-            values.append((found[1].lower(), found[3] if found[2] is None else found[2]))
-        at = found.end()
+    while (parameter := _PARAMETER.match(text, at)) is not None:
+        if parameter[1].lower().startswith("boundary"):
+            values.append((parameter[1].lower(), parameter[3] if parameter[2] is None else parameter[2]))
+        at = parameter.end()
     if text[at:].strip(" \t;") or not _MULTIPART.fullmatch(media_type.strip()):
         raise MultipartError("its media type cannot be read")
     if len(values) != 1 or values[0][0] != "boundary" or not _BOUNDARY.fullmatch(values[0][1]):
@@ -190,10 +190,10 @@ def _fields(head: bytes) -> dict[str, str]:
     if len(lines) > MOST_FIELDS:
         raise MultipartError("a part has too many fields")
     for line in lines:
-        found = _FIELD.fullmatch(line)
-        if found is None:
+        match = _FIELD.fullmatch(line)
+        if match is None:
             raise MultipartError("a field of a part cannot be read")
-        name, value = found[1].decode().lower(), found[2].strip(b" \t").decode("utf-8", "replace")
+        name, value = match[1].decode().lower(), match[2].strip(b" \t").decode("utf-8", "replace")
         if name in fields and name in _ONCE:
             raise MultipartError(f"a part has {name} twice")
         fields[name] = value

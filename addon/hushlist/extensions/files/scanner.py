@@ -177,29 +177,29 @@ class Scanner:
         await _send_chunked(writer, octets)
         if preview is not None and len(file.octets) <= preview:
             writer.write(b"0; ieof\r\n\r\n")
-            status, found = await _read_icap_head(reader)
+            status, reply = await _read_icap_head(reader)
         else:
             writer.write(b"0\r\n\r\n")
-            status, found = await _read_icap_head(reader)
+            status, reply = await _read_icap_head(reader)
             if status == 100 and preview is not None:
                 await _send_chunked(writer, file.octets[preview:])
                 writer.write(b"0\r\n\r\n")
-                status, found = await _read_icap_head(reader)
-        if threat := _threat(found):
+                status, reply = await _read_icap_head(reader)
+        if threat := _threat(reply):
             return threat
         if status == 204:
             return ""
         if status not in (200, 201):
             raise ScanError(f"the scanner has answered {status}")
-        return "" if await _is_sent_back(reader, found, file) else "something that the scanner takes out"
+        return "" if await _is_sent_back(reader, reply, file) else "something that the scanner takes out"
 
     async def _preview_of(self, reader: StreamReader, writer: StreamWriter, method: str) -> int | None:
         """The length of a preview that the service wants; ``None``: none."""
         writer.write(self._head("OPTIONS", {"Encapsulated": "null-body=0"}))
-        status, found = await _read_icap_head(reader)
-        if status != 200 or method not in found.get("methods", method).upper():
+        status, reply = await _read_icap_head(reader)
+        if status != 200 or method not in reply.get("methods", method).upper():
             raise ScanError(f"the scanner does not take {method}")
-        text = found.get("preview", "")
+        text = reply.get("preview", "")
         return min(int(text), _PIECE) if text.isdecimal() and len(text) < 10 else None
 
     def _head(self, method: str, fields: Mapping[str, str]) -> bytes:
@@ -219,18 +219,18 @@ async def _send_chunked(writer: StreamWriter, octets: bytes) -> None:
 async def _read_icap_head(reader: StreamReader) -> tuple[int, dict[str, str]]:
     """Status and fields, with names in lower case; raises ``ValueError``."""
     lines = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
-    found = _STATUS.fullmatch(lines[0])
-    if found is None:
+    status_line = _STATUS.fullmatch(lines[0])
+    if status_line is None:
         raise ValueError
     pairs = (line.decode("latin-1").partition(":") for line in lines[1:] if line)
-    return int(found[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+    return int(status_line[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
 def _threat(fields: Mapping[str, str]) -> str:
     """What a service says that it has found, whatever its status is; empty: nothing."""
     if (said := fields.get("x-infection-found")) is not None:
-        found = _THREAT.search(said)
-        return found[1].strip() if found else "an infection"
+        threat = _THREAT.search(said)
+        return threat[1].strip() if threat else "an infection"
     return fields.get("x-virus-id", "")[:200]
 
 
@@ -278,6 +278,6 @@ async def _ask_clamd(reader: StreamReader, writer: StreamWriter, file: Scanned) 
     said = (await reader.readuntil(b"\0")).strip(b"\0\n ")
     if said == b"stream: OK":
         return ""
-    if (found := _FOUND.fullmatch(said)) is not None:
-        return found[1].decode("utf-8", "replace")
+    if (threat := _FOUND.fullmatch(said)) is not None:
+        return threat[1].decode("utf-8", "replace")
     raise ScanError(f"the scanner says: {said[:100].decode('utf-8', 'replace')}")

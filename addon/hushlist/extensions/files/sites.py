@@ -23,7 +23,7 @@ def is_about(judgement: Judgement, sites: tuple[bytes, ...], category: str | Non
     """
     if category is not None:
         wanted, categories = category.encode(), own_categories(judgement.decision)
-        if not any(wanted in category_levels(own) for own in categories):
+        if not any(wanted in category_levels(name) for name in categories):
             return False
     if not sites:
         return True
@@ -74,9 +74,9 @@ def _covers(site: bytes, target: bytes) -> bool:
     [True, True, False]
     """
     host, _, path = site.partition(b"/")
-    asked, _, rest = target.partition(b"/")
-    asked = asked[: asked.find(b"]") + 1] if asked.startswith(b"[") else asked.partition(b":")[0]
-    if asked != host and not asked.endswith(b"." + host):
+    authority, _, rest = target.partition(b"/")
+    authority = authority[: authority.find(b"]") + 1] if authority.startswith(b"[") else authority.partition(b":")[0]
+    if authority != host and not authority.endswith(b"." + host):
         return False
     return rest.startswith(path) and (not path or path.endswith(b"/") or rest[len(path) :][:1] in (b"", b"/", b"?"))
 

@@ -41,8 +41,8 @@ def _from_base64(coded: bytes) -> bytes:
 
 
 def _from_quoted_printable(coded: bytes) -> bytes:
-    found = _NO_ESCAPE.search(coded)
-    if found is not None and found.start() < len(coded) - 2:  # or the last escape is cut
+    flaw = _NO_ESCAPE.search(coded)
+    if flaw is not None and flaw.start() < len(coded) - 2:  # or the last escape is cut
         raise ValueError("an escape cannot be read")
     return quopri.decodestring(coded)
 

@@ -78,10 +78,10 @@ def part_of(answer: http.Response) -> Part | None:
     said = answer.headers.get_all("content-range")
     if answer.status_code != HTTPStatus.PARTIAL_CONTENT and (not said or answer.status_code >= 300):
         return None
-    found = _CONTENT_RANGE.fullmatch(said[0]) if len(said) == 1 else None
-    if found is None:
+    stated = _CONTENT_RANGE.fullmatch(said[0]) if len(said) == 1 else None
+    if stated is None:
         return _ODD
-    return Part(int(found[1]), int(found[2]) + 1, None if found[3] == "*" else int(found[3]))
+    return Part(int(stated[1]), int(stated[2]) + 1, None if stated[3] == "*" else int(stated[3]))
 
 
 _ODD = Part(1, 1, None)
@@ -89,11 +89,11 @@ _ODD = Part(1, 1, None)
 
 def asks_part(request: http.Request, *, is_beginning_enough: bool) -> bool:
     """Whether a request may be for a part of a file that says too little; a long beginning may say enough."""
-    asked = [value for name, value in request.headers.fields if as_read(name) in _ASKS_PART - {b"if-range"}]
-    found = _BEGINNING.fullmatch(asked[0]) if len(asked) == 1 else None
-    if not asked or (found is not None and not found[1]):
+    ranges = [value for name, value in request.headers.fields if as_read(name) in _ASKS_PART - {b"if-range"}]
+    beginning = _BEGINNING.fullmatch(ranges[0]) if len(ranges) == 1 else None
+    if not ranges or (beginning is not None and not beginning[1]):
         return False
-    return not (is_beginning_enough and found is not None and int(found[1]) >= LONGEST_LOOK)
+    return not (is_beginning_enough and beginning is not None and int(beginning[1]) >= LONGEST_LOOK)
 
 
 def open_range_of(request: http.Request) -> tuple[int, str] | None:
@@ -102,9 +102,9 @@ def open_range_of(request: http.Request) -> tuple[int, str] | None:
 
     Spec: RFC 9110, 13.1.5 and 14.2
     """
-    asked = [value for name, value in request.headers.fields if as_read(name) in _ASKS_PART - {b"if-range"}]
-    found = _FROM.fullmatch(asked[0]) if len(asked) == 1 and request.method == "GET" else None
-    return None if found is None else (int(found[1]), request.headers.get("if-range", ""))
+    ranges = [value for name, value in request.headers.fields if as_read(name) in _ASKS_PART - {b"if-range"}]
+    start = _FROM.fullmatch(ranges[0]) if len(ranges) == 1 and request.method == "GET" else None
+    return None if start is None else (int(start[1]), request.headers.get("if-range", ""))
 
 
 class Resumed:
@@ -120,9 +120,9 @@ class Resumed:
         return octets[skipped:]
 
     @classmethod
-    def of(cls, answer: http.Response, asked: tuple[int, str] | None) -> Resumed | None:
+    def of(cls, answer: http.Response, open_range: tuple[int, str] | None) -> Resumed | None:
         """Make a whole answer that part, which flows, if its head says how long it is, and it is that version."""
-        first, version = (0, "") if asked is None else asked
+        first, version = (0, "") if open_range is None else open_range
         length = answer.headers.get("content-length", "")
         is_plain = not answer.headers.get("content-encoding") and length.isdecimal() and len(length) < 19
         if not first or answer.status_code != HTTPStatus.OK or not is_plain or int(length) <= first:
