@@ -77,7 +77,7 @@ class AlertRow:
     seen_by: str | None
 
 
-_NAMES = ", ".join(own.name for own in fields(AlertRow))
+_NAMES = ", ".join(column.name for column in fields(AlertRow))
 _SELECT = f"SELECT {_NAMES} FROM alerts"  # noqa: S608 - names of columns
 _HIT = (
     "INSERT INTO alert_hits (alert, whom, slot, number) VALUES (?, ?, ?, ?)"
@@ -188,7 +188,7 @@ class AlertBook:
 def _row(row: tuple[object, ...]) -> AlertRow:
     """A row, which another version may have written: what cannot be understood is left out."""
     values = list(row)
-    place = [own.name for own in fields(AlertRow)].index("about")
+    place = [column.name for column in fields(AlertRow)].index("about")
     try:
         about = json.loads(str(values[place]))
     except ValueError:
@@ -238,14 +238,14 @@ def _unseen(database: SqlConnection, number: int) -> AlertRow:
     row = database.execute(f"{_SELECT} WHERE id = ?", (number if is_number else 0,)).fetchone()
     if row is None:
         raise MissingError(f"{number}: there is no such alert")
-    found = _row(row)
-    if found.seen is not None:
-        raise MissingError(f"{number}: {found.seen_by} has seen it before")
-    return found
+    alert = _row(row)
+    if alert.seen is not None:
+        raise MissingError(f"{number}: {alert.seen_by} has seen it before")
+    return alert
 
 
 def _see(database: SqlConnection, number: int, now: float, by: str) -> AlertRow:
-    found = _unseen(database, number)
+    alert = _unseen(database, number)
     database.execute("UPDATE alerts SET seen = ?, seen_by = ?, due = NULL WHERE id = ?", (now, by, number))
-    record_event(database, GrantEvent(now, "seen", None, None, None, f"alert {number}: {found.alert}", by))
-    return found
+    record_event(database, GrantEvent(now, "seen", None, None, None, f"alert {number}: {alert.alert}", by))
+    return alert

@@ -109,7 +109,7 @@ def about_record(record: LogRecord, alert: Alert, privacy: Privacy) -> dict[str,
     fitting = (match for match in decision.matches if _match_fits(alert.when, match, counted))
     match = next(fitting, decision.winner)
     terms = None if match is None else match.rule.terms
-    found = {
+    about = {
         "action": decision.action.value,
         "url": url_of(decision, privacy),
         "category": terms and terms.category,
@@ -117,4 +117,4 @@ def about_record(record: LogRecord, alert: Alert, privacy: Privacy) -> dict[str,
         "rule": match and match.rule.place,
         "reference": record.reference,
     }
-    return {name: text[:1000] for name, text in found.items() if isinstance(text, str) and text}
+    return {name: text[:1000] for name, text in about.items() if isinstance(text, str) and text}

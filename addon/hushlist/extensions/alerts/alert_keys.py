@@ -93,22 +93,22 @@ def _some(parse: Callable[[str, MappingReader, Reading], Any], item: Schema | Ca
 
     def read(fields: MappingReader, key: str, reading: Reading) -> tuple[Any, ...] | None:
         fields.refuse_empty(key, "expected at least one")
-        found, given = [], fields.node(key)
-        for node in [] if given is None else given.items:
+        parsed, listing = [], fields.node(key)
+        for node in [] if listing is None else listing.items:
             if not isinstance(node.value, str) or not node.value:
                 reading.report.error(node.line, key, f"expected text, not {node.kind}")
                 continue
             try:
-                found.append(parse(node.value, fields, reading))
+                parsed.append(parse(node.value, fields, reading))
             except (ValueError, UrlError) as error:
                 reading.report.error(node.line, f"{key}: {node.value}", str(error))
-        return tuple(found) or None
+        return tuple(parsed) or None
 
     return Type(read, lambda: some_of(item() if callable(item) else item, minItems=1))
 
 
-def _one_of(known: Iterable[str], kind: type[str] = str) -> Callable[[str, MappingReader, Reading], str]:
-    words = tuple(map(str, known))
+def _one_of(choices: Iterable[str], kind: type[str] = str) -> Callable[[str, MappingReader, Reading], str]:
+    words = tuple(map(str, choices))
 
     def parse(text: str, *_: object) -> str:
         if text not in words:
@@ -134,8 +134,8 @@ def _schedule(fields: MappingReader, key: str, reading: Reading) -> Schedule | N
     if name is None:
         return None
     if name not in reading.schedules:
-        known = f"known: {', '.join(reading.schedules)}" if reading.schedules else "the policy has none"
-        fields.error(key, f"there is no such schedule{did_you_mean(name, reading.schedules)} ({known})", name)
+        hint = f"known: {', '.join(reading.schedules)}" if reading.schedules else "the policy has none"
+        fields.error(key, f"there is no such schedule{did_you_mean(name, reading.schedules)} ({hint})", name)
     return reading.schedules.get(name)
 
 
@@ -195,48 +195,48 @@ def _named(fields: MappingReader, key: str) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _check_names(node: YamlNode, keys: Iterable[str], known: Iterable[str], what: str, reading: Reading) -> None:
-    known, given = tuple(known), node.value if isinstance(node.value, dict) else {}
+def _check_names(node: YamlNode, keys: Iterable[str], names: Iterable[str], what: str, reading: Reading) -> None:
+    names, entry = tuple(names), node.value if isinstance(node.value, dict) else {}
     for key in keys:
-        for item in given[key].items if key in given else ():
-            if isinstance(item.value, str) and item.value not in known and not item.value.startswith("user:"):
-                near = did_you_mean(item.value, known)
-                why = f"there is no such {what}{near} (known: {', '.join(known) or 'none'})"
+        for item in entry[key].items if key in entry else ():
+            if isinstance(item.value, str) and item.value not in names and not item.value.startswith("user:"):
+                near = did_you_mean(item.value, names)
+                why = f"there is no such {what}{near} (known: {', '.join(names) or 'none'})"
                 reading.report.error(item.line, f"{key}: {item.value}", why)
 
 
 def _says_nothing(when: YamlNode) -> bool:
     """Whether no condition is given, right or wrong."""
-    given = when.value if isinstance(when.value, dict) else {}
-    return all(key == "search" for key in given)
+    conditions = when.value if isinstance(when.value, dict) else {}
+    return all(key == "search" for key in conditions)
 
 
 def _alerts(fields: MappingReader, key: str, reading: Reading) -> tuple[Alert, ...]:
     channels, groups = _named(fields, "notify"), [*_named(fields, "groups"), DEFAULT]
-    found: dict[str, Alert] = {}
+    alerts: dict[str, Alert] = {}
     for node in fields.items(key):
-        own = MappingReader(node, names_of(_KEYS), reading.report)
+        reader = MappingReader(node, names_of(_KEYS), reading.report)
         for needed in ("name", "when"):
-            own.require(needed, key)
-        values = read_rows(_KEYS, own, reading)
-        given = node.value if isinstance(node.value, dict) else {}
+            reader.require(needed, key)
+        values = read_rows(_KEYS, reader, reading)
+        entry = node.value if isinstance(node.value, dict) else {}
         _check_names(node, ("to",), channels, "channel", reading)
-        if "escalate" in given:
-            _check_names(given["escalate"], ("to",), channels, "channel", reading)
+        if "escalate" in entry:
+            _check_names(entry["escalate"], ("to",), channels, "channel", reading)
         _check_names(node, ("for",), groups, "group", reading)
         when = values.get("when")
-        if when == Conditions() and _says_nothing(given["when"]):
-            own.error("when", "it is about nothing: expected at least one condition")
+        if when == Conditions() and _says_nothing(entry["when"]):
+            reader.error("when", "it is about nothing: expected at least one condition")
         if when is not None and when.event and any((when.category, when.action, when.list, when.search, when.around)):
-            own.error("when", "an event is no request: it has no other condition")
+            reader.error("when", "an event is no request: it has no other condition")
         if "name" not in values or when is None:
             continue
-        if values["name"] in found:
-            own.error("name", "more than one alert has this name", values["name"])
-        found[values["name"]] = Alert(**values)
-    if found and not channels and fields.node("notify") is None:
+        if values["name"] in alerts:
+            reader.error("name", "more than one alert has this name", values["name"])
+        alerts[values["name"]] = Alert(**values)
+    if alerts and not channels and fields.node("notify") is None:
         reading.report.error(fields.line_of(key), key, "the policy has no 'notify': nobody would be told")
-    return tuple(found.values())
+    return tuple(alerts.values())
 
 
 ALERTS = Type(_alerts, lambda: list_of(schema_of_rows(_KEYS, name="alert")), _KEYS)

@@ -32,11 +32,11 @@ def notices_of(
 ) -> Iterator[Notice]:
     """The notices of alerts that are due; of many of one name, the last one tells only how many there are."""
     language = DEFAULT_LANGUAGE if engine is None else engine.policy.of("language")
-    texts, own = live_texts()[language], None if engine is None else engine.policy.of("own-address")
+    texts, base = live_texts()[language], None if engine is None else engine.policy.of("own-address")
     for name in dict.fromkeys(alert.name for _, alert in due):
         same = [(row, alert) for row, alert in due if alert.name == name]
         for row, alert in same[:MOST_AT_ONCE]:
-            yield _notice(book, row, alert, told_whom(row, device_of), texts, engine, own)
+            yield _notice(book, row, alert, told_whom(row, device_of), texts, engine, base)
         if more := same[MOST_AT_ONCE:]:
             number = number_text(len(more), texts)
             title = texts["pair"].format(name=name, value=texts["alert_more"].format(number=number))
@@ -49,7 +49,7 @@ def _to(row: AlertRow, alert: Alert) -> tuple[str, ...]:
 
 
 def _notice(
-    book: AlertBook, row: AlertRow, alert: Alert, whom: str, texts: Texts, engine: Engine | None, own: str | None
+    book: AlertBook, row: AlertRow, alert: Alert, whom: str, texts: Texts, engine: Engine | None, base: str | None
 ) -> Notice:
     def pair(name: str, value: str) -> str:
         return texts["pair"].format(name=name, value=printable(value))
@@ -69,13 +69,13 @@ def _notice(
 
     def buttons(recipient: str) -> list[Button]:
         (token,) = book.taps_of(row.id, recipient).values()
-        return [Button(texts["alert_seen"], f"{own}{SEEN}{token}")]
+        return [Button(texts["alert_seen"], f"{base}{SEEN}{token}")]
 
     return Notice(
         title,
         "\n".join(lines),
         {"alert": {**details, **times, "about": dict(row.about)}},
-        buttons=None if own is None else buttons,
+        buttons=None if base is None else buttons,
         to=_to(row, alert),
         budget=alert.name,
     )

@@ -73,12 +73,12 @@ class AlertPart(Part):
         self._wake, self._is_over = Event(), Event()
         self._thread: Thread | None = None
         #: the names of devices that are in the store
-        self._known = set[str]()
+        self._devices = set[str]()
         #: what the store has not taken
         self._unwritten: dict[tuple[str, str], Hit] = {}
         self._held: dict[str, str] = {}
         #: what was lost, and how many notices were handed over
-        self._lost = self._told = 0
+        self._lost = self._notices = 0
         self._fault: str | None = None
         self._taps = TapPage(runtime, SEEN, self._tap)
 
@@ -124,19 +124,19 @@ class AlertPart(Part):
     def noted(self, record: LogRecord) -> None:
         """Queue a decision that an alert may be for."""
         decision = record.decision
-        if decision.matches or decision.inside or (self._tells_devices and record.client not in self._known):
+        if decision.matches or decision.inside or (self._tells_devices and record.client not in self._devices):
             self._take(record)
 
     def happened(self, what: str, client: Client, about: str) -> None:
         self._take(_Happening(what, client, about))
 
-    def _take(self, own: LogRecord | _Happening) -> None:
-        octets = own.octets if isinstance(own, LogRecord) else 0
+    def _take(self, happening: LogRecord | _Happening) -> None:
+        octets = happening.octets if isinstance(happening, LogRecord) else 0
         if len(self._queue) >= MOST_WAITING or self._octets + octets > MOST_OCTETS:
             self._lost += 1
         else:
             self._octets += octets
-            self._queue.append(own)
+            self._queue.append(happening)
         if not self._wake.is_set():
             self._wake.set()
 
@@ -197,40 +197,40 @@ class AlertPart(Part):
     def _hits(
         self, waiting: Sequence[LogRecord | _Happening], alerts: Sequence[Alert], privacy: Privacy
     ) -> Iterator[tuple[tuple[str, str], Hit]]:
-        for own in waiting:
-            if isinstance(own, LogRecord):
-                for alert in alerts_of(alerts, own):
-                    whom = whom_of(own.client, own.user, privacy)
-                    yield (alert.name, whom), Hit(1, about_record(own, alert, privacy))
+        for event in waiting:
+            if isinstance(event, LogRecord):
+                for alert in alerts_of(alerts, event):
+                    whom = whom_of(event.client, event.user, privacy)
+                    yield (alert.name, whom), Hit(1, about_record(event, alert, privacy))
                 continue
             engine = self._runtime.engine
-            group = None if engine is None else engine.group(own.client).name
-            is_list = own.what == HELD_BACK
-            whom = own.about if is_list else whom_of(own.client.address, own.client.user, privacy)
+            group = None if engine is None else engine.group(event.client).name
+            is_list = event.what == HELD_BACK
+            whom = event.about if is_list else whom_of(event.client.address, event.client.user, privacy)
             about = {
-                "event": own.what,
-                "list" if is_list else "host": own.about,
-                **({"why": own.why} if own.why else {}),
+                "event": event.what,
+                "list" if is_list else "host": event.about,
+                **({"why": event.why} if event.why else {}),
             }
             for alert in alerts:
-                if own.what in alert.when.event and (is_list or is_for(alert, group, own.client.user)):
+                if event.what in alert.when.event and (is_list or is_for(alert, group, event.client.user)):
                     yield (alert.name, whom), Hit(1, about, is_list)
 
     def _look_for_devices(
         self, waiting: Sequence[LogRecord | _Happening], alerts: Sequence[Alert], privacy: Privacy
     ) -> None:
-        records = {own.client: own for own in waiting if isinstance(own, LogRecord) and own.client}
-        unknown = {whom_of(client, None, privacy): client for client in records if client not in self._known}
+        records = {record.client: record for record in waiting if isinstance(record, LogRecord) and record.client}
+        unknown = {whom_of(client, None, privacy): client for client in records if client not in self._devices}
         if not unknown:
             return
         for name in self._opened().new_devices(sorted(unknown)):
             record = records[unknown[name]]
-            told = [alert for alert in alerts if NEW_DEVICE in alert.when.event]
-            told = [alert for alert in told if is_for(alert, record.group, record.user)]
-            self._add(((alert.name, name), Hit(1, {"event": NEW_DEVICE})) for alert in told)
-        if len(self._known) + len(unknown) > _MOST_KNOWN:
-            self._known = set()
-        self._known |= {*filter(None, unknown.values())}
+            about_devices = [alert for alert in alerts if NEW_DEVICE in alert.when.event]
+            about_devices = [alert for alert in about_devices if is_for(alert, record.group, record.user)]
+            self._add(((alert.name, name), Hit(1, {"event": NEW_DEVICE})) for alert in about_devices)
+        if len(self._devices) + len(unknown) > _MOST_KNOWN:
+            self._devices = set()
+        self._devices |= {*filter(None, unknown.values())}
 
     def _add(self, hits: Iterator[tuple[tuple[str, str], Hit]]) -> None:
         for key, hit in hits:
@@ -256,7 +256,7 @@ class AlertPart(Part):
         due = [(shown_alert(row, privacy), alert) for row, alert in self._opened().take_due(alerts, now)]
         for notice in notices_of(self._opened(), due, self._runtime.engine, self._device_names(privacy)):
             self._runtime.notify(notice)
-            self._told += 1
+            self._notices += 1
 
     def _device_names(self, privacy: Privacy) -> DeviceNames | None:
         engine = self._runtime.engine
@@ -280,5 +280,5 @@ class AlertPart(Part):
 
     def metrics(self) -> Iterator[Metric]:
         """Notices, what waits and what was lost."""
-        yield Metric("alert_notices_total", "Notices of alerts that were handed over.", [((), self._told)])
+        yield Metric("alert_notices_total", "Notices of alerts that were handed over.", [((), self._notices)])
         yield Metric("alert_lost_total", "What could not be counted for alerts.", [((), self._lost)])

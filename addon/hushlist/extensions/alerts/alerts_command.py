@@ -31,11 +31,13 @@ _CODES = "Exit codes: 0 good; 1 there is no such alert, or somebody has seen it 
 
 def add_to(commands: Commands) -> None:
     text = "show alerts, and say that somebody has seen one"
-    own = add_group(commands, "alerts", text, "What the policy's 'alerts' have told, as the log may name who did it.")
-    listed = add_command(own, "list", show_alerts, "show the alerts of the last month, the newest first", _CODES)
+    group = add_group(commands, "alerts", text, "What the policy's 'alerts' have told, as the log may name who did it.")
+    listed = add_command(group, "list", show_alerts, "show the alerts of the last month, the newest first", _CODES)
     listed.add_argument("--unseen", action="store_true", help="only those that nobody has seen")
     listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    said = add_command(own, "seen", say_seen, "say that somebody has seen an alert: no further notice goes out", _CODES)
+    said = add_command(
+        group, "seen", say_seen, "say that somebody has seen an alert: no further notice goes out", _CODES
+    )
     said.add_argument("number", type=int, metavar="NUMBER", help="its number")
     for command in (listed, said):
         add_store(command)
@@ -50,7 +52,7 @@ def show_alerts(arguments: argparse.Namespace) -> int:
         rows = book.rows(unseen=arguments.unseen)
         privacy = privacy_at(book.place, policy := policy_of(arguments))
     names = device_names_shown(policy, privacy)
-    for row in (shown_alert(own, privacy) for own in rows):
+    for row in (shown_alert(entry, privacy) for entry in rows):
         if arguments.json:
             print_json({**{name: getattr(row, name) for name in AlertRow.__slots__}, "about": dict(row.about)})
         else:
