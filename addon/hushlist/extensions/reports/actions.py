@@ -64,13 +64,13 @@ def status_of(report: Report, privacy: Privacy) -> ReportStatus:
 def for_publisher(report: Report, privacy: Privacy, shape: str = "") -> PublisherReport:
     """A report for the publisher, with as much of the URL as its rule needs, or a shape says, and the log may have."""
     shape = shape or report.shape
-    told = replace(report, url=without_query(report.url, privacy))
-    return PublisherReport(report.publisher, report_text(told, shape), shape)
+    shaped = replace(report, url=without_query(report.url, privacy))
+    return PublisherReport(report.publisher, report_text(shaped, shape), shape)
 
 
 def reports(book: ReportBook, privacy: Privacy) -> list[ReportStatus]:
     """What people have reported as a mistake, and nobody has settled."""
-    return [status_of(own, privacy) for own in book.rows()]
+    return [status_of(report, privacy) for report in book.rows()]
 
 
 def publisher_report(

@@ -75,7 +75,7 @@ class Report:
         return self.client.removeprefix("user:") if self.client.startswith("user:") else None
 
 
-_NAMES = [own.name for own in fields(Report)]
+_NAMES = [column.name for column in fields(Report)]
 _SELECT = f"SELECT {', '.join(_NAMES)} FROM reports"  # noqa: S608 - names of columns
 _INSERT = f"INSERT INTO reports ({', '.join(_NAMES[:-1])}) VALUES ({', '.join('?' * (len(_NAMES) - 1))}) RETURNING id"  # noqa: S608
 _SAME = "rule = ? AND source = ? AND host = ? AND settled IS NULL"
@@ -139,12 +139,12 @@ class ReportBook:
     def settle(self, number: int, *, by: str) -> Report:
         """Note that nothing is left to do; ``MissingError`` if there is none of that number, or it is settled."""
         with self._store.writing() as database:
-            found, now = _of(database, number), self._clock()
-            if found.settled is not None:
-                raise MissingError(f"{number}: {found.by} has settled it before")
+            report, now = _of(database, number), self._clock()
+            if report.settled is not None:
+                raise MissingError(f"{number}: {report.by} has settled it before")
             database.execute("UPDATE reports SET settled = ?, by = ? WHERE id = ?", (now, by, number))
-            record_event(database, GrantEvent(now, "settled", None, "host", found.host, f"report {number}", by))
-            return replace(found, settled=now, by=by)
+            record_event(database, GrantEvent(now, "settled", None, "host", report.host, f"report {number}", by))
+            return replace(report, settled=now, by=by)
 
 
 def _check(database: SqlConnection, client: str, now: float) -> None:

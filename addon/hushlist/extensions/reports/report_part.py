@@ -59,7 +59,7 @@ class ReportPart(Part):
         self._runtime = runtime
         self._book: ReportBook | None = None
         self._opening = Lock()
-        self._known: dict[Path, tuple[Fingerprint, ListHead, str]] = {}
+        self._heads: dict[Path, tuple[Fingerprint, ListHead, str]] = {}
 
     def close(self) -> None:
         """Close the store."""
@@ -134,9 +134,9 @@ class ReportPart(Part):
     def _state_of(self, path: Path) -> tuple[ListHead, str]:
         """The head and the digest of a list's file, read again when that changes; neither if it cannot be read."""
         now = fingerprint(path)
-        known = self._known.get(path)
-        if known is not None and known[0] == now:
-            return known[1:]
+        cached = self._heads.get(path)
+        if cached is not None and cached[0] == now:
+            return cached[1:]
         try:
             with open_regular(path) as file:
                 head = read_head(file.read(LONGEST_HEAD))
@@ -144,9 +144,9 @@ class ReportPart(Part):
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except (OSError, ValueError):
             return ListHead(), ""
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[path] = now, head, digest
+        if len(self._heads) >= _MOST_KNOWN:
+            self._heads.clear()
+        self._heads[path] = now, head, digest
         return head, digest
 
     def _opened(self) -> ReportBook:

@@ -36,12 +36,12 @@ _CODES = "Exit codes: 0 good; 1 there is no such report, or it is settled; 2 wro
 
 def add_to(commands: Commands) -> None:
     about = "show what people have reported as a mistake, and the report for a list's publisher"
-    own = add_group(commands, "reports", about, "What block pages with the policy's 'reports' were told.")
-    listed = add_command(own, "list", show_reports, "list what nobody has settled, the newest first", _CODES)
+    group = add_group(commands, "reports", about, "What block pages with the policy's 'reports' were told.")
+    listed = add_command(group, "list", show_reports, "list what nobody has settled, the newest first", _CODES)
     listed.add_argument("--all", action="store_true", help="also what is settled")
     listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
     shown = add_command(
-        own, "show", show_text, "print a report as the list's publisher may get it; send nothing", _CODES
+        group, "show", show_text, "print a report as the list's publisher may get it; send nothing", _CODES
     )
     shown.add_argument(
         "--url",
@@ -49,7 +49,7 @@ def add_to(commands: Commands) -> None:
         default="",
         help="how much of the URL it tells; without it, what the rule needs, and of a hashed rule, nothing",
     )
-    ended = add_command(own, "settle", settle, "note that nothing is left to do about a report", _CODES)
+    ended = add_command(group, "settle", settle, "note that nothing is left to do about a report", _CODES)
     for command in (shown, ended):
         command.add_argument("number", type=int, metavar="NUMBER", help="its number, as 'list' shows it")
     for command in (listed, shown, ended):
@@ -70,18 +70,18 @@ def _opened(arguments: argparse.Namespace) -> Iterator[tuple[ReportBook, Privacy
 
 def show_reports(arguments: argparse.Namespace) -> int:
     with _opened(arguments) as (book, privacy):
-        found = [status_of(own, privacy) for own in book.rows(is_all=arguments.all)]
+        reported = [status_of(report, privacy) for report in book.rows(is_all=arguments.all)]
         names = device_names_shown(policy_of(arguments), privacy)
-    for one in found:
+    for entry in reported:
         if arguments.json:
-            print_json(asdict(one))
+            print_json(asdict(entry))
             continue
-        at = f"{datetime.fromtimestamp(one.asked).astimezone():%Y-%m-%d %H:%M}"
-        words, times = f": {one.words}" if one.words else "", f" ({one.times} times)" if one.times > 1 else ""
-        state = "" if one.settled is None else f"  settled by {one.by}"
-        name = with_device(f"user:{one.user}" if one.user else one.client or SOMEBODY, names, one.client)
-        print_line(f"{one.id}  {at}  {name}: {one.url}  {one.rule} by {one.list}{times}{words}{state}")
-    if not found:
+        at = f"{datetime.fromtimestamp(entry.asked).astimezone():%Y-%m-%d %H:%M}"
+        words, times = f": {entry.words}" if entry.words else "", f" ({entry.times} times)" if entry.times > 1 else ""
+        state = "" if entry.settled is None else f"  settled by {entry.by}"
+        name = with_device(f"user:{entry.user}" if entry.user else entry.client or SOMEBODY, names, entry.client)
+        print_line(f"{entry.id}  {at}  {name}: {entry.url}  {entry.rule} by {entry.list}{times}{words}{state}")
+    if not reported:
         remark("nobody has reported a mistake; people can where the policy says 'reports: on'")
     return GOOD
 
