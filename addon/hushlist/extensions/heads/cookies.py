@@ -33,7 +33,7 @@ def changed_cookies(
 
     def is_meant(cookie: bytes) -> bool:
         name = _name_of(cookie)
-        return cookies.has(name) and not any(own.has(name) for own in spared)
+        return cookies.has(name) and not any(exception.has(name) for exception in spared)
 
     for field, value in fields:
         read = as_read(field.lower())

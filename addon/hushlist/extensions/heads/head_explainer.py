@@ -15,20 +15,20 @@ from hushlist.extensions.heads.head_rules import HeadRule
 from hushlist.extensions.heads.listed_heads import listed_heads, listed_rules
 
 
-def explain_heads(engine: Engine, judgement: Judgement, moment: datetime, told: Mapping[str, str]) -> Explained:
+def explain_heads(engine: Engine, judgement: Judgement, moment: datetime, options: Mapping[str, str]) -> Explained:
     """Which rules change the heads of a request and of its answer, or block the answer, and why others do not."""
     listed = listed_heads(judgement.decision)
     rules = (*listed_rules(judgement.decision), *judgement.settings.of("heads"))
-    status = told.get("status", "")
-    is_upload, names = told.get("for") == "upload", _names(told)
+    status = options.get("status", "")
+    is_upload, names = options.get("for") == "upload", _names(options)
     # of an upload, the media type says nothing of the answer
-    media_types = () if is_upload else media_types_of([told.get("media-type", "")])
+    media_types = () if is_upload else media_types_of([options.get("media-type", "")])
     lines, match, doubts = ["Heads"] if rules or listed else ["Heads        no rules"], None, list[str]()
     changes = list[str]()
     lines += [
-        f"  {own.match.rule.place}: {own.filter}  is lifted by {own.lifted_by.rule.place}"
-        for own in listed
-        if own.lifted_by
+        f"  {head.match.rule.place}: {head.filter}  is lifted by {head.lifted_by.rule.place}"
+        for head in listed
+        if head.lifted_by
     ]
     for rule in rules:
         place, doubt = f"{rule.source}:{rule.line}", ""
@@ -54,9 +54,9 @@ def _changes(rule: HeadRule, names: frozenset[bytes] | None, *, is_upload: bool)
     return not names.isdisjoint(rule.remove) or (rule.cookies is not None and b"set-cookie" in names)
 
 
-def _names(told: Mapping[str, str]) -> frozenset[bytes] | None:
+def _names(options: Mapping[str, str]) -> frozenset[bytes] | None:
     """The names of the answer's fields, as servers read them; ``None``: nobody says them."""
-    text = told.get("fields")
+    text = options.get("fields")
     return None if text is None else frozenset(as_read(name.strip().lower().encode()) for name in text.split(","))
 
 

@@ -44,9 +44,9 @@ def listed_heads(decision: Decision) -> list[ListedHead]:
         if isinstance(pattern := match.rule.pattern, NetworkFilter) and pattern.head is not None
     ]
     return [
-        own._replace(lifted_by=next((other.match for other in every if own.is_lifted_by(other)), None))
-        for own in every
-        if not own.effect.lifts
+        head._replace(lifted_by=next((other.match for other in every if head.is_lifted_by(other)), None))
+        for head in every
+        if not head.effect.lifts
     ]
 
 
@@ -54,16 +54,16 @@ def listed_rules(decision: Decision) -> Iterator[HeadRule]:
     """The filters about heads that hold for a request, as rules."""
     if not decision.matches:
         return
-    for own in listed_heads(decision):
-        if own.lifted_by is None:
-            yield from rules_of(own, _spared(own, decision))
+    for head in listed_heads(decision):
+        if head.lifted_by is None:
+            yield from rules_of(head, _spared(head, decision))
 
 
-def _spared(own: ListedHead, decision: Decision) -> tuple[Cookies, ...]:
+def _spared(head: ListedHead, decision: Decision) -> tuple[Cookies, ...]:
     """The cookies that exceptions of the same layer name, which no filter for other cookies touches."""
-    if own.effect.option != "cookie" or own.filter.is_important:
+    if head.effect.option != "cookie" or head.filter.is_important:
         return ()
-    layer = own.match.rule.terms.layer
+    layer = head.match.rule.terms.layer
     effects = (
         match.rule.pattern.head
         for match in decision.matches
@@ -72,16 +72,16 @@ def _spared(own: ListedHead, decision: Decision) -> tuple[Cookies, ...]:
     return tuple(Cookies.of(each.value) for each in effects if each and each.lifts and each.option == "cookie")
 
 
-def rules_of(own: ListedHead, spared: tuple[Cookies, ...] = ()) -> Iterator[HeadRule]:
+def rules_of(head: ListedHead, spared: tuple[Cookies, ...] = ()) -> Iterator[HeadRule]:
     """The rules that a filter means."""
-    terms, (option, value, _, header) = own.match.rule.terms, own.effect
+    terms, (option, value, _, header) = head.match.rule.terms, head.effect
     name, colon, text = header.partition(":")
     rule = HeadRule(
         terms.source,
-        own.match.rule.line,
+        head.match.rule.line,
         has=as_read(name.encode()),
         value=value_test(text) if colon and text else None,
-        listed=own.match,
+        listed=head.match,
     )
     if option == "header":
         yield replace(rule, blocks=True)
