@@ -102,8 +102,8 @@ def _form(octets: bytes) -> None:
     request = http.Request.make("POST", "http://blocked.example/", body)
     request.data.path = path
     query = unblock_handler._query(request)
-    asked = unblock_handler._one(query, "url").encode("utf-8", "surrogateescape")
-    if tokens().is_ours(unblock_handler._one(query, "seal")):
+    asked = unblock_handler._first(query, "url").encode("utf-8", "surrogateescape")
+    if tokens().is_ours(unblock_handler._first(query, "seal")):
         raise AssertionError("a seal was forged")
     try:
         sent = request_of(asked)

@@ -162,19 +162,19 @@ def _last(database: SqlConnection, client: str, host: str) -> AccessRequest | No
 
 def _of_row(row: tuple[Any, ...]) -> AccessRequest:
     """A row; a state that another version wrote, and this one does not know, is that nobody answered."""
-    found = AccessRequest(*row)
-    is_known = found.state in RequestState._value2member_map_
-    return replace(found, state=RequestState(found.state) if is_known else RequestState.EXPIRED)
+    request = AccessRequest(*row)
+    is_known = request.state in RequestState._value2member_map_
+    return replace(request, state=RequestState(request.state) if is_known else RequestState.EXPIRED)
 
 
 def answer_request(
     database: SqlConnection, number: int, state: RequestState, now: float, by: str, word: str | None = None
 ) -> AccessRequest:
     """Answer a request that waits, once; ``UnansweredError`` if none of that number waits."""
-    found = waiting_request(database, number, now)
+    request = waiting_request(database, number, now)
     values = (state.value, now, by, word, number)
     database.execute("UPDATE access_requests SET state = ?, decided = ?, by = ?, word = ? WHERE id = ?", values)
-    return replace(found, state=state, decided=now, by=by, word=word)
+    return replace(request, state=state, decided=now, by=by, word=word)
 
 
 def waiting_request(database: SqlConnection, number: int, now: float) -> AccessRequest:
@@ -183,24 +183,24 @@ def waiting_request(database: SqlConnection, number: int, now: float) -> AccessR
     row = database.execute(f"{_SELECT} WHERE id = ?", (number if is_number else 0,)).fetchone()
     if row is None:
         raise UnansweredError(f"{number}: there is no such request")
-    found = _of_row(row).at(now)
-    if found.state != RequestState.WAITING:
-        told = f" by {found.by}" if found.by else ""
-        raise UnansweredError(f"{number}: the request does not wait any longer, it is {found.state}{told}")
-    return found
+    request = _of_row(row).at(now)
+    if request.state != RequestState.WAITING:
+        by = f" by {request.by}" if request.by else ""
+        raise UnansweredError(f"{number}: the request does not wait any longer, it is {request.state}{by}")
+    return request
 
 
 def kept_requests(database: SqlConnection, now: float, *, waiting: bool) -> Iterator[AccessRequest]:
     """The requests that are kept, or those of them that wait; the newest first."""
     which = " WHERE state = 'waiting'" if waiting else ""
     for row in database.execute(f"{_SELECT}{which} ORDER BY id DESC").fetchall():
-        found = _of_row(row).at(now)
-        if not waiting or found.state is RequestState.WAITING:
-            yield found
+        request = _of_row(row).at(now)
+        if not waiting or request.state is RequestState.WAITING:
+            yield request
 
 
 def newest_requests(database: SqlConnection, now: float) -> Mapping[tuple[str, str], AccessRequest]:
     """What each client last asked for each host, and may still want to hear of; by client and host."""
     query = f"{_SELECT} WHERE until > ? OR decided > ? ORDER BY id"
     rows = database.execute(query, (now - PATIENCE, now - REST))
-    return {(one.client, one.host): one for one in map(_of_row, rows)}
+    return {(request.client, request.host): request for request in map(_of_row, rows)}

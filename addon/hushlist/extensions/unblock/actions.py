@@ -181,8 +181,8 @@ def _granted(
     made: Grant, request: int | None = None, reason: str | None = None, word: str | None = None
 ) -> Done[GrantStatus]:
     warning = "; ".join(filter(None, [narrowness_of_grant(made.scope, made.target), word])) or None
-    told = GrantStatus(**_fields(made), reason=reason, request=request, warning=warning)
-    return Done(told, {"kind": "grant", "id": made.id, "made": made.made}, Role.APPROVE)
+    status = GrantStatus(**_fields(made), reason=reason, request=request, warning=warning)
+    return Done(status, {"kind": "grant", "id": made.id, "made": made.made}, Role.APPROVE)
 
 
 def _as_rule(action: str, scope: str, target: str, reason: str) -> Instead:
@@ -267,8 +267,8 @@ def block(
         seconds, shown = minutes * _MINUTE or None, one_line(reason) or None
         made = overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
     warning = "; ".join(filter(None, [breadth_of_order(scope, canonical), why_whole(scope, target)])) or None
-    told = Blocked(**asdict(made), warning=warning)
-    return Done(told, {"kind": "block", "id": made.id, "made": made.made}, Role.MANAGE)
+    blocked = Blocked(**asdict(made), warning=warning)
+    return Done(blocked, {"kind": "block", "id": made.id, "made": made.made}, Role.MANAGE)
 
 
 def internet_off(
@@ -317,7 +317,11 @@ def requests(overrides: Overrides, privacy: Privacy, reach: Reach) -> list[Asked
     """What people ask for, who wait for an answer."""
     waiting = overrides.requests()
     # the group is that of the moment when they asked: who has moved since is in another one
-    return [asked_for(one, privacy) for one in waiting if reach.has_group(one.group) and reach.has(one.client)]
+    return [
+        asked_for(request, privacy)
+        for request in waiting
+        if reach.has_group(request.group) and reach.has(request.client)
+    ]
 
 
 def waiting(overrides: Overrides | None, privacy: Privacy, reach: Reach = ALL_CLIENTS) -> list[AskedFor]:
@@ -421,7 +425,7 @@ def _canonical(scope: str, target: str) -> str:
 
 def _number_of(how: Mapping[str, object], there: Iterable[Grant | AdminBlock]) -> int | None:
     """The number of what was made: in a new store, where the first was removed, others have the same numbers."""
-    return next((one.id for one in there if (one.id, one.made) == (how["id"], how.get("made"))), None)
+    return next((order.id for order in there if (order.id, order.made) == (how["id"], how.get("made"))), None)
 
 
 def _whom_of(how: Mapping[str, object]) -> str | None:

@@ -111,8 +111,8 @@ NO_BLOCKS = BlockTable(())
 
 def _is_below(url: bytes, page: str) -> bool:
     """Whether a canonical URL is that of a page, by its path and maybe query, or below it."""
-    asked = b"/" + url.partition(b"://")[2].partition(b"/")[2]
+    target = b"/" + url.partition(b"://")[2].partition(b"/")[2]
     path = b"/" + page.rstrip("/").encode("ascii", "replace")
     if b"?" in path:
-        return asked == path or asked.startswith(path + b"&")
-    return asked == path or asked.startswith((path.rstrip(b"/") + b"/", path + b"?"))
+        return target == path or target.startswith(path + b"&")
+    return target == path or target.startswith((path.rstrip(b"/") + b"/", path + b"?"))

@@ -77,15 +77,15 @@ def access_offer(
     name, url = judgement.client.names[-1], address.decode("ascii", "replace")
     token = tokens.make(name, decision.url.decode("ascii", "replace"), ASK)
     query = urlencode({"url": url, "token": tokens.make(name, url, _ANSWER)})
-    asked = _asked(overrides, judgement)
-    state, word = (None, None) if asked is None else (asked.state, asked.word)
+    request = _last_request(overrides, judgement)
+    state, word = (None, None) if request is None else (request.state, request.word)
     seen = LoggedClients.KEEP if unblocking.names_asker else clients_shown(runtime.engine)
     return AccessOffer(token, f"{ANSWER_PATH}?{query}", seen, state, word, message)
 
 
-def _asked(overrides: Overrides | None, judgement: Judgement) -> AccessRequest | None:
+def _last_request(overrides: Overrides | None, judgement: Judgement) -> AccessRequest | None:
     host = (judgement.host or b"").decode("ascii", "replace")
-    return None if overrides is None else overrides.asked(judgement.client.names[-1], host)
+    return None if overrides is None else overrides.last_request(judgement.client.names[-1], host)
 
 
 def file_access_request(
@@ -118,17 +118,17 @@ def file_access_request(
     if filed.times == 1:
         policy, privacy = None if runtime.engine is None else runtime.engine.policy, privacy_in(runtime)
         language = DEFAULT_LANGUAGE if policy is None else policy.of("language")
-        told = notice_of(filed, privacy, language, device_names_shown(policy, privacy))
-        own = None if policy is None else policy.of("own-address")
-        if own is not None:
+        notice = notice_of(filed, privacy, language, device_names_shown(policy, privacy))
+        base = None if policy is None else policy.of("own-address")
+        if base is not None:
             texts = live_texts()[language]
 
             def buttons(recipient: str) -> list[Button]:
                 taps = overrides.taps_of(filed.id, recipient)
-                return [Button(choice_text(choice, texts), f"{own}{ANSWER}{token}") for choice, token in taps.items()]
+                return [Button(choice_text(choice, texts), f"{base}{ANSWER}{token}") for choice, token in taps.items()]
 
-            told = replace(told, buttons=buttons)
-        runtime.notify(told)
+            notice = replace(notice, buttons=buttons)
+        runtime.notify(notice)
 
 
 def choice_text(choice: str, texts: Texts) -> str:
@@ -172,19 +172,19 @@ async def _answer(
         return None
     if judgement is None or not judgement.stops:
         return {"state": _OPEN, "word": ""}
-    asked = _asked(overrides, judgement)
-    return {"state": _NOTHING, "word": ""} if asked is None else {"state": asked.state, "word": asked.word or ""}
+    request = _last_request(overrides, judgement)
+    return {"state": _NOTHING, "word": ""} if request is None else {"state": request.state, "word": request.word or ""}
 
 
-def notice_of(found: AccessRequest, privacy: Privacy, language: str, device_of: DeviceNames | None = None) -> Notice:
-    shown, texts = asked_for(found, privacy), live_texts()[language]
+def notice_of(request: AccessRequest, privacy: Privacy, language: str, device_of: DeviceNames | None = None) -> Notice:
+    shown, texts = asked_for(request, privacy), live_texts()[language]
     asker = printable(asker_name(shown.client, shown.user, device_of) or texts["somebody"])
     asks = texts["asks_for"]
     lines = [
         asks.format(who=asker, what=shown.url),
-        *([f"{texts['reason']}: {found.reason}"] if found.reason else []),
-        *([f"{texts['category']}: {found.category}"] if found.category else []),
-        f"{texts['to_answer']}: hushlist override approve {found.id}; hushlist override decline {found.id}",
+        *([f"{texts['reason']}: {request.reason}"] if request.reason else []),
+        *([f"{texts['category']}: {request.category}"] if request.category else []),
+        f"{texts['to_answer']}: hushlist override approve {request.id}; hushlist override decline {request.id}",
     ]
-    title = asks.format(who=asker, what=found.host)
-    return Notice(title, "\n".join(lines), {"request": asdict(shown)}, found.client)
+    title = asks.format(who=asker, what=request.host)
+    return Notice(title, "\n".join(lines), {"request": asdict(shown)}, request.client)

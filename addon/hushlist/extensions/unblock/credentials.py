@@ -54,8 +54,8 @@ def hash_passphrase(text: str) -> str:
         raise ValueError(f"a passphrase has 1 to {LONGEST_PASSPHRASE} characters")
     salt = secrets.token_bytes(_SALT_LENGTH)
     stored = StoredPassphrase(SCRYPT_N, _R, _P, salt, b"")
-    found = _scrypt(text, stored, _HASH_LENGTH)
-    return f"scrypt$n={SCRYPT_N},r={_R},p={_P}${_to_text(salt)}${_to_text(found)}"
+    hashed = _scrypt(text, stored, _HASH_LENGTH)
+    return f"scrypt$n={SCRYPT_N},r={_R},p={_P}${_to_text(salt)}${_to_text(hashed)}"
 
 
 def verify_passphrase(text: str, stored: str) -> bool:
@@ -85,11 +85,11 @@ def parse_stored(stored: str) -> StoredPassphrase:
     if not (r and 0 < p <= _MOST_PASSES and 128 * n * r <= _MOST_MEMORY):
         limits = f"r is above 0, p is 1 to {_MOST_PASSES}, and 128*n*r at most {_MOST_MEMORY}"
         raise ValueError(f"n={n},r={r},p={p}: {limits}")
-    salt, found = _octets("salt", match[4]), _octets("hash", match[5])
-    for what, octets in (("salt", salt), ("hash", found)):
+    salt, hashed = _octets("salt", match[4]), _octets("hash", match[5])
+    for what, octets in (("salt", salt), ("hash", hashed)):
         if not 16 <= len(octets) <= 64:
             raise ValueError(f"the {what} has {len(octets)} octets, and not 16 to 64")
-    return StoredPassphrase(n, r, p, salt, found)
+    return StoredPassphrase(n, r, p, salt, hashed)
 
 
 def _scrypt(text: str, stored: StoredPassphrase, length: int) -> bytes:

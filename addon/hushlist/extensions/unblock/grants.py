@@ -73,15 +73,15 @@ class GrantTable:
 
     def __init__(self, grants: Iterable[Grant]) -> None:
         # scope -> target -> client, and whether it is for warnings -> the grants
-        self._found: dict[str, dict[bytes, _ByClient]] = {scope: {} for scope in GRANT_SCOPES}
+        self._by_scope: dict[str, dict[bytes, _ByClient]] = {scope: {} for scope in GRANT_SCOPES}
         for grant in grants:
-            targets = self._found.setdefault(grant.scope, {})
+            targets = self._by_scope.setdefault(grant.scope, {})
             clients = targets.setdefault(grant.target.encode("ascii", "replace"), {})
             clients.setdefault((grant.client, grant.how == WARNING), []).append(grant)
         # A client may send a host with hundreds of labels; no grant has so many.
-        hosts = (host for scope in ("host", SITE) for host in self._found[scope])
+        hosts = (host for scope in ("host", SITE) for host in self._by_scope[scope])
         self._deepest = max((host.count(b".") + 1 for host in hosts), default=0)
-        self._any = any(self._found.values())
+        self._any = any(self._by_scope.values())
 
     def find(
         self,
@@ -101,23 +101,23 @@ class GrantTable:
         if not self._any:
             return None
         keys = [(name, how) for name in (None, *clients) for how in ((False, True) if is_warning else (False,))]
-        found = (by_client.get(key, ()) for by_client in self._fitting(host, url, categories) for key in keys)
-        valid = (grant for grants in found for grant in grants if grant.holds_at(now) and grant.made > since)
+        by_key = (by_client.get(key, ()) for by_client in self._fitting(host, url, categories) for key in keys)
+        valid = (grant for grants in by_key for grant in grants if grant.holds_at(now) and grant.made > since)
         return max(valid, key=lambda grant: (grant.until, -grant.id), default=None)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
-        for hosts in filter(None, (self._found["host"], self._found[SITE])):
+        for hosts in filter(None, (self._by_scope["host"], self._by_scope[SITE])):
             yield from self._of_host(hosts, host)
-        urls = self._found["url"]
+        urls = self._by_scope["url"]
         if url in urls:
             yield urls[url]
-        by_category = self._found["category"]
+        by_category = self._by_scope["category"]
         if by_category:
             for category in categories:
                 for level in category_levels(category):
                     if level in by_category:
                         yield by_category[level]
-        yield from self._found.get(EVERYTHING, {}).values()
+        yield from self._by_scope.get(EVERYTHING, {}).values()
 
     def _of_host(self, hosts: Mapping[bytes, _ByClient], host: bytes) -> Iterator[_ByClient]:
         for name in names_above(host, self._deepest):
@@ -127,16 +127,16 @@ class GrantTable:
     @property
     def has_sites(self) -> bool:
         """Whether there is a grant of a site with what its pages load."""
-        return bool(self._found[SITE])
+        return bool(self._by_scope[SITE])
 
     def site(self, clients: Iterable[str], host: bytes, now: float) -> Grant | None:
         """The grant by which a client has a host with what its pages load."""
-        hosts = self._found[SITE]
+        hosts = self._by_scope[SITE]
         if not hosts:
             return None
         keys = [(name, False) for name in (None, *clients)]
-        found = (by_client.get(key, ()) for by_client in self._of_host(hosts, host) for key in keys)
-        return next((grant for grants in found for grant in grants if grant.holds_at(now)), None)
+        by_key = (by_client.get(key, ()) for by_client in self._of_host(hosts, host) for key in keys)
+        return next((grant for grants in by_key for grant in grants if grant.holds_at(now)), None)
 
 
 def covers_host(target: bytes, host: bytes) -> bool:
@@ -159,8 +159,8 @@ def narrowness_of_grant(scope: str, target: str) -> str | None:
     >>> narrowness_of_grant("host", "co.uk"), narrowness_of_grant("host", "shop.co.uk")
     ('co.uk is a public suffix: nothing below it is unblocked', None)
     """
-    found, expression = public_suffixes(), f"{target}/".encode("ascii")
-    if scope in ("host", SITE) and (found.section_of(expression) or expression in found.wildcards):
+    suffixes, expression = public_suffixes(), f"{target}/".encode("ascii")
+    if scope in ("host", SITE) and (suffixes.section_of(expression) or expression in suffixes.wildcards):
         return f"{target} is a public suffix: nothing below it is unblocked"
     return None
 
@@ -174,11 +174,11 @@ def fits(scope: str, target: str | None, wanted: Mapping[str, str]) -> bool:
         return False
     if target is None:
         return is_target(wanted[scope])
-    asked = wanted[scope].encode("ascii", "replace")
-    own = target.encode("ascii", "replace")
+    whole = wanted[scope].encode("ascii", "replace")
+    limit = target.encode("ascii", "replace")
     if scope in ("host", SITE):
-        return covers_host(own, asked)
-    return own in category_levels(wanted[scope]) if scope == "category" else own == asked
+        return covers_host(limit, whole)
+    return limit in category_levels(wanted[scope]) if scope == "category" else limit == whole
 
 
 def check_target(scope: str, target: str | None) -> None:

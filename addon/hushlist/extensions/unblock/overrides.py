@@ -109,8 +109,8 @@ _KEY = "SELECT value FROM keys WHERE name = 'key'"
 class Overrides(UnblockVerdict):
     """The store of temporary unblocks; may be used from several threads.
 
-    All methods but ``covering``, ``blocks_at``, ``asked`` and ``known_tokens`` wait for the disk or the database: call
-    them in a thread. They raise ``StoreError`` if it cannot be read or written.
+    All methods but ``covering``, ``blocks_at``, ``last_request`` and ``known_tokens`` wait for the disk or the database:
+    call them in a thread. They raise ``StoreError`` if it cannot be read or written.
     """
 
     def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float], *, is_shared: bool = False) -> None:
@@ -130,7 +130,7 @@ class Overrides(UnblockVerdict):
         #: whether somebody has a site with what its pages load, as far as the last look goes
         self.has_sites = False
         #: what was asked last
-        self._asked = nobody
+        self._last_requests = nobody
         self._checked = -math.inf
         #: the last write of this process, and the last that a look has seen
         self._written, self._seen = object(), object()
@@ -254,11 +254,11 @@ class Overrides(UnblockVerdict):
     def revoke(self, number: int, *, by: str) -> Grant | None:
         """End a grant; ``None`` if there was none."""
         with self._writing() as (database, now):
-            found = next((grant for grant in _active(database, now) if grant.id == number), None)
-            if found is not None:
+            ended = next((grant for grant in _active(database, now) if grant.id == number), None)
+            if ended is not None:
                 database.execute("DELETE FROM grants WHERE id = ?", (number,))
-                record_event(database, _event(now, "revoked", found, by))
-        return found
+                record_event(database, _event(now, "revoked", ended, by))
+        return ended
 
     def active(self, now: float) -> list[Grant]:
         """The grants still valid, the newest first."""
@@ -310,11 +310,11 @@ class Overrides(UnblockVerdict):
     def end_block(self, number: int, *, by: str) -> AdminBlock | None:
         """End a block; ``None`` if there was none."""
         with self._writing() as (database, now):
-            found = next((block for block in _blocks(database, now) if block.id == number), None)
-            if found is not None:
+            ended = next((block for block in _blocks(database, now) if block.id == number), None)
+            if ended is not None:
                 database.execute("DELETE FROM admin_blocks WHERE id = ?", (number,))
-                record_event(database, _block_event(now, "block ended", found, by))
-        return found
+                record_event(database, _block_event(now, "block ended", ended, by))
+        return ended
 
     def blocks(self) -> list[AdminBlock]:
         """The blocks that hold, the newest first."""
@@ -334,20 +334,20 @@ class Overrides(UnblockVerdict):
             check_target(scope, target)
         with self._writing() as (database, now):
             client, address = _name(wanted.client), _name(wanted.address)
-            asked = replace(wanted, client=client, address=address, reason=one_line(wanted.reason), asked=now)
-            filed = file_request(database, replace(asked, until=now + PATIENCE))
+            request = replace(wanted, client=client, address=address, reason=one_line(wanted.reason), asked=now)
+            filed = file_request(database, replace(request, until=now + PATIENCE))
             if filed.times == 1:
                 record_event(database, _answer_event(now, "asked", filed, filed.reason, filed.client))
         return filed
 
-    def asked(self, client: str, host: str) -> AccessRequest | None:
+    def last_request(self, client: str, host: str) -> AccessRequest | None:
         """What a client last asked for a host, if a page has to tell of it; as ``covering``, it does not wait."""
         now = self._clock()
         with suppress(BlockingIOError):  # the last known state is probably still right
-            self._asked, _ = self._requests.look()
-        found = self._asked.get((_name(client), host))
-        found = None if found is None else found.at(now)
-        return found if found is not None and found.is_told(now) else None
+            self._last_requests, _ = self._requests.look()
+        request = self._last_requests.get((_name(client), host))
+        request = None if request is None else request.at(now)
+        return request if request is not None and request.is_told(now) else None
 
     def requests(self, *, waiting: bool = True) -> list[AccessRequest]:
         """The requests that wait for an answer, or all that are kept; the newest first."""
@@ -368,11 +368,11 @@ class Overrides(UnblockVerdict):
             return self._approve(database, number, scope, seconds, now, by)
 
     def _approve(self, database: SqlConnection, number: int, scope: str, seconds: float, now: float, by: str) -> Grant:
-        found = answer_request(database, number, RequestState.GRANTED, now, by)
-        if scope not in found.targets:
+        request = answer_request(database, number, RequestState.GRANTED, now, by)
+        if scope not in request.targets:
             raise UnansweredError(f"{number}: the rule that blocks it has no category")
         until = now + seconds
-        return self._add(database, Grant(0, scope, found.targets[scope], found.client, until, "request", by, now))
+        return self._add(database, Grant(0, scope, request.targets[scope], request.client, until, "request", by, now))
 
     def decline(self, number: int, word: str | None = None, *, by: str) -> AccessRequest:
         """Decline a request, perhaps with a word for whoever made it; ``UnansweredError`` if no such request waits."""
@@ -393,12 +393,12 @@ class Overrides(UnblockVerdict):
         """
 
         def answer(database: SqlConnection, tap: Tap, number: int, now: float) -> AccessRequest:
-            found = waiting_request(database, number, now)
+            request = waiting_request(database, number, now)
             if acts and tap.choice == DECLINE:
                 _decline(database, number, None, now, tap.by)
             elif acts:
                 self._approve(database, number, "host", 60.0 * int(tap.choice), now, tap.by)
-            return found
+            return request
 
         tap, request = follow_tap(self._writing() if acts else self._looking(), token, "request", answer, acts=acts)
         return tap.choice, request
@@ -455,15 +455,15 @@ class Overrides(UnblockVerdict):
         client, key = _name(client), self.key()
         with self._writing() as (database, now):
             check_unlocked(database, client, now, of_all=False)
-            found = _find_code(database, hash_code(key, code))
-            fault = code_fault(found, (client, *map(_name, names)), wanted, now)
-            if found is not None and fault is None:
+            issued = _find_code(database, hash_code(key, code))
+            fault = code_fault(issued, (client, *map(_name, names)), wanted, now)
+            if issued is not None and fault is None:
                 forgive(database, client)
-                database.execute("UPDATE codes SET used = ? WHERE hash = ?", (now, found.hash))
-                target = wanted[found.scope] if found.target is None else found.target
-                is_of_one = found.client is not None and not found.client.startswith("group:")
-                whose, until = found.client if is_of_one else client, now + found.seconds
-                return self._add(database, Grant(0, found.scope, target, whose, until, "code", client, now))
+                database.execute("UPDATE codes SET used = ? WHERE hash = ?", (now, issued.hash))
+                target = wanted[issued.scope] if issued.target is None else issued.target
+                is_of_one = issued.client is not None and not issued.client.startswith("group:")
+                whose, until = issued.client if is_of_one else client, now + issued.seconds
+                return self._add(database, Grant(0, issued.scope, target, whose, until, "code", client, now))
             fault = fault or CodeFault.WRONG
             counts = fault not in (CodeFault.CLIENT, CodeFault.UNFIT)
             refused = count_try(database, client, now, of_all=False) if counts else None
@@ -477,11 +477,11 @@ class Overrides(UnblockVerdict):
     def withdraw_hash(self, hashed: bytes, *, by: str) -> bool:
         """Make the unused code of a hash invalid, which is all that is stored of it; whether there was one."""
         with self._writing() as (database, now):
-            found = _find_code(database, hashed)
-            if found is None or found.used is not None:
+            code = _find_code(database, hashed)
+            if code is None or code.used is not None:
                 return False
-            database.execute("DELETE FROM codes WHERE hash = ?", (found.hash,))
-            event = GrantEvent(now, "code withdrawn", found.client, found.scope, found.target, "code", by)
+            database.execute("DELETE FROM codes WHERE hash = ?", (code.hash,))
+            event = GrantEvent(now, "code withdrawn", code.client, code.scope, code.target, "code", by)
             record_event(database, event)
         return True
 
@@ -593,9 +593,9 @@ class Overrides(UnblockVerdict):
 
 
 def _decline(database: SqlConnection, number: int, word: str | None, now: float, by: str) -> AccessRequest:
-    found = answer_request(database, number, RequestState.DECLINED, now, by, word)
-    record_event(database, _answer_event(now, "declined", found, word or "", by))
-    return found
+    request = answer_request(database, number, RequestState.DECLINED, now, by, word)
+    record_event(database, _answer_event(now, "declined", request, word or "", by))
+    return request
 
 
 def _find_code(database: SqlConnection, hashed: bytes) -> Code | None:
@@ -643,9 +643,9 @@ def _block_event(at: float, what: str, block: AdminBlock, by: str) -> GrantEvent
     return GrantEvent(at, what, block.client, block.scope, block.target, f"block {block.id}", by)
 
 
-def _answer_event(at: float, what: str, found: AccessRequest, words: str, by: str) -> GrantEvent:
-    how = f"request {found.id}: {words}" if words else f"request {found.id}"
-    return GrantEvent(at, what, found.client, "host", found.host, how, by)
+def _answer_event(at: float, what: str, request: AccessRequest, words: str, by: str) -> GrantEvent:
+    how = f"request {request.id}: {words}" if words else f"request {request.id}"
+    return GrantEvent(at, what, request.client, "host", request.host, how, by)
 
 
 def _record_refusal(

@@ -85,18 +85,18 @@ class Unblock:
 
     def alert(self, texts: Mapping[str, str]) -> str | None:
         """What went wrong with the last try, or what became of a request for access."""
-        told = _message(self, texts) or (None if self.access is None else self.access.alert(texts))
-        return told or next((texts[message] for _, _, message in self.forms if message is not None), None)
+        alert = _message(self, texts) or (None if self.access is None else self.access.alert(texts))
+        return alert or next((texts[message] for _, _, message in self.forms if message is not None), None)
 
     def section(self, kind: Verdict, texts: Mapping[str, str]) -> Markup:
         """What a person can do: ask somebody, and unblock it themselves."""
-        asked = Markup() if self.access is None else access_section(self.access, self.action, texts)
+        access = Markup() if self.access is None else access_section(self.access, self.action, texts)
         is_for_all = self.passphrase or self.code or (kind is Verdict.WARNED and not self.needs_code)
         more = (
             form.section(self.action, hidden_fields(token, form.purpose), message, texts)
             for form, token, message in self.forms
         )
-        return asked + (_form(self, kind, texts) if is_for_all else Markup()) + Markup().join(more)
+        return access + (_form(self, kind, texts) if is_for_all else Markup()) + Markup().join(more)
 
     @property
     def script(self) -> str | None:
@@ -111,13 +111,13 @@ def access_section(offered: AccessOffer, action: str, texts: Mapping[str, str]) 
     """The form, or what became of the request."""
     if offered.state is RequestState.WAITING:
         return _waiting(offered, texts)
-    told = offered.alert(texts)
+    alert = offered.alert(texts)
     if offered.state is RequestState.DECLINED:
         word = [] if offered.word is None else [element("p", offered.word, class_="word", dir="auto")]
         return element("section", element("p", texts["ask_declined"], class_="alert"), *word, class_="ask")
     form = element(
         "form",
-        *([] if told is None else [element("p", told, class_="alert", role="alert")]),
+        *([] if alert is None else [element("p", alert, class_="alert", role="alert")]),
         hidden_fields(offered.token, "ask"),
         element("div", element("label", texts["ask_reason"], for_="reason"), _reason(), class_="field"),
         element("p", texts[_SEEN[offered.seen]], class_="note", id="ask-seen"),
@@ -142,7 +142,7 @@ def _reason() -> Markup:
 
 
 def _waiting(offered: AccessOffer, texts: Mapping[str, str]) -> Markup:
-    told = element(
+    alert = element(
         "p",
         texts["ask_waiting"],
         class_="alert",
@@ -153,7 +153,7 @@ def _waiting(offered: AccessOffer, texts: Mapping[str, str]) -> Markup:
     )
     note = element("p", texts["ask_reload"], class_="word", id="asked-note", dir="auto", data_opens=texts["ask_opens"])
     script = element("script", Markup(_SCRIPT))  # noqa: S704 - it is ours
-    return element("section", told, note, class_="ask", role="status") + script
+    return element("section", alert, note, class_="ask", role="status") + script
 
 
 # -- to unblock it -----------------------------------------------------------------------------------------------------

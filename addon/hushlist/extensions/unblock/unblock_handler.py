@@ -194,9 +194,9 @@ class UnblockHandler(Part):
 
     def _open(self, database: PostgresAddress | None) -> Overrides | None:
         with self._opening:
-            for known in (self.overrides, self._opened):
-                if known is not None and database == _database_of(known):
-                    return known
+            for opened in (self.overrides, self._opened):
+                if opened is not None and database == _database_of(opened):
+                    return opened
             try:
                 with ExitStack() as undo:
                     is_shared = self._runtime.siblings is not None
@@ -245,7 +245,7 @@ class UnblockHandler(Part):
     def problems(self, policy: Policy) -> Iterator[Problem]:
         """Which blocks of administrators hold for nobody, since the policy has no such group any more."""
         blocks = () if self.overrides is None else self.overrides.blocks_at(time()).blocks
-        lost = {own.client or "" for own in blocks} - {f"group:{group.name}" for group in policy.all_groups}
+        lost = {block.client or "" for block in blocks} - {f"group:{group.name}" for group in policy.all_groups}
         for name in sorted(name for name in lost if name.startswith("group:")):
             yield Problem(
                 policy.source, 0, f"blocks of administrators for {name} hold for nobody", "there is no such group"
@@ -291,7 +291,7 @@ class UnblockHandler(Part):
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
         if request.data.method != b"POST" or not _is_form(request):
             return False
-        tokens, seal = self.tokens, _one(_query(request), "seal")
+        tokens, seal = self.tokens, _first(_query(request), "seal")
         return bool(seal) if tokens is None else tokens.is_ours(seal)
 
     def offer(self, request: http.Request, judgement: Judgement) -> Unblock | None:
@@ -317,13 +317,15 @@ class UnblockHandler(Part):
         tokens = None if _is_framed(request) else self.tokens
         if tokens is None:
             return None
-        own, forms = None if purpose else message, self._forms_of(judgement) if self._runtime.parts.form else []
-        unblock = offer(tokens, judgement, own, has_forms=bool(forms))
+        try_message, forms = None if purpose else message, self._forms_of(judgement) if self._runtime.parts.form else []
+        unblock = offer(tokens, judgement, try_message, has_forms=bool(forms))
         if unblock is None:
             return None
-        told = message if purpose == ASK else None
+        ask_message = message if purpose == ASK else None
         address, is_of_file = _address(judgement), _is_of_file(judgement)
-        access = None if is_of_file else access_offer(self._runtime, self.overrides, tokens, judgement, address, told)
+        access = (
+            None if is_of_file else access_offer(self._runtime, self.overrides, tokens, judgement, address, ask_message)
+        )
         name, url = _name(judgement), _text(judgement.decision.url)
         more = [
             (form, tokens.make(name, url, form.purpose), message if form.purpose == purpose else None) for form in forms
@@ -357,8 +359,8 @@ class UnblockHandler(Part):
         """Answer a request as a token chooses, or say what it would do; waits for the disk."""
         if self.overrides is None:
             raise StoreError(default_path(), self._no_overrides or "it is not open")
-        choice, found = self.overrides.tapped(token, acts=acts)
-        shown = asked_for(found, privacy_in(self._runtime))
+        choice, request = self.overrides.tapped(token, acts=acts)
+        shown = asked_for(request, privacy_in(self._runtime))
         who, button = printable(shown.user or shown.client or texts["somebody"]), choice_text(choice, texts)
         asks = texts["asks_for"].format(who=who, what=shown.host)
         return (texts["pair"].format(name=button, value=asks), "") if acts else (asks, button)
@@ -386,7 +388,7 @@ class UnblockHandler(Part):
         if engine is None or overrides is None:
             return
         try:
-            request = request_of(_asked(flow.request), PAGE)
+            request = request_of(_page_url(flow.request), PAGE)
         except UrlError:
             return
         judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
@@ -398,7 +400,7 @@ class UnblockHandler(Part):
             judgement = self._file_of(judgement, _reference(flow.request))
         judgement = judgement.recorded(_reference(flow.request))
         message: str | None = "expired"
-        sent = next((own for own in self._forms_of(judgement) if own.purpose in form), None)
+        sent = next((extra for extra in self._forms_of(judgement) if extra.purpose in form), None)
         if passes and sent is None and _is_open(engine, judgement):
             flow.response = led_to(request.target)  # the form was sent twice
             return
@@ -441,11 +443,11 @@ class UnblockHandler(Part):
         try:
             assert self.tokens is not None
             purpose = sent.purpose if sent is not None else ASK if ASK in form else decision.action.value
-            self.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
+            self.tokens.check(_first(form, "token"), name, _text(decision.url), purpose)
             if sent is not None:
                 return sent.take(form)
             if ASK in form:
-                file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _one(form, "reason"))
+                file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _first(form, "reason"))
                 return None
             if _goes_on(stopped):
                 scope = "url" if _is_of_file(stopped) or decision.winner is None else "host"
@@ -497,11 +499,11 @@ def _unblock(
     overrides: Overrides, stopped: Judgement, unblocking: UnblockSettings, form: Mapping[str, list[str]]
 ) -> str | None:
     wanted, name = _wanted(stopped), _name(stopped)
-    code, passphrase, stored = _one(form, "code"), _one(form, "passphrase"), unblocking.passphrase
+    code, passphrase, stored = _first(form, "code"), _first(form, "passphrase"), unblocking.passphrase
     if code and unblocking.codes:
         overrides.redeem(code, name, wanted, (*stopped.client.names, f"group:{stopped.decision.group}"))
         return None
-    scope, minutes = _one(form, "scope"), _one(form, "minutes")
+    scope, minutes = _first(form, "scope"), _first(form, "minutes")
     if scope not in unblocking.scopes or scope not in wanted or minutes not in map(str, unblocking.minutes):
         return "wrong"
     if stored is None or not overrides.attempt(
@@ -523,15 +525,15 @@ def _wanted(stopped: Judgement) -> dict[str, str]:
     return {scope: target for scope, target in wanted.items() if is_target(target)}
 
 
-def _asked(form: http.Request) -> bytes:
+def _page_url(form: http.Request) -> bytes:
     """The URL of the page that a form is on."""
-    return _one(_query(form), "url").encode("utf-8", "surrogateescape")
+    return _first(_query(form), "url").encode("utf-8", "surrogateescape")
 
 
 def _target(form: http.Request) -> bytes:
     """Where on its origin that page is."""
     try:
-        return request_of(_asked(form)).target
+        return request_of(_page_url(form)).target
     except UrlError:
         return b"/"
 
@@ -547,7 +549,7 @@ def _query(request: http.Request) -> Mapping[str, list[str]]:
 
 def _reference(form: http.Request) -> str | None:
     """The reference number of the page that a form is of, in the log."""
-    return parse_reference(_one(_query(form), "reference"))
+    return parse_reference(_first(_query(form), "reference"))
 
 
 def _name(judgement: Judgement) -> str:
@@ -555,7 +557,7 @@ def _name(judgement: Judgement) -> str:
     return judgement.client.names[-1]
 
 
-def _one(values: Mapping[str, list[str]], key: str) -> str:
+def _first(values: Mapping[str, list[str]], key: str) -> str:
     return values.get(key, [""])[0]
 
 

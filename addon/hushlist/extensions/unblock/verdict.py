@@ -40,9 +40,11 @@ class UnblockVerdict:
         """
         if isinstance(blocks, BlockTable) and blocks:
             url = decision.url if blocks.has_pages(host) else b""  # what is not needed takes time
-            own = tuple(map(_match_of, blocks.find(client_names, host, url, own_categories(decision), now)))
-            if own:
-                decision = decision._replace(action=Action.BLOCK, matches=(*own, *decision.matches), winner=own[0])
+            orders = tuple(map(_match_of, blocks.find(client_names, host, url, own_categories(decision), now)))
+            if orders:
+                decision = decision._replace(
+                    action=Action.BLOCK, matches=(*orders, *decision.matches), winner=orders[0]
+                )
         if decision.action not in STOPPING:
             return decision
         lifted: Grant | None = None

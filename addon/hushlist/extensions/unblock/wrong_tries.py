@@ -51,11 +51,11 @@ def locks(database: SqlConnection, now: float) -> dict[str | None, float]:
     """Until when each client is locked; under ``None``, until when all are."""
     # A time farther in the future comes from a clock that was set back.
     query = "SELECT client, until FROM locks WHERE until > ? AND until <= ?"
-    found: dict[str | None, float] = dict(iter(database.execute(query, (now, now + LONGEST_LOCK))))
+    until: dict[str | None, float] = dict(iter(database.execute(query, (now, now + LONGEST_LOCK))))
     query = "SELECT at FROM tries WHERE client IS NULL AND at > ? AND at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?"
     for (at,) in database.execute(query, (now - HOUR, now + HOUR, MOST_TRIES_OF_ALL - 1)):
-        found[None] = at + HOUR
-    return found
+        until[None] = at + HOUR
+    return until
 
 
 def check_unlocked(database: SqlConnection, client: str, now: float, *, of_all: bool = True) -> None:
@@ -97,10 +97,10 @@ def _lock(database: SqlConnection, client: str, now: float) -> None:
     _forget(database, client)
 
 
-def take_back(database: SqlConnection, one: CountedTry) -> None:
+def take_back(database: SqlConnection, counted: CountedTry) -> None:
     """Undo the count of a try that was right."""
-    database.execute("DELETE FROM tries WHERE id = ? OR id = ?", (one.number, one.of_all or one.number))
-    forgive(database, one.client)
+    database.execute("DELETE FROM tries WHERE id = ? OR id = ?", (counted.number, counted.of_all or counted.number))
+    forgive(database, counted.client)
 
 
 def forgive(database: SqlConnection, client: str) -> None:

@@ -62,7 +62,7 @@ def test_a_request_is_stored_and_seen_by_another_process(
     assert (filed.id, filed.reason, filed.asked, filed.until) == (1, "for maths", clock(), clock() + PATIENCE)
     with Overrides(place, clock) as other:
         assert other.requests() == [filed]
-        while other.asked(PUPIL, "games.example") != filed:  # a thread has to read it from a database
+        while other.last_request(PUPIL, "games.example") != filed:  # a thread has to read it from a database
             time.sleep(0.01)
     assert overrides.history(100)[0].what == "asked"
 
@@ -108,7 +108,7 @@ def test_an_approved_request_is_a_grant_for_who_asked(overrides: Overrides, scop
     )
     (found,) = overrides.requests(waiting=False)
     assert (found.state, found.by) == (RequestState.GRANTED, "parent")
-    assert (overrides.requests(), overrides.asked("user:jo", "games.example")) == ([], None)
+    assert (overrides.requests(), overrides.last_request("user:jo", "games.example")) == ([], None)
     assert [event.what for event in overrides.history(100)] == ["granted", "asked"]
 
 
@@ -116,13 +116,13 @@ def test_a_declined_request_rests_for_an_hour(overrides: Overrides, clock: Clock
     overrides.ask(wanted())
     found = overrides.decline(1, "after\tdinner", by="parent")
     assert (found.state, found.word) == (RequestState.DECLINED, "after dinner")
-    assert overrides.asked(PUPIL, "games.example") == found
+    assert overrides.last_request(PUPIL, "games.example") == found
     assert overrides.history(100)[0].how == "request 1: after dinner"
     with pytest.raises(AskedTooOftenError):
         overrides.ask(wanted())
     overrides.ask(wanted("other.example"))
     clock.now += REST
-    assert overrides.asked(PUPIL, "games.example") is None
+    assert overrides.last_request(PUPIL, "games.example") is None
     assert overrides.ask(wanted()).id == 3
 
 
@@ -139,7 +139,7 @@ def test_a_request_is_answered_once_and_in_time(overrides: Overrides, clock: Clo
     clock.now += PATIENCE
     with pytest.raises(UnansweredError, match=r"2: .*it is expired"):
         overrides.approve(2, "host", 60.0, by="x")
-    asked = overrides.asked(PUPIL, "other.example")
+    asked = overrides.last_request(PUPIL, "other.example")
     assert asked is not None
     assert asked.state is RequestState.EXPIRED
     assert overrides.requests() == []
@@ -220,9 +220,9 @@ def test_a_clock_that_was_set_back_leaves_no_request_that_waits_for_ever(overrid
 def test_a_clock_that_was_set_back_leaves_nobody_declined_for_ever(overrides: Overrides, clock: Clock) -> None:
     overrides.decline(overrides.ask(wanted()).id, by="jo")
     clock.now -= REST - 1
-    assert overrides.asked(PUPIL, "games.example") is not None
+    assert overrides.last_request(PUPIL, "games.example") is not None
     clock.now -= 1
-    assert overrides.asked(PUPIL, "games.example") is None
+    assert overrides.last_request(PUPIL, "games.example") is None
 
 
 @IN_FILE
@@ -257,10 +257,10 @@ def test_what_a_person_writes_is_one_bounded_line(text: str, line: str) -> None:
 @IN_FILE
 def test_asking_what_became_of_it_neither_waits_nor_raises(overrides: Overrides, path: Path, clock: Clock) -> None:
     overrides.ask(wanted())
-    assert overrides.asked(PUPIL, "games.example")
+    assert overrides.last_request(PUPIL, "games.example")
     clock.now += 1.0
     for file in path.parent.glob(f"{path.name}*"):
         file.unlink()
     path.with_name("first").touch()  # else the new file might be the same by its number
     path.write_bytes(b"no database" * 1000)
-    assert overrides.asked(PUPIL, "games.example") is None
+    assert overrides.last_request(PUPIL, "games.example") is None
