@@ -109,8 +109,8 @@ _KEY = "SELECT value FROM keys WHERE name = 'key'"
 class Overrides(UnblockVerdict):
     """The store of temporary unblocks; may be used from several threads.
 
-    All methods but ``covering``, ``blocks_at``, ``last_request`` and ``known_tokens`` wait for the disk or the database:
-    call them in a thread. They raise ``StoreError`` if it cannot be read or written.
+    All methods but ``covering``, ``blocks_at``, ``last_request`` and ``known_tokens`` wait for the disk or the
+    database: call them in a thread. They raise ``StoreError`` if it cannot be read or written.
     """
 
     def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float], *, is_shared: bool = False) -> None:
