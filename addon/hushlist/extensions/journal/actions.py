@@ -19,6 +19,7 @@ from hushlist.core.routes import Action, ActionError, Limit, Role, Text, Whole, 
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.extensions.journal.log_database import (
     LogFilters,
+    LogPlace,
     counted_requests,
     counts_over_time,
     newest_records,
@@ -195,8 +196,8 @@ def sites(
 
     Of the newest records of the log.
     """
-    newest = newest_records(_log(journal).place, _lately(policy, privacy, whom, days, action), MOST_READ)
-    records = [fields for fields in newest if reach.has_group(fields.get("group"))]
+    filters = _lately(policy, privacy, whom, days, action)
+    records, is_all = _newest_of(reach, _log(journal).place, filters, MOST_READ)
     by_site = dict[tuple[object, ...], Site]()
     for fields in records:
         host = host_of_record(fields)
@@ -220,7 +221,7 @@ def sites(
             reference=str(fields.get("reference", "")),
         )
     most = sorted(by_site.values(), key=lambda site: (-site.passed - site.stopped, site.host))
-    return Sites(len(newest) < MOST_READ, len(records), most[:_MOST_SITES])
+    return Sites(is_all, len(records), most[:_MOST_SITES])
 
 
 def files(
@@ -231,8 +232,7 @@ def files(
     Of the newest records of the log.
     """
     filters = replace(_lately(policy, privacy, whom, days), file="")
-    newest = newest_records(_log(journal).place, filters, MOST_READ)
-    records = [fields for fields in newest if reach.has_group(fields.get("group"))]
+    records, is_all = _newest_of(reach, _log(journal).place, filters, MOST_READ)
     counts, last = dict[str, Counter[bool]](), dict[str, str]()
     for fields in records:
         file = file_of_record(fields) or ""
@@ -240,7 +240,7 @@ def files(
         last[file] = str(fields.get("time", ""))
     most = sorted(counts, key=lambda file: (-counts[file].total(), file))[:_MOST_SITES]
     rows = [FileKind(file, counts[file][False], counts[file][True], last[file]) for file in most]
-    return Files(len(newest) < MOST_READ, len(records), rows)
+    return Files(is_all, len(records), rows)
 
 
 def _lately(policy: Policy, privacy: Privacy, whom: str, days: int, action: str = "") -> LogFilters:
@@ -291,10 +291,20 @@ def activity(
         since=_moment(day, policy.zone) if day else None,
         until=before or (_moment(day, policy.zone, 1) if day else None),
     )
-    records = newest_records(_log(journal).place, filters, most)
-    shown = [shown_record(fields, privacy) for fields in reversed(records) if reach.has_group(fields.get("group"))]
+    records, is_all = _newest_of(reach, _log(journal).place, filters, most)
+    shown = [shown_record(fields, privacy) for fields in reversed(records)]
     settings = policy.of("log")
-    return Activity(len(records) < most, "all" if settings is None else settings.what.value, list(shown))
+    return Activity(is_all, "all" if settings is None else settings.what.value, [*shown])
+
+
+def _newest_of(reach: Reach, place: LogPlace, filters: LogFilters, most: int) -> tuple[list[LogFields], bool]:
+    """The newest records of some clients, as ``newest_records`` gives them, and whether there are no more.
+
+    The second says nothing of others' records: for whoever sees some groups, ``MOST_READ`` are looked through.
+    """
+    newest = newest_records(place, filters, most if reach.is_all else MOST_READ)
+    records = newest if reach.is_all else [fields for fields in newest if reach.has_group(fields.get("group"))][-most:]
+    return records, len(records) < most
 
 
 def _log(journal: LogWriter | None) -> LogWriter:

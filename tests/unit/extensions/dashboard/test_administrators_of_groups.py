@@ -196,6 +196,9 @@ def test_they_see_the_records_of_their_own(tina: Browser, tmp_path: Path, path: 
         found = tina.send("GET", f"{BASE}{path}?whom={whom}").text or ""
         assert "own.example" in found or whom == "fd00:7b::5", whom
         assert not [one for one in ("before", "exam.", '"7a"', "10.7.1.5") if one in found]
+    hosts = ("&most=1&host=before.example", "&host=never.example") if path == "/activity" else ()
+    for more in ("", *hosts):
+        assert '"is_all": true' in (tina.send("GET", f"{BASE}{path}?whom=10.7.2.5{more}").text or ""), more
     for whom in OTHERS:
         assert tina.send("GET", f"{BASE}{path}?whom={whom}").status_code == 403, whom
     for more in ("reference=x", "host=exam.example", "day=2026-11-29"):

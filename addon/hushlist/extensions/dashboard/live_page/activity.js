@@ -62,8 +62,8 @@ export async function activity(_, values) {
   const screen = {state, title: t("activity"), parts};
   if (by === "site") {
     const found = await get("/sites", {whom: filters.whom, action: filters.action, days: 7});
-    feed.append(ofLastWeek(found), table(t("site"), [t("site"), t("who"), t("category"), t("stopped"), t("opened"), ""], found.sites.map((one) => [one.host, whoOf(one), one.category ? categoryName(one.category) : "", whole.format(one.stopped), whole.format(one.passed),
-        button(t("act"), () => siteSheet(one, people), {class: "small", "aria-label": `${t("act")}: ${one.host}, ${whoOf(one)}`})])));
+    feed.append(ofLastWeek(found), table(t("site"), [t("site"), t("who"), t("category"), t("stopped"), t("opened"), ""], found.sites.map((one) => [one.host, [whoOf(one), deviceOf(one)].filter(Boolean).join(" · "), one.category ? categoryName(one.category) : "", whole.format(one.stopped), whole.format(one.passed),
+        button(t("act"), () => siteSheet(one, people), {class: "small", "aria-label": [`${t("act")}: ${one.host}`, whoOf(one), deviceOf(one)].filter(Boolean).join(", ")})])));
     return screen;
   }
   if (by === "file") {
@@ -99,8 +99,9 @@ function follow(feed, filters, people) {
       const number = show(found.records, false);
       before = found.records.length ? later(found.records.at(-1).time) : before;
       older.hidden = found.is_all || !number;
-    } catch {
-      older.hidden = true; // there is no log: what is decided from now on, and was since the start, is there
+    } catch (error) {
+      older.hidden = true; // without a log, what is decided from now on, and was since the start, is there
+      if (error.status === 403) none.textContent = error.message;
     }
   };
   const {pause, leave} = watched((found) => show(found.reverse(), true), load, !filters.day && !filters.reference && !session.groups);

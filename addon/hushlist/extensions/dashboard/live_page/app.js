@@ -122,6 +122,15 @@ async function learn() {
   return show();
 }
 
+/** Where something is refused, the policy may have limited whoever is signed in: then the page is theirs anew. */
+async function learnAgain() {
+  const found = await call("GET", "/session").catch(() => session);
+  if (String(found.groups) === String(session.groups) && found.role === session.role) return;
+  take(found);
+  showSession();
+  await show();
+}
+
 async function signIn(event) {
   event.preventDefault();
   const {name, passphrase} = event.target.elements;
@@ -140,6 +149,7 @@ async function signIn(event) {
   }
 }
 
+document.addEventListener("refused", learnAgain);
 byId("sign-in-form").addEventListener("submit", signIn);
 byId("sign-out").addEventListener("click", async () => {
   try {

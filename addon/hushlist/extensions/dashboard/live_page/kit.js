@@ -124,7 +124,7 @@ export const categoryName = (name) => decodeURIComponent(name.replace(/\/+$/, ""
 /** What the policy calls the devices of addresses and users, where these may be shown. */
 let devices = new Map();
 export async function learnNames() {
-  const {names} = await get("/network/names").catch(() => ({names: []}));
+  const {names} = session.groups ? {names: []} : await get("/network/names").catch(() => ({names: []}));
   devices = new Map(names.map((one) => [one.client, one.name]));
 }
 /** What somebody is called whom an order, a record or a request names. */
@@ -175,6 +175,7 @@ export async function call(method, path, body, more = {}) {
   const found = await response.json().catch(() => ({}));
   if (!response.ok) {
     if (response.status === 401 && path !== "/session") document.dispatchEvent(new Event("locked"));
+    if (response.status === 403) document.dispatchEvent(new Event("refused"));
     const isSignIn = method === "POST" && path === "/session" && response.status === 401;
     const words = t(isSignIn ? "sign_in_wrong" : REFUSALS[response.status] ?? "went_wrong", {why: found.error ?? response.status});
     throw Object.assign(new Error(words), {status: response.status, said: found.error, detail: found.detail});
