@@ -36,6 +36,7 @@ from hushlist.tools.audit.replay.tally import (
     ListKey,
     RuleKey,
     SlowDecision,
+    by_number,
     by_source,
 )
 from hushlist.tools.audit.report_codec import ReportError
@@ -249,7 +250,7 @@ def tallied_report(
         },
         third_parties=tuple(
             audit_report.PartyUse(*key, number, tally.party_pages[key].result(), keys_of(tally.other_examples[key]))
-            for key, number in sorted(tally.parties.items(), key=lambda row: (-row[1], row[0]))
+            for key, number in by_number(tally.parties)
         ),
         slowest=tuple(audit_report.SlowRecord(slow.microseconds, key_of(slow.record)) for slow in tally.slowest),
         tls=tls,

@@ -22,6 +22,7 @@ from typing import Any
 from hushlist.core.errors import printable
 from hushlist.tools.audit.replay.audit_report import AuditReport
 from hushlist.tools.audit.replay.report_text import SETTINGS, short_names
+from hushlist.tools.audit.replay.tally import by_number
 from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.third_parties import roles
 
@@ -105,8 +106,8 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
         ],
         "sites": [[name, requests.get(name, 0), stopped.get(name, 0), broken.get(name, 0)] for name in sites],
         "popular_domains": report.popular_domains,
-        "changes": sorted(report.changes.items(), key=lambda row: (-row[1], row[0])),
-        "doubts": sorted(report.doubts.items(), key=lambda row: (-row[1], row[0])),
+        "changes": by_number(report.changes),
+        "doubts": by_number(report.doubts),
         "third_parties": [
             row._replace(pages=row.pages._replace(counts=row.pages.counts[:_MOST_PAGES]))
             for row in report.third_parties

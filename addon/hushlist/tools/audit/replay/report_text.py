@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from hushlist.core.errors import number_of, printable
 from hushlist.tools.audit.replay.audit_report import AuditReport, ListUse, ShownRecord
+from hushlist.tools.audit.replay.tally import by_number
 from hushlist.tools.audit.sources.recorded_request import text_of
 from hushlist.tools.audit.third_parties import role_text
 
@@ -59,8 +60,7 @@ def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
     )
     yield from _sites(report, page)
     for title, counts in ((CHANGES, report.changes), (DOUBTS, report.doubts)):
-        rows = sorted(((number, rule) for rule, number in counts.items()), key=lambda row: (-row[0], row[1]))
-        yield from page.table(title, ("requests", "rule"), rows)
+        yield from page.table(title, ("requests", "rule"), [(number, rule) for rule, number in by_number(counts)])
     yield from _breaks(report, page)
     yield from _third_parties(report, page)
     if report.popular is not None:

@@ -21,7 +21,7 @@ import re
 from abc import ABC, abstractmethod
 from bisect import insort
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
@@ -53,6 +53,16 @@ _LARGEST = (1 << 64) - 1
 MOST_NAMES = 1 << 16
 #: pages that are counted separately of each third party's role and list
 MOST_PAGES = 1 << 10
+_Key = TypeVar("_Key")
+
+
+def by_number(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:
+    """Counts from the largest down; equal ones by their keys.
+
+    >>> by_number({"b": 1, "a": 1, "c": 2})
+    [('c', 2), ('a', 1), ('b', 1)]
+    """
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 class Examples:
@@ -163,8 +173,7 @@ class HeavyHitters:
 
     def result(self) -> FrequentNames:
         self._trim()
-        counts = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
-        return FrequentNames(self.most, self._error, tuple(counts))
+        return FrequentNames(self.most, self._error, tuple(by_number(self._counts)))
 
     def _trim(self) -> None:
         if len(self._counts) <= self.most:
