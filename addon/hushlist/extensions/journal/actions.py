@@ -303,7 +303,7 @@ def _newest_of(reach: Reach, place: LogPlace, filters: LogFilters, most: int) ->
     The second says nothing of others' records: for whoever sees some groups, ``MOST_READ`` are looked through.
     """
     newest = newest_records(place, filters, most if reach.is_all else MOST_READ)
-    records = newest if reach.is_all else [fields for fields in newest if reach.has_group(fields.get("group"))][-most:]
+    records = [fields for fields in newest if reach.has_group(fields.get("group"))][-most:]
     return records, len(records) < most
 
 

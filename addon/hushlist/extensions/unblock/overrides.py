@@ -133,7 +133,8 @@ class Overrides(UnblockVerdict):
         self._last_requests = nobody
         self._checked = -math.inf
         #: the last write of this process, and the last that a look has seen
-        self._written, self._seen = object(), object()
+        self._written = object()
+        self._seen: object = None
         self._lock = Lock()
         self._fault: str | None = None
 
@@ -179,7 +180,7 @@ class Overrides(UnblockVerdict):
         Does not wait, and raises nothing; ``fault`` says what is wrong with the store.
         """
         if self._is_shared:
-            self._seen = object()
+            self._seen = None
         self._look(now)
         names = map(_name, client_names)
         return self._covered.find(names, host, url, categories, now, is_warning=is_warning, since=since)
