@@ -623,21 +623,21 @@ def test_the_policy_is_changed_without_a_mouse(browser: Chrome, family: Proxy, f
         told(browser, "Undone.")
         assert (folder / "policy.yaml").read_text() == before
 
+    def move_bedtime() -> None:
+        keyboard.press(Keys.ENTER)
+        wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog button.span"))
+        keyboard.tab_to("Wed, ")
+        keyboard.press(Keys.ARROW_RIGHT)
+
     sign_in(browser, screen="rules")
     keyboard.tab_to("Change: bedtime")
-    keyboard.press(Keys.ENTER)
-    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog button.span"))
-    keyboard.tab_to("Wed, ")
-    keyboard.press(Keys.ARROW_RIGHT)
+    move_bedtime()
     keyboard.wait_for_focus("Wed, 8:15")  # not another day's
     keyboard.press(Keys.DELETE)
     keyboard.wait_for_focus("Add a time")
     keyboard.press(Keys.ESCAPE)
     keyboard.wait_for_focus("Change: bedtime")
-    keyboard.press(Keys.ENTER)
-    wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog button.span"))
-    keyboard.tab_to("Wed, ")
-    keyboard.press(Keys.ARROW_RIGHT)
+    move_bedtime()
     save("Save", "times: 20:15-07:15")
 
     sign_in(browser, screen="lists")
