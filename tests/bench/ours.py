@@ -5,6 +5,7 @@ A policy has a folder of its own, with a cache beside it, so that each index is 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -91,11 +92,14 @@ def settle(policy: Path) -> Path:
 
 
 def load(policy: Path) -> Decide:
-    """What decides one URL by the policy."""
+    """What decides one URL by the policy; what exists then is not collected any more, as in the proxy."""
     os.environ.update(environment(policy))
     from hushlist.core.compile.stat_cache import load_engine
 
-    return load_engine(policy).decide_url
+    engine = load_engine(policy)
+    gc.collect()
+    gc.freeze()
+    return engine.decide_url
 
 
 def decrypted_hosts(policy: Path, hosts: Iterable[str]) -> tuple[set[str], set[str]]:

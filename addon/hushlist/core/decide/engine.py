@@ -53,11 +53,13 @@ from hushlist.core.url.request import (
     Request,
     Told,
     canonical_forms,
+    canonical_query,
     cut,
     is_plain_target,
     number_of_names,
     plain_target,
     request_of,
+    split_plain_target,
     target_forms,
 )
 
@@ -352,10 +354,12 @@ class Engine:
             or known_host.view.blocks
         ):
             return None
-        plain = plain_target(target, start)
+        plain = split_plain_target(target, start)
         if plain is None or (known_host.readers and known_host.concerns(*plain)):
             return None
-        return None if self.index.find_paths(known_host.host, *plain) else known_host.alone
+        if known_host.host.suffixes and self.index.find_paths(known_host.host, plain[0], canonical_query(plain[1])):
+            return None
+        return known_host.alone
 
     def _strictest(self, case: _Case) -> Decision:
         """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""

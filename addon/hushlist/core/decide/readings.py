@@ -44,7 +44,10 @@ class HostReader(Protocol):
     hosts_of_names: Sequence[bytes] | None
 
     def concerns(self, path: bytes, query: bytes | None) -> bool:
-        """Whether anything may be read in a plain target: a quick look, which mostly says no."""
+        """Whether anything may be read in a plain target: a quick look, which mostly says no.
+
+        The query is as it was sent, or canonical.
+        """
 
     def inner(self, request: Request, forms: Sequence[Parts]) -> Iterable[Inner]:
         """The addresses inside a request, each once; without ``forms`` of its target, only those that its host tells.

@@ -206,16 +206,24 @@ def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | Non
     >>> plain_target(b"http://h/a?%62", 8), plain_target(b"/x/../a")
     ((b'/a', b'b'), None)
     """
+    plain = split_plain_target(url, start)
+    return None if plain is None else (plain[0], canonical_query(plain[1]))
+
+
+def split_plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:
+    """Canonical path, and query as it was sent, of what ``plain_target`` reads.
+
+    >>> split_plain_target(b"/a?%62")
+    (b'/a', b'%62')
+    """
     if start == len(url):
         return b"/", None
     plain = _PLAIN_TARGET.fullmatch(url, start)
-    if plain is None:
-        return None
-    path, query = plain.groups()
-    return path, query if query is None or _PERCENT not in query else _canonical_query(query)
+    return None if plain is None else (plain[1], plain[2])
 
 
-def _canonical_query(query: bytes | None) -> bytes | None:
+def canonical_query(query: bytes | None) -> bytes | None:
+    """The canonical form of a plain target's query."""
     if query is None or _PERCENT not in query:
         return query
     return normalization.percent_encode(normalization.percent_decode_repeatedly(query))
@@ -280,7 +288,7 @@ def _every_form(scheme: bytes, target: bytes, budget: FormBudget) -> tuple[tuple
         sent = _WITH_PARAMETERS.fullmatch(target)
         bare = normalization.remove_parameters(sent[1]) if sent else b""
         if sent and is_plain_target(bare):
-            query = _canonical_query(sent[2])
+            query = canonical_query(sent[2])
             return tuple([Parts(scheme, None, b"h", None, path, query) for path in (sent[1], bare)]), False
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
     name, mark, query = target.partition(b"?")

@@ -63,6 +63,8 @@ class Form:
         self._path_text = f"{path}?{value}" if whole else path
         self._key_names, self._value_text = (keys or "").split(","), "" if keys is None else value
         self._has_keys = keys is not None
+        #: whether no target without a query has it
+        self.needs_query = value is not None
         #: whether no text of a value is fixed
         self._is_whole_value = _NAME.fullmatch(self._value_text) is not None
         #: what all its paths begin with, in lower case

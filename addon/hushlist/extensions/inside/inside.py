@@ -148,7 +148,6 @@ class InnerAddresses:
         rows = [row for row in (*shipped_rows(), *policy.of("carriers")) if row.kind == _SAME or modes.all != {OFF}]
         self._rows = {row.form: row for row in rows}
         self._by_domain, self._by_label = hosts_of(list(self._rows))
-        self._labels = tuple(self._by_label)
         self._counts: _Counts = {
             TABLE: None if OFF not in modes.all else modes.says_of_table,
             ANY: None if modes.all == {ANY} else modes.says_of_any,
@@ -158,9 +157,8 @@ class InnerAddresses:
     def of_host(self, host: bytes) -> HostReader | None:
         """What reads the requests to a canonical host."""
         forms = self._by_domain.get(host[host.rfind(b".", 0, host.rfind(b".")) + 1 :], _NONE)
-        for label in self._labels:
-            if label in host:
-                forms = [*forms, *self._by_label[label]]
+        if not self._by_label.keys().isdisjoint(labels := host.split(b".")):
+            forms = [*forms, *(form for label in dict.fromkeys(labels) for form in self._by_label.get(label, _NONE))]
         if forms is _NONE and not self._has_any:  # as for most hosts
             return None
         rows = [self._rows[form] for form in forms if form.fits_host(host)]
@@ -187,7 +185,11 @@ class _Reader:
         self._carriers = [row.form for row in rows if row.kind != _SAME]
         self._same = [row for row in rows if row.kind == _SAME]
         self.has_inner = bool(self._carriers) or has_any
-        self._starts = tuple({b"" if row.form.is_by_host else row.form.start for row in rows})
+        starts: dict[bool, set[bytes]] = {False: set(), True: set()}
+        for row in rows:
+            starts[row.form.needs_query].add(b"" if row.form.is_by_host else row.form.start)
+        #: what the paths of its forms begin with, in lower case: of those without a query, and of those with one
+        self._starts, self._starts_before_queries = tuple(starts[False]), tuple(starts[True])
         names = [
             filled(name.partition("/")[0], groups)
             for row in self._same
@@ -203,7 +205,10 @@ class _Reader:
 
     def concerns(self, path: bytes, query: bytes | None) -> bool:
         """Whether there may be an address or a name in a target."""
-        return path.lower().startswith(self._starts) or (self._has_any and query is not None)
+        path = path.lower()
+        if path.startswith(self._starts):
+            return True
+        return query is not None and (self._has_any or path.startswith(self._starts_before_queries))
 
     def inner(self, request: Request, forms: Sequence[Parts]) -> Iterator[Inner]:
         """The addresses inside a request, each once."""
