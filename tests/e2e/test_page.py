@@ -274,6 +274,7 @@ def test_a_decision_is_in_the_feed_within_a_second_and_says_why(browser: Chrome,
     wait_until(browser, lambda one: one.find_element(By.ID, "title").text == "Activity")
 
     Select(browser.find_element(By.NAME, "whom")).select_by_visible_text("Mia")
+    named(browser, "Show").click()
     wait_until(browser, lambda one: "whom=group%3AMia" in one.current_url)
     wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, ".rows .row"))
     whose = "return [...new Set([...document.querySelectorAll('.rows .who')].map((one) => one.firstChild.textContent))]"
@@ -436,6 +437,7 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
     cell = "[...document.querySelectorAll('td select')].find((one) => one.ariaLabel === 'video, Leo')"
     wait_until(browser, lambda one: one.execute_script(f"return Boolean({cell})"))
     Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
+    named(browser, "Save: video, Leo, block").click()
     told(browser, "It is saved, and holds in a moment.")
     after = (folder / "policy.yaml").read_text()
     assert set(before.splitlines()) <= set(after.splitlines())
@@ -504,6 +506,7 @@ def test_a_form_of_the_table_of_keys_changes_what_it_shows_alone(browser: Chrome
     Select(browser.find_element(By.CSS_SELECTOR, "details[open] select[aria-label^='Add a key']")).select_by_value(
         "mode"
     )
+    named(browser, "Add: groups, mode").click()
     Select(browser.find_element(By.CSS_SELECTOR, "select[aria-label=mode]")).select_by_value("tag")
     named(browser, "Save").click()
     told(browser, "It is saved, and holds in a moment.")
@@ -564,6 +567,7 @@ def test_a_tile_of_a_service_says_and_changes_what_is_done_with_it_for_whom(
     assert len(found) == len({*services()}) + len({one.group for one in services().values()})
     cell = "[...document.querySelectorAll('article select')].find((one) => one.ariaLabel === 'tiktok, Mia')"
     Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
+    named(browser, "Save: tiktok, Mia, block").click()
     told(browser, "It is saved, and holds in a moment.")
     assert "tiktok" in (folder / "policy.yaml").read_text()
     undo(browser)
@@ -661,6 +665,40 @@ def test_the_policy_is_changed_without_a_mouse(browser: Chrome, family: Proxy, f
     save("Save", "[127.0.0.4, 127.0.0.3]")
 
 
+def test_an_arrow_key_in_a_choice_does_nothing_by_itself(browser: Chrome, family: Proxy, folder: Path) -> None:
+    before = (folder / "policy.yaml").read_text()
+    keyboard = Keyboard(browser)
+    sign_in(browser, screen="rules")
+    keyboard.tab_to("video, Leo")
+    keyboard.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    keyboard.tab_to("Save: video, Leo, warn")
+    assert (folder / "policy.yaml").read_text() == before
+    keyboard.press(Keys.ENTER)
+    told(browser, "It is saved, and holds in a moment.")
+    assert (folder / "policy.yaml").read_text() != before
+    undo(browser)
+    assert (folder / "policy.yaml").read_text() == before
+
+    show(browser, "settings/groups")
+    keyboard.tab_to("Leo")
+    keyboard.press(Keys.ENTER)
+    keyboard.tab_to("Add a key: groups")
+    keyboard.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    keys = len(browser.find_elements(By.CSS_SELECTOR, "details[open] .key"))
+    keyboard.tab_to("Add: groups, ")
+    keyboard.press(Keys.ENTER)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "details[open] .key")) == keys + 1
+
+    for screen, name, words in (("activity", "Who", "whom=group%3AMia"), ("record", "Who", "who=anna")):
+        show(browser, screen)
+        keyboard.tab_to(name)
+        keyboard.press(Keys.ARROW_DOWN)
+        assert "?" not in browser.current_url
+        keyboard.tab_to("Show")
+        keyboard.press(Keys.ENTER)
+        wait_until(browser, lambda one, words=words: words in one.current_url, words)
+
+
 def test_a_class_and_alerts_are_looked_after_without_a_mouse(browser: Chrome, family: Proxy) -> None:
     get_as(family, "Leo", "http://www.games.test/")
     keyboard = Keyboard(browser)
@@ -695,6 +733,7 @@ def test_what_was_changed_by_hand_meanwhile_stays_and_both_are_shown(
     Select(browser.find_element(By.CSS_SELECTOR, "details[open] select[aria-label^='Add a key']")).select_by_value(
         "mode"
     )
+    named(browser, "Add: groups, mode").click()
     Select(browser.find_element(By.CSS_SELECTOR, "select[aria-label=mode]")).select_by_value("tag")
     by_hand = before.replace("clients: [127.0.0.3]", "clients: [127.0.0.3, 127.0.0.4]")
     (folder / "policy.yaml").write_text(by_hand)

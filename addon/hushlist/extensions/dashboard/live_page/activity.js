@@ -50,7 +50,6 @@ export async function activity(_, values) {
     event.preventDefault();
     location.hash = at(Object.fromEntries(SHOWN.map((name) => [name, form.elements[name]?.value.trim() ?? ""])));
   });
-  for (const one of form.querySelectorAll("select, [type=date]")) one.addEventListener("change", () => form.requestSubmit());
   const dropped = FILTERS.filter((name) => filters[name] && !SHOWN.includes(name)).map((name) =>
     link(`${name === "category" ? categoryName(filters[name]) : filters[name]} ×`, at({[name]: ""}), {class: "chip", "aria-label": `${t("remove")}: ${filters[name]}`}));
   const said = t(state?.kept === "all" ? "log_keeps_all" : "log_keeps_some");

@@ -1,6 +1,6 @@
 // Forms that are made of the schema of the policy's table of keys: a control for each kind of value.
 import {plainly} from "./edits.js";
-import {button, make, refill, select, t} from "./kit.js";
+import {button, choice, make, refill, select, t} from "./kit.js";
 
 /** A control: its element, and what its value is now; nothing is `undefined`. */
 const control = (element, read) => ({element, read});
@@ -61,9 +61,12 @@ export function formOf(schema, value, whole, name) {
   const choose = select("kind", options, chosen);
   choose.setAttribute("aria-label", name);
   const place = make("div", {class: "explained"});
+  const controls = new Map(); // what was typed stays, whatever kinds the arrow keys go over
   let inner = null;
+  const makeOne = (given) => (choose.value === "text" ? textOf(texts[0], [], given, name) : choose.value === "" || choose.value.startsWith("=") ? null : ofKind(shaped[Number(choose.value)], given, whole, name));
   const fill = (given) => {
-    inner = choose.value === "text" ? textOf(texts[0], [], given, name) : choose.value === "" || choose.value.startsWith("=") ? null : ofKind(shaped[Number(choose.value)], given, whole, name);
+    if (!controls.has(choose.value)) controls.set(choose.value, makeOne(given));
+    inner = controls.get(choose.value);
     place.replaceChildren(...(inner ? [inner.element] : []));
   };
   choose.addEventListener("change", () => fill(undefined));
@@ -159,15 +162,15 @@ function mappingOf(kind, value, whole, name) {
     const missing = Object.keys(kind.properties).filter((key) => !there.has(key));
     const more = select("key", [["", t("add_key")], ...missing.map((key) => [key, key])]);
     more.setAttribute("aria-label", `${t("add_key")}: ${name}`);
-    more.addEventListener("change", () => {
-      add(more.value);
-      const {element} = there.get(more.value);
+    const addition = choice(more, name, (key) => {
+      add(key);
+      const {element} = there.get(key);
       paint();
       element.closest(".key").querySelector("input, select, textarea")?.focus();
-    });
+    }, t("add"));
     repaint(place, [...there].map(([key, own]) => make("div", {class: "key"}, make("div", {class: "bar"}, make("strong", {lang: "en", dir: "ltr"}, key),
       isNeeded(key) ? null : button(t("remove"), () => { there.delete(key); paint(); }, {class: "small", "aria-label": `${t("remove")}: ${key}`})),
-    make("small", {lang: "en", dir: "ltr"}, plainly(kind.properties[key].description ?? "")), own.element)), missing.length ? more : null);
+    make("small", {lang: "en", dir: "ltr"}, plainly(kind.properties[key].description ?? "")), own.element)), missing.length ? addition : null);
   };
   paint();
   return control(place, () => {

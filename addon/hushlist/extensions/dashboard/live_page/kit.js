@@ -45,6 +45,16 @@ export const select = (name, options, chosen) => {
   if (chosen !== undefined && chosen !== null) made.value = chosen;
   return made;
 };
+/** A choice of a `select`, and the button that acts on it, which a change shows: the arrow keys alone do nothing. */
+export function choice(chosen, name, does, word = t("save")) {
+  const before = chosen.value;
+  const apply = button(word, () => does(chosen.value), {class: "small", hidden: true});
+  chosen.addEventListener("change", () => {
+    apply.hidden = chosen.value === before;
+    apply.ariaLabel = `${word}: ${name}, ${chosen.selectedOptions[0].text}`;
+  });
+  return make("div", {class: "choice"}, chosen, apply);
+}
 
 /** Rows that are a table on a screen, and cards on a phone; `isNarrow`: a table there, too. */
 export function table(name, heads, rows, {none = t("nothing"), isNarrow = false} = {}) {

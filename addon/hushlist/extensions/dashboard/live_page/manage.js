@@ -178,8 +178,11 @@ export async function record(_, values) {
   const [state, {record: found}] = await Promise.all([or(get("/home"), null), get("/record")]);
   const who = values.get("who") ?? "";
   const names = [...new Set(found.map((one) => one.who))];
-  const form = make("div", {class: "chips"}, field(t("who"), select("who", [["", t("everybody")], ...names.map((one) => [one, one])], who)));
-  form.querySelector("select").addEventListener("change", ({target}) => { location.hash = `#/record?${query({who: target.value})}`; });
+  const form = make("form", {class: "chips"}, field(t("who"), select("who", [["", t("everybody")], ...names.map((one) => [one, one])], who)), make("button", {class: "plain"}, t("show")));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    location.hash = `#/record?${query({who: form.elements.who.value})}`;
+  });
   const told = (details) => Object.entries(details).filter(([name, text]) => text !== null && text !== "*" && typeof text !== "object" && !UNTOLD.includes(name)).map(([name, text]) => detail(name, text)).join(", ");
   return {state, title: t("record"), parts: [form, table(t("record"), [t("when"), t("who"), t("from"), t("what"), ""], found.filter((one) => !who || one.who === who).map((one) => [
     moment(one.at), one.who, nameOf(one.client), make("span", {}, done(one.what), make("small", {}, told(one.detail))),

@@ -1,6 +1,6 @@
 // What other screens change of the policy with one choice: the action of a category, and the group of a device.
 import {read, save} from "./edits.js";
-import {button, categoryName, chip, field, make, may, nameOf, select, sheet, soft, t} from "./kit.js";
+import {button, categoryName, chip, choice, field, make, may, nameOf, select, sheet, soft, t} from "./kit.js";
 
 const ACTIONS = ["block", "warn", "tag", "pass"];
 
@@ -21,10 +21,11 @@ export function planCell(plan, person, category) {
   const key = own && (Object.keys(own).find((one) => one === category || category.endsWith(`/${one}`)) ?? category);
   if (!own || typeof own[key] === "object" && own[key] !== null) return now;
   const chosen = select("action", [["", own[key] === undefined && found?.action ? `(${t(`action_${found.action}`)})` : t("as_lists_say")], ...ACTIONS.map((one) => [one, t(`action_${one}`)])], own[key] ?? "");
-  chosen.setAttribute("aria-label", `${categoryName(category)}, ${nameOf(`group:${person.name}`)}`);
-  chosen.addEventListener("change", () => {
+  const name = `${categoryName(category)}, ${nameOf(`group:${person.name}`)}`;
+  chosen.setAttribute("aria-label", name);
+  return choice(chosen, name, (action) => {
     const {[key]: _, ...others} = own;
-    const actions = chosen.value ? {...others, [key]: chosen.value} : others;
+    const actions = action ? {...others, [key]: action} : others;
     const value = Object.keys(actions).length ? actions : null;
     if (person.name === "default") save("categories", plan.everybody.etag, {value});
     else save("groups", plan.groups.etag, {value: plan.groups.value.map((one) => {
@@ -33,7 +34,6 @@ export function planCell(plan, person, category) {
       return value ? {...one, categories: value} : rest;
     })});
   });
-  return chosen;
 }
 
 /** Put a device that is in no group into one. */
