@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from time import perf_counter
 
 import data
 import decisions
@@ -27,40 +28,68 @@ sys.path.insert(0, str(data.ROOT / "tests"))
 NUMBERS = (1, 2, 4)
 SLICES = 4
 PATHS = 5_000
-#: of ApacheBench, in each round
+#: of ApacheBench, in each round, by so many clients at once
 REQUESTS = 3_000
+CLIENTS = 16
 
 
 def one_command(bench: Workbench) -> list[Row]:
-    """Throughput of two workers of ``hushlist proxy``, and the processor time of a request, beside one mitmdump."""
+    """Throughput of two workers of ``hushlist proxy``, and the processor time of a request, beside one mitmdump.
+
+    Two mitmdumps at two ports, each with an ApacheBench of its own, show what the machine can do: they share nothing.
+    """
     theirs.need_programs("nginx", "ab")
     folder, number = bench.folder / "one_command", 2
     policy = decisions.clear_policy(bench, bench.sizes.rules)
     options = {"flow_detail": 0, "hushlist_quiet": "true"}
     with servers.nginx(bench.folder / "nginx") as origin, ExitStack() as running:
-        one = running.enter_context(servers.mitmdump(folder, origin, policy, options))
+        single, other = (running.enter_context(servers.mitmdump(folder, origin, policy, options)) for _ in range(2))
         several = running.enter_context(servers.mitmdump(folder, origin, policy, options, workers=number))
-        runs = [partial(_answered, server, REQUESTS) for server in (one, several)]
+        runs = [partial(_answered, REQUESTS, *which) for which in ((single,), (single, other), (several,))]
         for run in runs:
             run()  # to warm up
-        alone, together = (tuple(zip(*found, strict=True)) for found in in_turns(bench.sizes.rounds, *runs))
-    what, peer = f"{number} workers of hushlist proxy", "one mitmdump with the filter"
-    rates, times = f"{what}, new connections", f"{what}, processor time of a request"
+        alone, apart, together = (tuple(zip(*rounds, strict=True)) for rounds in in_turns(bench.sizes.rounds, *runs))
+    peer, new, time = "one mitmdump with the filter", "new connections", "processor time of a request"
+    what, bound = f"{number} workers of hushlist proxy", f"{number} mitmdumps at {number} ports"
     return [
-        row(rates, "requests/s", together[0], peer=peer, theirs=alone[0], target=at_least_times(1.75)),
-        row(times, "ms", together[1], scale=1e3, peer=peer, theirs=alone[1], target=at_most_times(1.05)),
+        row(f"{what}, {new}", "requests/s", together[0], peer=peer, theirs=alone[0], target=at_least_times(1.75)),
+        row(
+            f"{what}, {time}",
+            "ms",
+            together[1],
+            scale=1e3,
+            peer=peer,
+            theirs=alone[1],
+            target=at_most_times(1.05),
+        ),
+        row(f"{what}, {new}", "requests/s", together[0], peer=bound, theirs=apart[0]),
+        row(f"{what}, {time}", "ms", together[1], scale=1e3, peer=bound, theirs=apart[1]),
     ]
 
 
-def _answered(server: servers.Server, number: int) -> tuple[float, float]:
-    """Requests a second of ApacheBench, each on a connection of its own, and the processor time of each in seconds."""
-    before = all_seconds(server.process)
-    command = ["ab", "-q", "-n", str(number), "-c", "16", "-X", f"{servers.LOOPBACK}:{server.port}"]
-    done = subprocess.run([*command, f"http://{servers.HOST}/a"], capture_output=True, text=True, check=True)
-    found = dict(re.findall(r"^(Failed requests|Requests per second): +([0-9.]+)", done.stdout, re.MULTILINE))
-    if found["Failed requests"] != "0" or "Non-2xx" in done.stdout:
-        raise RuntimeError(done.stdout)
-    return float(found["Requests per second"]), (all_seconds(server.process) - before) / number
+def _answered(number: int, *proxies: servers.Server) -> tuple[float, float]:
+    """Requests a second, each on a connection of its own, and the processor time of each in seconds.
+
+    Each proxy has its share of the ``number`` of requests, by an ApacheBench of its own.
+    """
+    before, start = sum(all_seconds(proxy.process) for proxy in proxies), perf_counter()
+    running = [
+        subprocess.Popen(
+            [
+                *("ab", "-q", "-n", str(number // len(proxies)), "-c", str(CLIENTS // len(proxies))),
+                *("-X", f"{servers.LOOPBACK}:{proxy.port}", f"http://{servers.HOST}/a"),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for proxy in proxies
+    ]
+    for process in running:
+        printed = process.communicate()[0]
+        if process.returncode or "Non-2xx" in printed or not re.search(r"^Failed requests: +0$", printed, re.MULTILINE):
+            raise RuntimeError(printed)
+    seconds = perf_counter() - start
+    return number / seconds, (sum(all_seconds(proxy.process) for proxy in proxies) - before) / number
 
 
 def workers(bench: Workbench) -> list[Row]:
