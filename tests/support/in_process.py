@@ -1,7 +1,13 @@
 """A compiler in place of ``BackgroundCompiler``."""
 
+import json
+import sys
 from collections.abc import Iterable
+from importlib import import_module
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.lists.list_source import ProblemReport
@@ -18,8 +24,9 @@ class InProcess:
 
     is_stopped = False
 
-    def __init__(self, own_ports: Iterable[int] = ()) -> None:
+    def __init__(self, own_ports: Iterable[int] = (), program: str = "") -> None:
         """As ``BackgroundCompiler``."""
+        self._ports, self._program = tuple(own_ports), program
 
     def compile(self, path: Path, *, before: Index | None = None, is_start: bool = False) -> tuple[Policy, Index]:
         """As ``BackgroundCompiler``."""
@@ -29,6 +36,16 @@ class InProcess:
         source = policy if policy is not None and is_local and not report.errors and not report.warnings else path
         compiled = compile_policy(source).let_go()
         return compiled.policy, compiled.index
+
+    def ask(
+        self, work: str, path: Path, data: bytes = b"", *, before: Index | None = None, patience: float = 0.0
+    ) -> dict[str, Any]:
+        """As ``BackgroundCompiler``: what the program answers, which reads its standard input."""
+        with patch.object(sys, "stdin", TextIOWrapper(BytesIO(data))):
+            answer = import_module(self._program)._answer(
+                work, path, None if before is None else Path(before.source), self._ports
+            )
+        return dict(json.loads(json.dumps(answer)))
 
     def stop(self) -> None:
         """There is nothing to stop."""

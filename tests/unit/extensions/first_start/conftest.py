@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from support.proxied import _compiles_in_process
 from unit.cli.running import Run
+
+__all__ = ["_compiles_in_process"]
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from hushlist.extensions.journal import preview
 from hushlist.extensions.journal.journal import log_of
 from hushlist.proxy.addon import Hushlist
 from support.administrators import Browser, browser, decided, use
-from support.proxied import *  # noqa: F403 - its fixtures
 
 __all__ = ["browser", "use"]
 

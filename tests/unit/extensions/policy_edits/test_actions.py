@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.extension import built_in
+from hushlist.extensions.policy_edits import policy_change
 from hushlist.extensions.policy_edits.policy_reach import out_of_reach
 from hushlist.extensions.policy_edits.policy_text import PolicyText
 from hushlist.proxy.addon import Hushlist
 from support.administrators import Browser, browser, manager, use
+from support.in_process import InProcess
 from unit.extensions.subscriptions.test_logged_visits import record, write_log
 
 __all__ = ["browser", "manager", "use"]
@@ -28,6 +30,11 @@ schedules:
 
 # the end of them
 """
+
+
+@pytest.fixture(autouse=True)
+def _tries_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_change, "BackgroundCompiler", InProcess)
 
 
 @pytest.fixture
