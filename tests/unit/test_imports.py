@@ -205,7 +205,8 @@ _COSTLY = {
         "multiprocessing",
     ),
     *("multiprocessing", "pickle", "sqlite3", "email", "http", "html", "logging", "socket", "subprocess"),
-    *("tempfile", "importlib.metadata"),
+    *("tempfile", "importlib.metadata", "signal", "shlex", "textwrap", "traceback"),
+    *("idna", "encodings.idna", "stringprep"),
     *(
         "importlib.resources",
         "zoneinfo",
@@ -238,7 +239,7 @@ _NOT_NEEDED = {
 _OF_EXTENSIONS = {
     f"hushlist.extensions.{name}"
     for name in (
-        *("dashboard.admin_keys", "databases.postgres_address", "inside.forms", "inside.inside"),
+        *("dashboard.admin_keys", "inside.forms", "inside.inside"),
         *(f"searches.{name}" for name in ("engines", "readings", "word_lists", "words")),
         *(
             "needs.ways",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, time, tzinfo
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hushlist.cli.common import (
     add_policy,
@@ -38,7 +38,9 @@ from hushlist.core.url.hashed_uri import VARIANTS
 from hushlist.core.url.host import parse_ipv6
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Told, canonical_host
-from hushlist.extensions.databases.postgres_address import PostgresAddress
+
+if TYPE_CHECKING:
+    from hushlist.extensions.databases.postgres_address import PostgresAddress
 
 
 def _address(text: str) -> str:
@@ -180,7 +182,9 @@ def open_engine(arguments: argparse.Namespace) -> Engine:
     engine = load_engine(arguments.policy or default_policy())
     command = "hushlist compile" if arguments.policy is None else f"hushlist compile --policy {arguments.policy}"
     if lists := getattr(arguments, "lists", ()):  # in place of a policy
-        command = shlex.join(["hushlist", "lint", *map(str, lists)])
+        from shlex import join  # most commands start faster without it
+
+        command = join(["hushlist", "lint", *map(str, lists)])
     of_lists = CompileReport.of(engine.index).brief_warnings(command)
     print_warnings([*engine.policy.held_back, *policy_warnings(engine.policy, engine.index), *of_lists])
     return engine

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
 
 from hushlist.core.errors import Problem, UrlError, printable, to_json
 from hushlist.core.extension import Extension, usable_extensions
 from hushlist.core.system.files import reason_of
-from hushlist.extensions.databases.postgres_address import PostgresAddress, parse_postgres_address
+
+if TYPE_CHECKING:
+    from hushlist.extensions.databases.postgres_address import PostgresAddress
 
 GOOD, FOUND, BAD = 0, 1, 2
 #: an error that no code expects: ``EX_SOFTWARE`` of ``sysexits.h``
@@ -121,6 +123,8 @@ def checked(parse: Callable[[str], _Read], why: str | None = None) -> Callable[[
 
 @checked
 def parse_place(text: str) -> Path | PostgresAddress:
+    from hushlist.extensions.databases.postgres_address import parse_postgres_address
+
     return parse_postgres_address(text) if text.startswith(("postgresql:", "postgres:")) else Path(text)
 
 

@@ -8,7 +8,6 @@ Spec: the Python library's documentation of ``os``, ``fcntl``, ``msvcrt`` and ``
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # they take longer to import than a command may need
     import asyncio
+    import signal
     import socket
     import subprocess
 
@@ -103,7 +103,9 @@ def end_with_children(process: subprocess.Popen[bytes]) -> None:
         if sys.platform == "win32":
             process.kill()
         else:
-            os.killpg(process.pid, signal.SIGKILL)
+            from signal import SIGKILL
+
+            os.killpg(process.pid, SIGKILL)
 
 
 def number_of_cores() -> int:
@@ -140,6 +142,8 @@ def peak_octets() -> int | None:
 
 def stop_signals() -> tuple[signal.Signals, ...]:
     """The signals by which a service manager or a terminal that closes ends a program."""
+    import signal
+
     if sys.platform == "win32":
         return (signal.SIGTERM,)
     else:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from encodings.idna import dots, nameprep
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
-
-import idna
 
 # "Dots other than U+002E separate labels, as in a browser": ideographic, fullwidth and halfwidth full stop (UTS 46)
 _OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
@@ -71,10 +68,12 @@ def to_ascii(host: bytes) -> bytes:
     """
     if host.isascii() or len(host) > LONGEST_NAME:
         return host
+    import idna  # its tables take long to import, and few hosts need them
+
     try:
         mapped = idna.uts46_remap(host.decode(), std3_rules=False, transitional=False)
         labels = [_to_a_label(label) for label in mapped.split(".")]
-    except (UnicodeError, idna.IDNAError):
+    except UnicodeError:  # idna.IDNAError is one
         return host
     return b".".join(labels)
 
@@ -88,6 +87,8 @@ def idna_2003(host: bytes) -> bytes | None:
     """
     if host.isascii() or len(host) > LONGEST_NAME:
         return None
+    from encodings.idna import dots, nameprep
+
     try:
         name = host.decode()
         # Python writes a label in Punycode before it finds that it is too long
@@ -100,9 +101,9 @@ def idna_2003(host: bytes) -> bytes | None:
 @lru_cache(_MOST_KEPT)
 def _to_a_label(label: str) -> bytes:
     if _FORBIDDEN.search(label) or re.search(_NEWLY_NORMALIZED, label):
-        raise idna.IDNAError("forbidden in a host")
+        raise UnicodeError("forbidden in a host")
     if not label.isascii() and len(label) > _LONGEST_LABEL:
-        raise idna.IDNAError("label too long")
+        raise UnicodeError("label too long")
     return label.encode() if label.isascii() else b"xn--" + label.encode("punycode")
 
 

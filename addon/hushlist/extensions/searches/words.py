@@ -22,8 +22,8 @@ FEW = 8
 _LONG, MOST_WORDS = 64, 1024
 
 _WORD = re.compile(r"[^\W_]+")
-#: letters that scripts without spaces between words have: each is a word
-_ALONE = re.compile("([\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])")
+#: letters that scripts without spaces between words have: each is a word; it takes long to compile, and starts need not
+_ALONE = "([\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 #: what stands in a text and is not seen: controls, formats, marks that choose a variant, fillers
 _UNSEEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f"
                      "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -49,7 +49,7 @@ def words_of(text: str) -> tuple[str, ...]:
     """
     text = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()
     text = _UNSEEN.sub("", text).replace("\u0131", "i").replace("i\u0307", "i")
-    text = _ALONE.sub(r" \1 ", unicodedata.normalize("NFKC", text))
+    text = re.sub(_ALONE, r" \1 ", unicodedata.normalize("NFKC", text))
     return tuple(dict.fromkeys(map(_as_seen, _WORD.findall(text))))
 
 
