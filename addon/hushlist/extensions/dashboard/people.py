@@ -34,6 +34,8 @@ from hushlist.proxy.service.health import warnings_of
 
 #: seconds before its end from which on the certificate of the devices is told of
 _RENEW = 60 * 86400.0
+#: where a quota stands in the policy: for those alone who may see all of it
+_PLACE = ("source", "line")
 #: most devices of a group whose minutes are told
 _MOST = 24
 
@@ -168,7 +170,7 @@ def people(
         granted, blocked = parts.call(grants), parts.call(blocks)
     seen = _devices(engine, runtime)
     groups = (group for group in policy.all_groups if reach.has_group(group.name))
-    return [_person(group, engine, runtime, now, granted, blocked, seen, privacy) for group in groups]
+    return [_person(group, engine, runtime, now, granted, blocked, seen, privacy, reach) for group in groups]
 
 
 def _person(
@@ -180,6 +182,7 @@ def _person(
     blocked: list[BlockStatus],
     seen: list[Device],
     privacy: Privacy,
+    reach: Reach,
 ) -> Person:
     held, members = holds_for(engine, group, now), _members(group)
     clients = [Client(one.client or "", one.user) for one in seen if one.group == group.name]
@@ -196,14 +199,15 @@ def _person(
         closing_of(group),
         held.layers,
         held.categories,
-        list(_quotas(runtime, group, clients, privacy)),
+        list(_quotas(runtime, group, clients, privacy, reach)),
         [one for one in granted if one.client in names],
         [one for one in blocked if one.client in names],
     )
 
 
-def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Privacy) -> Iterator[QuotaOf]:
+def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Privacy, reach: Reach) -> Iterator[QuotaOf]:
     """Those that are shared once, and those of each device that has used some, or of the only one."""
+    hidden = () if reach.is_all else _PLACE
     told, clients = set[Quota](), list(dict.fromkeys(clients[:_MOST] or [Client()]))
     for client in clients:
         name = f"user:{client.user}" if client.user else address_text(client.address)
@@ -216,7 +220,9 @@ def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Priv
                 told.add(use.quota)
             is_alone = use.quota.is_shared or len(clients) == 1
             whom = f"group:{group.name}" if group.name != DEFAULT or is_alone or shown is None else shown
-            yield QuotaOf(whom, None if is_alone else shown, told_use(runtime, use, client, group))
+            described = told_use(runtime, use, client, group)
+            described = {name: value for name, value in described.items() if name not in hidden}
+            yield QuotaOf(whom, None if is_alone else shown, described)
 
 
 def _members(group: Group) -> list[str]:

@@ -273,6 +273,20 @@ def test_home_and_people_name_nothing_of_others(hushlist: Hushlist, tina: Browse
     assert "groups" not in head.call("GET", "/session")[1]
 
 
+def test_where_a_quota_stands_in_the_policy_is_for_those_who_may_see_it(
+    hushlist: Hushlist, tina: Browser, use: Callable[..., Path]
+) -> None:
+    """A group may have the quotas of everybody, in a file with other groups."""
+    use(f"{GROUPS}\nquotas: {{'hrn://c.example/fun': 30}}\n", TINA)
+    head = Browser(hushlist)
+    assert head.sign_in("max") == 200
+    everybody = {one["name"]: one["quotas"][0]["use"] for one in head.call("GET", "/people")[1]["people"]}
+    (own,) = tina.call("GET", "/people")[1]["people"]
+    (quota,) = own["quotas"]
+    assert everybody["7b"].keys() - quota["use"].keys() == {"source", "line"}
+    assert quota["use"].items() <= everybody["7b"].items()
+
+
 def test_a_pseudonym_stands_for_whom_it_stands_and_is_told_of_nobody(
     hushlist: Hushlist, tina: Browser, use: Callable[..., Path]
 ) -> None:
