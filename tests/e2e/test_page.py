@@ -347,6 +347,24 @@ def test_the_tester_s_view_tells_where_requests_belong_and_shows_the_others_of_a
     assert browser.execute_script(shown) == [pixel, style, first]
 
 
+def test_names_of_devices_are_read_once_for_many_screens_and_again_after_a_change(
+    browser: Chrome, family: Proxy
+) -> None:
+    reads = (
+        "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/network/names')).length"
+    )
+    sign_in(browser)
+    for screen in ("people", "rules", "lists"):
+        show(browser, screen)
+    assert browser.execute_script(reads) == 1
+    show(browser, "")
+    named(browser, "Internet off: Mia").click()
+    named(browser, "15 min").click()
+    told(browser, "The internet is off for Mia until ")
+    wait_until(browser, lambda one: one.execute_script(reads) == 2)
+    undo(browser)
+
+
 def test_the_search_leads_to_a_person_a_site_and_the_number_of_a_block_page(browser: Chrome, family: Proxy) -> None:
     sign_in(browser)
     number = family.get("http://www.games.test/number").headers.get("x-hushlist-reference", "")

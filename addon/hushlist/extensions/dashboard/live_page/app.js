@@ -1,7 +1,7 @@
 // The page: who is signed in, which screen an address names, and what stays above all screens.
 import {activity, explain, history} from "./activity.js";
 import {home, people, person} from "./home.js";
-import {ago, byId, call, dismiss, learnNames, make, nameOf, pair, personAt, query, refill, session, t, tell, whole} from "./kit.js";
+import {ago, byId, call, dismiss, forgetNames, learnNames, make, nameOf, pair, personAt, query, refill, session, t, tell, whole} from "./kit.js";
 import {alerts, devices, lists, more, record, rules, services, system} from "./manage.js";
 import {classes, lesson} from "./lesson.js";
 import {settings} from "./settings.js";
@@ -110,7 +110,10 @@ function showSession() {
 }
 
 /** What somebody else had in this window is theirs. */
-const take = (found) => Object.assign(session, {groups: undefined}, found);
+function take(found) {
+  forgetNames();
+  Object.assign(session, {groups: undefined}, found);
+}
 
 async function learn() {
   try {
@@ -171,7 +174,10 @@ addEventListener("hashchange", () => {
   show();
 });
 document.addEventListener("locked", learn);
-document.addEventListener("done", () => { if (!shown?.leave) show(true); }); // a feed goes on by itself
+document.addEventListener("done", () => {
+  forgetNames();
+  if (!shown?.leave) show(true); // a feed goes on by itself
+});
 
 /** Whether somebody is in the middle of something, which drawing anew would take away. */
 const isBusy = () => document.hidden || document.querySelector("dialog") || byId("screen").querySelector("input:focus, select:focus, textarea:focus") || getSelection().type === "Range";

@@ -131,9 +131,14 @@ export const decimal = (number) => short.format(number);
 const REST = "default";
 /** What a category is called for people: the last part of its name. */
 export const categoryName = (name) => decodeURIComponent(name.replace(/\/+$/, "").split("/").at(-1)).replace(/[-_]+/g, " ");
-/** What the policy calls the devices of addresses and users, where these may be shown. */
+/** What the policy calls the devices of addresses and users, where these may be shown; it is read again after a while. */
 let devices = new Map();
+let namesUntil = 0;
+const NAMES_AGE = 60e3;
+export const forgetNames = () => { namesUntil = 0; };
 export async function learnNames() {
+  if (Date.now() < namesUntil) return;
+  namesUntil = Date.now() + NAMES_AGE;
   const {names} = session.groups ? {names: []} : await get("/network/names").catch(() => ({names: []}));
   devices = new Map(names.map((one) => [one.client, one.name]));
 }
