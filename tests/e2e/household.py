@@ -38,6 +38,7 @@ admin:
   - {name: anna, passphrase: '%(passphrase)s', role: manage}
   - {name: vera, passphrase: '%(passphrase)s', role: view}
   - {name: tina, passphrase: '%(passphrase)s', role: manage, groups: [Mia]}
+  - {name: theo, passphrase: '%(passphrase)s', role: manage, groups: [Mia, Leo]}
 devices: [{name: Leo's phone, addresses: [127.0.0.3]}]
 notify: [{name: phone, command: [/bin/true]}]
 alerts: [{name: gaming, when: {category: 'hrn://lists.example/online-games'}}]

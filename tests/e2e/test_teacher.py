@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlencode, urljoin
 
 import pytest
@@ -15,7 +16,8 @@ from e2e.browser import wait_for_words, wait_until
 from e2e.household import CHILDREN, get_as
 from e2e.origin import LOOPBACK
 from e2e.proxy import PATIENCE, Proxy
-from e2e.test_page import SCREENS, browser, family, folder, named, phone, pytestmark, sign_in, told, undo
+from e2e.test_accessibility import AXE, LOOKS, findings_by_look
+from e2e.test_page import SCREENS, browser, family, folder, forget, named, phone, pytestmark, sign_in, told, undo
 
 __all__ = ["browser", "family", "folder", "phone", "pytestmark"]
 OTHERS = ("Leo", "127.0.0.3", "127.0.0.9", "Everybody else")
@@ -48,6 +50,14 @@ def tap(browser: Chrome, words: str) -> None:
     wait_until(browser, taps, words)
 
 
+def navigation(browser: Chrome) -> list[str]:
+    """What the navigation leads to."""
+    shown = (
+        "return [...document.querySelectorAll('#nav a')].filter((one) => one.offsetParent).map((one) => one.innerText)"
+    )
+    return [one.split("\n")[0].strip() for one in browser.execute_script(shown)]
+
+
 def body_of(browser: Chrome) -> str:
     found: str = browser.execute_script("return document.body.innerText")
     return found
@@ -59,8 +69,7 @@ def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, fami
         ask_as(family, child, "http://chat.test/", f"{child} wants to chat")
     sign_in(browser, "tina")
     wait_for_words(browser, "Mia wants to chat")
-    shown = [one.text.split("\n")[0] for one in browser.find_elements(By.CSS_SELECTOR, "#nav a") if one.is_displayed()]
-    assert shown == ["Home", "Activity", "Record"]
+    assert navigation(browser) == ["Home", "Activity", "Record"]
     assert not browser.find_element(By.ID, "search").is_displayed()
 
     for screen in SCREENS:  # by their addresses, as somebody types them who knows them
@@ -100,3 +109,57 @@ def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, fami
     browser.execute_script("document.querySelector('dialog [name=number]').value = 2")
     tap(browser, "make a code")
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, ".codes code")) == 2)
+
+
+@pytest.mark.usefixtures("phone")
+@pytest.mark.skipif(AXE is None, reason="axe-core is not there: axe-core-python brings it")
+def test_a_teacher_of_several_classes_goes_from_each_to_the_other(browser: Chrome, family: Proxy) -> None:
+    ask_as(family, "Leo", "http://www.games.test/", "Leo wants to play")
+    forget(browser)
+    sign_in(browser, "theo")
+    wait_for_words(browser, "Waiting for an answer: ")
+    assert navigation(browser) == ["Home", "Activity", "Record"]
+    narrow = [look for look in LOOKS if look[1] == 390]
+    assert findings_by_look(browser, narrow) == {}
+    for name, other in (("Leo", "Mia"), ("Mia", "Leo")):
+        tap(browser, name)
+        wait_until(browser, lambda one, title=name: one.find_element(By.ID, "title").text == title, name)
+        wait_for_words(browser, "Codes to print")
+        assert other not in body_of(browser).replace("theo (Mia, Leo)", "")
+        assert findings_by_look(browser, narrow) == {}, name
+        tap(browser, "Home")
+        wait_for_words(browser, "Waiting for an answer: ")
+    tap(browser, "Leo")
+    tap(browser, "15 min: Leo asks for www.games.test")
+    told(browser, "www.games.test is open for 127.0.0.3 until ")
+    assert (get_as(family, "Leo", "http://www.games.test/")[0], get_as(family, "Mia", "http://www.games.test/")[0]) == (
+        200,
+        403,
+    )
+    undo(browser)
+
+
+@pytest.mark.usefixtures("phone")
+def test_the_page_is_drawn_anew_for_whoever_the_policy_limits_meanwhile(
+    browser: Chrome, family: Proxy, folder: Path
+) -> None:
+    """No call of the interface says so: the page learns of it by what is refused."""
+    policy = folder / "policy.yaml"
+    before = policy.read_text()
+    forget(browser)
+    sign_in(browser, "vera")
+    wait_for_words(browser, "Everybody else")
+    assert "More" in navigation(browser)
+    policy.write_text(before.replace("role: view}", "role: view, groups: [Mia]}"))
+
+    def is_limited(browser: Chrome) -> bool:
+        browser.execute_script("location.hash = location.hash === '#/rules' ? '#/lists' : '#/rules'")
+        return navigation(browser) == ["Home", "Activity", "Record"]
+
+    try:
+        wait_until(browser, is_limited, "the page shows what is refused")
+        wait_until(browser, lambda one: one.find_element(By.ID, "title").text == "Mia")
+        wait_for_words(browser, "vera (Mia)")
+        assert not [one for one in OTHERS if one in body_of(browser)]
+    finally:
+        policy.write_text(before)

@@ -1,5 +1,5 @@
 // A class in its lesson: who opened what last, what was stopped, who asks; a site for all of it, and codes to print.
-import {act, button, call, clientOf, code, ends, field, get, link, make, may, minutes, nameOf, panel, personAt, query, select, session, sheet, soft, t, table, whole} from "./kit.js";
+import {act, bdi, button, call, clientOf, code, ends, field, get, link, make, may, minutes, nameOf, pair, panel, personAt, query, select, session, sheet, soft, t, table, whole} from "./kit.js";
 import {codeHeads, codeRow} from "./manage.js";
 import {allow, card, heldHeads, heldRow, internetOff} from "./orders.js";
 
@@ -12,7 +12,7 @@ export async function classes() {
   if (session.groups.length === 1) return lesson(`group:${session.groups[0]}`);
   const state = await get("/home");
   const number = (name) => state.requests.filter((one) => one.group === name).length;
-  const entry = (name) => make("li", {}, link(name, personAt(`group:${name}`)), number(name) ? ` – ${t("waiting")}: ${whole.format(number(name))}` : null);
+  const entry = (name) => make("li", {}, make("a", {href: personAt(`group:${name}`)}, bdi(name), number(name) ? make("small", {}, pair(t("waiting"), whole.format(number(name)))) : null));
   return {state, title: t("people"), parts: [session.groups.length ? make("ul", {class: "plain-list menu"}, session.groups.map(entry)) : soft(t("gone_by_now"))]};
 }
 
