@@ -1,7 +1,7 @@
 """Files: what may be downloaded and uploaded, by type, name, size, and what it really is.
 
 In: the head of an answer or a request, and the first octets of its body. Out: it passes, or the block page stands in
-its place. Open first: ``file_rules``, then ``file_inspector``.
+its place. Open first: ``file_rules``, then ``file_inspector``, ``upload_inspector`` and ``file_outcome``.
 """
 
 from hushlist.core.extension import Extension, Fact, ListFormat

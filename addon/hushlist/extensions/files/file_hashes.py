@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import md5, sha1, sha256
 from typing import Any
 
@@ -23,6 +23,7 @@ from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.request import request_of
 from hushlist.extensions.files.content_coding import CodingError, Decoder, UnseenError
+from hushlist.extensions.files.file_rules import FileRule, endings_wanted
 from hushlist.extensions.files.member_scanner import NO_MEMBERS, Members, MemberScanner
 
 #: digits of a hash -> its algorithm; that of lists that have several comes first
@@ -158,3 +159,10 @@ def listed_match(engine: Engine | None, client: Client, digests: Iterable[tuple[
         if said.action in STOPPING and said.winner is not None and is_hash:
             return (said.winner,)
     return ()
+
+
+def hasher_for(engine: Engine | None, client: Client, rules: Sequence[FileRule], codings: str = "") -> FileHasher:
+    """What sees all of a file that rules need to see."""
+    algorithms = algorithms_for(engine, client) if any(rule.listed for rule in rules) else ()
+    endings = endings_wanted(rules)
+    return FileHasher(codings, algorithms, endings, sees_members=endings is not None)

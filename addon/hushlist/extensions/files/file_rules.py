@@ -247,6 +247,11 @@ def rules_about(rules: Iterable[FileRule], judgement: Judgement) -> tuple[FileRu
     )
 
 
+def file_rules_of(judgement: Judgement) -> tuple[FileRule, ...]:
+    """The rules for files of a client's group that are about a request."""
+    return rules_about(judgement.settings.of("files"), judgement)
+
+
 def why_decrypt(host: bytes, settings: GroupSettings) -> str | None:
     """Why connections to a canonical host have to be decrypted, for people: rules for files name it."""
     return "there are rules for files of" if any(are_on(rule.sites, host) for rule in settings.of("files")) else None

@@ -17,7 +17,7 @@ import zstandard
 
 from hushlist.extensions.files.content_coding import CodingError
 from hushlist.extensions.files.file_hashes import FileHasher
-from hushlist.extensions.files.file_inspector import decoded
+from hushlist.extensions.files.file_scans import decoded
 from hushlist.extensions.files.held_upload import Account
 from unit.rows import each_row
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hushlist.extensions.files.content_coding import LONGEST_CODED, UnseenError, beginning_of
 from hushlist.extensions.files.content_kinds import KINDS, LONGEST_LOOK, can_tell, kinds_of
 from hushlist.extensions.files.file_hashes import FileHasher
-from hushlist.extensions.files.file_inspector import decoded
+from hushlist.extensions.files.file_scans import decoded
 from hushlist.extensions.files.held_upload import MOST_OF_CLIENT, Account
 from unit.rows import each_row
 
