@@ -71,6 +71,8 @@ _TESTS = Path(__file__).parent
 _PACKAGE = _TESTS.with_name("addon")
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
+#: processes that share the tests: more than cores where some wait for programs that they have started
+_WORKERS = 4
 _NUMBERS = count()
 #: reports that nothing is made of
 _UNTOLD = {("passed", "setup"), ("passed", "teardown")}
@@ -94,6 +96,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         places = {item: place / len(some) for some in kinds.values() for place, item in enumerate(some)}
         items.sort(key=places.__getitem__)
+
+
+def _is_quick(config: pytest.Config) -> bool:
+    """Whether ``-m`` leaves out all that is slow."""
+    asked: str = config.option.markexpr
+    return " or " not in asked and "not slow" in asked.split(" and ")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What a quick run would leave out test by test need not be imported."""
+    return True if collection_path.parent == _TESTS and collection_path.name in _SLOW and _is_quick(config) else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker takes seconds to import all tests: where none waits, there are no more of them than cores."""
+    return min(_WORKERS, max(2, os.cpu_count() or 1)) if _is_quick(config) else _WORKERS
 
 
 class _Scheduling(LoadGroupScheduling):

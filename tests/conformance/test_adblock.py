@@ -224,6 +224,7 @@ READINGS = {
 }
 
 
+@pytest.mark.slow
 @each_row("reading", READINGS)
 def test_a_filter_that_is_read_otherwise_is_listed_with_what_decides(reading: str, tmp_path: Path) -> None:
     text, asked, is_blocked = READINGS[reading]

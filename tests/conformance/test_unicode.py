@@ -7,6 +7,8 @@ import unicodedata
 from hashlib import sha256
 from itertools import chain
 
+import pytest
+
 from hushlist.core.url.host import _NEWLY_NORMALIZED
 
 #: of the code points that Unicode 14 orders or composes
@@ -24,6 +26,7 @@ def normalized() -> list[str]:
     return [f"{ord(row[0]):x} {row[1]} {row[2]}\n" for row in rows if row[1] or (row[2] and row[2][0] != "<")]
 
 
+@pytest.mark.slow
 def test_code_points_that_are_not_refused_are_normalized_as_by_unicode_14() -> None:
     """So ``unicodedata`` gives equal results everywhere; the tables of ``idna`` are the same for every Python.
 

@@ -30,6 +30,7 @@ def test_the_rules_are_in_one_file_alone() -> None:
     assert [block for page in PAGES for block in blocks(page, "nft")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not here")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert ANALYZE is not None

@@ -169,6 +169,7 @@ def test_each_line_of_the_container_file_is_an_instruction_and_its_commands_exis
         assert any(value.endswith(f"={place.split()[1]}") for value in started)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no checkout, whose last commit is built")
 @pytest.mark.parametrize("there", [(), ("docker",), ("docker", "podman"), ("buildah", "docker")])
 def test_the_release_makes_the_container_by_what_works(tmp_path: Path, there: tuple[str, ...]) -> None:

@@ -176,6 +176,7 @@ def test_on_a_terminal_titles_are_bold_where_that_is_wanted(
     assert ("\x1b" in out) is not bool(no_color)
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_neither_colors_nor_progress(urls: Path) -> None:
     done = process("audit", "--policy", "policy.yaml", urls)
     assert done.stderr == b""

@@ -124,6 +124,7 @@ def test_the_process_exits_with_the_code() -> None:
     assert done.stderr.replace(b"\r", b"") == f"hushlist: '/x': {NO_HOST}\n".encode()
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
     place = tmp_path / "decisions.jsonl"
     place.write_text('{"time": "2026-01-01T00:00:00+00:00", "action": "block", "url": "http://a.example/"}\n' * 200)
@@ -142,6 +143,7 @@ def test_a_module_that_is_not_there_is_said_in_one_line(
     assert capsys.readouterr().err.startswith(said)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")
 def test_a_full_disk_under_the_output_is_said() -> None:
     with Path("/dev/full").open("wb") as full:
@@ -152,6 +154,7 @@ def test_a_full_disk_under_the_output_is_said() -> None:
     assert b"No space left" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_console_script_is_this_command() -> None:
     script = Path(sys.executable).with_name("hushlist")
     if not script.exists():
@@ -174,6 +177,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 
 
+@pytest.mark.slow
 def test_canonicalizing_imports_neither_database_nor_proxy_nor_policies() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LOADED], capture_output=True, check=True, env=environment(), text=True
@@ -201,6 +205,7 @@ _NOT_TO_START = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [("check", "http://a.example/"), ("helper", "--acl")])
 def test_what_asks_a_policy_imports_only_what_that_takes(asked: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "a.domains").write_text("a.example\n")

@@ -273,6 +273,7 @@ def test_what_stands_before_the_host_is_a_password_and_not_shown(run: Run, polic
 # -- both --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_json_is_json_whatever_the_terminal_can_show(encoding: str) -> None:
     url = "http://bücher.example/\U0001f600"
@@ -618,6 +619,7 @@ def test_compile_names_all_that_cannot_be_used(run: Run, policy: Path, options: 
     )
 
 
+@pytest.mark.slow
 def test_without_a_terminal_there_is_no_progress(lists: Path) -> None:
     done = process("compile", "--policy", str(lists.absolute()))
     assert done.returncode == 0
@@ -643,6 +645,7 @@ def on_a_terminal(*argv: str, output: bool = False) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(started, 0)[1]), shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_progress_which_is_removed_at_the_end(lists: Path) -> None:
     code, shown = on_a_terminal("compile", "--policy", str(lists.absolute()))
     assert code == 0
@@ -656,6 +659,7 @@ def test_on_a_terminal_there_is_progress_which_is_removed_at_the_end(lists: Path
     assert [line.partition(" ")[0] for line in warnings.splitlines()] == ["\x1b[33mwarning:\x1b[0m"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_who_wants_no_colors_gets_none(lists: Path, monkeypatch: pytest.MonkeyPatch, variable: dict[str, str]) -> None:
     for name, value in variable.items():
@@ -665,6 +669,7 @@ def test_who_wants_no_colors_gets_none(lists: Path, monkeypatch: pytest.MonkeyPa
     assert shown.count("warning: ") == 2
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_at_once_what_is_stopped_and_what_passes(policy: Path) -> None:
     urls = ("blocked.example", "other.example", "tagged.example", "/x")
     code, shown = on_a_terminal("check", "--policy", str(policy.absolute()), *urls, output=True)
@@ -707,6 +712,7 @@ def test_what_is_printed_while_progress_is_shown_begins_its_line(
     assert err == f"{bar}{removed}{full}{removed}{full}{removed}hushlist: an error\n"
 
 
+@pytest.mark.slow
 def test_on_a_terminal_errors_do_not_stand_behind_the_progress(policy: Path) -> None:
     Path("ads.yaml").write_text("rules: ['..']")
     code, shown = on_a_terminal("compile", "--policy", str(policy.absolute()))
@@ -734,6 +740,7 @@ def ask(*argv: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> tuple
     return done.returncode, done.stdout, done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_the_command_answers_until_its_input_ends(squid_policy: Path) -> None:
     stdin = b"0 http://blocked.example/ -\n1 http://other.example/ -\nother.example:443 -"
     assert ask("--acl", "--policy", squid_policy.name, stdin=stdin, cwd=squid_policy.parent) == (
@@ -743,6 +750,7 @@ def test_the_command_answers_until_its_input_ends(squid_policy: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command_redirects(squid_policy: Path) -> None:
     stdin = b"0 http://blocked.example/" + EXTRAS + b"\n"
     argv = ("--redirect", "http://page.example/?%r", "--policy", squid_policy.name)
@@ -754,10 +762,12 @@ def test_the_command_redirects(squid_policy: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_nothing_to_answer_is_no_fault() -> None:
     assert ask("--acl") == (0, b"", "")
 
 
+@pytest.mark.slow
 def test_a_policy_that_cannot_be_used_is_reported_before_anything_is_answered(squid_policy: Path) -> None:
     (squid_policy.parent / "first.yaml").write_text("rules: ['..']")
     assert ask("--acl", "--policy", squid_policy.name, stdin=b"x\n", cwd=squid_policy.parent) == (
@@ -767,6 +777,7 @@ def test_a_policy_that_cannot_be_used_is_reported_before_anything_is_answered(sq
     )
 
 
+@pytest.mark.slow
 def test_a_page_that_is_blocked_itself_is_warned_of(squid_policy: Path) -> None:
     code, out, err = ask(
         "--redirect", "http://blocked.example/?%u", "--policy", squid_policy.name, cwd=squid_policy.parent

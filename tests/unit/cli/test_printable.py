@@ -350,6 +350,7 @@ def test_wrong_usage_quotes_nothing_as_it_is(command: str, capsys: pytest.Captur
         assert "\nFORGED" not in err
 
 
+@pytest.mark.slow
 def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
     found: dict[str, set[str]] = {"print": set(), "getLogger": set(), "write": set()}
     package = PACKAGE_ROOT / "hushlist"

@@ -45,6 +45,7 @@ def script_of(run: Run, shell: str, folder: Path) -> Path:
     return folder / shell
 
 
+@pytest.mark.slow
 @needs["bash"]
 @each_row(("words", "expected"), TYPED)
 def test_bash_completes(run: Run, tmp_path: Path, words: list[str], expected: set[str]) -> None:

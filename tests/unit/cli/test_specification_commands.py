@@ -160,6 +160,7 @@ def program(tmp_path: Path, text: str, *arguments: str) -> str:
     return shlex.join([sys.executable, str(file), *arguments])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [name for name in PROFILES if name != "simple"])
 def test_a_program_that_does_as_demanded(run: Run, tmp_path: Path, profile: str) -> None:
     asked = [one for one in vectors(profile) if not {10, 13} & set(one.url)]
@@ -168,6 +169,7 @@ def test_a_program_that_does_as_demanded(run: Run, tmp_path: Path, profile: str)
     assert (code, out) == (0, f"{len(asked)} of {len(asked)} as demanded\n")
 
 
+@pytest.mark.slow
 def test_a_program_for_each_url_gets_line_ends_too(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [one for one in vectors("safebrowsing") if {10, 13} & set(one.url)]
     assert asked
@@ -176,6 +178,7 @@ def test_a_program_for_each_url_gets_line_ends_too(run: Run, tmp_path: Path, mon
     assert run("conformance", "--command", command) == (0, f"{len(asked)} of {len(asked)} as demanded\n", "")
 
 
+@pytest.mark.slow
 def test_each_difference_is_printed_with_its_source(run: Run, tmp_path: Path) -> None:
     text = GOOD.replace("print(", "print('/' if b'3279880203' in url else ")
     command = program(tmp_path, f"{text}sys.exit(3)\n", "safebrowsing")  # by its code it says that it refuses one
@@ -195,6 +198,7 @@ def test_each_difference_is_printed_with_its_source(run: Run, tmp_path: Path) ->
     assert json.loads(out) == {"source": source, "url": url, "expected": expected, "printed": "/"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -209,6 +213,7 @@ def test_a_program_that_prints_other_than_a_line_each_is_refused(
     assert run("conformance", "--command", command) == (2, "", f"hushlist: {command}: {reason}\n")
 
 
+@pytest.mark.slow
 def test_a_program_that_is_not_there_or_never_ends_is_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

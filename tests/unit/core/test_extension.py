@@ -248,6 +248,7 @@ def test_a_folder_may_be_in_the_format_of_an_extension(installed: Path) -> None:
     assert policy_compiler.compile_policy(path).index.on_host(b"a.example").matches
 
 
+@pytest.mark.slow
 def test_commands_without_a_policy_know_the_formats_of_installed_extensions(
     installed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,6 +275,7 @@ def test_commands_without_a_policy_know_the_formats_of_installed_extensions(
     assert "new.b.example/" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_extension_that_cannot_be_imported_is_a_remark_where_a_format_is_missing(
     installed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

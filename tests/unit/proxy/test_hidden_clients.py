@@ -50,7 +50,7 @@ from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
 from support.administrators import ACTIONS, Browser, decided, use  # noqa: F401  a fixture
 from support.parts import part_of
-from unit.sources import MODULES, tree_of
+from unit.sources import GROUP, MODULES, tree_of
 
 #: addresses of two clients, a user, and a word of a query: none of them may be anywhere
 CLIENT, OTHER, USER, QUERY = "10.98.76.54", "10.98.76.55", "josephine", "secretword"
@@ -334,6 +334,7 @@ def test_no_page_names_anybody(world: World) -> None:
 MAKERS = {"notice_of", "summary_of", "_tell", "notices_of", "_notice"}
 
 
+@GROUP
 def test_every_notice_is_asked_for() -> None:
     makers = {
         function.name

@@ -170,6 +170,7 @@ def test_filters_that_cost_too_much_on_every_request_are_left_out_with_their_lin
     assert (warnings[-1].line, warnings[-1].why) == (0, "30 in all are left out for what they cost")
 
 
+@pytest.mark.slow
 @each_row("form", FORMATS)
 def test_every_entry_is_kept_or_a_duplicate_or_refused(form: str, compiled: Callable[..., Compiled]) -> None:
     text, expected = TEXTS[form]

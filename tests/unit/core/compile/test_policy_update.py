@@ -112,6 +112,7 @@ def said(compiled: Compiled) -> tuple[object, ...]:
     return report, len(index), index.directory.rules, index.directory.opaque, sorted(map(repr, index.places())), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_after_any_edits_all_is_found_and_told_as_if_all_lines_had_been_read(folder: Folder, seed: int) -> None:
     numbers, index, updated = random.Random(seed), folder.compile().index, 0
@@ -200,6 +201,7 @@ def test_updates_are_bounded(folder: Folder, monkeypatch: pytest.MonkeyPatch, mo
     assert updates[-1] < 5
 
 
+@pytest.mark.slow
 def test_an_update_that_ends_in_the_middle_leaves_what_was(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     before = folder.compile()
     changed_lines(folder)

@@ -16,6 +16,7 @@ def forking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_processes, "process_context", lambda: multiprocessing.get_context("fork"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
     with Workers(jobs) as workers:
@@ -27,6 +28,7 @@ def add(state: list[int], task: int, tell: Tell) -> None:
     tell(task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_every_task_is_in_the_state_of_one_worker_and_its_steps_are_told(jobs: int) -> None:
     told: list[int] = []
@@ -39,6 +41,7 @@ def test_every_task_is_in_the_state_of_one_worker_and_its_steps_are_told(jobs: i
             assert sorted(told) == list(range(100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_is_raised_for_a_task_is_raised_here(jobs: int) -> None:
     with Workers(jobs) as workers:
@@ -59,6 +62,7 @@ def end_in_fold(_: object, task: int, __: Tell) -> None:
     end(task)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are never copied here")
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_a_process_that_ends_early_is_an_error(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +74,7 @@ def test_a_process_that_ends_early_is_an_error(jobs: int, monkeypatch: pytest.Mo
         list(workers.fold(list, end_in_fold, sum, range(20), print))
 
 
+@pytest.mark.slow
 def test_no_process_is_left_behind() -> None:
     before = set(multiprocessing.active_children())
     with Workers(2) as workers:

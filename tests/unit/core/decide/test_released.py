@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import NOBODY, Client
@@ -60,11 +62,13 @@ def left_behind(policy: Path) -> Counter[str]:
         gc.garbage.clear()
 
 
+@pytest.mark.slow
 @each_row("name", ["rules", "examples/company", "examples/family", "examples/school"])
 def test_nothing_of_a_policy_waits_for_the_collector_of_cycles(name: str) -> None:
     assert left_behind(ROOT / name / "policy.yaml") == Counter()
 
 
+@pytest.mark.slow
 def test_nothing_of_a_list_of_any_format_waits_for_the_collector_of_cycles(tmp_path: Path) -> None:
     for form, (text, _) in TEXTS.items():
         (tmp_path / f"{form}.list").write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -69,6 +69,7 @@ WRONG = {
 READERS: dict[str, ListReader] = {name: FORMATS[name].read for name in ENTRIES}
 
 
+@pytest.mark.slow
 @each_row("name", ENTRIES)
 def test_rules_are_read_one_after_the_other_and_have_their_terms_in_common(name: str) -> None:
     entry, pattern = ENTRIES[name]

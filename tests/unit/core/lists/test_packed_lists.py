@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import zstandard
 
 from hushlist.core.compile.policy_compiler import compile_policy
@@ -46,6 +47,7 @@ def compile_file(folder: Path, name: str, octets: bytes, more: str = "") -> tupl
     return len(compiled.index), [str(problem) for problem in compiled.report.warnings]
 
 
+@pytest.mark.slow
 @each_row("ending", PACKINGS)
 def test_a_packed_list_is_read_as_what_is_in_it(tmp_path: Path, ending: str) -> None:
     text = "".join(f"0.0.0.0 n{number}.example\n" for number in range(3000)) + "0.0.0.0\n"
@@ -63,6 +65,7 @@ def test_the_name_behind_the_packing_tells_the_format() -> None:
     assert [list_format_of(Path(name)) for name in names] == ["hosts", "yaml", "domains", None, None]
 
 
+@pytest.mark.slow
 @each_row("ending", PACKINGS)
 def test_what_is_much_longer_than_its_packing_is_an_error(tmp_path: Path, ending: str) -> None:
     bomb = PACKINGS[ending](b"\n" * (40 << 20))

@@ -131,6 +131,7 @@ def written(value: Any, random: Random, indent: str = "") -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(before=_DOCUMENTS, other=_DOCUMENTS, seed=st.integers(0, 1 << 30))
 def test_any_value_is_written_into_any_text(before: dict[str, Any], other: dict[str, Any], seed: int) -> None:

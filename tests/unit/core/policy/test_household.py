@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+import pytest
 import yaml
 
 from hushlist.core.lists.list_source import ProblemReport
@@ -61,6 +62,7 @@ def test_it_is_passed_through_on_its_ports_alone(need: str, host: bytes, port: i
         assert not read(f"[{{needs: {name}}}]")[0].covers_at(host, port), name
 
 
+@pytest.mark.slow
 @each_row("host", LARGE)
 def test_a_large_server_is_not(host: str) -> None:
     passed, _ = read("household")

@@ -124,6 +124,7 @@ def test_a_decision_counts_for_the_alerts_that_it_fits(
     assert found == urls
 
 
+@pytest.mark.slow
 def test_a_notice_says_who_what_and_why_and_how_often(
     hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
 ) -> None:
@@ -303,6 +304,7 @@ def test_a_mail_arrives_by_a_real_server_and_so_do_the_messages_of_bots(
     assert (said["text"], len(said["markup"]), len(urls)) == (f"games: {PUPIL}", 1, 3)
 
 
+@pytest.mark.slow
 def test_a_week_of_a_school_is_told_once_within_the_time_outside_quiet_hours_and_nothing_is_lost(
     hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -433,6 +433,7 @@ def test_a_body_that_is_no_object_is_refused(manager: Browser, body: bytes) -> N
     assert manager.call("POST", "/lists/update", body)[0] == 400
 
 
+@pytest.mark.slow
 @each_row(
     ("version", "headers", "is_long"),
     [

@@ -196,6 +196,7 @@ def test_a_user_of_the_proxy_may_be_asked_for(hushlist: Hushlist, use: Callable[
         assert asked(hushlist, flow).status_code == status
 
 
+@pytest.mark.slow
 @each_row(
     "headers",
     [

@@ -92,6 +92,7 @@ def test_prometheus_takes_them(arguments: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @needs_promtool
 def test_the_dashboard_asks_what_prometheus_understands(tmp_path_factory: pytest.TempPathFactory) -> None:
     rules = [

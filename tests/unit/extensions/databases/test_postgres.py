@@ -89,6 +89,7 @@ def test_what_is_no_address_is_not_quoted(url: str) -> None:
     assert "ret" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_without_the_driver_the_error_names_the_extra(tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['psycopg'] = None\n"

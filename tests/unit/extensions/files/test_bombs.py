@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable
 
 import brotli  # type: ignore[import-untyped]
+import pytest
 import zstandard
 
 from hushlist.extensions.files.content_coding import CodingError
@@ -71,6 +72,7 @@ def _gzip() -> bytes:
     return _packed(zlib.compressobj(9, wbits=31))
 
 
+@pytest.mark.slow
 @each_row(
     ("bomb", "codings", "scanned", "unseen"),
     [

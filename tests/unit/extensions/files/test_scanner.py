@@ -69,6 +69,7 @@ def sent_back(head: bytes = _HEADS[1], body: bytes = b"a" * 100, rest: bytes = b
     return start + places + b"\r\n\r\n" + head + chunks
 
 
+@pytest.mark.slow
 @each_row(
     ("scheme", "answer", "hangs", "expected"),
     [

@@ -161,6 +161,7 @@ _CONTENT = "[{content: program}]"
 _NAMED = "[{endings: exe}]"
 
 
+@pytest.mark.slow
 @each_row(
     ("rules", "body", "content_types", "codings", "expected"),
     [

@@ -36,6 +36,7 @@ def fill(policy: Policy) -> None:
             own.store.use(own.store.keep(text.encode()))
 
 
+@pytest.mark.slow
 def test_a_child_s_device_is_blocked_at_night_and_by_its_subjects(run: Run, tmp_path: Path) -> None:
     policy = written(FAMILY, tmp_path)
     fill(policy)
@@ -62,6 +63,7 @@ def test_a_child_s_device_is_blocked_at_night_and_by_its_subjects(run: Run, tmp_
     assert run(*check, "http://captive.apple.com/")[1].startswith("allow ")
 
 
+@pytest.mark.slow
 def test_who_runs_the_filter_can_sign_in_and_is_told(tmp_path: Path) -> None:
     policy = written(FAMILY, tmp_path)
     (person,) = policy.of("admin")
@@ -75,6 +77,7 @@ def test_who_runs_the_filter_can_sign_in_and_is_told(tmp_path: Path) -> None:
     assert "battery" not in (tmp_path / "policy.yaml").read_text()
 
 
+@pytest.mark.slow
 @each_row("place", PLACES)
 def test_the_policy_of_each_place_is_used_before_its_lists_are_fetched(
     run: Run, tmp_path_factory: pytest.TempPathFactory, place: str
@@ -85,6 +88,7 @@ def test_the_policy_of_each_place_is_used_before_its_lists_are_fetched(
     assert (code, err) == (1 if place == "testing" else 0, "")
 
 
+@pytest.mark.slow
 @each_row("name", ["Mia: the younger", "#1", "null", '{"', "- 日本"])
 def test_names_stay_as_they_are(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     answers = FAMILY | {"name.0": name, "name.1": name, "admin": name}

@@ -106,6 +106,7 @@ def test_the_name_of_a_file_is_a_hint(tmp_path: Path, file: str, text: str, form
     assert found.format == FORMATS[form]
 
 
+@pytest.mark.slow
 @each_row(
     ("name", "blocked", "passed"),
     [
@@ -183,6 +184,7 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PRIVOXY is None, reason="Privoxy is not installed")
 def test_privoxy_decides_alike(tmp_path: Path) -> None:
     text = SAMPLES["privoxy"].text + PATTERNS

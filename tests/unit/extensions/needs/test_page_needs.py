@@ -74,6 +74,7 @@ def test_what_a_page_needs_passes_once_it_was_sent(proxy: Hushlist) -> None:
     assert part is not None
 
 
+@pytest.mark.slow
 @each_row(
     ("url", "more"),
     [
@@ -230,6 +231,7 @@ layers:
 SHOP = "https://shop.example/"
 
 
+@pytest.mark.slow
 @each_row(
     ("url", "more", "passes"),
     [

@@ -216,6 +216,7 @@ def command(script: str, *arguments: str) -> CommandChannel:
     return CommandChannel((sys.executable, "-c", script, *arguments))
 
 
+@pytest.mark.slow
 def test_a_command_gets_json_and_its_arguments_and_no_shell(tmp_path: Path) -> None:
     script = "import sys; open(sys.argv[1], 'w').write(sys.argv[2] + sys.stdin.read())"
     send(command(script, str(tmp_path / "out"), "$HOME;`id`"))
@@ -224,6 +225,7 @@ def test_a_command_gets_json_and_its_arguments_and_no_shell(tmp_path: Path) -> N
     assert json.loads(told.removeprefix("$HOME;`id`")) == PLAIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("channel", "why"),
     [
@@ -237,6 +239,7 @@ def test_a_command_that_fails_is_told(channel: CommandChannel, why: str) -> None
     assert str(caught.value) == why
 
 
+@pytest.mark.slow
 def test_a_command_that_reads_nothing_is_none_that_failed() -> None:
     deliver(command("pass"), Notice("", "", {"message": "x" * (1 << 20)}))
 

@@ -22,6 +22,7 @@ def policy(tmp_path: Path) -> Path:
     return tmp_path / "policy.yaml"
 
 
+@pytest.mark.slow
 def test_each_channel_gets_one_notice(run: Run, policy: Path) -> None:
     server, got = HttpServer(), policy.with_name("got")
     script = f"import pathlib, sys; pathlib.Path({str(got)!r}).write_bytes(sys.stdin.buffer.read())"

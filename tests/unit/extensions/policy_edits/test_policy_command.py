@@ -35,6 +35,7 @@ def run(policy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return call
 
 
+@pytest.mark.slow
 def test_a_section_is_changed_with_nothing_else_and_put_back(run: Run, policy: Path) -> None:
     assert run("get") == (0, "schedules\nlayers\n", "")
     assert run("get", "schedules") == (0, "\n".join(POLICY.splitlines()[1:4]) + "\n", "")
@@ -49,6 +50,7 @@ def test_a_section_is_changed_with_nothing_else_and_put_back(run: Run, policy: P
     assert run("get", "groups") == (1, "", "the policy does not have 'groups'\n")
 
 
+@pytest.mark.slow
 @each_row(
     ("arguments", "stdin", "why"),
     [

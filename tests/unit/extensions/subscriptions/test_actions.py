@@ -20,12 +20,14 @@ __all__ = ["browser", "store", "use"]
 pytestmark = pytest.mark.usefixtures("own_folders")
 
 
+@pytest.mark.slow
 def test_of_what_is_held_back_so_many_lines_are_shown(browser: Browser, store: ListStore) -> None:
     store.hold_back(store.keep(b"".join(b"c%d.example\n" % number for number in range(201))), ["it is odd"])
     held = browser.call("GET", f"/lists/held?url={quote(LIST)}")[1]
     assert (held["url"], held["added"], len(held["added_lines"])) == (LIST, 201, 200)
 
 
+@pytest.mark.slow
 def test_what_is_held_back_of_a_list_is_looked_at_and_accepted_and_that_is_undone(
     browser: Browser, store: ListStore
 ) -> None:

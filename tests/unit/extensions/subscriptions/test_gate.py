@@ -386,6 +386,7 @@ def test_the_list_may_not_change_while_it_is_kept(lists: Lists, monkeypatch: pyt
     assert lists.compile(hosts(8)).policy.held == {}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_at_any_step_leaves_the_good_rules_in_force(lists: Lists) -> None:
     """Each operation on a file is an audit event, before which the process ends."""

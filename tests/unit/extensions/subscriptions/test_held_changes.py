@@ -32,6 +32,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return begun
 
 
+@pytest.mark.slow
 def test_two_versions_are_compared_elsewhere_and_once(tmp_path: Path, asked: list[list[str]]) -> None:
     old, new = (
         version(tmp_path, "a", "a.example", "# was", "b.example"),

@@ -138,6 +138,7 @@ def _roll_back(store: ListStore) -> None:
     store.roll_back()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [lambda store: store.use(store.keep(NEW)), _accept, _roll_back])
 def test_a_kill_at_any_step_leaves_a_whole_version_in_force(
     store: ListStore, cache: Path, tmp_path: Path, change: Callable[[ListStore], None]

@@ -214,6 +214,7 @@ def test_we_accept_what_minisign_signs(program: Program, tmp_path: Path, legacy:
     assert program("-Vm", "list.txt", "-p", "key.pub").returncode == 0
 
 
+@pytest.mark.slow
 def test_minisign_reads_our_secret_keys(program: Program, tmp_path: Path) -> None:
     (tmp_path / "key.pub").write_text(KEY.public.text)
     for password, answer in ((None, ""), (b"secret", "secret\n")):

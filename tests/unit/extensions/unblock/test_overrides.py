@@ -665,6 +665,7 @@ def at_once(work: Callable[[int], str]) -> list[str]:
     return [made.get() for _ in running]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are never copied here")
 def test_a_code_is_used_once_by_several_processes(place: Path | PostgresAddress) -> None:
     def redeem(number: int) -> str:
@@ -684,6 +685,7 @@ def test_a_code_is_used_once_by_several_processes(place: Path | PostgresAddress)
         assert sum(event.what == "granted" for event in overrides.history(100)) == len(codes)
 
 
+@pytest.mark.slow
 @IN_FILE
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are never copied here")
 def test_processes_that_make_the_file_at_once_have_one_key(path: Path) -> None:

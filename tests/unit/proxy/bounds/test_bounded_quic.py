@@ -102,6 +102,7 @@ def connected(folder: Path) -> tuple[QuicConnection, BoundedQuic, Callable[[], N
     return client, server, exchange
 
 
+@pytest.mark.slow
 def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
     client, _, exchange = connected(tmp_path)
     client.send_stream_data(0, b"x")

@@ -407,6 +407,7 @@ def test_a_question_waits_until_a_prefix_of_its_name_is_confirmed(tmp_path: Path
     assert (None if flow.response is None else flow.response.response_code) == code
 
 
+@pytest.mark.slow
 def test_everybody_has_their_turn_while_a_long_answer_is_decided(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -324,6 +324,7 @@ def is_relayed(hushlist: Hushlist, policy: Path, how: str, asked: tls.ClientHell
 REVERSE = "reverse:https://good.example"
 
 
+@pytest.mark.slow
 @each_row(
     ("data", "where_needed", "never"),
     [

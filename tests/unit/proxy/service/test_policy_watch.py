@@ -198,6 +198,7 @@ def test_a_failure_of_our_own_does_not_end_the_watch(policy: Path, caplog: pytes
     assert blocks(watch.engines[0], "third.example")
 
 
+@pytest.mark.slow
 def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path) -> None:
     async def life() -> None:
         hushlist = Hushlist()

@@ -149,6 +149,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [PLAIN, larger("a")], ids=["plain", "larger"])
 def test_what_was_in_force_stays_while_the_script_cannot_be_loaded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str

@@ -111,6 +111,7 @@ def test_proxies_share_the_connections_of_a_port(parent: Parent) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_what_comes_to_a_proxy_that_is_not_there_is_taken_by_another(parent: Parent) -> None:
     async def run() -> None:
         async with serving(parent.sibling(1), b"one") as (port, _):

@@ -148,6 +148,7 @@ def verdicts(outcome: Outcome) -> dict[str, str]:
     return {name.decode(): str(verdict) for name, verdict in outcome.verdicts.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "after_a_day"),
     [
@@ -204,6 +205,7 @@ def test_a_name_is_dead_only_if_each_resolver_that_counts_said_so_twice(ask: Ask
         }
 
 
+@pytest.mark.slow
 def test_resolvers_that_answer_for_everything_do_not_count(ask: Ask) -> None:
     lying, hijacked, wild = {".": "alive"}, {".": "nowhere"}, {".site.example": "alive", ".example": "nowhere"}
     with servers(lying, hijacked, {".": "silent"}, wild, {}) as serving:

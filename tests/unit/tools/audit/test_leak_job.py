@@ -95,6 +95,7 @@ def test_progress_goes_on_from_one_dictionary_to_the_next(tmp_path: Path, words:
     assert (steps[-1], size) == (("tried", 2 * size, 2 * size), more.stat().st_size)
 
 
+@pytest.mark.slow
 def test_pieces_and_processes_change_nothing(
     searched: Searched, tmp_path: Path, words: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -252,6 +252,7 @@ def test_pieces_and_what_is_in_memory_change_nothing(
     assert {one.split(": ")[1] for one in expected[0]} == {"duplicate", "covered", "broad", "refused", "spelling"}
 
 
+@pytest.mark.slow
 def test_several_processes_find_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = linted(files(MANY))
     monkeypatch.setattr(list_chunks, "PIECE", 500)

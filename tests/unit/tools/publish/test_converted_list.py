@@ -63,6 +63,7 @@ def blocked(folder: Path, form: str, text: str) -> list[bool]:
     return found
 
 
+@pytest.mark.slow
 @each_row("form", [*TARGETS, YAML])
 @each_row("source", SOURCES)
 def test_what_is_written_blocks_what_the_list_does_but_for_what_is_left_out(

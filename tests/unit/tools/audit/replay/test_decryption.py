@@ -148,6 +148,7 @@ def test_different_names_are_counted_once_however_they_are_divided(parts: list[l
     assert whole.result().number == len({name for names in parts for name in names})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [MOST_DISTINCT - 1, 10 * MOST_DISTINCT, 100 * MOST_DISTINCT])
 def test_of_more_names_than_are_kept_the_number_is_nearly_right(number: int) -> None:
     names = DistinctNames()

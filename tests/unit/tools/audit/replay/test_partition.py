@@ -50,6 +50,7 @@ def finished(report: AuditReport, policy: Path) -> AuditReport:
     return replace(own, slowest=(), records_shown={}, seconds=0.0, records_a_second=None)
 
 
+@pytest.mark.slow
 def test_partitions_say_together_what_one_audit_says_however_they_are_merged(
     policy: Path, popular: Path, logs: list[str]
 ) -> None:

@@ -62,6 +62,7 @@ def untimed(tally: AuditTally) -> AuditTally:
     return tally
 
 
+@pytest.mark.slow
 def test_pieces_count_as_the_whole_and_every_record_keeps_its_number(
     engine: Engine, sources: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +102,7 @@ def test_progress_goes_from_nothing_to_all(engine: Engine, sources: list[str], s
     assert told[-1] == (tally.records + 2, total, total)
 
 
+@pytest.mark.slow
 def test_processes_count_as_one_does(engine: Engine, sources: list[str], small: None) -> None:
     one, jobs = audit(engine, ReplayWork(sources, AT_NOW))
     assert jobs == 1
@@ -145,6 +147,7 @@ def test_processes_that_are_started_anew_count_the_same(engine: Engine, sources:
     assert (done.stdout, done.stderr) == (f"{audit(engine, ReplayWork(sources, AT_NOW))[0].records}\n", "")
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_early_is_an_error(
     engine: Engine, sources: list[str], small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +172,7 @@ def test_an_index_that_only_this_process_has_is_enough(
     assert untimed(tally) == untimed(audit(engine, ReplayWork(sources, AT_NOW))[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("octets", "format_name", "records"),
     [

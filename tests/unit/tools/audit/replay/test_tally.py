@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ def merged(*parts: AuditTally) -> AuditTally:
     return whole
 
 
+@pytest.mark.slow
 @given(READ, READ, READ)
 def test_merging_is_associative_and_commutative_and_as_one_count(
     a: list[ReadRecord], b: list[ReadRecord], c: list[ReadRecord]

@@ -61,6 +61,7 @@ def test_chromium_s_visits_are_read(database: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_file_without_indexes_takes_no_longer_than_its_length_allows(database: Path) -> None:
     make(
         database,
