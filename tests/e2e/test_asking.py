@@ -84,7 +84,7 @@ def found(pattern: str, text: str) -> str:
     return html.unescape(match[1])
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.thorough), "https"])
 def test_two_proxies_share_what_was_asked_and_a_page_waits_through_a_restart(
     folder: Path, origin: Origin, scheme: str
 ) -> None:

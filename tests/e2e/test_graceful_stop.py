@@ -218,7 +218,11 @@ class TestStop:
             proxy.process.wait(PATIENCE)
             assert time.monotonic() - start < 9
 
-    @pytest.mark.parametrize("signals", [2 * [signal.SIGTERM], 4 * [signal.SIGTERM], [signal.SIGINT]], ids=len)
+    @pytest.mark.parametrize(
+        "signals",
+        [pytest.param(2 * [signal.SIGTERM], marks=pytest.mark.thorough), 4 * [signal.SIGTERM], [signal.SIGINT]],
+        ids=len,
+    )
     def test_whatever_is_open_it_ends_without_a_traceback(
         self, tmp_path: Path, start: Callable[..., Proxy], slow: SlowOrigin, signals: list[signal.Signals]
     ) -> None:

@@ -28,6 +28,8 @@ from unit.tools.importing import test_pihole
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.xdist_group("guides")]
 
+#: pages whose commands have tests of their own, and take longest
+LONG = {"examples/breakage.md", "rules/commands.md"}
 GUIDES = (
     *("README.md", "examples/README.md", "examples/breakage.md", "examples/moving.md", "examples/tablet.md"),
     *("rules/admin.md", "rules/commands.md", "rules/lists.md", "rules/safe-browsing.md"),
@@ -220,7 +222,9 @@ def run(command: str, folder: Path) -> None:
     assert "Traceback" not in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("page", GUIDES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.thorough] if page in LONG else []) for page in GUIDES]
+)
 def test_the_blocks_of_a_guide_run_in_their_order(page: str, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, content in BROUGHT.get(page, {}).items():
         path = checkout / name

@@ -289,6 +289,7 @@ def part_of_the_wait(proxy: Proxy) -> float:
         return waited / (monotonic() - begun)
 
 
+@pytest.mark.thorough
 def test_nobody_waits_for_many_requests_of_many_readings(proxy: Proxy) -> None:
     assert median(part_of_the_wait(proxy) for _ in range(7)) < 0.65  # 0.9 where nobody takes turns, else 0.3
 

@@ -191,6 +191,7 @@ def test_what_a_parent_does_each_day_takes_two_taps_at_most(browser: Chrome, fam
         wait_for_words(browser, words)
 
 
+@pytest.mark.thorough
 def test_every_screen_has_an_address_and_room_and_back_works(browser: Chrome, family: Proxy) -> None:
     family.get(f"http://games.test/{SCRIPT}?{SCRIPT}", headers={"User-Agent": SCRIPT})
     sign_in(browser)
@@ -632,6 +633,7 @@ def test_the_tab_key_reaches_all_of_a_screen_in_its_order(browser: Chrome, famil
     assert Keyboard(browser).walk() == set()
 
 
+@pytest.mark.thorough
 def test_the_policy_is_changed_without_a_mouse(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     keyboard = Keyboard(browser)

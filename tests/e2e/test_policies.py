@@ -70,6 +70,7 @@ def answered(row: Row, action: str, category: str | None, until: str | None) -> 
 # -- as they stand -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @each_row("row", ROWS)
 def test_check_answers_for_another_moment_and_another_person(row: Row, capsys: pytest.CaptureFixture[str]) -> None:
     address, user, port = row.role

@@ -93,6 +93,7 @@ def test_old_versions_go(update: Update, repository: Path, place: Path) -> None:
     assert {path.name for path in (place / "versions").iterdir()} == {*made}
 
 
+@pytest.mark.thorough
 @needs_programs
 def test_what_is_wrong_is_told_each_time_and_not_switched_to(update: Update, repository: Path, place: Path) -> None:
     good = {"policy_yaml": POLICY, "lists__games_yaml": "rules: [games.test]\n"}

@@ -223,7 +223,7 @@ def test_a_scan_ends_with_its_client_and_leaves_its_turn(tmp_path: Path, origin:
     assert [arrival.method for arrival in arrivals.requests] == ["GET"] * 4
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.thorough), "https"])
 def test_a_browser_shows_the_page_and_then_saves_the_file(tmp_path: Path, origin: Origin, scheme: str) -> None:
     origin.pages |= {"/slow.bin": ("application/x", b"slow text " * 5_000)}
     saved = tmp_path / "saved"
@@ -243,6 +243,7 @@ def test_a_browser_shows_the_page_and_then_saves_the_file(tmp_path: Path, origin
         assert (saved / "slow.bin").read_bytes() == b"slow text " * 5_000
 
 
+@pytest.mark.thorough
 def test_a_warning_comes_before_the_scan_and_leads_to_the_page(tmp_path: Path, origin: Origin) -> None:
     origin.pages |= {"/a/data.bin": ("application/x", b"a" * 50_000)}
     with socket.create_server(("127.0.0.1", 0)) as slow:

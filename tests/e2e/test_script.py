@@ -131,6 +131,7 @@ def test_what_was_in_force_stays(
         assert proxy.get("http://good.test/").headers["own"] == "b"
 
 
+@pytest.mark.thorough
 def test_an_upgrade_of_a_larger_script_under_load(tmp_path: Path, origin: Origin, script: Path) -> None:
     """Releases behind a link that is changed, as many deploy."""
     releases = [tmp_path / f"release{number}" for number in range(4)]
@@ -155,7 +156,9 @@ def test_an_upgrade_of_a_larger_script_under_load(tmp_path: Path, origin: Origin
     assert "ads.test" not in str(arrived.requests)
 
 
-@pytest.mark.parametrize("kind", ["replaced", "removed", "broken"])
+@pytest.mark.parametrize(
+    "kind", ["replaced", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("removed", "broken"))]
+)
 def test_the_package_is_changed_under_load(
     tmp_path: Path, origin: Origin, script: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

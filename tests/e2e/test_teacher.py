@@ -63,6 +63,7 @@ def body_of(browser: Chrome) -> str:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("phone")
 def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, family: Proxy) -> None:
     for child in CHILDREN:

@@ -312,7 +312,7 @@ def fill_folder(folder: Path) -> None:
 STDIN = f"{URL}\n0 {URL} {ARGUMENT} -\n{ARGUMENT}".encode("utf-8", "surrogateescape")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.usefixtures("folder")
 @each_row("call", calls())
 def test_what_a_command_prints_is_printable(run: Run, capsys: pytest.CaptureFixture[str], call: list[str]) -> None:

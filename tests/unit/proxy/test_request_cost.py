@@ -194,7 +194,7 @@ def octets_of_http3(fields: Fields) -> int:
     return length
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_octet_costs_more_than_ten_times_that_of_an_ordinary_request(hushlist: Hushlist) -> None:
     def cost(fields: Fields) -> tuple[int, int, int]:
         client = Client(hushlist)
