@@ -241,6 +241,8 @@ class Notice:
     buttons: Callable[[str], Sequence[Button]] | None = None
     #: the channels that it is for, by their names in the policy; empty: all
     to: tuple[str, ...] = ()
+    #: the group of whoever it is about; ``None``: of all, or of nobody who is known
+    group: str | None = None
     #: whose notices are counted together, so that no others can keep them back; empty: what clients ask for
     budget: str = ""
 

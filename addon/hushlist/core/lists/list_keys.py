@@ -74,6 +74,10 @@ def read_scope(fields: MappingReader, scope_names: tuple[Collection[str], Collec
     return Scope(groups, during or "") if groups or during else None
 
 
+#: those that a policy has, without that of everybody else: what cannot be read leaves none, and not all
+NAMED_GROUPS = Type(
+    lambda fields, key, reading: read_groups(fields, key, reading.groups[:-1]), lambda: some_of(TEXT, minItems=1)
+)
 FOR = Type(
     lambda fields, key, reading: read_groups(fields, key, reading.groups), {"$name": "for", **some_of(TEXT, minItems=1)}
 )

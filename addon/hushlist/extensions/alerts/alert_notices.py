@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -30,17 +31,27 @@ _EVENTS = {
 def notices_of(
     book: AlertBook, due: Sequence[tuple[AlertRow, Alert]], engine: Engine | None, device_of: DeviceNames | None = None
 ) -> Iterator[Notice]:
-    """The notices of alerts that are due; of many of one name, the last one tells only how many there are."""
+    """The notices of alerts that are due; of many of one name, the last one tells only how many there are.
+
+    Where a channel is for some groups alone, the alerts of each of these are told by themselves.
+    """
     language = DEFAULT_LANGUAGE if engine is None else engine.policy.of("language")
     texts, base = live_texts()[language], None if engine is None else engine.policy.of("own-address")
-    for name in dict.fromkeys(alert.name for _, alert in due):
-        same = [(row, alert) for row, alert in due if alert.name == name]
+    channels = () if engine is None else engine.policy.of("notify")
+    of_channels = {group for channel in channels for group in channel.groups or ()}
+    alike = defaultdict[tuple[str, str | None], list[tuple[AlertRow, Alert]]](list)
+    for row, alert in due:
+        group = row.about.get("group")
+        alike[alert.name, group if group in of_channels else None].append((row, alert))
+    for (name, group), same in alike.items():
         for row, alert in same[:MOST_AT_ONCE]:
             yield _notice(book, row, alert, told_whom(row, device_of), texts, engine, base)
         if more := same[MOST_AT_ONCE:]:
             number = number_text(len(more), texts)
             title = texts["pair"].format(name=name, value=texts["alert_more"].format(number=number))
-            yield Notice(title, title, {"alert": {"name": name, "more": len(more)}}, to=_to(*more[0]), budget=name)
+            yield Notice(
+                title, title, {"alert": {"name": name, "more": len(more)}}, to=_to(*more[0]), group=group, budget=name
+            )
 
 
 def _to(row: AlertRow, alert: Alert) -> tuple[str, ...]:
@@ -77,5 +88,6 @@ def _notice(
         {"alert": {**details, **times, "about": dict(row.about)}},
         buttons=None if base is None else buttons,
         to=_to(row, alert),
+        group=row.about.get("group"),
         budget=alert.name,
     )

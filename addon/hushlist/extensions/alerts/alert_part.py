@@ -211,6 +211,7 @@ class AlertPart(Part):
                 "event": event.what,
                 "list" if is_list else "host": event.about,
                 **({"why": event.why} if event.why else {}),
+                **({"group": group} if group is not None and not is_list else {}),
             }
             for alert in alerts:
                 if event.what in alert.when.event and (is_list or is_for(alert, group, event.client.user)):
@@ -227,7 +228,8 @@ class AlertPart(Part):
             record = records[unknown[name]]
             about_devices = [alert for alert in alerts if NEW_DEVICE in alert.when.event]
             about_devices = [alert for alert in about_devices if is_for(alert, record.group, record.user)]
-            self._add(((alert.name, name), Hit(1, {"event": NEW_DEVICE})) for alert in about_devices)
+            about = {"event": NEW_DEVICE, **({} if record.group is None else {"group": record.group})}
+            self._add(((alert.name, name), Hit(1, about)) for alert in about_devices)
         if len(self._devices) + len(unknown) > _MOST_KNOWN:
             self._devices = set()
         self._devices |= {*filter(None, unknown.values())}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hushlist.core.lists.list_keys import read_groups
+from hushlist.core.lists.list_keys import NAMED_GROUPS
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import (
     TEXT,
@@ -17,7 +17,6 @@ from hushlist.core.policy.key_types import (
     names_of,
     read_rows,
     schema_of_rows,
-    some_of,
 )
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.schedule import seconds_of
@@ -60,10 +59,6 @@ def _longest(text: str) -> float:
     return float(seconds)
 
 
-#: what cannot be read leaves nobody, not everybody; whoever is in no group is in no one's
-_GROUPS = Type(
-    lambda fields, key, reading: read_groups(fields, key, reading.groups[:-1]), lambda: some_of(TEXT, minItems=1)
-)
 _SPAN = "^(?=[0-9])(?:[0-9]{1,9}d)?(?:[0-9]{1,9}h)?(?:[0-9]{1,9}m)?(?:[0-9]{1,9}s)?$"
 _KEYS = (
     Key("name", converted(_name, schema={"$of": TEXT, "maxLength": _LONGEST}), is_required=True).says("""who it is, as
@@ -73,7 +68,7 @@ _KEYS = (
         requests; `manage`: also rules, lists, pauses, and who is signed in"""),
     Key("longest", converted(_longest, schema={"type": "string", "pattern": _SPAN})).says("""for how long somebody with
         the role `approve` may let something through at once, such as `7d`, up to 366 days; without it, a day"""),
-    Key("groups", _GROUPS).says("""names of groups, or one: the person sees and does what the role allows only for
+    Key("groups", NAMED_GROUPS).says("""names of groups, or one: the person sees and does what the role allows only for
         clients of these, as in [A teacher and a class](admin.md#a-teacher-and-a-class); without it, for everybody"""),
 )
 

@@ -13,7 +13,7 @@ from time import monotonic
 from hushlist.core.errors import logger_of
 from hushlist.core.extension import Button, Notice
 from hushlist.extensions.notify.delivery import DeliveryError, deliver
-from hushlist.extensions.notify.notify_channels import Channel
+from hushlist.extensions.notify.notify_channels import Channel, is_for
 
 logger = logger_of(__name__)
 
@@ -63,12 +63,12 @@ class Notifier:
 
     def send(self, notice: Notice) -> None:
         """Hand a notice over; waits for nothing, and raises nothing."""
-        if not self._posts:
+        posts = [post for post in self._posts if is_for(notice, post.channel)]
+        if not posts:
             return
         if notice.html is not None:
-            for post in self._posts:
-                if post.channel.weekly:
-                    post.take(notice)
+            for post in posts:
+                post.take(notice)
             return
         with self._lock:
             now, sent = self._clock(), self._sent[notice.budget]
@@ -81,9 +81,8 @@ class Notifier:
                 return
             sent.append((now, notice.client))
             self._quiet.discard(notice.budget)
-        for post in self._posts:
-            if not notice.to or post.channel.called in notice.to:
-                post.take(notice)
+        for post in posts:
+            post.take(notice)
 
     def close(self) -> None:
         """Stop; what still waits is not sent."""

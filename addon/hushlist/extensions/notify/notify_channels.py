@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from hushlist.core.extension import Notice
+from hushlist.core.lists.list_keys import NAMED_GROUPS
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_types import (
     TEXT,
@@ -55,6 +57,8 @@ class WebhookChannel:
     weekly: bool = False
     #: what the policy calls it
     called: str = ""
+    #: the groups whose clients alone its notices are about; ``None``: all notices
+    groups: tuple[str, ...] | None = None
     method: str = "POST"
     #: what is sent in the place of the notice's own JSON
     json: Template | None = None
@@ -77,6 +81,7 @@ class MailChannel:
     login: Path | None = None
     weekly: bool = False
     called: str = ""
+    groups: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -90,6 +95,7 @@ class CommandChannel:
     command: tuple[str, ...]
     weekly: bool = False
     called: str = ""
+    groups: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -98,6 +104,23 @@ class CommandChannel:
 
 
 Channel = WebhookChannel | MailChannel | CommandChannel
+
+
+def is_for(notice: Notice, channel: Channel) -> bool:
+    """Whether a notice goes to a channel; of summaries, each goes only to whom it was made for.
+
+    >>> teacher, head = CommandChannel(("/bin/a",), True, groups=("7a",)), CommandChannel(("/bin/b",), True)
+    >>> notices = Notice("", "", group="7a"), Notice("", "", group="7b"), Notice("", "")
+    >>> [is_for(notice, teacher) for notice in notices], [is_for(notice, head) for notice in notices]
+    ([True, False, False], [True, True, True])
+    >>> [is_for(Notice("", "", html="", group=group), head) for group in ("7a", None)]
+    [False, True]
+    """
+    is_summary = notice.html is not None
+    is_wanted = channel.weekly if is_summary else not notice.to or channel.called in notice.to
+    if channel.groups is None:
+        return is_wanted and (notice.group is None or not is_summary)
+    return is_wanted and notice.group in channel.groups
 
 
 def _host_of(url: str) -> str:
@@ -164,6 +187,8 @@ _TEMPLATE: Schema = {"type": ["object", "array"]}
 _SENDER = matching(_ADDRESS, "expected an address")
 _SHARED_KEYS = (
     Key("weekly", switch).says("whether the summary of each week goes there: `on`, or `off` (the default)"),
+    Key("groups", NAMED_GROUPS).says("""names of groups, or one: only what is about clients of these goes there, and a
+        summary of the week of each; without it, all"""),
     Key("name", matching(NAME, "expected a name of letters, digits, - and _"), into="called").says("""what
         [alerts](alerts.md) call it, and the record of who answered: letters, digits, `-` and `_`"""),
 )
@@ -245,5 +270,5 @@ def _schema() -> Schema:
     return list_of({"$name": "notify-channel", "anyOf": [schema_of_rows(rows) for rows in _KINDS.values()]})
 
 
-NOTIFY = Type(_channels, _schema, (*_WEBHOOK_KEYS[:-2], *_MAIL_KEYS[:-2], *_COMMAND_KEYS))
+NOTIFY = Type(_channels, _schema, (*_WEBHOOK_KEYS[:-3], *_MAIL_KEYS[:-3], *_COMMAND_KEYS))
 LANGUAGE = choice(LANGUAGES)

@@ -25,8 +25,8 @@ from hushlist.core.policy.policy_reader import policy_at
 from hushlist.core.system.files import state_folder
 from hushlist.extensions.journal.history import WHY_NONE
 from hushlist.extensions.notify.delivery import DeliveryError, deliver
-from hushlist.extensions.notify.notify_channels import Channel
-from hushlist.extensions.notify.weekly_summary import summary_of, week_of
+from hushlist.extensions.notify.notify_channels import Channel, is_for
+from hushlist.extensions.notify.weekly_summary import summarized_groups, summary_of, week_of
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.shown_clients import privacy_of_store
 
@@ -52,17 +52,20 @@ def summarize(arguments: argparse.Namespace) -> int:
         return complain(WHY_NONE["no_log"])
     place = policy.of("log").place or state_folder()
     privacy = privacy_of_store(policy.of("store") or default_path(), policy, remark)
-    week = week_of(policy, place, privacy, datetime.now(policy.zone).date())
-    if isinstance(week, str):
-        return complain(WHY_NONE[week])
-    notice = summary_of(week, policy)
-    if not arguments.now:
-        print_lines([notice.title, *notice.message.splitlines()])
-        return GOOD
-    channels = [channel for channel in policy.of("notify") if channel.weekly]
-    if not channels:
+    groups = summarized_groups(policy) if arguments.now else [None]
+    if not groups:
         return complain(f"{policy.source}: no channel has 'weekly: on': see the key 'notify'")
-    return _send_by(channels, notice)
+    today, code = datetime.now(policy.zone).date(), GOOD
+    for group in groups:
+        week = week_of(policy, place, privacy, today, group)
+        if isinstance(week, str):
+            return complain(WHY_NONE[week])
+        notice = summary_of(week, policy)
+        if arguments.now:
+            code = max(code, _send_by([one for one in policy.of("notify") if is_for(notice, one)], notice))
+        else:
+            print_lines([notice.title, *notice.message.splitlines()])
+    return code
 
 
 def send_test(arguments: argparse.Namespace) -> int:

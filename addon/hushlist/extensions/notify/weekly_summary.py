@@ -62,6 +62,8 @@ class Week:
     before: tuple[int, int] | None
     #: client, category, host or list -> the values that were stopped most, each with its count
     stopped: dict[str, list[tuple[str, int]]]
+    #: the group that it is about; ``None``: everybody
+    group: str | None
 
 
 def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
@@ -73,35 +75,46 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
     monday, journal = day - timedelta(days=day.weekday()), log_of(runtime)
     try:
         if overrides.begin_week(monday.isoformat()):
-            week: Week | str = "no_log"
-            if journal is not None and engine.policy.of("log") is not None:
-                week = week_of(engine.policy, journal.place, journal.privacy(), monday - timedelta(days=1))
-            if isinstance(week, Week):
-                runtime.notify(summary_of(week, engine.policy))
-            else:
-                logger.warning("hushlist: no summary of the week: %s", WHY_NONE[week])
+            for group in summarized_groups(engine.policy):
+                week: Week | str = "no_log"
+                if journal is not None and engine.policy.of("log") is not None:
+                    week = week_of(engine.policy, journal.place, journal.privacy(), monday - timedelta(days=1), group)
+                if isinstance(week, Week):
+                    runtime.notify(summary_of(week, engine.policy))
+                else:
+                    logger.warning("hushlist: no summary of the week: %s", WHY_NONE[week])
     except StoreError as error:
         logger.warning("hushlist: no summary of the week: %s", error)
     except Exception:
         logger.exception("hushlist: no summary of the week")
 
 
-def week_of(policy: Policy, place: LogPlace, privacy: Privacy, last: date) -> Week | str:
-    """The seven days up to a last one, or a key of ``WHY_NONE``; waits for the disk."""
+def summarized_groups(policy: Policy) -> list[str | None]:
+    """Those of which a channel takes a summary; ``None``: one of everybody."""
+    channels = (channel for channel in policy.of("notify") if channel.weekly)
+    return list(dict.fromkeys(group for channel in channels for group in (channel.groups or (None,))))
+
+
+def week_of(policy: Policy, place: LogPlace, privacy: Privacy, last: date, of_group: str | None = None) -> Week | str:
+    """The seven days up to a last one, of all or of a group, or a key of ``WHY_NONE``; waits for the disk."""
     zone, first = policy.zone, last - _WEEK + timedelta(days=1)
     begin, end = (datetime.combine(day, time(), zone).timestamp() for day in (first, last + timedelta(days=1)))
     counted = requests_over_time(place, datetime.combine(first - _WEEK, time(), zone).timestamp())
-    if counted is None:
+    if counted is None or (of_group is not None and not counted.is_all):  # minutes of the log are nobody's
         return "no_database"
     every, stopped = Counter[date](), Counter[date]()
-    for quarter, _, action, number in counted.rows:
+    for quarter, group, action, number in counted.rows:
+        if of_group not in (None, group):
+            continue
         day = datetime.fromtimestamp(quarter * QUARTER, zone).date()
         every[day] += number
         stopped[day] += number if action in STOPPING else 0
     days = [(day, every[day], stopped[day]) for day in (first + timedelta(days=more) for more in range(7))]
     before = [(every[day], stopped[day]) for day in every if first - _WEEK <= day < first]
     totals = (sum(number for number, _ in before), sum(part for _, part in before)) if before else None
-    filters = LogFilters([action.value for action in STOPPING], since=time_text(begin), until=time_text(end))
+    filters = LogFilters(
+        [action.value for action in STOPPING], group=of_group, since=time_text(begin), until=time_text(end)
+    )
     of_kinds = {
         by: shown_values(top_values(place, by, filters, _MOST), by, privacy)
         for by in _COUNTED
@@ -109,7 +122,7 @@ def week_of(policy: Policy, place: LogPlace, privacy: Privacy, last: date) -> We
     }
     if privacy.clients is LoggedClients.KEEP:
         of_kinds["client"] = [(last_name(place, client), number) for client, number in of_kinds["client"]]
-    return Week(last, str(zone), counted.is_all, days, totals, of_kinds)
+    return Week(last, str(zone), counted.is_all, days, totals, of_kinds, of_group)
 
 
 def summary_of(week: Week, policy: Policy) -> Notice:
@@ -118,6 +131,8 @@ def summary_of(week: Week, policy: Policy) -> Notice:
     texts, base = live_texts()[language], policy.of("own-address") or _PAGE
     day_text = partial(_day_text, texts)
     title = texts["week_title"].format(day=day_text(week.last))
+    if week.group is not None:
+        title = texts["pair"].format(name=title, value=printable(week.group))
     total = sum(number for _, number, _ in week.days), sum(part for *_, part in week.days)
     said = [_counted(texts["week_said" if week.is_all else "week_logged"], total, texts, zone=week.zone)]
     said += [] if week.before is None else [_counted(texts["week_before"], week.before, texts)]
@@ -144,7 +159,7 @@ def summary_of(week: Week, policy: Policy) -> Notice:
     page = document(title, element("body", *parts, style=_BODY), language, texts["dir"])
     of_days = [[f"{day}", number, part] for day, number, part in week.days]
     details: dict[str, object] = {"week": {"days": of_days, "before": week.before, "stopped": stopped}}
-    return Notice(title, "\n".join(lines), details, html=page)
+    return Notice(title, "\n".join(lines), details, html=page, group=week.group)
 
 
 def _day_text(texts: Texts, day: date) -> str:

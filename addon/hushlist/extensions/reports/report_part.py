@@ -182,7 +182,8 @@ class ReportPart(Part):
             "words": shown.words,
         }
         title = texts["reports_mistake"].format(who=who, what=shown.host)
-        return Notice(title, "\n".join(lines), {"report": {**about, "digest": shown.digest}}, filed.client)
+        details: dict[str, object] = {"report": {**about, "digest": shown.digest}}
+        return Notice(title, "\n".join(lines), details, filed.client, group=filed.in_group)
 
 
 def _section(seen: str, action: str, hidden: Markup, message: str | None, texts: Mapping[str, str]) -> Markup:

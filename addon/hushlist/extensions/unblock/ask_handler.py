@@ -187,4 +187,4 @@ def notice_of(request: AccessRequest, privacy: Privacy, language: str, device_of
         f"{texts['to_answer']}: hushlist override approve {request.id}; hushlist override decline {request.id}",
     ]
     title = asks.format(who=asker, what=request.host)
-    return Notice(title, "\n".join(lines), {"request": asdict(shown)}, request.client)
+    return Notice(title, "\n".join(lines), {"request": asdict(shown)}, request.client, group=request.group)

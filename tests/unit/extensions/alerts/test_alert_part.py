@@ -237,6 +237,22 @@ def test_many_people_at_once_are_some_notices_and_one_that_counts_the_others(
     assert told[-1].message == "a: more alerts: 35"
 
 
+def test_where_a_channel_is_for_a_group_its_alerts_are_counted_by_themselves(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+) -> None:
+    notify = "notify: [{command: [/bin/true], groups: kids}, {command: [/bin/echo]}]\n"
+    alerts = begin(notify, "{name: a, when: {list: Mine}}", "{name: new, when: {event: new-device}}")
+    for number in range(8):
+        for network in ("10.0.1", "192.0.2"):
+            Person(hushlist, f"{network}.{number}").get("http://games.example/")
+    alerts.step(clock.now)
+    of_kids = [notice for notice in told if notice.group == "kids"]
+    assert [notice.message for notice in of_kids if "more alerts" in notice.message] == ["a: more alerts: 3"]
+    assert len(of_kids) == 6
+    assert not [notice for notice in of_kids if "192.0.2" in str(notice)]
+    assert not [notice for notice in told if notice.group != "kids" and "10.0.1" in str(notice)]
+
+
 def test_a_flood_is_bounded_and_counted(
     hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,22 @@ def test_every_channel_gets_a_notice() -> None:
     assert not any(own.is_alive() for own in ended)
 
 
+def test_a_channel_of_some_groups_gets_what_is_about_their_clients_alone() -> None:
+    """What goes nowhere is not counted as sent."""
+    network = Network()
+    teacher = CommandChannel(("/bin/teacher",), weekly=True, groups=("7a",))
+    told = Notifier((teacher,), network)
+    for number in range(MOST_NOTICES):
+        told.send(Notice("other", "", group="7b"))
+        told.send(Notice(f"{number}", ""))
+    told.send(Notice("week", "", html="<p>"))
+    told.send(Notice("own", "", group="7a"))
+    told.send(Notice("own week", "", html="<p>", group="7a"))
+    assert [network.next()[1].title for _ in range(2)] == ["own", "own week"]
+    assert network.tried.empty()
+    told.close()
+
+
 def test_a_channel_that_hangs_holds_up_nobody() -> None:
     go_on, network = Event(), Network()
 

@@ -15,7 +15,7 @@ MAIL = "mail: jo@a.example, from: filter@a.example, server: smtp.a.example"
 def read(folder: Path, item: str) -> tuple[tuple[Channel, ...], list[str]]:
     (folder / "token").write_text("secret")
     path = folder / "policy.yaml"
-    path.write_text(f"layers: []\nnotify:\n- {item}\n")
+    path.write_text(f"layers: []\nnotify:\n- {item}\ngroups: [{{name: 7a, clients: [10.0.0.0/8]}}]\n")
     report = ProblemReport("p")
     policy = read_policy(path, report)
     assert policy is not None
@@ -37,6 +37,11 @@ def read(folder: Path, item: str) -> tuple[tuple[Channel, ...], list[str]]:
             MailChannel(("jo@a.example", "mo@a.example"), "f@a.example", "10.0.0.1", 2525, "none"),
         ),
         ("command: [/bin/tell, --loud]", CommandChannel(("/bin/tell", "--loud"))),
+        ("{command: [/bin/tell], groups: 7a}", CommandChannel(("/bin/tell",), groups=("7a",))),
+        (
+            "{webhook: 'https://a.example', weekly: on, groups: [7a]}",
+            WebhookChannel("https://a.example", "a.example", weekly=True, groups=("7a",)),
+        ),
     ],
 )
 def test_channels_are_read(tmp_path: Path, item: str, channel: Channel) -> None:
@@ -104,6 +109,10 @@ def test_secrets_are_in_files_beside_the_policy(tmp_path: Path) -> None:
         ("{mail: jo@a.example, from: f@a.example, server: 'a b'}", "p:3: server: a b: expected a host"),
         ("command: /bin/tell", "p:3: command: expected a list, not text"),
         ("command: []", "p:3: command: expected a list: a program and its arguments"),
+        ("{command: [/a], groups: 7b}", "p:3: 7b: there is no such group (known: 7a)"),
+        ("{command: [/a], groups: default}", "p:3: default: there is no such group (known: 7a)"),
+        ("{command: [/a], groups: []}", "p:3: groups: expected some groups"),
+        (f"{{{MAIL}, groups: {{a: b}}}}", "p:3: groups: expected"),
         ("command: [tell]", "p:3: command: tell: expected a program's whole path"),
         ("command: [/bin/tell, [x]]", "p:3: command: expected a list: a program and its arguments"),
     ],

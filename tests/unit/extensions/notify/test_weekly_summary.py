@@ -44,10 +44,10 @@ def use(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> Callabl
     return use
 
 
-def browse(hushlist: Hushlist, *urls: str) -> None:
+def browse(hushlist: Hushlist, *urls: str, client: str = "10.0.0.7") -> None:
     for url in urls:
         flow = tflow.tflow(req=http.Request.make("GET", url))
-        flow.client_conn.peername = ("10.0.0.7", 50000)
+        flow.client_conn.peername = (client, 50000)
         hushlist.requestheaders(flow)
     assert log_of(hushlist.runtime) is not None
     assert log_of(hushlist.runtime).flush(30)
@@ -82,6 +82,29 @@ def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
     assert "secret" not in notice.html + notice.message
     send_weekly_summary(hushlist.runtime, monday + timedelta(days=30))  # what was missed is sent once
     assert len(notices) == 2
+
+
+def test_a_teacher_gets_the_week_of_the_class_and_the_head_that_of_the_school(
+    hushlist: Hushlist, use: Callable[..., None], notices: list[Notice], capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups = "groups: [{name: 7a, clients: [10.0.0.7]}, {name: 7b, clients: [10.0.0.8]}]\n"
+    use(log=f"log: {{what: all, folder: log}}\n{groups}", weekly="on, groups: 7a}, {command: [/bin/echo], weekly: on")
+    browse(hushlist, "http://blocked.example/", "http://fine.example/")
+    browse(hushlist, "http://x.blocked.example/", "http://y.blocked.example/", client="10.0.0.8")
+    for later in (-7, 1):
+        send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
+    own, everybody = notices
+    assert (own.group, everybody.group) == ("7a", None)
+    assert own.title == f"{everybody.title}: 7a"
+    assert own.message.startswith("Requests: 2. Stopped: 1.")
+    assert everybody.message.startswith("Requests: 4. Stopped: 3.")
+    assert own.html is not None
+    for text in ("10.0.0.8", "x.blocked.example", "7b"):
+        assert text not in own.message + own.html
+    assert hushlist.runtime.engine is not None
+    policy = hushlist.runtime.engine.policy.source
+    assert main(["summary", "--policy", policy, "--now"]) == 0
+    assert capsys.readouterr().out == "sent by the command /bin/true\nsent by the command /bin/echo\n"
 
 
 def test_it_is_in_the_policy_s_language(hushlist: Hushlist, use: Callable[..., None], notices: list[Notice]) -> None:
@@ -135,7 +158,7 @@ DAYS = [(date(2026, 12, 21) + timedelta(days=more), 4 * (more == 0), int(more ==
 
 
 def a_week(stopped: dict[str, list[tuple[str, int]]], *, is_all: bool = True) -> Week:
-    return Week(date(2026, 12, 27), "UTC", is_all, DAYS, (7, 3), stopped)
+    return Week(date(2026, 12, 27), "UTC", is_all, DAYS, (7, 3), stopped, None)
 
 
 def test_the_page_and_the_message_have_each_day_and_what_was_stopped_most(tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ def test_a_report_has_the_rule_and_the_list_with_its_version_and_digest(
     assert (report.publisher, report.digest, report.client) == (ISSUES, digest, PUPIL)
     assert (report.words, report.url) == ("it is no ad", "http://ads.example/banner?id=7")
     (notice,) = told
+    assert notice.group == report.in_group
     assert notice.title == f"{PUPIL} says that this is blocked by mistake: ads.example"
     assert all(part in notice.message for part in (ISSUES, "ads.example/ (Ads)", "it is no ad", "reports show 1"))
     text = for_publisher(report, Privacy()).text

@@ -198,6 +198,7 @@ def test_what_a_person_writes_is_text_everywhere(pupil: Asker, parent: Overrides
     assert asked.reason == "<script>alert(1)</script> Bcc: x@y [2J"
     assert "alert(1)" not in pupil.text()
     assert told[0].message.splitlines()[1] == f"Reason: {asked.reason}"
+    assert told[0].group == asked.group == "default"
 
 
 @pytest.mark.parametrize("token", ["", r"seal=([^&\"]*)"])
