@@ -318,10 +318,10 @@ class LogWriter:
     def _step(self, *, at_once: bool) -> None:
         records = [self._queue.popleft() for _ in range(len(self._queue))]
         refused = self._refused
-        entries = list[LogEntry]()
+        entries, privacy = list[LogEntry](), self.privacy()
         for record, _ in records:
             try:
-                fields = fields_of(record, self.privacy(), self.device_of)
+                fields = fields_of(record, privacy, self.device_of)
                 entries.append((fields, to_line(fields)))
             except Exception:  # only this record is lost
                 logger.exception("hushlist: a decision cannot be logged")

@@ -41,7 +41,8 @@ class Engine:
         self.begins = tuple(place.path.encode() for place in places if not place.keys)
         #: labels of which each of its hosts has one, by which it is found without more
         self.labels = frozenset(
-            host.lstrip("=").removesuffix(".*").encode().split(b".")[-1 - (not host.endswith(".*"))] for host in hosts
+            host.lstrip("=").removesuffix(".*").encode().split(b".")[-1 if host.endswith(".*") else -2 :][0]
+            for host in hosts
         )
 
     @cached_property
@@ -115,11 +116,15 @@ class Engines:
         for place, engine in enumerate((*rows, *shipped_engines())):
             for label in engine.labels:
                 self._by_label[label].append((place, engine))
+        #: labels of which each host of an engine has one
+        self.labels = frozenset(self._by_label)
 
     def of_host(self, host: bytes) -> list[Engine]:
         """Those with a canonical host, in the order of the table."""
-        labels = set(host.split(b".")) & self._by_label.keys()
-        near = dict(chain.from_iterable(self._by_label[label] for label in labels)) if labels else {}
+        labels = host.split(b".")
+        if self.labels.isdisjoint(labels):  # nearly every host
+            return []
+        near = dict(chain.from_iterable(self._by_label[label] for label in self.labels.intersection(labels)))
         return [engine for _, engine in sorted(near.items()) if engine.has(host)]
 
 

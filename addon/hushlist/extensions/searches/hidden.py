@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import chain, islice
 
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.normalization import parameter_name, percent_decode_repeatedly
@@ -30,6 +30,8 @@ _SEPARATORS = re.compile(rb"[?#&;]")
 _SUGGESTIONS = re.compile(rb"sugg|complet|typeahead|/ac(?:/|\Z)|/sug(?:/|\Z)", re.IGNORECASE)
 #: the end of a host that shows the pages of another: a dot is written as a hyphen, and a hyphen as two
 _TRANSLATED = b".translate.goog"
+#: a table that leaves labels of hosts, and spaces in the place of what stands between them
+_LABELS = bytes(octet if octet in b"abcdefghijklmnopqrstuvwxyz0123456789-" else ord(" ") for octet in range(256))
 #: so many addresses of engines inside a URL are looked at; what has more is taken for a search
 _MOST_WITHIN = 8
 
@@ -42,9 +44,15 @@ class HiddenSearches:
 
     def __init__(self, policy: Policy | None = None) -> None:
         self._engines = Engines(() if policy is None else policy.of("search-forms"))
+        of_others = chain.from_iterable(host.split(b".") for host in (SEARCH_HOST, WORD_HOST, _TRANSLATED))
+        #: labels of which a text has one if anything in it may be a search
+        self._labels = self._engines.labels.union(of_others)
 
     def __call__(self, text: str) -> str:
         """A text without what was searched."""
+        octets = percent_decode_repeatedly(text.encode("ascii", "backslashreplace"))
+        if self._labels.isdisjoint(octets.lower().translate(_LABELS).split()):  # nearly every text
+            return text
         match = _URL.match(text)
         if match is None or len(match[0]) == len(match[1] + match[2]):
             return text

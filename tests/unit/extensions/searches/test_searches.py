@@ -21,7 +21,7 @@ from hushlist.core.url.request import Request, request_of
 from hushlist.extensions.journal.log_keys import LoggedQueries, LogSettings
 from hushlist.extensions.journal.log_record import Privacy, fields_of, hiding_of, shown_record
 from hushlist.extensions.searches import engines
-from hushlist.extensions.searches.engines import shipped_engines
+from hushlist.extensions.searches.engines import Engines, engine_of, shipped_engines
 from hushlist.extensions.searches.readings import typed_words
 from hushlist.extensions.searches.word_lists import read_searches
 from hushlist.extensions.searches.words import MOST_WORDS, combination, combinations_of, words_of
@@ -379,6 +379,12 @@ def test_what_was_searched_is_taken_out_of_what_is_written(engine: Engine, url: 
     hidden = hiding_of(engine.policy)
     assert hidden(url) == shown
     assert hidden(shown) == shown
+
+
+def test_a_row_may_name_a_host_of_one_label() -> None:
+    engine = engine_of("wiki", "/find", "q")
+    assert [engine.has(host) for host in (b"wiki", b"www.wiki", b"notwiki")] == [True, True, False]
+    assert Engines([engine]).of_host(b"wiki") == [engine]
 
 
 def test_a_record_has_a_search_only_where_the_policy_says_so(engine: Engine) -> None:
