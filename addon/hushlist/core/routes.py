@@ -335,7 +335,7 @@ class Limit(StrEnum):
     """How a row is open to administrators of some groups; a row without a limit is closed to them."""
 
     #: it is about nobody but whoever asks
-    OWN = "about whoever asks"
+    SELF = "about whoever asks"
     #: its function takes a ``Reach``, and gives nothing of others
     NARROWED = "about their clients alone"
     #: it says for whom it is, in ``client`` or ``whom``
@@ -369,7 +369,7 @@ class Action:
         """
         is_so = {
             Limit.NARROWED: lambda: Reach in {kind for kind, _ in parts_of(self.does).values()},
-            Limit.WHOM: lambda: len({one.name for one in self.takes} & {"client", "whom"}) == 1,
+            Limit.WHOM: lambda: len({item.name for item in self.takes} & {"client", "whom"}) == 1,
             Limit.ITEM: lambda: len(self.in_path) == 1,
         }
         if self.limit in is_so and not is_so[self.limit]():
@@ -378,7 +378,7 @@ class Action:
     @property
     def says_whom(self) -> str:
         """What it takes that says for whom it is."""
-        return "whom" if any(one.name == "whom" for one in self.takes) else "client"
+        return "whom" if any(item.name == "whom" for item in self.takes) else "client"
 
     @property
     def list_path(self) -> str:

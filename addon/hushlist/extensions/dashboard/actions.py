@@ -45,7 +45,7 @@ from hushlist.extensions.dashboard.people import devices, home, people
 from hushlist.extensions.dashboard.rule_edits import (
     WrittenRule,
     change_list,
-    own_list,
+    overrides_list,
     rule_text,
     with_rule,
     without_rule,
@@ -124,16 +124,16 @@ class Undone:
 
 def rules(policy: Policy) -> Rules:
     """The administrator's own rules."""
-    path = own_list(policy)
-    return Rules(str(path), [_status_of(own) for own in _written_rules(path)])
+    path = overrides_list(policy)
+    return Rules(str(path), [_status_of(rule) for rule in _written_rules(path)])
 
 
-def _status_of(own: WrittenRule) -> RuleStatus:
-    terms = own.rule.terms
+def _status_of(rule: WrittenRule) -> RuleStatus:
+    terms = rule.rule.terms
     action = None if terms.action is None else terms.action.value
     expires = None if terms.expires is None else terms.expires.isoformat()
-    pattern, comment = str(own.rule.pattern), own.comment or None
-    return RuleStatus(own.id or None, own.rule.line, pattern, action, terms.reason, expires, comment)
+    pattern, comment = str(rule.rule.pattern), rule.comment or None
+    return RuleStatus(rule.id or None, rule.rule.line, pattern, action, terms.reason, expires, comment)
 
 
 def add_rule(
@@ -146,7 +146,7 @@ def add_rule(
     reason: Annotated[str, Text("why; a block page shows it", 200)] = "",
 ) -> Done[AddedRule]:
     """Allow or block something for everybody."""
-    path, now = own_list(policy), datetime.now(UTC)
+    path, now = overrides_list(policy), datetime.now(UTC)
     with usable():
         typed = as_typed(target).decode("utf-8", "surrogateescape")
         expression = f"{canonical_target(scope, target)}/" if scope == "host" else str(parse_expression(typed))
@@ -166,8 +166,8 @@ def remove_rule(
 
     Whoever wrote it.
     """
-    path = own_list(policy)
-    written = [own for own in _written_rules(path) if own.id == identity]
+    path = overrides_list(policy)
+    written = [rule for rule in _written_rules(path) if rule.id == identity]
     if not written:
         raise MissingError("the rule is not there any more, or was changed since")
     keys, comment = written[-1].keys, written[-1].comment
@@ -178,7 +178,7 @@ def remove_rule(
 
 def change_rule_back(policy: Policy, how: Mapping[str, Any]) -> None:
     """Take a rule away that was added, or add one that was removed."""
-    path = own_list(policy)
+    path = overrides_list(policy)
     if str(path) != how["file"]:
         raise MissingError("the policy has another list of own rules now")
 
@@ -234,10 +234,10 @@ def explain(
         typed = as_typed(url.strip())
         if not typed:
             raise ActionError("there is no address in it")
-        found = trace(engine, typed, moment if moment.tzinfo else moment.replace(tzinfo=engine.policy.zone), asker)
+        steps = trace(engine, typed, moment if moment.tzinfo else moment.replace(tzinfo=engine.policy.zone), asker)
     except UrlError as error:
         raise ActionError(f"it cannot be read: {error.reason}") from error
-    return Explained(runtime.mode, [use.as_dict() for use in uses_in(runtime, asker)], found.as_dict())
+    return Explained(runtime.mode, [use.as_dict() for use in uses_in(runtime, asker)], steps.as_dict())
 
 
 def _is_address(text: str) -> bool:
@@ -260,7 +260,7 @@ def end_session(store: AdminStore, number: Number) -> Done[Session]:
 
     Sign somebody out.
     """
-    session = next((one for one in store.sessions() if one.id == number), None)
+    session = next((candidate for candidate in store.sessions() if candidate.id == number), None)
     if session is None or not store.end_session(number):
         raise MissingError("there is no such session, or it has ended")
     return Done(session)
@@ -271,20 +271,21 @@ def record(account: Account, store: AdminStore, reach: Reach) -> list[RecordStat
 
     The newest first.
     """
-    done = [one for one in store.recorded() if reach.is_all or one.who == account.name]
-    return [_record_status(one) for one in done if reach.has(_whom_of(one))]
+    done = [entry for entry in store.recorded() if reach.is_all or entry.who == account.name]
+    return [_record_status(entry) for entry in done if reach.has(_whom_of(entry))]
 
 
-def _whom_of(one: RecordedAction) -> str | None:
+def _whom_of(entry: RecordedAction) -> str | None:
     """Whom something was done for, where the record says it."""
-    whom = one.detail.get("client")
+    whom = entry.detail.get("client")
     return whom if isinstance(whom, str) else None
 
 
-def _record_status(one: RecordedAction) -> RecordStatus:
-    can_undo = one.undo is not None and one.undone is None
+def _record_status(entry: RecordedAction) -> RecordStatus:
+    can_undo = entry.undo is not None and entry.undone is None
     return RecordStatus(
-        *(one.id, one.at, one.who, one.client, one.what, can_undo, one.undone, one.undone_by), detail=one.detail
+        *(entry.id, entry.at, entry.who, entry.client, entry.what, can_undo, entry.undone, entry.undone_by),
+        detail=entry.detail,
     )
 
 

@@ -152,13 +152,13 @@ class AdminApi:
         #: the store, and the one of unblocks that was in use when it was opened
         self._opened: tuple[object, AdminStore] | None = None
         self._opening = Lock()
-        self._one_by_one = ThreadPoolExecutor(1, "hushlist: sign in")
+        self._sign_in_thread = ThreadPoolExecutor(1, "hushlist: sign in")
         self._threads = ThreadPoolExecutor(_THREADS, "hushlist: pages")
         self._turns = SignInTurns()
         self.feed = LiveFeed(runtime, self.aside)
 
     def close(self) -> None:
-        for threads in (self._one_by_one, self._threads):
+        for threads in (self._sign_in_thread, self._threads):
             threads.shutdown(wait=False, cancel_futures=True)
         if self._opened is not None:
             self._opened[1].close()
@@ -188,7 +188,7 @@ class AdminApi:
         except (ActionError, StoreError) as error:
             return _refusal(error)
         response = as_json(HTTPStatus.OK, result)
-        etag = result.get("etag") or (own.get("etag") if isinstance(own := result.get("result"), Mapping) else None)
+        etag = result.get("etag") or (inner.get("etag") if isinstance(inner := result.get("result"), Mapping) else None)
         if etag:
             response.headers["ETag"] = f'"{etag}"'
         for line in cookies:
@@ -231,10 +231,10 @@ class AdminApi:
         account = None if action.role is None else await self._account(request, client, action.role, action.limit)
         visit, values = Visit(request, client), _values(action, request, query, named)
         if iscoroutinefunction(action.does):
-            found = plain(await action.does(self, visit, **values))
+            content = plain(await action.does(self, visit, **values))
             if action.role is not None and action.method == "GET":
                 await self._account(request, client, action.role, action.limit)  # a session may have ended meanwhile
-            return found, visit.cookies
+            return content, visit.cookies
         assert account is not None
         return await self.aside(self._do, action, account, client, values), []
 
@@ -257,15 +257,15 @@ class AdminApi:
         if not reach.is_all:
             values = _within(reach, action, values, rows, parts, policy)
         if not action.did:
-            found = plain(parts.call(action.does, **values))
-            return masked(found if action.listed_as is None else {action.listed_as: found}, privacy)
+            content = plain(parts.call(action.does, **values))
+            return masked(content if action.listed_as is None else {action.listed_as: content}, privacy)
         assert store is not None
-        told = {one.name: values[one.name] for one in action.takes if one.kind.is_recorded}
-        begun = store.begin(account, action.name.replace("_", " "), told)
+        recorded_values = {item.name: values[item.name] for item in action.takes if item.kind.is_recorded}
+        begun = store.begin(account, action.name.replace("_", " "), recorded_values)
         try:
             done: Done[Any] | Instead = parts.call(action.does, **values)
             if isinstance(done, Instead):
-                (other,) = (one for one in rows.actions if (one.method, one.path) == ("POST", action.instead))
+                (other,) = (row for row in rows.actions if (row.method, row.path) == ("POST", action.instead))
                 if other.role is None or not account.role.may(other.role):
                     raise RoleError(other.role or Role.MANAGE)
                 if not reach.is_all:
@@ -308,12 +308,12 @@ class AdminApi:
         if not self._people and request.method == "GET" and needed is Role.VIEW:
             return Account("", Role.VIEW, client.address)  # whoever may see the page
         self._check_way(request, client)
-        account = await self.aside(self._known, request, client)
+        account = await self.aside(self._signed_in, request, client)
         if account is None:
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "nobody is signed in", WWW_Authenticate="Bearer")
         if _bearer(request) is None and request.method != "GET":
-            given = request.headers.get(TOKEN_HEADER, "")
-            if not hmac.compare_digest(given.encode("utf-8", "replace"), _second_token(_cookie(request)).encode()):
+            token = request.headers.get(TOKEN_HEADER, "")
+            if not hmac.compare_digest(token.encode("utf-8", "replace"), _second_token(_cookie(request)).encode()):
                 raise RefusedError(HTTPStatus.FORBIDDEN, f"the header {TOKEN_HEADER} is missing or wrong")
         if not account.role.may(needed):
             raise RoleError(needed)
@@ -321,7 +321,7 @@ class AdminApi:
             raise ReachError
         return account
 
-    def _known(self, request: http.Request, client: Client) -> Account | None:
+    def _signed_in(self, request: http.Request, client: Client) -> Account | None:
         bearer, cookie = _bearer(request), _cookie(request)
         if bearer is not None:
             return self._store().bearer(bearer, client.address)
@@ -341,14 +341,14 @@ class AdminApi:
 
         Waits some seconds for what is new.
         """
-        found = await self.feed.data(of, since, most)
-        return Live(found.pop("of"), found.pop("last"), found.pop("decisions"), found)
+        live_data = await self.feed.data(of, since, most)
+        return Live(live_data.pop("of"), live_data.pop("last"), live_data.pop("decisions"), live_data)
 
     async def session(self, visit: Visit) -> SessionStatus:
         """Who is signed in."""
         request, client = visit.request, visit.client
         is_private = _is_private(request, client)
-        account = await self.aside(self._known, request, client) if self._people and is_private else None
+        account = await self.aside(self._signed_in, request, client) if self._people and is_private else None
         return self._status(visit, account, _cookie(request))
 
     def _status(self, visit: Visit, account: Account | None, token: str) -> SessionStatus:
@@ -382,7 +382,7 @@ class AdminApi:
             whose = await self.aside(self._whose, name, client, had[1])
             async with self._turns.taken(*whose):
                 person, token, device = await asyncio.get_running_loop().run_in_executor(
-                    self._one_by_one, self._check, name, passphrase, client, is_secure, *had
+                    self._sign_in_thread, self._check, name, passphrase, client, is_secure, *had
                 )
         except NoTurnError as error:
             why = "too many are signing in: try again"
@@ -400,15 +400,15 @@ class AdminApi:
 
     def _whose(self, name: str, client: Client, device: str) -> tuple[int, str]:
         """How well it is known who tries to sign in, and by what."""
-        known, own = self._store().acquaintance(name, _place_of(client), device)
-        return min(known, BY_ADDRESS) if LOOPBACK.fits(client) else known, own
+        acquaintance, key = self._store().acquaintance(name, _place_of(client), device)
+        return min(acquaintance, BY_ADDRESS) if LOOPBACK.fits(client) else acquaintance, key
 
     def _check(
         self, name: str, passphrase: str, client: Client, is_secure: bool, before: str, device: str
     ) -> tuple[AdminPerson, str, str]:
         """The person, a new session's token, and the browser's; the session that it had before ends."""
         store, address = self._store(), _place_of(client)
-        person = next((one for one in self._people if one.name == name), None)
+        person = next((candidate for candidate in self._people if candidate.name == name), None)
         stored = _NOBODY if person is None else person.passphrase
         is_right = store.try_sign_in(
             name, address, device, lambda: verify_passphrase(passphrase, stored), is_near=LOOPBACK.fits(client)
@@ -443,9 +443,9 @@ def rows_of(names: tuple[str, ...]) -> Rows:
     """The rows of a policy's extensions."""
     modules = [load(extension.actions) for extension in extensions_named(names) if extension.actions]
     actions = (
-        Action("GET", "/session", None, AdminApi.session, limit=Limit.OWN),
-        Action("POST", "/session", None, AdminApi.sign_in, limit=Limit.OWN),
-        Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out, limit=Limit.OWN),
+        Action("GET", "/session", None, AdminApi.session, limit=Limit.SELF),
+        Action("POST", "/session", None, AdminApi.sign_in, limit=Limit.SELF),
+        Action("DELETE", "/session", Role.VIEW, AdminApi.sign_out, limit=Limit.SELF),
         Action("GET", "/live", Role.VIEW, AdminApi.live),
         *(action for rows in modules for action in rows.ACTIONS),
     )
@@ -470,10 +470,10 @@ def _within(
             raise ReachError
         return values | {action.says_whom: whom}
     if action.limit is Limit.ITEM:
-        (listed,) = (one for one in rows.actions if (one.method, one.path) == ("GET", action.list_path))
+        (listed,) = (row for row in rows.actions if (row.method, row.path) == ("GET", action.list_path))
         if listed.limit is not Limit.NARROWED:
             raise ReachError
-        if values[action.in_path[0]] not in [one.id for one in parts.call(listed.does)]:
+        if values[action.in_path[0]] not in [item.id for item in parts.call(listed.does)]:
             raise MissingError("it is not there, or not for clients of your groups")
     return values
 
@@ -498,8 +498,8 @@ def _is_private(request: http.Request, client: Client) -> bool:
 
 def _cookie(request: http.Request, names: Mapping[bool, str] = _COOKIES) -> str:
     """A token, the session's; empty if there is none, or more than one: somebody else may have set the other."""
-    given = request.cookies.get_all(names[request.scheme == "https"])
-    return given[0] if len(given) == 1 and len(given[0]) < 200 else ""
+    cookies = request.cookies.get_all(names[request.scheme == "https"])
+    return cookies[0] if len(cookies) == 1 and len(cookies[0]) < 200 else ""
 
 
 def _cookie_line(names: Mapping[bool, str], is_secure: bool, token: str, seconds: float) -> str:
@@ -520,21 +520,25 @@ def _second_token(cookie: str) -> str:
 
 def _values(action: Action, request: http.Request, query: str, named: Mapping[str, str]) -> dict[str, Any]:
     """What an action takes of path, query or body; ``InputError`` if a request says it wrongly."""
-    in_path = [one for one in action.takes if one.name in named]
-    in_headers = [one for one in action.takes if one.kind.header]
-    others = [one for one in action.takes if one.name not in named and not one.kind.header]
-    given: Mapping[str, object] = {}
+    in_path = [parameter for parameter in action.takes if parameter.name in named]
+    in_headers = [parameter for parameter in action.takes if parameter.kind.header]
+    others = [parameter for parameter in action.takes if parameter.name not in named and not parameter.kind.header]
+    sent: Mapping[str, object] = {}
     if action.method == "GET":
         try:
             pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape", max_num_fields=20)
         except ValueError as error:
             raise InputError(str(error)) from error
-        given = whole_numbers(others, dict(pairs))
+        sent = whole_numbers(others, dict(pairs))
     elif action.method in WITH_BODY:
-        given = _body(request)
-    headers = {one.name: request.headers[one.kind.header] for one in in_headers if one.kind.header in request.headers}
+        sent = _body(request)
+    headers = {
+        parameter.name: request.headers[parameter.kind.header]
+        for parameter in in_headers
+        if parameter.kind.header in request.headers
+    }
     in_head = values_of(in_headers, headers)
-    return {**values_of(others, given), **values_of(in_path, whole_numbers(in_path, named)), **in_head}
+    return {**values_of(others, sent), **values_of(in_path, whole_numbers(in_path, named)), **in_head}
 
 
 def _body(request: http.Request) -> dict[str, object]:
@@ -591,21 +595,21 @@ class SignInTurns:
         Raises:
             NoTurnError: too many of this rank are there, or one of this name.
         """
-        own = rank, name
-        if own in self._there or sum(other == rank for other, _ in self._there) >= MOST_SIGN_INS:
+        place = rank, name
+        if place in self._there or sum(other == rank for other, _ in self._there) >= MOST_SIGN_INS:
             raise NoTurnError
-        self._there[own] = asyncio.get_running_loop().create_future()
+        self._there[place] = asyncio.get_running_loop().create_future()
         self._begin_next()
         try:
-            await self._there[own]
+            await self._there[place]
             yield
         finally:
-            del self._there[own]
-            self._now = None if self._now == own else self._now
+            del self._there[place]
+            self._now = None if self._now == place else self._now
             self._begin_next()
 
     def _begin_next(self) -> None:
-        waiting = [own for own, turn in self._there.items() if not turn.done()]  # done: it was cancelled
+        waiting = [place for place, turn in self._there.items() if not turn.done()]  # done: it was cancelled
         if self._now is None and waiting:
-            self._now = min(waiting, key=lambda own: own[0])
+            self._now = min(waiting, key=lambda place: place[0])
             self._there[self._now].set_result(None)

@@ -87,13 +87,13 @@ def _read(fields: MappingReader, key: str, reading: Reading) -> tuple[AdminPerso
 
 def _people(fields: MappingReader, key: str, reading: Reading) -> Iterator[AdminPerson]:
     for node in fields.items(key):
-        own = MappingReader(node, names_of(_KEYS), fields.report)
+        person_fields = MappingReader(node, names_of(_KEYS), fields.report)
         for row in _KEYS:
             if row.is_required:
-                own.require(row.name, key, f"a person has no {row.name}")
-        values = read_rows(_KEYS, own, reading)
+                person_fields.require(row.name, key, f"a person has no {row.name}")
+        values = read_rows(_KEYS, person_fields, reading)
         if "longest" in values and values.get("role", Role.APPROVE) is not Role.APPROVE:
-            own.error("longest", "it is for the role approve: view lets nothing through, and manage for good")
+            person_fields.error("longest", "it is for the role approve: view lets nothing through, and manage for good")
         if {row.name for row in _KEYS if row.is_required} <= values.keys():
             yield AdminPerson(**values)
 

@@ -134,7 +134,7 @@ class AdminStore:
         with self._store.reading() as database:
             now = self._clock()
             row = database.execute(query, (_hash(token), int(is_secure), now, now + 60)).fetchone()
-        person = next((one for one in people if row is not None and one.name == row[0]), None)
+        person = next((candidate for candidate in people if row is not None and candidate.name == row[0]), None)
         if person is None or not secrets.compare_digest(_proof(person), row[1]):
             return None
         return account_of(person, client)
@@ -168,12 +168,12 @@ class AdminStore:
         # counted before the check: otherwise a hundred tries at once would all be checked before the first counts
         with self._store.writing() as database:
             now = self._clock()
-            known, own = _acquaintance(database, name, client, device, now)
-            keys, row = (own, f"{own} {of_name}"), None  # who may sign in by another name buys no tries at this one
+            acquaintance, asker = _acquaintance(database, name, client, device, now)
+            keys, row = (asker, f"{asker} {of_name}"), None  # who may sign in by another name buys no tries at this one
             for key in keys:
                 check_unlocked(database, key, now, of_all=False)
             counted = [count_try(database, key, now) for key in keys]
-            if known == STRANGER and not is_near:
+            if acquaintance == STRANGER and not is_near:
                 query = "SELECT at FROM tries WHERE client = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
                 for (at,) in database.execute(query, (of_name, now - HOUR, MOST_TRIES_OF_NAME - 1)).fetchall():
                     raise LockedError(client, at + HOUR)
@@ -182,8 +182,8 @@ class AdminStore:
         right = verify()
         if right:
             with self._store.writing() as database:
-                for one in counted:
-                    take_back(database, one)
+                for attempt in counted:
+                    take_back(database, attempt)
                 database.execute("DELETE FROM tries WHERE id = ?", (row,))
         return right
 
@@ -334,10 +334,10 @@ def _role(text: object) -> Role | None:
 
 def _acquaintance(database: SqlConnection, name: str, client: str, device: str, now: float) -> tuple[int, str]:
     query = "SELECT hash = ? FROM devices WHERE name = ? AND until > ? AND (hash = ? OR client = ?)"
-    known = database.execute(query, (_hash(device), name, now, _hash(device), client)).fetchall()
-    if (1,) in known:
+    devices = database.execute(query, (_hash(device), name, now, _hash(device), client)).fetchall()
+    if (1,) in devices:
         return BY_BROWSER, f"device:{_hash(device).hex()}"
-    return BY_ADDRESS if known else STRANGER, f"address:{client}"
+    return BY_ADDRESS if devices else STRANGER, f"address:{client}"
 
 
 def _hash(token: str) -> bytes:

@@ -99,7 +99,7 @@ def _result(action: Action, actions: Iterable[Action], schemas: dict[str, Schema
         return _object({action.listed_as: result})
     if not action.did:
         return result
-    others = [schema_of(one.gives, schemas) for one in actions if (one.method, one.path) == ("POST", action.instead)]
+    others = [schema_of(row.gives, schemas) for row in actions if (row.method, row.path) == ("POST", action.instead)]
     return _object({"recorded": {"type": "integer"}, "result": {"anyOf": [result, *others]} if others else result})
 
 
@@ -123,7 +123,7 @@ def schema_of(hint: Any, schemas: dict[str, Schema]) -> Schema:
     if hint in _TYPES:
         return {"type": _TYPES[hint]}
     if get_origin(hint) in (Union, UnionType):  # of the types of JSON or an object, and null
-        (kind,) = (schema_of(one, schemas) for one in kinds if one is not NoneType)
+        (kind,) = (schema_of(member, schemas) for member in kinds if member is not NoneType)
         return {**kind, "type": [kind["type"], "null"]}
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of(kinds[0], schemas)}
@@ -136,11 +136,13 @@ def schema_of(hint: Any, schemas: dict[str, Schema]) -> Schema:
 
 def _record(kind: Any, schemas: dict[str, Schema]) -> Schema:
     """The schema of a dataclass."""
-    hints, beside = get_type_hints(kind), [own.name for own in fields(kind) if own.metadata == BESIDE]
-    optional = [own.name for own in fields(kind) if own.default is None]
+    hints, beside = get_type_hints(kind), [item.name for item in fields(kind) if item.metadata == BESIDE]
+    optional = [item.name for item in fields(kind) if item.default is None]
     properties = {name: schema_of(hint, schemas) for name, hint in hints.items() if name not in beside}
     for name in optional:  # it is left out, never null
         properties[name] = {**properties[name], "type": properties[name]["type"][0]}
-    found = _object(properties, [name for name in properties if name not in optional])
+    schema = _object(properties, [name for name in properties if name not in optional])
     more = get_args(hints[beside[0]])[1] if beside else None
-    return found if more is None else found | {"additionalProperties": True if more is object else schema_of(more, {})}
+    return (
+        schema if more is None else schema | {"additionalProperties": True if more is object else schema_of(more, {})}
+    )

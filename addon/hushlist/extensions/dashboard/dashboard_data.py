@@ -21,7 +21,7 @@ from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import BESIDE
 from hushlist.core.system.memory import resident_octets
-from hushlist.extensions.dashboard.asked_by import asked_by
+from hushlist.extensions.dashboard.initiator import initiator_of
 from hushlist.extensions.databases.store_upkeep import StoreUpkeep
 from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import troubles
@@ -85,35 +85,35 @@ def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
         return _lists[engine]
     report, titles, files = CompileReport.of(engine.index), engine.index.titles(), engine.policy.files
     listed = [(layer.name, file) for layer in engine.policy.layers for file in layer.lists]
-    found = []
-    for (layer, file), own in zip(listed, report.lists, strict=True):
+    statuses = []
+    for (layer, file), list_report in zip(listed, report.lists, strict=True):
         fingerprint = files.get(file.path)
-        found.append(
+        statuses.append(
             ListStatus(
-                file=own.source,
-                title=titles.get(own.source),
+                file=list_report.source,
+                title=titles.get(list_report.source),
                 format=_format_name(file.format, engine.policy),
                 layer=layer,
                 category=file.defaults.category,
-                read=own.read,
-                rules=own.kept,
-                duplicates=own.duplicates,
-                refused=own.refused,
-                covered=own.covered,
+                read=list_report.read,
+                rules=list_report.kept,
+                duplicates=list_report.duplicates,
+                refused=list_report.refused,
+                covered=list_report.covered,
                 modified=None if fingerprint is None else fingerprint[0] / 1e9,
                 size=None if fingerprint is None else fingerprint[1],
-                warnings=tuple(str(problem) for problem in report.warnings if problem.source == own.source),
+                warnings=tuple(str(problem) for problem in report.warnings if problem.source == list_report.source),
                 held=engine.policy.held.get(file.path),
             )
         )
-    _lists[engine] = tuple(found)
+    _lists[engine] = tuple(statuses)
     return _lists[engine]
 
 
 def _format_name(wanted: ListFormat, policy: Policy) -> str:
-    folders = {folder: own for folder, formats in FOLDERS.items() for own in formats.values()}
-    known = {**FORMATS, **list_formats(extensions_named(policy.extensions)), **folders}
-    return next((name for name, own in known.items() if own == wanted), "unknown")
+    folders = {folder: reader for folder, formats in FOLDERS.items() for reader in formats.values()}
+    readers = {**FORMATS, **list_formats(extensions_named(policy.extensions)), **folders}
+    return next((name for name, reader in readers.items() if reader == wanted), "unknown")
 
 
 def log_of(runtime: Runtime) -> LogStatus:
@@ -250,7 +250,7 @@ def live_data(runtime: Runtime, privacy: Privacy) -> LiveData:
         counts=_counts(statistics, privacy),
         failures=runtime.failure_policy.refused + runtime.failure_policy.passed,
         durations=_durations(statistics, privacy),
-        fleet=[{**one._asdict(), "troubles": wrong[one.name]} for one in fleet_of(runtime)],
+        fleet=[{**proxy._asdict(), "troubles": wrong[proxy.name]} for proxy in fleet_of(runtime)],
         set_aside=[path.name for path in (() if stores is None else stores.set_aside)],
         of=name_of(statistics),
         last=statistics.total,
@@ -263,14 +263,14 @@ def with_decisions(data: LiveData, runtime: Runtime, noted: Iterable[NotedDecisi
     """Waits for the disk."""
     engine = runtime.engine
     device_of = None if engine is None else device_names(engine.policy)
-    decisions = [_spelled(one, privacy, device_of) for one in noted]
+    decisions = [_spelled(decision, privacy, device_of) for decision in noted]
     return replace(data, requests=waiting(overrides_of(runtime), privacy), decisions=decisions)
 
 
 def _spelled(noted: NotedDecision, privacy: Privacy, device_of: DeviceNames | None) -> dict[str, object]:
     """A decision in the form of the log, with its duration in µs, and what the request tells of its place."""
-    fields, told = fields_of(noted.record, privacy, device_of), asked_by(noted.record, privacy)
-    return {**fields, "number": noted.number, "duration": noted.duration / 1000, "told": told}
+    fields, initiator = fields_of(noted.record, privacy, device_of), initiator_of(noted.record, privacy)
+    return {**fields, "number": noted.number, "duration": noted.duration / 1000, "told": initiator}
 
 
 def _policy(runtime: Runtime) -> PolicyStatus:
@@ -282,7 +282,9 @@ def _policy(runtime: Runtime) -> PolicyStatus:
         index=None if engine is None else engine.index.source,
         octets=0 if engine is None else engine.index.octets,
         zone=None if engine is None else str(engine.policy.zone),
-        groups=[] if engine is None else [GroupStatus(one.name, one.settings.mode) for one in engine.policy.all_groups],
+        groups=[]
+        if engine is None
+        else [GroupStatus(group.name, group.settings.mode) for group in engine.policy.all_groups],
         lists=[] if engine is None else [_shown(each, runtime) for each in lists_of(engine)],
         problem=runtime.problem,
         reading=None if reading is None else reading._asdict(),
@@ -339,9 +341,9 @@ def _client(address: str, privacy: Privacy) -> str | None:
 
 def _durations(statistics: Statistics, privacy: Privacy) -> Durations:
     slowest = statistics.slowest
-    told = zip(_SHARES, statistics.quantiles(*_SHARES), strict=True)
+    shares = zip(_SHARES, statistics.quantiles(*_SHARES), strict=True)
     return Durations(
-        quantiles={str(share): None if found is None else found / 1000 for share, found in told},
+        quantiles={str(share): None if duration is None else duration / 1000 for share, duration in shares},
         bounds=[bound / 1000 for bound in BOUNDS],
         histogram=statistics.histogram,
         slowest=None if slowest is None else _spelled(slowest, privacy, None),

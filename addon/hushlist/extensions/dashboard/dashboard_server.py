@@ -58,13 +58,13 @@ HOST = "hushlist.internal"
 _PORTS = {b"http": 80, b"https": 443}
 #: A page's script can send this header to its own origin alone; for any other, a browser asks first, and is refused.
 #: Over http, where browsers do not send Sec-Fetch-Site, it shows that a request is not from another site.
-_OWN_HEADER = "x-hushlist"
+_PAGE_HEADER = "x-hushlist"
 
 #: the kinds of the page's files that are served as they are, by the ends of their names
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
-def asked_name(flow: http.HTTPFlow) -> str:
+def requested_name(flow: http.HTTPFlow) -> str:
     """The host that is asked for, in lower case: the Host header's where the destination is an address."""
     name = flow.request.data.host
     if name and (name[-1].isdigit() or ":" in name):
@@ -105,12 +105,12 @@ class DashboardServer(Part):
 
     hosts = frozenset({HOST})
 
-    def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
+    def __init__(self, runtime: Runtime, connections: SelfConnections) -> None:
         #: the host of mitmproxy's own page
         self._onboarding: str | None = None
         #: one question to the log at a time
         self._asks_log = asyncio.Lock()
-        self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
+        self._runtime, self._connections, self._setup = runtime, connections, SetupPage(HOST)
         folder = files("hushlist.extensions.dashboard").joinpath("live_page")
         self._files = {
             f"/{file.name}": (file.read_bytes(), kind)
@@ -163,7 +163,7 @@ class DashboardServer(Part):
 
     def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Answer for the names of the pages."""
-        name = asked_name(flow)
+        name = requested_name(flow)
         # hosts below its own are nobody else's: over http, a page of one could set cookies for it
         is_ours = HOST in name and f".{name}".rstrip(".").endswith(f".{HOST}")
         if (is_ours or is_direct(flow)) and is_open(flow):
@@ -184,7 +184,7 @@ class DashboardServer(Part):
             response = words(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "its body is too long, or does not say how long it is"
             )
-        elif is_call and not _is_long(flow.request) and not self._own.has(flow.client_conn, flow.server_conn):
+        elif is_call and not _is_long(flow.request) and not self._connections.has(flow.client_conn, flow.server_conn):
             response = words(HTTPStatus.BAD_REQUEST, "its body has not arrived")
             self._waiting.add(flow)
             await_form(flow)
@@ -215,7 +215,7 @@ class DashboardServer(Part):
         return response
 
     async def _respond(self, flow: http.HTTPFlow) -> http.Response:
-        request, is_loop = flow.request, self._own.has(flow.client_conn, flow.server_conn)
+        request, is_loop = flow.request, self._connections.has(flow.client_conn, flow.server_conn)
         if not is_loop and (is_direct(flow) or (is_setup_path(request) and is_exact(flow, HOST))):
             return self._setup.respond(flow)
         may_see = self._may_see(_client(flow))
@@ -236,18 +236,18 @@ class DashboardServer(Part):
         needed = self._api.needed(page, client)
         refusal = await self._api.refusal(request, client, needed)
         if refusal is None:
-            found = page.answer(request)
-            if isinstance(found, http.Response):
-                return found
-            response: http.Response = await found
+            content = page.answer(request)
+            if isinstance(content, http.Response):
+                return content
+            response: http.Response = await content
             refusal = await self._api.refusal(request, client, needed)  # a session may have ended meanwhile
         return response if refusal is None else refusal
 
     async def _call(self, flow: http.HTTPFlow) -> http.Response:
         request = flow.request
         is_public = _path(request) == f"{BASE}/openapi.json"
-        if not is_public and _OWN_HEADER not in request.headers and "authorization" not in request.headers:
-            return error(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+        if not is_public and _PAGE_HEADER not in request.headers and "authorization" not in request.headers:
+            return error(HTTPStatus.FORBIDDEN, f"the header {_PAGE_HEADER} is missing")
         return await self._api.answer(request, _client(flow))
 
     def _may_see(self, client: Client) -> bool | None:
@@ -280,11 +280,11 @@ class DashboardServer(Part):
     async def _history(self, request: http.Request) -> http.Response:
         """What the log has of a day, a week or a month, as CSV."""
         async with self._asks_log:
-            found = await self._api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
-        if not isinstance(found, History):
-            return words(HTTPStatus.NOT_FOUND, WHY_NONE[found])
-        saved = f"attachment; filename=hushlist-{found.span}.csv"
-        return answer(history_csv(found), "text/csv; charset=utf-8", Content_Disposition=saved)
+            content = await self._api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
+        if not isinstance(content, History):
+            return words(HTTPStatus.NOT_FOUND, WHY_NONE[content])
+        saved = f"attachment; filename=hushlist-{content.span}.csv"
+        return answer(history_csv(content), "text/csv; charset=utf-8", Content_Disposition=saved)
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
@@ -317,8 +317,8 @@ def _is_long(request: http.Request) -> bool:
     if not tells_body(request.headers.fields):
         return is_framed and request.method == "POST"
     length = request.headers.get("content-length", "")
-    is_told = length.isascii() and length.isdigit() and len(length) < 10
-    return not is_told or int(length) > LONGEST_BODY or "transfer-encoding" in request.headers
+    is_number = length.isascii() and length.isdigit() and len(length) < 10
+    return not is_number or int(length) > LONGEST_BODY or "transfer-encoding" in request.headers
 
 
 def _is_foreign(request: http.Request) -> bool:
@@ -353,15 +353,15 @@ def _query(request: http.Request, key: str) -> str:
 
 def _not_for(client: Client, language: str) -> http.Response:
     """What is said to people whose address is not among ``live``: they may be those who run the filter."""
-    told = live_texts()[language]["not_for_you_said"].format(address=address_text(client.address))
-    return _told("not_for_you", told, language, HTTPStatus.FORBIDDEN)
+    sentence = live_texts()[language]["not_for_you_said"].format(address=address_text(client.address))
+    return _message("not_for_you", sentence, language, HTTPStatus.FORBIDDEN)
 
 
 def _missing(language: str) -> http.Response:
-    return _told("no_such_page", live_texts()[language]["no_such_page_said"], language, HTTPStatus.NOT_FOUND)
+    return _message("no_such_page", live_texts()[language]["no_such_page_said"], language, HTTPStatus.NOT_FOUND)
 
 
-def _told(key: str, words: str, language: str, status: HTTPStatus) -> http.Response:
+def _message(key: str, words: str, language: str, status: HTTPStatus) -> http.Response:
     """A page of a heading and a sentence."""
     texts = live_texts()[language]
     body = element("body", element("main", element("h1", texts[key]), element("p", words)))

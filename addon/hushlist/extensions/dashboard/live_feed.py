@@ -43,8 +43,8 @@ class LiveFeed:
     def running(self) -> None:
         """Let the other workers ask for what this one has counted."""
         if self._siblings is not None:
-            self._siblings.answers["metrics"] = self._own_metrics
-            self._siblings.answers["data"] = self._own_data_as_json
+            self._siblings.answers["metrics"] = self._metrics_here
+            self._siblings.answers["data"] = self._json_here
 
     def close(self) -> None:
         if self._siblings is not None:
@@ -65,8 +65,8 @@ class LiveFeed:
         privacy = await self._aside(privacy_in, self._runtime)
         data = live_data(self._runtime, privacy)
         noted = statistics.since(since)[-most:] if most else []  # at once: the next answer begins after the last
-        found: dict[str, Any] = plain(await self._aside(with_decisions, data, self._runtime, noted, privacy))
-        return found
+        spelled: dict[str, Any] = plain(await self._aside(with_decisions, data, self._runtime, noted, privacy))
+        return spelled
 
     async def _shared_data(self, siblings: Siblings, of: str, since: int, most: int) -> dict[str, Any]:
         """What all workers have of that; their decisions are numbered by their time."""
@@ -77,33 +77,33 @@ class LiveFeed:
             await asyncio.sleep(GATHER)
         last = number_at(time() - GATHER / 2)
         first = since if most else last
-        asked = siblings.ask("data", [first, last])
-        all_data = [await self._own_data([first, last]), *map(json.loads, await asked)]
+        answers = siblings.ask("data", [first, last])
+        all_data = [await self._data_here([first, last]), *map(json.loads, await answers)]
         _, ended = await self._aside(ended_in, siblings.folder)
-        found = added_data(all_data, ended)
-        decisions = found["decisions"][-most:] if most else []
-        return {**found, "of": siblings.folder.name, "last": last, "decisions": decisions}
+        total = added_data(all_data, ended)
+        decisions = total["decisions"][-most:] if most else []
+        return {**total, "of": siblings.folder.name, "last": last, "decisions": decisions}
 
-    async def _own_data(self, asked: Sequence[int]) -> dict[str, Any]:
+    async def _data_here(self, bounds: Sequence[int]) -> dict[str, Any]:
         """What this worker has of the decisions from a number to another, and a sample of its durations."""
         privacy = await self._aside(privacy_in, self._runtime)
         data, statistics = live_data(self._runtime, privacy), self._runtime.statistics
-        first, last = asked
+        first, last = bounds
         noted = between(statistics.since(0), first, last, 0 if self._siblings is None else self._siblings.number)
         whole = await self._aside(with_decisions, data, self._runtime, noted, privacy)
         return {**plain(whole), "sample": statistics.sample()}
 
-    async def _own_data_as_json(self, asked: Sequence[int]) -> bytes:
-        return json.dumps(await self._own_data(asked)).encode()
+    async def _json_here(self, bounds: Sequence[int]) -> bytes:
+        return json.dumps(await self._data_here(bounds)).encode()
 
-    async def _own_metrics(self, _: object = None) -> bytes:
+    async def _metrics_here(self, _: object = None) -> bytes:
         return metrics(self._runtime).encode("utf-8", "replace")
 
     async def metrics(self) -> bytes:
         """Those of all workers."""
-        told = await self._own_metrics()
+        here = await self._metrics_here()
         if self._siblings is None:
-            return told
+            return here
         others = await self._siblings.ask("metrics")
         ended, _ = await self._aside(ended_in, self._siblings.folder)
-        return added_metrics([told.decode(), *map(bytes.decode, others), ended]).encode()
+        return added_metrics([here.decode(), *map(bytes.decode, others), ended]).encode()

@@ -62,14 +62,14 @@ def _decisions(runtime: Runtime) -> Iterator[str]:
     for (action, group, _), number in outcomes:
         decided[action.value, group] += number
     yield from _family("decisions_total", ("action", "group"), decided.items())
-    stopped = ((one, number) for one, number in outcomes if one.would_block and one.action in STOPPING)
-    by_group = (((one.action.value, one.group), number) for one, number in stopped)
+    stopped = ((outcome, number) for outcome, number in outcomes if outcome.would_block and outcome.action in STOPPING)
+    by_group = (((outcome.action.value, outcome.group), number) for outcome, number in stopped)
     yield from _family("would_block_total", ("action", "group"), by_group)
     by_list = (((action.value, *name), number) for (name, action), number in statistics.lists.top())
     yield from _family("list_decisions_total", ("action", "list", "file"), by_list)
     by_category = (((action.value, name), number) for (name, action), number in statistics.categories.top())
     yield from _family("category_decisions_total", ("action", "category"), by_category)
-    yield from _one("unreadable_total", statistics.faults)
+    yield from _single("unreadable_total", statistics.faults)
     results = [(("refused",), failure_policy.refused), (("passed",), failure_policy.passed)]
     yield from _family("failures_total", ("result",), results)
 
@@ -90,23 +90,27 @@ def _state(runtime: Runtime) -> Iterator[str]:
     if engine is not None:
         layers = engine.index.directory.rules
         yield from _family("rules", ("layer",), (((layer,), layers[layer]) for layer in sorted(layers)))
-        lists = {(one.layer, one.file): one for one in lists_of(engine)}.values()
-        rules = (((one.layer, one.title or "", one.file), one.rules) for one in lists)
+        lists = {(listed.layer, listed.file): listed for listed in lists_of(engine)}.values()
+        rules = (((listed.layer, listed.title or "", listed.file), listed.rules) for listed in lists)
         yield from _family("list_rules", ("layer", "list", "file"), rules)
-        modified = {one.file: ((one.file,), one.modified) for one in lists}
+        modified = {listed.file: ((listed.file,), listed.modified) for listed in lists}
         yield from _family("list_modified_timestamp_seconds", ("file",), modified.values())
     states = states_in(runtime)
-    held = {} if engine is None else {one.file: ((one.file,), float(one.held is not None)) for one in lists_of(engine)}
+    held = (
+        {}
+        if engine is None
+        else {listed.file: ((listed.file,), float(listed.held is not None)) for listed in lists_of(engine)}
+    )
     held |= {url: ((url,), float(bool(state.held))) for url, state in states.items()}
     yield from _family("list_held_back", ("file",), held.values())
     readings = ((("used" if is_good else "refused",), number) for is_good, number in runtime.readings.items())
     yield from _family("readings_total", ("result",), readings)
     if reading is not None:
-        yield from _one("last_reading_timestamp_seconds", reading.moment)
-        yield from _one("last_reading_seconds", reading.duration)
-        yield from _one("last_reading_used", reading.problem is None)
-    yield from _one("store_failing", store_fault(runtime) is not None)
-    yield from _one("patches_missing", len(not_taken()))
+        yield from _single("last_reading_timestamp_seconds", reading.moment)
+        yield from _single("last_reading_seconds", reading.duration)
+        yield from _single("last_reading_used", reading.problem is None)
+    yield from _single("store_failing", store_fault(runtime) is not None)
+    yield from _single("patches_missing", len(not_taken()))
     for metrics in runtime.parts.metrics:
         for metric in metrics():
             yield from _written(metric)
@@ -114,13 +118,13 @@ def _state(runtime: Runtime) -> Iterator[str]:
     if resident is not None:
         yield from _head("process_resident_memory_bytes", "gauge", "Memory of this process.")
         yield _line("process_resident_memory_bytes", {}, resident)
-    yield from _one("start_time_seconds", runtime.statistics.started)
+    yield from _single("start_time_seconds", runtime.statistics.started)
 
 
 # -- the format --------------------------------------------------------------------------------------------------------
 
 
-def _one(name: str, value: float) -> Iterator[str]:
+def _single(name: str, value: float) -> Iterator[str]:
     return _family(name, (), [((), value)])
 
 
@@ -226,7 +230,7 @@ def _top(title: str, counts: Iterable[tuple[str, int]]) -> Iterator[str]:
 def _slowest(runtime: Runtime) -> Iterator[str]:
     slowest = runtime.statistics.slowest
     if slowest is not None:
-        half, most = (_duration(one or 0) for one in runtime.statistics.quantiles(0.5, 0.99))
+        half, most = (_duration(duration or 0) for duration in runtime.statistics.quantiles(0.5, 0.99))
         url = url_of(slowest.record.decision, Privacy(LoggedQueries(log_of(runtime).queries)))
         shown = url if len(url) <= _LONGEST else f"{url[:_LONGEST]} …"
         yield f"  decisions took {half} (99 %: {most}), the slowest {_duration(slowest.duration)}: {shown}"

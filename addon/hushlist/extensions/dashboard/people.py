@@ -121,7 +121,7 @@ def home(
     now, policy = time(), engine.policy
     log = policy.of("log")
     runtime.statistics.count()
-    checked = [one.checked for one in parts.call(lists) if one.checked is not None] if reach.is_all else []
+    checked = [listed.checked for listed in parts.call(lists) if listed.checked is not None] if reach.is_all else []
     return Home(
         now,
         f"{datetime.now(policy.zone):%Y-%m-%dT%H:%M}",
@@ -141,11 +141,11 @@ def home(
 def _troubles(engine: Engine, runtime: Runtime, parts: Parts, now: float) -> Iterator[Trouble]:
     if runtime.problem is not None:
         yield Trouble("policy", None, runtime.problem)
-    for own in parts.call(lists):
-        if own.held is not None:
-            yield Trouble("held", own.title, "; ".join(own.reasons))
-        elif own.fault is not None:
-            yield Trouble("fetch", own.title, own.fault)
+    for listed in parts.call(lists):
+        if listed.held is not None:
+            yield Trouble("held", listed.title, "; ".join(listed.reasons))
+        elif listed.fault is not None:
+            yield Trouble("fetch", listed.title, listed.fault)
     with suppress(Exception):  # another mitmproxy may keep it in another way
         end = ctx.master.addons.get("tlsconfig").certstore.default_ca.notafter
         if end.timestamp() - now < _RENEW:
@@ -154,7 +154,7 @@ def _troubles(engine: Engine, runtime: Runtime, parts: Parts, now: float) -> Ite
         if not said.startswith(("lists that are held back", "the list in line")):  # named above
             yield Trouble("warning", None, said)
     if engine.policy.groups:
-        number = sum(one.group == DEFAULT for one in _devices(engine, runtime))
+        number = sum(device.group == DEFAULT for device in _devices(engine, runtime))
         if number:
             yield Trouble("devices", str(number), None)
 
@@ -185,8 +185,8 @@ def _person(
     reach: Reach,
 ) -> Person:
     held, members = holds_for(engine, group, now), _members(group)
-    clients = [Client(one.client or "", one.user) for one in seen if one.group == group.name]
-    clients += [Client(str(one.network_address)) for one in group.networks if one.num_addresses == 1]
+    clients = [Client(device.client or "", device.user) for device in seen if device.group == group.name]
+    clients += [Client(str(network.network_address)) for network in group.networks if network.num_addresses == 1]
     clients += [Client(user=user) for user in sorted(group.users)]
     names = {None, f"group:{group.name}", *(name for client in clients for name in client.names)}
     return Person(
@@ -200,24 +200,24 @@ def _person(
         held.layers,
         held.categories,
         list(_quotas(runtime, group, clients, privacy, reach)),
-        [one for one in granted if one.client in names],
-        [one for one in blocked if one.client in names],
+        [grant for grant in granted if grant.client in names],
+        [block for block in blocked if block.client in names],
     )
 
 
 def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Privacy, reach: Reach) -> Iterator[QuotaOf]:
     """Those that are shared once, and those of each device that has used some, or of the only one."""
     hidden = () if reach.is_all else _PLACE
-    told, clients = set[Quota](), list(dict.fromkeys(clients[:_MOST] or [Client()]))
+    shared, clients = set[Quota](), list(dict.fromkeys(clients[:_MOST] or [Client()]))
     for client in clients:
         name = f"user:{client.user}" if client.user else address_text(client.address)
         shown = who("user", client.user, privacy) if client.user else who("client", name or None, privacy)
         shown = name if client.user and shown == client.user else shown
         for use in uses_in(runtime, client, group):
-            if use.quota in told or not (use.quota.is_shared or use.used or use.extended or len(clients) == 1):
+            if use.quota in shared or not (use.quota.is_shared or use.used or use.extended or len(clients) == 1):
                 continue
             if use.quota.is_shared:
-                told.add(use.quota)
+                shared.add(use.quota)
             is_alone = use.quota.is_shared or len(clients) == 1
             whom = f"group:{group.name}" if group.name != DEFAULT or is_alone or shown is None else shown
             described = told_use(runtime, use, client, group)
@@ -226,7 +226,9 @@ def _quotas(runtime: Runtime, group: Group, clients: list[Client], privacy: Priv
 
 
 def _members(group: Group) -> list[str]:
-    addresses = (str(one.network_address) if one.num_addresses == 1 else str(one) for one in group.networks)
+    addresses = (
+        str(network.network_address) if network.num_addresses == 1 else str(network) for network in group.networks
+    )
     devices = (f"device:{name}" for name in sorted(group.devices))
     return [*devices, *(f"user:{user}" for user in sorted(group.users)), *addresses]
 
@@ -247,12 +249,12 @@ def devices(engine: Engine, runtime: Runtime, privacy: Privacy) -> list[Device]:
     names = device_names_shown(engine.policy, privacy)
     return [
         Device(
-            who("client", one.client, privacy),
-            who("user", one.user, privacy),
-            one.group,
-            one.requests,
+            who("client", device.client, privacy),
+            who("user", device.user, privacy),
+            device.group,
+            device.requests,
             None if name == UNNAMED else name,
         )
-        for one in _devices(engine, runtime)
-        for name in [names(one.client or "", one.user) if names is not None else None]
+        for device in _devices(engine, runtime)
+        for name in [names(device.client or "", device.user) if names is not None else None]
     ]

@@ -13,7 +13,7 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError
 from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.dashboard.rule_edits import change_list, own_list, with_rule
+from hushlist.extensions.dashboard.rule_edits import change_list, overrides_list, with_rule
 from hushlist.proxy.flow_request import request_of_flow
 from hushlist.proxy.runtime import Runtime
 
@@ -37,7 +37,7 @@ class RuleCommands:
         self._add(flows, Action.BLOCK)
 
     def _add(self, flows: Sequence[flow.Flow], action: Action) -> None:
-        hosts = dict.fromkeys(_host(one) for one in flows if isinstance(one, http.HTTPFlow))
+        hosts = dict.fromkeys(_host(candidate) for candidate in flows if isinstance(candidate, http.HTTPFlow))
 
         def edit(text: str) -> str:
             for host in hosts:
@@ -47,7 +47,7 @@ class RuleCommands:
 
         try:
             policy = self._policy()
-            path = own_list(policy)
+            path = overrides_list(policy)
             change_list(policy, path, edit)
         except ActionError as error:
             raise exceptions.CommandError(printable(str(error))) from error
@@ -59,10 +59,10 @@ class RuleCommands:
         return self._runtime.engine.policy
 
 
-def _host(one: http.HTTPFlow) -> str:
+def _host(http_flow: http.HTTPFlow) -> str:
     """The host that a person sees; for a client that connects by address, the name that it asks for."""
     try:
-        hosts = [canonical_host(host) for host in request_of_flow(one).hosts]
+        hosts = [canonical_host(host) for host in request_of_flow(http_flow).hosts]
         return next((host for host in hosts if not is_address(host)), hosts[0]).decode("ascii")
     except (UrlError, LookupError, UnicodeError) as error:
         raise exceptions.CommandError(printable(f"the flow has no host that a rule can name: {error}")) from error

@@ -48,7 +48,7 @@ class WrittenRule(NamedTuple):
         return sha256(self.item.encode("utf-8", "surrogatepass")).hexdigest() if self.item else ""
 
 
-def own_list(policy: Policy) -> Path:
+def overrides_list(policy: Policy) -> Path:
     """The first YAML list of the layer ``overrides``; ``ActionError`` if the policy has none."""
     for layer in policy.layers:
         for file in layer.lists if layer.name == _OVERRIDES else ():
@@ -81,10 +81,10 @@ def _accept(store: ListStore, before: bytes, after: bytes) -> None:
     if current is None or current.digest == _digest(after):
         return
     with store.locked():
-        state, known = store.state(), _digest(before)
-        if known == state.held != current.digest:
+        state, digest = store.state(), _digest(before)
+        if digest == state.held != current.digest:
             raise ActionError(f"it is held back: {'; '.join(state.reasons)}; 'hushlist update' can accept it")
-        if known in (current.digest, state.accepted):
+        if digest in (current.digest, state.accepted):
             store.expect(_digest(after))
 
 
@@ -125,8 +125,8 @@ def with_rule(text: str, rule: Mapping[str, str], comment: str = "") -> str:
     body = text.removeprefix("\ufeff")  # the parser does not count a byte order mark
     added = text[: len(text) - len(body)] + _insert(body, rule_text(rule), comment)
     after = read_rules(added)
-    is_kept = [one.terms for one in after[:-1]] == [one.terms for one in before]
-    if not is_kept or [one.pattern for one in after] != [one.pattern for one in (*before, wanted)]:
+    is_kept = [item.terms for item in after[:-1]] == [item.terms for item in before]
+    if not is_kept or [item.pattern for item in after] != [item.pattern for item in (*before, wanted)]:
         raise ActionError("its rules are written in a way that none can be added to")
     return added
 
@@ -149,9 +149,9 @@ def without_rule(text: str, item: str) -> str:
         raise ActionError("the rule is not there any more, or was changed since")
     place = places[-1]
     removed = text[: len(text) - len(body)] + _remove(body, nodes, place)
-    expected = [(one.pattern, one.terms) for number, one in enumerate(before) if number != place]
+    expected = [(rule.pattern, rule.terms) for number, rule in enumerate(before) if number != place]
     try:
-        is_kept = len(before) == len(nodes) and [(one.pattern, one.terms) for one in read_rules(removed)] == expected
+        is_kept = len(before) == len(nodes) and [(rule.pattern, rule.terms) for rule in read_rules(removed)] == expected
     except ActionError:
         is_kept = False
     if not is_kept:
@@ -189,8 +189,8 @@ def _insert(text: str, item: str, comment: str) -> str:
         text, end, indent = head + text[end:], len(head), document.start_mark.column + 2
     place = len(text[:end].rstrip())
     place += len(text[place:].partition("\n")[0].rstrip("\r"))  # behind a comment
-    ends, own = line_end(text), f"{item}  # {comment}" if comment else item
-    return f"{text[:place]}{ends}{' ' * indent}- {own}{text[place:] or ends}"
+    ends, line = line_end(text), f"{item}  # {comment}" if comment else item
+    return f"{text[:place]}{ends}{' ' * indent}- {line}{text[place:] or ends}"
 
 
 def _rules_of(document: Any) -> Any:

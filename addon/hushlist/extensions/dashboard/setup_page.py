@@ -100,11 +100,11 @@ class ProxyAddress(NamedTuple):
 
 def proxy_address(client: connection.Client) -> ProxyAddress | None:
     """The address to enter on a device; ``None`` where the network leads devices to the proxy without it."""
-    own = client.sockname
-    if own is None or not is_sent_to(client):
+    sockname = client.sockname
+    if sockname is None or not is_sent_to(client):
         return None
     kind = "SOCKS5" if isinstance(client.proxy_mode, Socks5Mode) else "PROXY"
-    return ProxyAddress(kind, host_of_socket(own[0]), own[1])
+    return ProxyAddress(kind, host_of_socket(sockname[0]), sockname[1])
 
 
 def is_direct(flow: http.HTTPFlow) -> bool:
@@ -113,10 +113,10 @@ def is_direct(flow: http.HTTPFlow) -> bool:
     A device that looks for a proxy asks the host ``wpad`` of its domain. With the proxy in use, no other answer to that
     makes sense; a stranger's, at a name such as ``wpad.example``, would lead past the filter.
     """
-    data, own = flow.request.data, flow.client_conn.sockname
+    data, sockname = flow.request.data, flow.client_conn.sockname
     if data.path == _WPAD_TARGET and data.host.lower().partition(".")[0] == "wpad":
         return True
-    if own is None or data.port != own[1]:  # as mostly
+    if sockname is None or data.port != sockname[1]:  # as mostly
         return False
     return is_at_own_address(flow) and (is_setup_path(flow.request) or flow.request.path == _ROOT)
 

@@ -52,8 +52,8 @@ def added_metrics(texts: Iterable[str]) -> str:
                 heads.setdefault(family, {})[line] = None
                 continue
             key, _, value = line.rpartition(" ")
-            found = values.setdefault(family, {})
-            found[key] = value if key not in found else _together(key.partition("{")[0], found[key], value)
+            series = values.setdefault(family, {})
+            series[key] = value if key not in series else _together(key.partition("{")[0], series[key], value)
     lines = (line for family, head in heads.items() for line in (*head, *_samples(values.get(family, {}))))
     return "".join(f"{line}\n" for line in lines)
 
@@ -62,11 +62,11 @@ def _samples(values: Mapping[str, str]) -> Iterable[str]:
     return (f"{key} {value}" for key, value in values.items())
 
 
-def _together(name: str, one: str, other: str) -> str:
+def _together(name: str, value: str, other: str) -> str:
     if _SUMMED.search(name):
-        total = float(one) + float(other)
+        total = float(value) + float(other)
         return str(int(total)) if total == int(total) else repr(total)
-    return (min if name.endswith(_LEAST) else max)(one, other, key=float)
+    return (min if name.endswith(_LEAST) else max)(value, other, key=float)
 
 
 def counters(text: str) -> str:
@@ -90,37 +90,37 @@ def number_at(moment: float, worker: int = _PLACES - 1) -> int:
 
 def between(noted: Iterable[NotedDecision], first: int, last: int, worker: int) -> list[NotedDecision]:
     """A worker's decisions after a number, up to another, with the numbers that they have among those of all."""
-    numbered = (one._replace(number=number_at(one.record.moment, worker)) for one in noted)
-    return [one for one in numbered if first < one.number <= last]
+    numbered = (decision._replace(number=number_at(decision.record.moment, worker)) for decision in noted)
+    return [decision for decision in numbered if first < decision.number <= last]
 
 
 def added_data(all_data: Sequence[Mapping[str, Any]], ended: Mapping[str, Any] | None) -> dict[str, Any]:
     """What the live page gets, from what each worker has for it; the first is the one that answers."""
     first, counted = all_data[0], [*all_data, *([] if ended is None else [ended])]
-    durations = [one["durations"] for one in counted]
-    sample = sorted(value for one in all_data for value in one["sample"])
-    slowest = [one["slowest"] for one in durations if one["slowest"] is not None]
-    log, memory = dict(first["log"]), [one["memory"] for one in all_data]
-    log["waiting"] = sum(one["log"]["waiting"] for one in all_data)
-    log["fault"] = next((one["log"]["fault"] for one in all_data if one["log"]["fault"]), None)
+    durations = [part["durations"] for part in counted]
+    sample = sorted(value for part in all_data for value in part["sample"])
+    slowest = [part["slowest"] for part in durations if part["slowest"] is not None]
+    log, memory = dict(first["log"]), [part["memory"] for part in all_data]
+    log["waiting"] = sum(part["log"]["waiting"] for part in all_data)
+    log["fault"] = next((part["log"]["fault"] for part in all_data if part["log"]["fault"]), None)
     return {
         **first,
-        "started": min(one["started"] for one in counted),
+        "started": min(part["started"] for part in counted),
         "memory": None if None in memory else sum(memory),
         "log": log,
-        "failures": sum(one["failures"] for one in counted),
-        "counts": _added_counts([one["counts"] for one in counted]),
+        "failures": sum(part["failures"] for part in counted),
+        "counts": _added_counts([part["counts"] for part in counted]),
         "durations": {
             **first["durations"],
-            "histogram": [sum(each) for each in zip(*(one["histogram"] for one in durations), strict=True)],
+            "histogram": [sum(each) for each in zip(*(part["histogram"] for part in durations), strict=True)],
             "quantiles": {
                 share: sample[round(float(share) * (len(sample) - 1))] / 1000 if sample else None
                 for share in first["durations"]["quantiles"]
             },
-            "slowest": max(slowest, key=lambda one: one["duration"], default=None),
+            "slowest": max(slowest, key=lambda part: part["duration"], default=None),
         },
         "sample": [],
-        "decisions": sorted((each for one in all_data for each in one["decisions"]), key=lambda each: each["number"]),
+        "decisions": sorted((each for part in all_data for each in part["decisions"]), key=lambda each: each["number"]),
     }
 
 

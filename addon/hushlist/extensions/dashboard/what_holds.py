@@ -95,7 +95,7 @@ def holds_for(engine: Engine, group: Group, now: datetime) -> HoldsFor:
         group.settings.mode,
         None if default is None else _action_at(default, now),
         [LayerUse(use.name, use.during is None or use.during.is_on(now)) for use in group.layers],
-        [_status_of(one, now, engine.policy.zone) for one in group.schedules.values()],
+        [_status_of(schedule, now, engine.policy.zone) for schedule in group.schedules.values()],
         [CategoryAction(name, _action_at(timed, now)) for name, timed in sorted(group.settings.categories.items())],
     )
 
@@ -103,7 +103,7 @@ def holds_for(engine: Engine, group: Group, now: datetime) -> HoldsFor:
 def closing_of(group: Group) -> list[str]:
     """The schedules that stop whatever no rule allows for a group."""
     default = group.settings.default
-    return [] if default is None else [one.during.name for one in default.chain() if one.during is not None]
+    return [] if default is None else [action.during.name for action in default.chain() if action.during is not None]
 
 
 def this_week(engine: Engine) -> Week:
@@ -111,7 +111,7 @@ def this_week(engine: Engine) -> Week:
     policy = engine.policy
     today = datetime.now(policy.zone).date()
     monday = today - timedelta(days=today.weekday())
-    known = {name: one for group in policy.all_groups for name, one in group.schedules.items()}
+    schedules = {name: item for group in policy.all_groups for name, item in group.schedules.items()}
     groups = [(group.name, set(group.schedules), closing_of(group)) for group in policy.all_groups]
     return Week(
         str(policy.zone),
@@ -123,7 +123,7 @@ def this_week(engine: Engine) -> Week:
                 [group for group, _, closing in groups if name in closing],
                 list(_spans(schedule, datetime.combine(monday, time(), policy.zone))),
             )
-            for name, schedule in sorted(known.items())
+            for name, schedule in sorted(schedules.items())
         ],
     )
 
@@ -162,8 +162,8 @@ def what_holds(
         group.name,
         *held,
         [told_use(runtime, use, asker, group) for use in uses_in(runtime, asker, group)],
-        [one for one in parts.call(grants) if one.client in names],
-        [one for one in parts.call(blocks) if one.client in names],
+        [grant for grant in parts.call(grants) if grant.client in names],
+        [block for block in parts.call(blocks) if block.client in names],
         None if decision is None else {**decision.as_dict(), "why": str(decision)},
     )
 
@@ -176,7 +176,7 @@ def _decided(engine: Engine, client: Client, url: str, now: datetime) -> Decisio
 
 
 def _action_at(timed: ScheduledAction, now: datetime) -> str | None:
-    actions = (one.at(now) for one in timed.chain())
+    actions = (step.at(now) for step in timed.chain())
     return next((action.value for action in actions if action is not None), None)
 
 
@@ -184,5 +184,5 @@ def _status_of(schedule: Schedule, now: datetime, zone: tzinfo) -> ScheduleStatu
     change = schedule.next_change(now)
     if change is None:
         return ScheduleStatus(schedule.name, schedule.is_on(now), None, None)
-    told = change.astimezone(zone).isoformat(timespec="seconds")
-    return ScheduleStatus(schedule.name, schedule.is_on(now), change.timestamp(), told)
+    text = change.astimezone(zone).isoformat(timespec="seconds")
+    return ScheduleStatus(schedule.name, schedule.is_on(now), change.timestamp(), text)

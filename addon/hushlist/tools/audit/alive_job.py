@@ -165,7 +165,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Known(NamedTuple):
+class Denials(NamedTuple):
     """When a name was first and last denied, in seconds, and by whom; by nobody: it was alive."""
 
     first: int
@@ -178,9 +178,9 @@ class Known(NamedTuple):
             return Verdict.ALIVE
         return Verdict.DEAD if self.last - self.first >= DAY else Verdict.DENIED
 
-    def denied(self, now: int, by: tuple[str, ...]) -> Known:
+    def denied(self, now: int, by: tuple[str, ...]) -> Denials:
         """After another denial; one by a resolver that did not deny the name before begins anew."""
-        return Known(self.first if {*by} <= {*self.by} and self.first <= now else now, now, by)
+        return Denials(self.first if {*by} <= {*self.by} and self.first <= now else now, now, by)
 
 
 class State:
@@ -188,14 +188,14 @@ class State:
 
     def __init__(self, path: Path, now: int) -> None:
         """Raises ``SourceError`` if there is a file, and it is no state."""
-        self._path, self.names = path, dict[bytes, Known]()
+        self._path, self.names = path, dict[bytes, Denials]()
         with source_errors(path, path.name):
             if not path.exists():
                 return
             try:
                 for name, (first, last, by) in json.loads(read_regular(path, _LONGEST_STATE))["names"].items():
                     if last > now - _LONGEST_KEPT:
-                        self.names[name.encode()] = Known(int(first), int(last), tuple(map(str, by)))
+                        self.names[name.encode()] = Denials(int(first), int(last), tuple(map(str, by)))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 raise ValueError("it is no state of 'hushlist lint --alive'") from None
 
@@ -320,9 +320,9 @@ class NameSearch:
         says = await self._of_each(self._look, name)
         counted = {str(server): what for server, what in says if what is not Says.WILDCARD}
         if Says.EXISTS in counted.values():
-            record = Known(now, now, ())
+            record = Denials(now, now, ())
         elif counted and {*counted.values()} == {Says.DENIED}:
-            record = (record or Known(now, now, ())).denied(now, tuple(counted))
+            record = (record or Denials(now, now, ())).denied(now, tuple(counted))
         else:
             return Verdict.UNKNOWN
         self._state.names[name] = record

@@ -45,9 +45,9 @@ OTHERS += ("user:jo", "user:7b", "everybody", "", "client-ABCDEFGH", "7b", "grou
 
 #: the calls that are open, and how; a new call is closed until somebody writes it here
 OPEN = {
-    ("GET", "/session"): Limit.OWN,
-    ("POST", "/session"): Limit.OWN,
-    ("DELETE", "/session"): Limit.OWN,
+    ("GET", "/session"): Limit.SELF,
+    ("POST", "/session"): Limit.SELF,
+    ("DELETE", "/session"): Limit.SELF,
     ("GET", "/home"): Limit.NARROWED,
     ("GET", "/people"): Limit.NARROWED,
     ("GET", "/record"): Limit.NARROWED,

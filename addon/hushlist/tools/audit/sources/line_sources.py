@@ -85,11 +85,11 @@ def read_request(line: bytes, source: str, number: int) -> recorded_request.Reco
     page = rest[0].strip() if rest else b""
     name = rest[1].strip() if len(rest) > 1 else b""
     # If only the page's scheme is known, the page is not.
-    known_page = page if page and not page.endswith(b"://") else None
+    page_url = page if page and not page.endswith(b"://") else None
     kind = recorded_request.resource_type_of_name(name.decode("ascii", "replace"))
-    if kind is recorded_request.ResourceType.DOCUMENT and known_page not in (None, url):
+    if kind is recorded_request.ResourceType.DOCUMENT and page_url not in (None, url):
         kind = recorded_request.ResourceType.FRAME
-    return recorded_request.RecordedRequest(url, source, number, kind, known_page)
+    return recorded_request.RecordedRequest(url, source, number, kind, page_url)
 
 
 _HEADINGS = (b"url", b"request", b"requesturl", b"request_url")

@@ -17,7 +17,7 @@ _SITES = ("same-origin", "same-site", "cross-site", "none")
 _LONGEST_AGENT = 400
 
 
-def asked_by(record: LogRecord, privacy: Privacy) -> dict[str, str]:
+def initiator_of(record: LogRecord, privacy: Privacy) -> dict[str, str]:
     """The type, the host of the page, whose party it is, the URL that asks, and the browser; without what is unknown.
 
     ``by`` is the URL of a page, frame or style sheet, or only its origin: what ``Referer`` says, or else ``Origin``.
@@ -33,7 +33,7 @@ def asked_by(record: LogRecord, privacy: Privacy) -> dict[str, str]:
     by = next(filter(None, (_canonical(_said(request, name)) for name in (b"referer", b"origin"))), b"")
     site = _said(request, b"sec-fetch-site").decode("ascii", "replace").lower()
     agent = who("agent", _said(request, b"user-agent")[:_LONGEST_AGENT].decode("ascii", "replace") or None, privacy)
-    told = {
+    described = {
         "type": context.kind,
         "page": context.page,
         "party": party,
@@ -41,7 +41,7 @@ def asked_by(record: LogRecord, privacy: Privacy) -> dict[str, str]:
         "site": site if site in _SITES else "",
         "agent": agent,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in described.items() if value}
 
 
 def _said(request: Request, name: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action
 from hushlist.core.url.request import Request
-from hushlist.extensions.dashboard.asked_by import asked_by
+from hushlist.extensions.dashboard.initiator import initiator_of
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy
 from unit.rows import each_row
@@ -48,14 +48,14 @@ def test_what_header_fields_say_of_a_request(
     host: bytes, fields: dict[bytes, bytes], told: dict[str, str | bytes]
 ) -> None:
     wanted = {name: value.decode() if isinstance(value, bytes) else value for name, value in told.items()}
-    assert asked_by(_record(host, fields), Privacy()) == wanted
+    assert initiator_of(_record(host, fields), Privacy()) == wanted
 
 
 def test_it_says_what_the_log_might_say() -> None:
     record = _record(CDN, {b"Referer": PAGE, b"User-Agent": b"Browser/1"})
-    dropped = asked_by(record, Privacy(LoggedQueries.DROP, LoggedClients.DROP))
+    dropped = initiator_of(record, Privacy(LoggedQueries.DROP, LoggedClients.DROP))
     assert dropped == {"page": "www.news.example", "party": "third", "by": "https://www.news.example/a"}
-    named = asked_by(
+    named = initiator_of(
         record, Privacy(clients=LoggedClients.PSEUDONYM, pseudonym=lambda kind, name: f"{kind}-{len(name)}")
     )
     assert named["agent"] == "agent-9"
@@ -64,7 +64,7 @@ def test_it_says_what_the_log_might_say() -> None:
 def test_a_field_that_says_two_things_says_nothing() -> None:
     fields = ((b"Referer", PAGE), (b"referer", b"https://other.example/"))
     asked = Request(b"https", (CDN,), 443, b"/a.js", method=b"GET", fields=fields)
-    assert "by" not in asked_by(LogRecord("", 0, Decision(Action.PASS), request=asked), Privacy())
+    assert "by" not in initiator_of(LogRecord("", 0, Decision(Action.PASS), request=asked), Privacy())
 
 
 def _record(host: bytes, fields: dict[bytes, bytes]) -> LogRecord:
