@@ -685,6 +685,15 @@ def test_the_policy_is_changed_without_a_mouse(browser: Chrome, family: Proxy, f
     save("Save", "[127.0.0.4, 127.0.0.3]")
 
 
+def test_a_field_that_has_the_focus_keeps_it_where_a_screen_is_drawn_anew(browser: Chrome, family: Proxy) -> None:
+    sign_in(browser, screen="class/group%3ALeo")
+    field = browser.find_element(By.NAME, "site")
+    field.click()
+    browser.execute_script("document.dispatchEvent(new Event('done'))")
+    wait_until(browser, lambda one: one.find_element(By.NAME, "site") != field)
+    wait_until(browser, lambda one: one.switch_to.active_element == one.find_element(By.NAME, "site"))
+
+
 def test_an_arrow_key_in_a_choice_does_nothing_by_itself(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     keyboard = Keyboard(browser)

@@ -70,10 +70,10 @@ export function table(name, heads, rows, {none = t("nothing"), isNarrow = false}
 /** Fill an element anew; what has the focus keeps it, by its name. */
 export function refill(element, ...children) {
   const was = element.contains(document.activeElement) ? document.activeElement : null;
-  const named = (one) => one.ariaLabel ?? one.textContent;
+  const named = (one) => one.ariaLabel ?? one.labels?.[0]?.textContent ?? one.textContent;
   const label = was && named(was);
   element.replaceChildren(...children.flat().filter(Boolean));
-  if (label) [...element.querySelectorAll("a, button")].find((one) => named(one) === label)?.focus({preventScroll: true});
+  if (label) [...element.querySelectorAll("a, button, input, select")].find((one) => named(one) === label)?.focus({preventScroll: true});
 }
 
 // -- numbers and times --------------------------------------------------------------------------------------------------
