@@ -206,8 +206,13 @@ def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | Non
     >>> plain_target(b"http://h/a?%62", 8), plain_target(b"/x/../a")
     ((b'/a', b'b'), None)
     """
-    plain = split_plain_target(url, start)
-    return None if plain is None else (plain[0], canonical_query(plain[1]))
+    if start == len(url):
+        return b"/", None
+    plain = _PLAIN_TARGET.fullmatch(url, start)
+    if plain is None:
+        return None
+    path, query = plain.groups()
+    return path, query if query is None or _PERCENT not in query else canonical_query(query)
 
 
 def split_plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:
