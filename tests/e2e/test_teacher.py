@@ -132,7 +132,7 @@ def test_a_teacher_of_several_classes_goes_from_each_to_the_other(browser: Chrom
         wait_for_words(browser, "Waiting for an answer: ")
     tap(browser, "Leo")
     tap(browser, "15 min: Leo asks for www.games.test")
-    told(browser, "www.games.test is open for 127.0.0.3 until ")
+    told(browser, "www.games.test is open for Leo's phone until ")
     assert (get_as(family, "Leo", "http://www.games.test/")[0], get_as(family, "Mia", "http://www.games.test/")[0]) == (
         200,
         403,

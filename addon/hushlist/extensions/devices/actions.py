@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.routes import Action, ActionError, Role
+from hushlist.core.policy.reach import Reach
+from hushlist.core.routes import Action, ActionError, Limit, Role
 from hushlist.extensions.devices.known_devices import NETWORK, KnownDevice, device_names, known_clients
 from hushlist.extensions.devices.network_tables import is_random
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -78,11 +79,11 @@ class NamedClient:
     name: str
 
 
-def names_of_devices(policy: Policy, privacy: Privacy) -> list[NamedClient]:
+def names_of_devices(policy: Policy, privacy: Privacy, reach: Reach) -> list[NamedClient]:
     """What the policy calls the devices of addresses and users; of nobody where the log keeps no clients."""
     if privacy.clients is not LoggedClients.KEEP:
         return []
-    return [NamedClient(*item) for item in known_clients(policy).items()]
+    return [NamedClient(client, name) for client, name in known_clients(policy).items() if reach.has(client)]
 
 
 def _group(runtime: Runtime, address: str) -> str | None:
@@ -92,5 +93,5 @@ def _group(runtime: Runtime, address: str) -> str | None:
 UNDOINGS: dict[str, Callable[..., None]] = {}
 ACTIONS = (
     Action("GET", "/network/devices", Role.VIEW, devices_on_network),
-    Action("GET", "/network/names", Role.VIEW, names_of_devices),
+    Action("GET", "/network/names", Role.VIEW, names_of_devices, limit=Limit.NARROWED),
 )

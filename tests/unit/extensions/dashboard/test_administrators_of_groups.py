@@ -58,6 +58,7 @@ OPEN = {
     ("GET", "/grants"): Limit.NARROWED,
     ("POST", "/grants"): Limit.WHOM,
     ("DELETE", "/grants/{number}"): Limit.ITEM,
+    ("GET", "/network/names"): Limit.NARROWED,
     ("GET", "/blocks"): Limit.NARROWED,
     ("POST", "/blocks"): Limit.WHOM,
     ("DELETE", "/blocks/{number}"): Limit.ITEM,

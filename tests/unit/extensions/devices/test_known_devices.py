@@ -14,6 +14,7 @@ from hushlist.core.policy.group_table import GroupTable, device_names
 from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
+from hushlist.core.policy.reach import ALL_CLIENTS, Reach
 from hushlist.extensions.devices import known_devices
 from hushlist.extensions.devices.actions import names_of_devices
 from hushlist.extensions.devices.known_devices import NETWORK, Network, network_of
@@ -215,12 +216,31 @@ def test_who_is_shown_stands_after_the_name_of_the_device(name: Callable[[Any], 
 def test_the_page_learns_all_names_where_the_log_keeps_clients() -> None:
     policy, _ = policy_of(POLICY)
     use(network_of([Seen("10.0.0.7", MIA), Seen("fd00::7", MIA), Seen("10.0.0.8", TV)], []))
-    named = {one.client: one.name for one in names_of_devices(policy, Privacy())}
+    named = {one.client: one.name for one in names_of_devices(policy, Privacy(), ALL_CLIENTS)}
     assert named == {
         "10.0.0.7": "Mia's tablet",
         "10.0.0.9": "Leo's phone",
         "fd00::7": "Mia's tablet",
         "user:anna": "Anna's laptop",
     }
-    assert names_of_devices(policy, Privacy(clients=LoggedClients.PSEUDONYM)) == []
-    assert names_of_devices(policy_of("layers: []\n")[0], Privacy()) == []
+    assert names_of_devices(policy, Privacy(clients=LoggedClients.PSEUDONYM), ALL_CLIENTS) == []
+    assert names_of_devices(policy_of("layers: []\n")[0], Privacy(), ALL_CLIENTS) == []
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (["parents"], {"user:anna"}),
+        (["children"], {"10.0.0.7", "10.0.0.9", "fd00::7"}),
+        (["children", "parents"], {"10.0.0.7", "10.0.0.9", "fd00::7", "user:anna"}),
+        (["subnet"], set()),
+        (["gone"], set()),
+    ],
+)
+def test_an_administrator_of_some_groups_learns_the_names_of_their_devices_alone(
+    groups: list[str], expected: set[str]
+) -> None:
+    policy, _ = policy_of(POLICY)
+    use(network_of([Seen("10.0.0.7", MIA), Seen("fd00::7", MIA), Seen("10.0.0.8", TV)], []))
+    reach = Reach(policy.all_groups, groups, device_names(policy))
+    assert {one.client for one in names_of_devices(policy, Privacy(), reach)} == expected

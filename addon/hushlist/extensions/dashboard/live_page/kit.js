@@ -139,7 +139,7 @@ export const forgetNames = () => { namesUntil = 0; };
 export async function learnNames() {
   if (Date.now() < namesUntil) return;
   namesUntil = Date.now() + NAMES_AGE;
-  const {names} = session.groups ? {names: []} : await get("/network/names").catch(() => ({names: []}));
+  const {names} = await get("/network/names").catch(() => ({names: []}));
   devices = new Map(names.map((one) => [one.client, one.name]));
 }
 /** What somebody is called whom an order, a record or a request names. */
