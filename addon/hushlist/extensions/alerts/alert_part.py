@@ -28,7 +28,7 @@ from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
-from hushlist.extensions.journal.masked_clients import clients_shown, device_names_shown
+from hushlist.extensions.journal.masked_clients import SOMEBODY, clients_shown, device_names_shown
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.tap_page import TapPage
 from hushlist.proxy.languages import Texts
@@ -236,6 +236,8 @@ class AlertPart(Part):
 
     def _add(self, hits: Iterator[tuple[tuple[str, str], Hit]]) -> None:
         for key, hit in hits:
+            if key[1] == SOMEBODY:  # whose names the log drops, are counted as one, and may be of several groups
+                hit = replace(hit, about={name: text for name, text in hit.about.items() if name != "group"})
             before = self._unwritten.get(key)
             if before is None and len(self._unwritten) >= MOST_UNWRITTEN:
                 self._lost += 1

@@ -186,8 +186,11 @@ class _Reader:
         self._same = [row for row in rows if row.kind == _SAME]
         self.has_inner = bool(self._carriers) or has_any
         starts: dict[bool, set[bytes]] = {False: set(), True: set()}
-        for row in rows:
-            starts[row.form.needs_query].add(b"" if row.form.is_by_host else row.form.start)
+        for form in (row.form for row in rows):
+            if form.is_by_host:  # whatever the target is
+                starts[False].add(b"")
+            else:
+                starts[form.needs_query].add(form.start)
         #: what the paths of its forms begin with, in lower case: of those without a query, and of those with one
         self._starts, self._starts_before_queries = tuple(starts[False]), tuple(starts[True])
         names = [

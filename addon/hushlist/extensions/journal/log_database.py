@@ -358,9 +358,9 @@ def shown_values(counts: Iterable[tuple[str, int]], by: str, privacy: Privacy) -
     return shown.most_common()
 
 
-def last_name(place: LogPlace, client: str) -> str:
-    """The name of the device, or of the user, that had an address last; or else the address."""
-    newest = next(iter(newest_records(place, LogFilters(clients=[client]), 1)), {})
+def last_name(place: LogPlace, client: str, group: str | None = None) -> str:
+    """The name of the device, or of the user, that had an address last, perhaps in a group; or else the address."""
+    newest = next(iter(newest_records(place, LogFilters(clients=[client], group=group), 1)), {})
     name = newest.get("device") or newest.get("user")
     return client if name is None else f"{name} ({client})"
 

@@ -44,9 +44,6 @@ class Notifier:
         self._send_by, self._pauses = send_by, pauses
         self._posts: list[_Post] = []
         self._clock, self._lock = clock, Lock()
-        #: by what they are counted: when, and who caused it
-        self._sent = defaultdict[str, deque[tuple[float, str]]](lambda: deque(maxlen=MOST_NOTICES))
-        self._quiet = set[str]()
         self.use(channels)
 
     def use(self, channels: Iterable[Channel]) -> None:
@@ -64,23 +61,10 @@ class Notifier:
     def send(self, notice: Notice) -> None:
         """Hand a notice over; waits for nothing, and raises nothing."""
         posts = [post for post in self._posts if is_for(notice, post.channel)]
-        if not posts:
-            return
-        if notice.html is not None:
-            for post in posts:
-                post.take(notice)
-            return
-        with self._lock:
-            now, sent = self._clock(), self._sent[notice.budget]
-            recent = [client for at, client in sent if now - at < WITHIN]
-            of_client = recent.count(notice.client) if notice.client else 0
-            if len(recent) == MOST_NOTICES or of_client >= MOST_OF_CLIENT:
-                if notice.budget not in self._quiet:
-                    logger.warning("hushlist: %d notices within an hour: for a while, some are not sent", len(recent))
-                self._quiet.add(notice.budget)
-                return
-            sent.append((now, notice.client))
-            self._quiet.discard(notice.budget)
+        if notice.html is None:
+            with self._lock:
+                now = self._clock()
+                posts = [post for post in posts if post.count(notice, now)]
         for post in posts:
             post.take(notice)
 
@@ -100,6 +84,24 @@ class _Post:
         self._thread: Thread | None = None
         #: whether the log says that it does not work
         self._is_told = False
+        #: by what they are counted: when, and who caused it; and of what too many came
+        self._counted = defaultdict[str, deque[tuple[float, str]]](lambda: deque(maxlen=MOST_NOTICES))
+        self._quiet = set[str]()
+
+    def count(self, notice: Notice, now: float) -> bool:
+        """Count a notice; whether it may be sent, as fewer were within the hour."""
+        counted = self._counted[notice.budget]
+        recent = [client for at, client in counted if now - at < WITHIN]
+        of_client = recent.count(notice.client) if notice.client else 0
+        if len(recent) < MOST_NOTICES and of_client < MOST_OF_CLIENT:
+            counted.append((now, notice.client))
+            self._quiet.discard(notice.budget)
+            return True
+        if notice.budget not in self._quiet:
+            text = "hushlist: %s: %d notices within an hour: for a while, some are not sent"
+            logger.warning(text, self.channel.name, len(recent))
+        self._quiet.add(notice.budget)
+        return False
 
     def take(self, notice: Notice) -> None:
         """Queue a notice; if too many wait, it is lost."""

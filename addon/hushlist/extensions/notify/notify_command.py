@@ -59,7 +59,8 @@ def summarize(arguments: argparse.Namespace) -> int:
     for group in groups:
         week = week_of(policy, place, privacy, today, group)
         if isinstance(week, str):
-            return complain(WHY_NONE[week])
+            code = complain(WHY_NONE[week] if group is None else f"{group}: {WHY_NONE[week]}")
+            continue
         notice = summary_of(week, policy)
         if arguments.now:
             code = max(code, _send_by([one for one in policy.of("notify") if is_for(notice, one)], notice))

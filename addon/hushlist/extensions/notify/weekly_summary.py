@@ -27,6 +27,7 @@ from hushlist.extensions.journal.log_database import (
 )
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy, time_text
+from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.journal.request_counts import QUARTER
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
@@ -76,17 +77,30 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
     try:
         if overrides.begin_week(monday.isoformat()):
             for group in summarized_groups(engine.policy):
-                week: Week | str = "no_log"
-                if journal is not None and engine.policy.of("log") is not None:
-                    week = week_of(engine.policy, journal.place, journal.privacy(), monday - timedelta(days=1), group)
-                if isinstance(week, Week):
-                    runtime.notify(summary_of(week, engine.policy))
-                else:
-                    logger.warning("hushlist: no summary of the week: %s", WHY_NONE[week])
-    except StoreError as error:
+                _send_summary(runtime, engine.policy, journal, monday - timedelta(days=1), group)
+    except Exception as error:
+        _fail(error)
+
+
+def _send_summary(runtime: Runtime, policy: Policy, journal: LogWriter | None, last: date, group: str | None) -> None:
+    """Send one summary; what fails does not keep back those of others."""
+    try:
+        week: Week | str = "no_log"
+        if journal is not None and policy.of("log") is not None:
+            week = week_of(policy, journal.place, journal.privacy(), last, group)
+        if isinstance(week, Week):
+            runtime.notify(summary_of(week, policy))
+        else:
+            logger.warning("hushlist: no summary of the week: %s", WHY_NONE[week])
+    except Exception as error:
+        _fail(error)
+
+
+def _fail(error: Exception) -> None:
+    if isinstance(error, StoreError):
         logger.warning("hushlist: no summary of the week: %s", error)
-    except Exception:
-        logger.exception("hushlist: no summary of the week")
+    else:
+        logger.error("hushlist: no summary of the week", exc_info=error)
 
 
 def summarized_groups(policy: Policy) -> list[str | None]:
@@ -121,7 +135,7 @@ def week_of(policy: Policy, place: LogPlace, privacy: Privacy, last: date, of_gr
         if by != "client" or privacy.clients is not LoggedClients.DROP
     }
     if privacy.clients is LoggedClients.KEEP:
-        of_kinds["client"] = [(last_name(place, client), number) for client, number in of_kinds["client"]]
+        of_kinds["client"] = [(last_name(place, client, of_group), number) for client, number in of_kinds["client"]]
     return Week(last, str(zone), counted.is_all, days, totals, of_kinds, of_group)
 
 

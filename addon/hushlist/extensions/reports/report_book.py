@@ -78,7 +78,7 @@ class Report:
 _NAMES = [column.name for column in fields(Report)]
 _SELECT = f"SELECT {', '.join(_NAMES)} FROM reports"  # noqa: S608 - names of columns
 _INSERT = f"INSERT INTO reports ({', '.join(_NAMES[:-1])}) VALUES ({', '.join('?' * (len(_NAMES) - 1))}) RETURNING id"  # noqa: S608
-_SAME = "rule = ? AND source = ? AND host = ? AND settled IS NULL"
+_SAME = "rule = ? AND source = ? AND host = ? AND coalesce(in_group, '') = ? AND settled IS NULL"
 
 
 class ReportBook:
@@ -98,7 +98,7 @@ class ReportBook:
             _check(database, client, self._clock())
 
     def file(self, wanted: Report) -> Report:
-        """Store a report, or add it to an open one of the same rule and host; then it is made more than once.
+        """Store a report, or add it to an open one of the same rule, host and group; then it is made more than once.
 
         Where too many are open, the oldest of whoever has most of them gives way.
 
@@ -108,7 +108,7 @@ class ReportBook:
         with self._store.writing() as database:
             now, words = self._clock(), one_line(wanted.words, LONGEST_REASON)
             database.execute("DELETE FROM reports WHERE asked <= ? OR asked > ?", (now - KEPT, now + _DAY))
-            same = (wanted.rule, wanted.source, wanted.host)
+            same = (wanted.rule, wanted.source, wanted.host, wanted.in_group or "")
             row = database.execute(f"{_SELECT} WHERE {_SAME} ORDER BY id DESC LIMIT 1", same).fetchone()
             if row is not None:
                 both = replace(Report(*row), words=Report(*row).words or words, times=Report(*row).times + 1)

@@ -18,8 +18,10 @@ from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.extension import Button, Notice
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.group_table import DeviceNames
+from hushlist.core.policy.group_table import DeviceNames, device_names
 from hushlist.core.policy.groups import address_text
+from hushlist.core.policy.policy_file import Policy
+from hushlist.core.policy.reach import Reach
 from hushlist.core.url.request import LONGEST_TARGET, Told, request_of
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -119,6 +121,8 @@ def file_access_request(
         policy, privacy = None if runtime.engine is None else runtime.engine.policy, privacy_in(runtime)
         language = DEFAULT_LANGUAGE if policy is None else policy.of("language")
         notice = notice_of(filed, privacy, language, device_names_shown(policy, privacy))
+        if policy is None or not is_of_group_alone(policy, filed):
+            notice = replace(notice, group=None)
         base = None if policy is None else policy.of("own-address")
         if base is not None:
             texts = live_texts()[language]
@@ -129,6 +133,15 @@ def file_access_request(
 
             notice = replace(notice, buttons=buttons)
         runtime.notify(notice)
+
+
+def is_of_group_alone(policy: Policy, request: AccessRequest) -> bool:
+    """Whether a grant for whoever has made a request opens something for clients of their group alone.
+
+    Who shares an address may be in another group: those who answer for a group must not open it for them.
+    """
+    groups = () if request.group is None else (request.group,)
+    return Reach(policy.all_groups, groups, device_names(policy)).has(request.client)
 
 
 def choice_text(choice: str, texts: Texts) -> str:

@@ -237,6 +237,19 @@ def test_many_people_at_once_are_some_notices_and_one_that_counts_the_others(
     assert told[-1].message == "a: more alerts: 35"
 
 
+def test_where_the_log_drops_clients_no_alert_is_of_one_group(
+    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+) -> None:
+    """All of them are counted as one, so that some may be of other groups."""
+    notify = "notify: [{command: [/bin/true], groups: kids}]\nlog: {clients: drop}\n"
+    alerts = begin(notify, "{name: a, when: {list: Mine}, times: 2}")
+    for address in ("192.0.2.7", "10.0.1.7"):
+        Person(hushlist, address).get("http://games.example/")
+    alerts.step(clock.now)
+    (notice,) = told
+    assert notice.group is None
+
+
 def test_where_a_channel_is_for_a_group_its_alerts_are_counted_by_themselves(
     hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
 ) -> None:

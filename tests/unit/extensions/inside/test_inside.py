@@ -5,6 +5,7 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -471,6 +472,14 @@ def test_which_addresses_count_for_which_rules(
     assert actions(engine, CARRIERS[3], proxied, croxy, glype) == [table, any_url, any_url, any_url]
     assert actions(engine, "https://search.example/?q=about+blocked.example") == ["pass"]
     assert actions(engine, IT) == ["block"]
+
+
+def test_a_name_in_a_host_is_read_whatever_the_target_is(tmp_path: Path) -> None:
+    carriers = ["{host}.mirror.example/**?lang={id}", "{host}.other.example/?{rest}"]
+    engine = engine_for(tmp_path, ["blocked.example"], carriers=carriers)
+    for mirror, target in product(("mirror", "other"), ("", "/", "/x", "/x?", "/x?lang=de")):
+        assert actions(engine, f"https://blocked-example.{mirror}.example{target}") == ["block"], (mirror, target)
+    assert actions(engine, "https://fine-example.mirror.example/x") == ["pass"]
 
 
 def test_rows_of_the_policy(tmp_path: Path) -> None:

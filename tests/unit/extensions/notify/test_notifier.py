@@ -55,6 +55,19 @@ def test_every_channel_gets_a_notice() -> None:
     assert not any(own.is_alive() for own in ended)
 
 
+def test_a_group_uses_up_no_notices_of_another() -> None:
+    network = Network()
+    channels = [CommandChannel((f"/bin/{group}",), groups=(group,)) for group in ("7a", "7b")]
+    told = Notifier(channels, network)
+    for number in range(MOST_NOTICES + 1):
+        told.send(Notice(f"{number}", "", group="7a"))
+    told.send(Notice("other", "", group="7b"))
+    arrived = [network.next()[1].title for _ in range(MOST_NOTICES + 1)]
+    assert "other" in arrived
+    assert f"{MOST_NOTICES}" not in arrived
+    told.close()
+
+
 def test_a_channel_of_some_groups_gets_what_is_about_their_clients_alone() -> None:
     """What goes nowhere is not counted as sent."""
     network = Network()
@@ -198,12 +211,13 @@ def test_a_policy_with_other_channels_loses_nothing_that_waits_for_those_that_st
     told.use((THIRD, ONE))
     go_on.set()
     assert network.next() == (ONE, replace(NOTICE, title="waits"))
-    for number in range(MOST_NOTICES):  # two were sent: the limit goes on, too
+    for number in range(MOST_NOTICES):  # the channel that stays has sent two: its limit goes on, too
         told.send(Notice(str(number), "", client=str(number)))
-    assert f"{MOST_NOTICES} notices within an hour" in caplog.text
-    sent = [network.next() for _ in range(2 * (MOST_NOTICES - 2))]
-    assert {channel for channel, _ in sent} == {ONE, THIRD}
-    assert {notice.title for _, notice in sent} == {str(number) for number in range(MOST_NOTICES - 2)}
+    assert f"{ONE.name}: {MOST_NOTICES} notices within an hour" in caplog.text
+    assert THIRD.name not in caplog.text
+    sent = [network.next() for _ in range(2 * MOST_NOTICES - 2)]
+    for channel, number in ((ONE, MOST_NOTICES - 2), (THIRD, MOST_NOTICES)):
+        assert [notice.title for by, notice in sent if by == channel] == list(map(str, range(number)))
     told.close()
 
 

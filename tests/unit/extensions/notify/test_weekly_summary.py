@@ -44,10 +44,11 @@ def use(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> Callabl
     return use
 
 
-def browse(hushlist: Hushlist, *urls: str, client: str = "10.0.0.7") -> None:
+def browse(hushlist: Hushlist, *urls: str, client: str = "10.0.0.7", user: str | None = None) -> None:
     for url in urls:
         flow = tflow.tflow(req=http.Request.make("GET", url))
         flow.client_conn.peername = (client, 50000)
+        flow.metadata |= {} if user is None else {"proxyauth": (user, "")}
         hushlist.requestheaders(flow)
     assert log_of(hushlist.runtime) is not None
     assert log_of(hushlist.runtime).flush(30)
@@ -82,6 +83,20 @@ def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
     assert "secret" not in notice.html + notice.message
     send_weekly_summary(hushlist.runtime, monday + timedelta(days=30))  # what was missed is sent once
     assert len(notices) == 2
+
+
+def test_a_teacher_reads_no_name_of_another_class_that_has_had_the_same_address(
+    hushlist: Hushlist, use: Callable[..., None], notices: list[Notice]
+) -> None:
+    groups = "groups: [{name: 7a, users: [ann]}, {name: 7b, users: [bob]}]\n"
+    use(log=f"log: {{what: all, folder: log}}\n{groups}", weekly="on, groups: 7a")
+    browse(hushlist, "http://blocked.example/", user="ann")
+    browse(hushlist, "http://secret.blocked.example/", user="bob")
+    for later in (-7, 1):
+        send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
+    (notice,) = notices
+    assert "ann (10.0.0.7): 1" in notice.message
+    assert "bob" not in f"{notice}"
 
 
 def test_a_teacher_gets_the_week_of_the_class_and_the_head_that_of_the_school(

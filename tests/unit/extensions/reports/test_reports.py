@@ -299,6 +299,9 @@ def test_the_command_lists_shows_and_settles(
 def test_the_store_is_alike_in_both_databases(place: Path | PostgresAddress, clock: Clock) -> None:
     with closing(ReportBook(place, clock)) as book:
         assert [book.file(WANTED).times for _ in range(3)] == [1, 2, 3]
+        assert [book.file(replace(WANTED, in_group=group)).times for group in ("7a", "7b", "7a")] == [1, 1, 2]
+        for number in (2, 3):
+            book.settle(number, by="parent")
         (row,) = book.rows()
         assert (row.id, row.user, row.line, row.times) == (1, "jo", 3, 3)
         assert book.settle(1, by="parent").settled == clock.now

@@ -22,7 +22,7 @@ from hushlist.extensions.notify.notices import Notices
 from hushlist.extensions.unblock import default_path, taps, unblock_handler
 from hushlist.extensions.unblock.access_requests import MOST_WAITING_OF_CLIENT, PATIENCE, REST, AccessRequest
 from hushlist.extensions.unblock.actions import waiting
-from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, notice_of
+from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, is_of_group_alone, notice_of
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.taps import TapError, TapFault
 from hushlist.extensions.unblock.unblock_handler import overrides_of
@@ -31,7 +31,9 @@ from hushlist.proxy.flow_outcome import HIDDEN
 from support.clock import Clock, addon_clock
 from support.mitmproxied import mitmproxied, own_answer
 from support.parts import part_of
+from support.policies import read_whole
 from unit.extensions.unblock.people import OTHER, PUPIL, Person
+from unit.rows import each_row
 
 GAMES = "hrn://c.example/games"
 URL = "http://games.example/chess?a=b"
@@ -198,7 +200,8 @@ def test_what_a_person_writes_is_text_everywhere(pupil: Asker, parent: Overrides
     assert asked.reason == "<script>alert(1)</script> Bcc: x@y [2J"
     assert "alert(1)" not in pupil.text()
     assert told[0].message.splitlines()[1] == f"Reason: {asked.reason}"
-    assert told[0].group == asked.group == "default"
+    assert asked.group == "default"
+    assert told[0].group is None  # nobody answers for those who are in no group
 
 
 @pytest.mark.parametrize("token", ["", r"seal=([^&\"]*)"])
@@ -443,3 +446,28 @@ def fault_of(parent: Overrides, token: str) -> TapFault | None:
     except TapError as error:
         return error.fault
     return None
+
+
+_BY_USERS = "[{name: 7b, users: [bob]}, {name: 7a, users: [ann]}]"
+_BY_ADDRESSES = "[{name: 7b, clients: [10.6.0.0/24]}, {name: 7a, clients: [10.7.0.0/24]}]"
+_BY_BOTH = "[{name: 7b, users: [bob]}, {name: 7a, clients: [10.7.0.0/24]}]"
+
+
+@each_row(
+    ("groups", "client", "group", "expected"),
+    [
+        (_BY_USERS, "user:ann", "7a", True),
+        (_BY_USERS, "user:ann", "7b", False),
+        (_BY_USERS, "10.7.0.5", "default", False),
+        (_BY_USERS, "user:ann", None, False),
+        (_BY_ADDRESSES, "10.7.0.5", "7a", True),
+        (_BY_BOTH, "10.7.0.5", "7a", False),  # bob may have the address, too
+    ],
+)
+def test_a_request_is_told_to_a_group_where_a_grant_opens_nothing_for_others(
+    tmp_path_factory: pytest.TempPathFactory, groups: str, client: str, group: str | None, expected: bool
+) -> None:
+    policy, errors = read_whole(tmp_path_factory.mktemp("groups"), f"groups: {groups}\nlayers: []\n")
+    assert errors == []
+    request = AccessRequest(0, client, "10.7.0.5", group, "a.example", "", None, "", asked=0.0, until=0.0)
+    assert is_of_group_alone(policy, request) == expected
