@@ -65,7 +65,7 @@ def test_the_public_key_does_not_take_the_place_of_the_secret_one(run: Run) -> N
 
 
 def test_no_half_of_a_pair_is_left(run: Run) -> None:
-    for public in ("missing/x.pub", "x" * 250):
+    for public in ("missing/x.pub", "x" * 255):
         code, out, err = run("keypair", "--no-password", "x.key", "--public", public)
         assert (code, out) == (2, "")
         assert err.startswith(f"{public}: key: ")
