@@ -6,7 +6,7 @@ import itertools
 import selectors
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from e2e.proxy import Log
@@ -68,7 +68,7 @@ class Client:
         return look_up
 
 
-def lost_when_ports_are_used_again(client: Client, log: Log, ports: range) -> int:
+def lost_when_ports_are_used_again(client: Client, log: Log, ports: Sequence[int]) -> int:
     """How many questions are lost when a client asks from its ports, and again when nothing is open for any of them."""
     before = len(log)
     lost = client.lost(ports)

@@ -66,13 +66,14 @@ AWAY = "/away"
 
 
 def free_ports(number: int) -> list[int]:
-    """Free ports below those that the system gives away: until a server takes them, nobody else may."""
+    """Ports free for TCP and UDP, below those that the system gives away: none is taken before a server takes it."""
     with ExitStack() as taken:
         ports: list[int] = []
         candidates = iter(SystemRandom().sample(range(10240, 32768), 2000))
         while len(ports) < number:
             with suppress(OSError):
                 taken.enter_context(socket.create_server((LOOPBACK, port := next(candidates))))
+                taken.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)).bind(("", port))
                 ports.append(port)
         return ports
 
