@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -48,6 +49,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # No test goes by the policy that who runs it has made by the first start.
 os.environ["XDG_CONFIG_HOME"] = os.devnull
+
+# A shell has what it starts in the background ignore SIGINT, by which tests end the programs that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What compiles in the background would wait until no other test needs a core.
 _STARTUP = str(Path(__file__).with_name("startup"))
