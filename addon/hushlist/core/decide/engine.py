@@ -59,7 +59,6 @@ from hushlist.core.url.request import (
     number_of_names,
     plain_target,
     request_of,
-    split_plain_target,
     target_forms,
 )
 
@@ -354,7 +353,7 @@ class Engine:
             or known_host.view.blocks
         ):
             return None
-        plain = split_plain_target(target, start)
+        plain = plain_target(target, start, is_sent=True)
         if plain is None or (known_host.readers and known_host.concerns(*plain)):
             return None
         if known_host.host.suffixes and self.index.find_paths(known_host.host, plain[0], canonical_query(plain[1])):

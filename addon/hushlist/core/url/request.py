@@ -200,11 +200,13 @@ _SHORT_TARGET = 1 << 12
 _PERCENT, _NUL = b"%\0"
 
 
-def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:
+def plain_target(url: bytes, start: int = 0, *, is_sent: bool = False) -> tuple[bytes, bytes | None] | None:
     """Canonical path and query of the target that begins at ``start``, or ``None`` if it may have several.
 
-    >>> plain_target(b"http://h/a?%62", 8), plain_target(b"/x/../a")
-    ((b'/a', b'b'), None)
+    ``is_sent``: the query is as it was sent, which takes less time.
+
+    >>> plain_target(b"http://h/a?%62", 8), plain_target(b"/x/../a"), plain_target(b"/a?%62", is_sent=True)
+    ((b'/a', b'b'), None, (b'/a', b'%62'))
     """
     if start == len(url):
         return b"/", None
@@ -212,19 +214,7 @@ def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | Non
     if plain is None:
         return None
     path, query = plain.groups()
-    return path, query if query is None or _PERCENT not in query else canonical_query(query)
-
-
-def split_plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:
-    """Canonical path, and query as it was sent, of what ``plain_target`` reads.
-
-    >>> split_plain_target(b"/a?%62")
-    (b'/a', b'%62')
-    """
-    if start == len(url):
-        return b"/", None
-    plain = _PLAIN_TARGET.fullmatch(url, start)
-    return None if plain is None else (plain[1], plain[2])
+    return path, query if is_sent or query is None or _PERCENT not in query else canonical_query(query)
 
 
 def canonical_query(query: bytes | None) -> bytes | None:
