@@ -116,6 +116,5 @@ def about_record(record: LogRecord, alert: Alert, privacy: Privacy) -> dict[str,
         "list": terms and terms.label,
         "rule": match and match.rule.place,
         "reference": record.reference,
-        "group": record.group,
     }
     return {name: text[:1000] for name, text in about.items() if isinstance(text, str) and text}

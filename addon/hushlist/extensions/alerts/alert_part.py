@@ -59,6 +59,10 @@ class _Happening(NamedTuple):
     why: str = ""
 
 
+#: an alert's name and who it was, what happened, and the group of whoever it was
+_GroupHit = tuple[tuple[str, str], Hit, str | None]
+
+
 class AlertPart(Part):
     """Has the queue, the thread, and the page of a tap that says "seen"."""
 
@@ -196,12 +200,12 @@ class AlertPart(Part):
 
     def _hits(
         self, waiting: Sequence[LogRecord | _Happening], alerts: Sequence[Alert], privacy: Privacy
-    ) -> Iterator[tuple[tuple[str, str], Hit]]:
+    ) -> Iterator[_GroupHit]:
         for event in waiting:
             if isinstance(event, LogRecord):
                 for alert in alerts_of(alerts, event):
                     whom = whom_of(event.client, event.user, privacy)
-                    yield (alert.name, whom), Hit(1, about_record(event, alert, privacy))
+                    yield (alert.name, whom), Hit(1, about_record(event, alert, privacy)), event.group
                 continue
             engine = self._runtime.engine
             group = None if engine is None else engine.group(event.client).name
@@ -211,11 +215,10 @@ class AlertPart(Part):
                 "event": event.what,
                 "list" if is_list else "host": event.about,
                 **({"why": event.why} if event.why else {}),
-                **({"group": group} if group is not None and not is_list else {}),
             }
             for alert in alerts:
                 if event.what in alert.when.event and (is_list or is_for(alert, group, event.client.user)):
-                    yield (alert.name, whom), Hit(1, about, is_list)
+                    yield (alert.name, whom), Hit(1, about, is_list), None if is_list else group
 
     def _look_for_devices(
         self, waiting: Sequence[LogRecord | _Happening], alerts: Sequence[Alert], privacy: Privacy
@@ -228,16 +231,16 @@ class AlertPart(Part):
             record = records[unknown[name]]
             about_devices = [alert for alert in alerts if NEW_DEVICE in alert.when.event]
             about_devices = [alert for alert in about_devices if is_for(alert, record.group, record.user)]
-            about = {"event": NEW_DEVICE, **({} if record.group is None else {"group": record.group})}
-            self._add(((alert.name, name), Hit(1, about)) for alert in about_devices)
+            self._add(((alert.name, name), Hit(1, {"event": NEW_DEVICE}), record.group) for alert in about_devices)
         if len(self._devices) + len(unknown) > _MOST_KNOWN:
             self._devices = set()
         self._devices |= {*filter(None, unknown.values())}
 
-    def _add(self, hits: Iterator[tuple[tuple[str, str], Hit]]) -> None:
-        for key, hit in hits:
-            if key[1] == SOMEBODY:  # whose names the log drops, are counted as one, and may be of several groups
-                hit = replace(hit, about={name: text for name, text in hit.about.items() if name != "group"})
+    def _add(self, hits: Iterator[_GroupHit]) -> None:
+        for key, hit, group in hits:
+            # those whose names the log drops are counted as one, and may be of several groups
+            if group is not None and key[1] != SOMEBODY:
+                hit = replace(hit, about={**hit.about, "group": group})
             before = self._unwritten.get(key)
             if before is None and len(self._unwritten) >= MOST_UNWRITTEN:
                 self._lost += 1
