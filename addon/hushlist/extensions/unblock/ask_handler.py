@@ -121,8 +121,8 @@ def file_access_request(
         policy, privacy = None if runtime.engine is None else runtime.engine.policy, privacy_in(runtime)
         language = DEFAULT_LANGUAGE if policy is None else policy.of("language")
         notice = notice_of(filed, privacy, language, device_names_shown(policy, privacy))
-        if policy is None or not is_of_group_alone(policy, filed):
-            notice = replace(notice, group=None)
+        if policy is not None and is_of_group_alone(policy, filed):
+            notice = replace(notice, group=filed.group)
         base = None if policy is None else policy.of("own-address")
         if base is not None:
             texts = live_texts()[language]
@@ -200,4 +200,4 @@ def notice_of(request: AccessRequest, privacy: Privacy, language: str, device_of
         f"{texts['to_answer']}: hushlist override approve {request.id}; hushlist override decline {request.id}",
     ]
     title = asks.format(who=asker, what=request.host)
-    return Notice(title, "\n".join(lines), {"request": asdict(shown)}, request.client, group=request.group)
+    return Notice(title, "\n".join(lines), {"request": asdict(shown)}, request.client)
