@@ -105,8 +105,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_quick(config: pytest.Config) -> bool:
     """Whether ``-m`` leaves out all that is slow."""
-    asked: str = config.option.markexpr
-    return " or " not in asked and "not slow" in asked.split(" and ")
+    expression: str = config.option.markexpr
+    return " or " not in expression and "not slow" in expression.split(" and ")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -123,7 +123,7 @@ class FileInspector(parts.Part):
         ):
             return False
         facts = self._seen.of_request(flow) or FileFacts(names=names_of(flow.request, http.Headers()))
-        verdict = judge_file(_unless_told(file_rules_of(judgement), facts), facts, datetime.now(UTC))
+        verdict = judge_file(_before_answer(file_rules_of(judgement), facts), facts, datetime.now(UTC))
         if not verdict.is_open or not asks_part(flow.request, is_beginning_enough=not verdict.needs_end):
             return False
         if (open_range := open_range_of(flow.request)) is not None:
@@ -220,11 +220,11 @@ class FileInspector(parts.Part):
     def _enough_to_scan(download: _Download, is_seen: Callable[[bytes, int], bool]) -> Callable[[bytes, int], bool]:
         """A file is held until its end, if it is not too large, and there is room; and until ``is_seen``."""
         settings, account = scanner_settings(download.judgement), Account(download.flow.client_conn.peername[0])
-        is_told_larger = (download.facts.octets or 0) > settings.largest
+        is_larger = (download.facts.octets or 0) > settings.largest
 
         def is_enough(octets: bytes, came: int) -> bool:
             account.set(came)
-            return is_seen(octets, came) and (is_told_larger or came > settings.largest or account.is_full)
+            return is_seen(octets, came) and (is_larger or came > settings.largest or account.is_full)
 
         return is_enough
 
@@ -458,7 +458,7 @@ def _through(steps: Sequence[Callable[[bytes], bytes]], octets: bytes) -> bytes:
     return octets
 
 
-def _unless_told(rules: Sequence[FileRule], facts: FileFacts) -> list[FileRule]:
-    """Rules that say nothing of types and sizes as long as none is told."""
+def _before_answer(rules: Sequence[FileRule], facts: FileFacts) -> list[FileRule]:
+    """Rules that say nothing of types and sizes as long as no answer has said them."""
     rules = [rule if facts.media_types else replace(rule, types=frozenset()) for rule in rules]
     return [replace(rule, larger_than=None) if facts.octets is None else rule for rule in rules]

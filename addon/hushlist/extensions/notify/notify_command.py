@@ -63,7 +63,7 @@ def summarize(arguments: argparse.Namespace) -> int:
             continue
         notice = summary_of(week, policy)
         if arguments.now:
-            code = max(code, _send_by([one for one in policy.of("notify") if is_for(notice, one)], notice))
+            code = max(code, _send_by([channel for channel in policy.of("notify") if is_for(notice, channel)], notice))
         else:
             print_lines([notice.title, *notice.message.splitlines()])
     return code
