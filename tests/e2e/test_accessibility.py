@@ -16,7 +16,7 @@ from e2e.household import household
 from e2e.origin import Origin
 from e2e.proxy import Proxy
 from e2e.test_asking import Asker
-from e2e.test_page import SCREENS, forget, named, sign_in
+from e2e.test_page import SCREENS, click, forget, sign_in
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.proxy.languages import TEXTS
@@ -137,12 +137,11 @@ def test_every_screen_of_who_is_signed_in(browser: Chrome, proxy: Proxy, languag
         browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
         assert findings_by_look(browser, looks if language == "ar" else looks[:1]) == {}, screen
     for screen, words in DIALOGS if language == "en" else ():
-        named(browser, screen).click()
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", named(browser, words))
-        named(browser, words).click()
+        click(browser, screen)
+        click(browser, words)
         wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog .actions"))
         assert findings_by_look(browser, [LOOKS[2], LOOKS[1]]) == {}, screen
-        named(browser, "Close").click()
+        click(browser, "Close")
 
 
 def test_the_page_of_who_is_not(browser: Chrome) -> None:

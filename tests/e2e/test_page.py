@@ -118,6 +118,20 @@ def named(browser: Chrome, words: str) -> WebElement:
     return found
 
 
+def click(browser: Chrome, words: str) -> None:
+    """Click what is called so; anew where the screen is drawn again between the look for it and the click."""
+
+    def is_clicked(browser: Chrome) -> bool:
+        target = named(browser, words)
+        browser.execute_script(
+            "arguments[0].scrollIntoView({block: 'center'})", target
+        )  # the navigation is at the foot
+        target.click()
+        return True
+
+    wait_until(browser, is_clicked, words)
+
+
 class Taps:
     """Taps on a telephone from Home on, which are counted."""
 
@@ -126,10 +140,11 @@ class Taps:
         sign_in(browser)
 
     def __call__(self, words: str) -> None:
-        found = named(self.browser, words)
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
-        assert found.size["height"] >= 44 or found.tag_name == "a", (words, found.size)
-        found.click()
+        height = self.browser.execute_script(
+            "return arguments[0].tagName === 'A' ? null : arguments[0].offsetHeight", named(self.browser, words)
+        )
+        assert height is None or height >= 44, (words, height)
+        click(self.browser, words)
         self.number += 1
         assert self.number <= 2, words
 
@@ -143,7 +158,7 @@ def phone(browser: Chrome) -> Iterator[None]:
 
 
 def undo(browser: Chrome) -> None:
-    named(browser, "Undo").click()
+    click(browser, "Undo")
     told(browser, "Undone.")
 
 
@@ -268,20 +283,20 @@ def test_a_decision_is_in_the_feed_within_a_second_and_says_why(browser: Chrome,
         "Allow www.games.test for 127.0.0.1, 30 min",
     ):
         assert words in sheet.text
-    named(browser, "Explain this address").click()
+    click(browser, "Explain this address")
     wait_for_words(browser, "Layers that were asked")
     assert "lists – decides" in browser.find_element(By.ID, "screen").text
     browser.back()
     wait_until(browser, lambda one: one.find_element(By.ID, "title").text == "Activity")
 
     Select(browser.find_element(By.NAME, "whom")).select_by_visible_text("Mia")
-    named(browser, "Show").click()
+    click(browser, "Show")
     wait_until(browser, lambda one: "whom=group%3AMia" in one.current_url)
     wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, ".rows .row"))
     whose = "return [...new Set([...document.querySelectorAll('.rows .who')].map((one) => one.firstChild.textContent))]"
     wait_until(browser, lambda one: one.execute_script(whose) == ["Mia"])
     rows = len(browser.find_elements(By.CSS_SELECTOR, ".rows .row"))
-    named(browser, "Older").click()
+    click(browser, "Older")
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, ".rows .row")) > rows)
 
 
@@ -344,8 +359,24 @@ def test_the_tester_s_view_tells_where_requests_belong_and_shows_the_others_of_a
     sheet = browser.find_element(By.TAG_NAME, "dialog").text
     for words in ("image", "third party", "http://page.test/"):
         assert words in sheet
-    named(browser, "Other requests of the page: 2").click()
+    click(browser, "Other requests of the page: 2")
     assert browser.execute_script(shown) == [pixel, style, first]
+
+
+def test_what_is_pressed_stays_until_it_is_released(browser: Chrome, family: Proxy) -> None:
+    sign_in(browser)
+    press = """
+        window.pressed = document.querySelector("#screen button");
+        window.pressed.dispatchEvent(new PointerEvent("pointerdown", {bubbles: true}));
+        const now = Date.now;
+        Date.now = () => now() + 60e3; // the screen is to be drawn again, since long
+    """
+    is_there = "return window.pressed.isConnected"
+    browser.execute_script(press)
+    time.sleep(2.5)  # two turns of the page's clock
+    assert browser.execute_script(is_there)
+    browser.execute_script("window.pressed.dispatchEvent(new PointerEvent('pointerup', {bubbles: true}))")
+    wait_until(browser, lambda one: not one.execute_script(is_there))
 
 
 def test_names_of_devices_are_read_once_for_many_screens_and_again_after_a_change(
@@ -359,8 +390,8 @@ def test_names_of_devices_are_read_once_for_many_screens_and_again_after_a_chang
         show(browser, screen)
     assert browser.execute_script(reads) == 1
     show(browser, "")
-    named(browser, "Internet off: Mia").click()
-    named(browser, "15 min").click()
+    click(browser, "Internet off: Mia")
+    click(browser, "15 min")
     told(browser, "The internet is off for Mia until ")
     wait_until(browser, lambda one: one.execute_script(reads) == 2)
     undo(browser)
@@ -425,26 +456,26 @@ def test_a_lasting_rule_is_previewed_added_and_undone_and_a_code_is_shown_once(
     own = (folder / "own.yaml").read_text()
     sign_in(browser, screen="rules")
     fill(browser, kind="block", target="wiki.test", minutes="0", reason=SCRIPT)
-    named(browser, "Do it").click()
+    click(browser, "Do it")
     wait_for_words(browser, "Please say for whom.")
     fill(browser, client="everybody")
-    named(browser, "Preview").click()
+    click(browser, "Preview")
     wait_for_words(browser, "In the last week it would have changed:")
     wait_for_words(browser, "http://wiki.test/")
-    named(browser, "Do it").click()
+    click(browser, "Do it")
     told(browser, "The rule is added.")
     assert (folder / "own.yaml").read_text().startswith(own)
     wait_for_words(browser, SCRIPT)
     show(browser, "record")
-    named(browser, "Undo: rule added").click()
+    click(browser, "Undo: rule added")
     told(browser, "Undone.")
     assert (folder / "own.yaml").read_text() == own
     show(browser, "rules")
     fill(browser, kind="code", target="")
-    named(browser, "Do it").click()
+    click(browser, "Do it")
     wait_for_words(browser, "The code, which is shown this once:")
-    named(browser, "Close").click()
-    named(browser, "Withdraw").click()
+    click(browser, "Close")
+    click(browser, "Withdraw")
     told(browser, "Withdrawn.")
 
 
@@ -456,7 +487,7 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
     cell = "[...document.querySelectorAll('td select')].find((one) => one.ariaLabel === 'video, Leo')"
     wait_until(browser, lambda one: one.execute_script(f"return Boolean({cell})"))
     Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
-    named(browser, "Save: video, Leo, block").click()
+    click(browser, "Save: video, Leo, block")
     told(browser, "It is saved, and holds in a moment.")
     after = (folder / "policy.yaml").read_text()
     assert set(before.splitlines()) <= set(after.splitlines())
@@ -465,7 +496,7 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
     assert (folder / "policy.yaml").read_text() == before
     wait_until(browser, lambda _: get_as(family, "Leo", "http://video.test/")[0] == 200)
     show(browser, "settings/groups")
-    named(browser, "As YAML").click()
+    click(browser, "As YAML")
     area = browser.find_element(By.NAME, "text")
     area.send_keys(Keys.CONTROL, Keys.END)
     area.send_keys(Keys.NULL, "colour: red")
@@ -478,7 +509,7 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
 def test_a_schedule_is_drawn_moved_by_hand_and_by_keys_and_undone(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     sign_in(browser, screen="rules")
-    named(browser, "Change: bedtime").click()
+    click(browser, "Change: bedtime")
     wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog button.span"))
     spans = browser.find_elements(By.CSS_SELECTOR, "dialog button.span")
     assert len(spans) == 7
@@ -490,7 +521,7 @@ def test_a_schedule_is_drawn_moved_by_hand_and_by_keys_and_undone(browser: Chrom
         from_noon.move_by_offset(step, 0)
     from_noon.release().perform()
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, "dialog fieldset[data-row]")) == 2)
-    named(browser, "Save").click()
+    click(browser, "Save")
     told(browser, "It is saved, and holds in a moment.")
     assert "times: 20:15-07:30" in (folder / "policy.yaml").read_text()
     assert "{days: sat, times: 12:00-15:00}" in (folder / "policy.yaml").read_text()
@@ -503,13 +534,13 @@ def test_a_schedule_is_drawn_moved_by_hand_and_by_keys_and_undone(browser: Chrom
 def test_a_new_schedule_is_for_whom_it_says_at_once(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     sign_in(browser, screen="rules")
-    named(browser, "New schedule").click()
+    click(browser, "New schedule")
     wait_until(browser, lambda one: one.find_elements(By.CSS_SELECTOR, "dialog input[name=name]"))
     dialog = browser.find_element(By.TAG_NAME, "dialog")
     dialog.find_element(By.NAME, "name").send_keys("lunch")
     (leo,) = dialog.find_elements(By.CSS_SELECTOR, "input[name=group]")  # Mia has a bedtime
     leo.click()
-    named(browser, "Save").click()
+    click(browser, "Save")
     told(browser, "It is saved, and holds in a moment.")
     after = (folder / "policy.yaml").read_text()
     assert "lunch:" in after
@@ -521,13 +552,13 @@ def test_a_new_schedule_is_for_whom_it_says_at_once(browser: Chrome, family: Pro
 def test_a_form_of_the_table_of_keys_changes_what_it_shows_alone(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     sign_in(browser, screen="settings/groups")
-    named(browser, "Leo").click()
+    click(browser, "Leo")
     Select(browser.find_element(By.CSS_SELECTOR, "details[open] select[aria-label^='Add a key']")).select_by_value(
         "mode"
     )
-    named(browser, "Add: groups, mode").click()
+    click(browser, "Add: groups, mode")
     Select(browser.find_element(By.CSS_SELECTOR, "select[aria-label=mode]")).select_by_value("tag")
-    named(browser, "Save").click()
+    click(browser, "Save")
     told(browser, "It is saved, and holds in a moment.")
     after = (folder / "policy.yaml").read_text()
     assert set(before.splitlines()) <= set(after.splitlines())
@@ -541,14 +572,14 @@ def test_a_teacher_sees_a_class_opens_a_site_for_all_of_it_and_prints_codes(brow
     get_as(family, "Leo", "http://www.games.test/")
     sign_in(browser, screen="class/group%3ALeo")
     assert named(browser, "Stopped in the lesson: Leo's phone")
-    named(browser, "Codes to print").click()
+    click(browser, "Codes to print")
     number = browser.find_element(By.CSS_SELECTOR, "dialog input[name=number]")
     number.clear()
     number.send_keys("3", Keys.ENTER)
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, "dialog .codes code")) == 3)
     codes = {one.text for one in browser.find_elements(By.CSS_SELECTOR, "dialog .codes code")}
     assert len(codes - {""}) == 3
-    named(browser, "Close").click()
+    click(browser, "Close")
     browser.find_element(By.NAME, "site").send_keys("www.games.test", Keys.ENTER)
     told(browser, "www.games.test is open for Leo until ")
     assert get_as(family, "Leo", "http://www.games.test/")[0] == 200
@@ -559,10 +590,10 @@ def test_a_teacher_sees_a_class_opens_a_site_for_all_of_it_and_prints_codes(brow
 def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     sign_in(browser, screen="lists")
-    named(browser, "Services by name, such as TikTok").click()
+    click(browser, "Services by name, such as TikTok")
     chosen = browser.find_element(By.CSS_SELECTOR, "details[open] input[value='group:Leo']")
     chosen.click()
-    named(browser, "Save: Services by name").click()
+    click(browser, "Save: Services by name")
     told(browser, "It is saved, and holds in a moment.")
     assert "{catalogue: services}" in (folder / "policy.yaml").read_text()
     wait_until(browser, lambda _: get_as(family, "Leo", "http://www.tiktok.com/")[0] == 403)
@@ -586,7 +617,7 @@ def test_a_tile_of_a_service_says_and_changes_what_is_done_with_it_for_whom(
     assert len(found) == len({*services()}) + len({one.group for one in services().values()})
     cell = "[...document.querySelectorAll('article select')].find((one) => one.ariaLabel === 'tiktok, Mia')"
     Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
-    named(browser, "Save: tiktok, Mia, block").click()
+    click(browser, "Save: tiktok, Mia, block")
     told(browser, "It is saved, and holds in a moment.")
     assert "tiktok" in (folder / "policy.yaml").read_text()
     undo(browser)
@@ -758,11 +789,11 @@ def test_what_was_changed_by_hand_meanwhile_stays_and_both_are_shown(
 ) -> None:
     before = (folder / "policy.yaml").read_text()
     sign_in(browser, screen="settings/groups")
-    named(browser, "Leo").click()
+    click(browser, "Leo")
     Select(browser.find_element(By.CSS_SELECTOR, "details[open] select[aria-label^='Add a key']")).select_by_value(
         "mode"
     )
-    named(browser, "Add: groups, mode").click()
+    click(browser, "Add: groups, mode")
     Select(browser.find_element(By.CSS_SELECTOR, "select[aria-label=mode]")).select_by_value("tag")
     by_hand = before.replace("clients: [127.0.0.3]", "clients: [127.0.0.3, 127.0.0.4]")
     (folder / "policy.yaml").write_text(by_hand)

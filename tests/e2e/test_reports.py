@@ -17,7 +17,7 @@ from e2e.household import PASSPHRASE
 from e2e.origin import Origin
 from e2e.policies import stored
 from e2e.proxy import Proxy, mitmdump
-from e2e.test_page import named, sign_in, told
+from e2e.test_page import click, named, sign_in, told
 from hushlist.cli import main
 
 pytestmark = test_chromium.pytestmark
@@ -58,9 +58,9 @@ class TestAReport:
         with origin.watch() as arrived:
             for url in ("http://hidden.test/deep", "https://ads.test/banners/x?name=jo"):
                 browser.get(url)
-                named(browser, "This is a mistake").click()
+                click(browser, "This is a mistake")
                 browser.find_element(By.NAME, "words").send_keys("<b>no</b> ad")
-                named(browser, "Report the mistake").click()
+                click(browser, "Report the mistake")
                 wait_for_words(browser, "Whoever looks after the filter has been told")
         assert arrived.connections == 0
         assert "127.0.0.1" not in reports("list")
@@ -71,7 +71,7 @@ class TestAReport:
         sign_in(browser)
         wait_for_words(browser, "says that this is blocked by mistake: ads.test")
         wait_for_words(browser, "<b>no</b> ad")
-        named(browser, "Report for the publisher: ").click()
+        click(browser, "Report for the publisher: ")
         assert named(browser, ISSUES).get_attribute("href") == ISSUES
         area = browser.find_element(By.CSS_SELECTOR, "dialog textarea").get_property("value")
         assert isinstance(area, str)
@@ -79,6 +79,6 @@ class TestAReport:
         assert hashlib.sha256(ADS.encode()).hexdigest() in area
         assert not any(private in area for private in ("127.0.0.1", "jo", "no</b> ad"))
         browser.find_element(By.CSS_SELECTOR, "dialog .bar button").click()
-        named(browser, "Settled: ").click()
+        click(browser, "Settled: ")
         told(browser, "It is settled.")
         assert len(reports("list").splitlines()) == 1

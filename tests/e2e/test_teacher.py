@@ -17,7 +17,7 @@ from e2e.household import CHILDREN, get_as
 from e2e.origin import LOOPBACK
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_accessibility import AXE, LOOKS, findings_by_look
-from e2e.test_page import SCREENS, browser, family, folder, forget, named, phone, pytestmark, sign_in, told, undo
+from e2e.test_page import SCREENS, browser, click, family, folder, forget, phone, pytestmark, sign_in, told, undo
 
 __all__ = ["browser", "family", "folder", "phone", "pytestmark"]
 OTHERS = ("Leo", "127.0.0.3", "127.0.0.9", "Everybody else")
@@ -36,18 +36,6 @@ def ask_as(proxy: Proxy, child: str, url: str, reason: str) -> None:
     with closing(connection):
         connection.request("POST", urljoin(url, action), body, headers)
         assert connection.getresponse().status == 303
-
-
-def tap(browser: Chrome, words: str) -> None:
-    """Tap on what is called so; the screen may be drawn anew meanwhile."""
-
-    def taps(browser: Chrome) -> bool:
-        found = named(browser, words)
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)  # the navigation is at the foot
-        found.click()
-        return True
-
-    wait_until(browser, taps, words)
 
 
 def navigation(browser: Chrome) -> list[str]:
@@ -87,28 +75,28 @@ def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, fami
     wait_for_words(browser, "It is no longer there.")
 
     sign_in(browser, "tina")
-    tap(browser, "15 min: Mia asks for chat.test")
+    click(browser, "15 min: Mia asks for chat.test")
     told(browser, "chat.test is open for 127.0.0.2 until ")
     wait_for_words(browser, "Unblocked now")  # the screen is drawn anew
     assert (get_as(family, "Mia", "http://chat.test/")[0], get_as(family, "Leo", "http://chat.test/")[0]) == (200, 403)
 
     browser.find_element(By.NAME, "site").send_keys("www.games.test")
-    tap(browser, "Allow")
+    click(browser, "Allow")
     told(browser, "www.games.test is open for Mia until ")
     assert [get_as(family, child, "http://www.games.test/")[0] for child in CHILDREN] == [200, 403]
     undo(browser)
     assert get_as(family, "Mia", "http://www.games.test/")[0] == 403
 
-    tap(browser, "Internet off")
-    tap(browser, "30 min")
+    click(browser, "Internet off")
+    click(browser, "30 min")
     told(browser, "The internet is off for Mia until ")
     assert [get_as(family, child, "http://school.test/")[0] for child in CHILDREN] == [403, 200]
-    tap(browser, "End: everything")
+    click(browser, "End: everything")
     told(browser, "Ended.")
 
-    tap(browser, "Codes to print")
+    click(browser, "Codes to print")
     browser.execute_script("document.querySelector('dialog [name=number]').value = 2")
-    tap(browser, "make a code")
+    click(browser, "make a code")
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, ".codes code")) == 2)
 
 
@@ -123,15 +111,15 @@ def test_a_teacher_of_several_classes_goes_from_each_to_the_other(browser: Chrom
     narrow = [look for look in LOOKS if look[1] == 390]
     assert findings_by_look(browser, narrow) == {}
     for name, other in (("Leo", "Mia"), ("Mia", "Leo")):
-        tap(browser, name)
+        click(browser, name)
         wait_until(browser, lambda one, title=name: one.find_element(By.ID, "title").text == title, name)
         wait_for_words(browser, "Codes to print")
         assert other not in body_of(browser).replace("theo (Mia, Leo)", "")
         assert findings_by_look(browser, narrow) == {}, name
-        tap(browser, "Home")
+        click(browser, "Home")
         wait_for_words(browser, "Waiting for an answer: ")
-    tap(browser, "Leo")
-    tap(browser, "15 min: Leo asks for www.games.test")
+    click(browser, "Leo")
+    click(browser, "15 min: Leo asks for www.games.test")
     told(browser, "www.games.test is open for Leo's phone until ")
     assert (get_as(family, "Leo", "http://www.games.test/")[0], get_as(family, "Mia", "http://www.games.test/")[0]) == (
         200,

@@ -26,8 +26,9 @@ function route() {
   return {name: name in screens() ? name : "", rest: decodeURIComponent(rest.join("/")), values: new URLSearchParams(search)};
 }
 
-/** Draw the screen that the address names; again where it is drawn already: then what has the focus keeps it. */
-async function show(isAgain = false) {
+/** Draw the screen that the address names; again where it is drawn already: then what has the focus keeps it.
+ * `mayWait`: not where somebody began something while the screen's figures were on their way. */
+async function show(isAgain = false, mayWait = false) {
   const mine = ++turn;
   if (session.needed && !session.name) return;
   const {name, rest, values} = route();
@@ -39,7 +40,7 @@ async function show(isAgain = false) {
   } catch (error) {
     if (mine === turn) found = {title: t("went_wrong_here"), parts: [make("p", {class: "alert"}, error.said ?? error.message)]};
   }
-  if (mine !== turn || !found) return found?.leave?.();
+  if (mine !== turn || !found || mayWait && isBusy()) return found?.leave?.();
   shown?.leave?.();
   shown = found;
   byId("title").textContent = found.title;
@@ -180,12 +181,15 @@ document.addEventListener("done", () => {
 });
 
 /** Whether somebody is in the middle of something, which drawing anew would take away. */
-const isBusy = () => document.hidden || document.querySelector("dialog") || byId("screen").querySelector("input:focus, select:focus, textarea:focus") || getSelection().type === "Range";
+let isPressed = false; // a button that goes away between press and release is never clicked
+addEventListener("pointerdown", () => { isPressed = true; }, true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(() => { isPressed = false; }), true);
+const isBusy = () => isPressed || document.hidden || document.querySelector("dialog") || byId("screen").querySelector("input:focus, select:focus, textarea:focus") || getSelection().type === "Range";
 let drawn = Date.now();
 setInterval(() => {
   const [, every] = screens()[route().name];
   if (!every || isBusy() || Date.now() - drawn < every) return;
   drawn = Date.now();
-  show(true);
+  show(true, true);
 }, 1000);
 learn();
