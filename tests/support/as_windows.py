@@ -22,7 +22,12 @@ _MISSING = {
 }
 _MODULES = ("resource",)
 #: the modules of the package that ask which system this is
-_ASKING = ("core.system.platform", "core.system.memory", "core.compile.worker_processes")
+_ASKING = (
+    "core.system.platform",
+    "core.system.memory",
+    "core.compile.worker_processes",
+    "proxy.local_sockets",
+)
 
 
 def _locking(descriptor: int, mode: int, _: int) -> None:

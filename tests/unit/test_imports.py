@@ -9,6 +9,7 @@ import sys
 import tomllib
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
+from itertools import accumulate
 from pathlib import Path
 from time import time
 
@@ -30,6 +31,7 @@ DOORS_OF_PARTS = {
     f"hushlist.proxy.{name}"
     for name in (
         *("parts", "runtime", "flow_request", "flow_outcome", "request_handler", "languages", "object_patches"),
+        "local_sockets",
         *("page.pages", "page.elements", "page.template", "page.block_response"),
         *("bounds.bounded_input", "bounds.flowing_bodies"),
         *(
@@ -125,6 +127,32 @@ def test_only_proxy_and_extensions_import_mitmproxy() -> None:
         module for module, path in MODULES.items() if "mitmproxy" in {name.split(".")[0] for name in imports_of(path)}
     }
     assert {module for module in importing if part_of(module) not in ("proxy", "extensions")} == set()
+
+
+#: modules by which a program speaks to a network
+_NETWORK = {
+    *("asyncio", "select", "selectors", "socket", "socketserver", "ssl"),
+    *("ftplib", "http.client", "http.server", "imaplib", "poplib", "smtplib", "urllib.request", "xmlrpc"),
+    *("aioquic", "h11", "h2", "httpx", "OpenSSL", "requests", "tornado", "urllib3", "wsproto"),
+}
+
+
+def of_a_network(path: Path) -> set[str]:
+    """What a source imports of these modules."""
+    nodes = [*ast.walk(tree_of(path))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if not _NETWORK.isdisjoint(accumulate(name.split("."), "{}.{}".format))}
+
+
+def test_the_core_imports_no_network() -> None:
+    importing = {module: of_a_network(path) for module, path in MODULES.items() if part_of(module) == "core"}
+    assert {module: names for module, names in importing.items() if names} == {}
+    assert of_a_network(MODULES["hushlist.proxy.local_sockets"]) == {"asyncio", "socket"}
+    assert "http.HTTPStatus" not in of_a_network(MODULES["hushlist.core.routes"])
+    assert of_a_network(MODULES["hushlist.extensions.subscriptions.list_fetch"])
 
 
 def test_whatever_is_imported_is_a_declared_dependency() -> None:

@@ -1,4 +1,4 @@
-"""Which group a client is in: the time of a look-up hardly depends on how many groups there are, and nothing is kept.
+"""Which group a client is in: the time of a look-up hardly depends on how many groups there are.
 
 Each group is a bit of a number, the first group the lowest. Sorted ranges of addresses, users, ports and devices each
 have the number of all groups that they leave possible; the lowest bit that these numbers share is the client's group.
@@ -6,11 +6,11 @@ have the number of all groups that they leave possible; the lowest bit that thes
 
 from __future__ import annotations
 
-import socket
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses
 
 from hushlist.core.extension import extensions_named, load
 from hushlist.core.policy.groups import Client, Group
@@ -66,14 +66,15 @@ def device_names(policy: Policy) -> DeviceNames | None:
     return None
 
 
+@lru_cache(1 << 10)
 def _number_of(address: str) -> int:
     """A client's address as a number, in whichever form its socket has it."""
     text = address.partition("%")[0]
     try:
         if ":" not in text:
-            return int.from_bytes(socket.inet_pton(socket.AF_INET, text), "big")
-        number = int.from_bytes(socket.inet_pton(socket.AF_INET6, text), "big")
-    except (OSError, ValueError):
+            return int(IPv4Address(text))
+        number = int(IPv6Address(text))
+    except ValueError:
         return _NO_ADDRESS
     return number - _MAPPED if _MAPPED <= number < _BEHIND_MAPPED else number + _IPV6
 

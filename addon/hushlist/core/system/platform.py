@@ -10,22 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from stat import S_IWGRP, S_IWOTH
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # they take longer to import than a command may need
-    import asyncio
     import signal
-    import socket
     import subprocess
 
-    #: what serves a connection
-    Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-#: why there are no several proxies on Windows
-_ALONE = "programs of Windows cannot hand each other what they listen by"
 _reading = threading.Lock()
 
 
@@ -148,37 +140,3 @@ def stop_signals() -> tuple[signal.Signals, ...]:
         return (signal.SIGTERM,)
     else:
         return signal.SIGTERM, signal.SIGHUP
-
-
-# -- several proxies on a machine: not on Windows -------------------------------------------------------------------
-
-
-def receive_sockets(sender: socket.socket, octets: int, most: int) -> tuple[bytes, list[socket.socket]]:
-    """A message of at most so many octets, and the open sockets that came with it. ``OSError``: the sender is gone."""
-    if sys.platform == "win32":
-        raise OSError(_ALONE)
-    else:
-        import socket
-
-        message, descriptors, _, _ = socket.recv_fds(sender, octets, most)
-        return message, [socket.socket(fileno=descriptor) for descriptor in descriptors]
-
-
-async def open_local(path: os.PathLike[str], limit: int = 1 << 16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to a program of this machine; ``limit``: octets of a line. ``OSError`` if it does not listen."""
-    if sys.platform == "win32":
-        raise OSError(_ALONE)
-    else:
-        import asyncio
-
-        return await asyncio.open_unix_connection(path, limit=limit)
-
-
-async def serve_local(serve: Serve, path: os.PathLike[str], limit: int) -> asyncio.Server:
-    """Listen for programs of this machine; ``limit``: octets of a line. ``OSError`` if it cannot be bound."""
-    if sys.platform == "win32":
-        raise OSError(_ALONE)
-    else:
-        import asyncio
-
-        return await asyncio.start_unix_server(serve, path, limit=limit)

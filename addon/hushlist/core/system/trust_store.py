@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ssl
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 #: files of systems whose Python looks elsewhere: Debian, Fedora, SUSE, Alpine, BSD and macOS
 _FILES = (
@@ -13,6 +12,16 @@ _FILES = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
+
+
+class VerifyPaths(Protocol):
+    """What ``ssl.get_default_verify_paths`` gives."""
+
+    @property
+    def cafile(self) -> str | None: ...
+
+    @property
+    def capath(self) -> str | None: ...
 
 
 class TrustStore(NamedTuple):
@@ -33,8 +42,6 @@ class TrustStore(NamedTuple):
         return None if self.folder is None else f"ssl_verify_upstream_trusted_confdir={self.folder}"
 
 
-def trust_store() -> TrustStore:
+def trust_store(paths: VerifyPaths) -> TrustStore:
     """The store that Python's ``ssl`` uses, by its file if there is one."""
-    paths = ssl.get_default_verify_paths()
-    file = paths.cafile or next((name for name in _FILES if Path(name).is_file()), None)
-    return TrustStore(file, paths.capath)
+    return TrustStore(paths.cafile or next((name for name in _FILES if Path(name).is_file()), None), paths.capath)

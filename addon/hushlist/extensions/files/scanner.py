@@ -21,8 +21,8 @@ from weakref import WeakValueDictionary
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import Reading, any_text, choice, converted, mapping, number, read_rows
 from hushlist.core.policy.keys import Key, Type
-from hushlist.core.system.platform import open_local
 from hushlist.extensions.files.file_rules import read_size
+from hushlist.proxy.local_sockets import open_local
 
 #: octets that are sent at once, of a preview if the service states none, and of a scanner's answer
 _PIECE, _PREVIEW, _LONGEST_ANSWER = 1 << 16, 1 << 12, 1 << 16

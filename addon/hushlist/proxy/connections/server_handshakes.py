@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -237,7 +238,8 @@ _WORDS = {
 def _option(cause: Cause, *, is_known: bool) -> str:
     """The option of mitmproxy that helps, or nothing."""
     if cause is Cause.UNTRUSTED:
-        return (trust_store().option if is_known else None) or "ssl_verify_upstream_trusted_ca=FILE"
+        option = trust_store(ssl.get_default_verify_paths()).option if is_known else None
+        return option or "ssl_verify_upstream_trusted_ca=FILE"
     if cause is Cause.CLIENT_CERTIFICATE:
         return "client_certs=FOLDER"
     return "tls_version_server_min=TLS1" if cause is Cause.OLD else ""
@@ -259,7 +261,7 @@ def _shown(error: str) -> str:
 
 def _is_trusted(chain: Sequence[crypto.X509]) -> bool:
     """Whether the system's own store trusts a server's chain of certificates; as ``ssl.create_default_context``."""
-    store, places = crypto.X509Store(), trust_store()
+    store, places = crypto.X509Store(), trust_store(ssl.get_default_verify_paths())
     try:
         if places.file is not None:
             store.load_locations(places.file)

@@ -22,13 +22,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.core.errors import logger_of
-from hushlist.core.system.platform import open_local, receive_sockets, serve_local
-
-if TYPE_CHECKING:
-    from hushlist.core.system.platform import Serve
+from hushlist.proxy.local_sockets import Serve, open_local, receive_sockets, serve_local
 
 logger = logger_of(__name__)
 

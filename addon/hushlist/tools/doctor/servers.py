@@ -52,7 +52,7 @@ def _verifying(file: str | None, folder: str | None) -> ssl.SSLContext:
 
 
 def _unverified(host: str, port: int, error: ssl.SSLCertVerificationError, entry: str) -> Diagnosis:
-    place, why, store = f"{host}:{port}", error.verify_message, trust_store()
+    place, why, store = f"{host}:{port}", error.verify_message, trust_store(ssl.get_default_verify_paths())
     try:
         _handshake(host, port, _verifying(store.file, store.folder))
     except ssl.SSLCertVerificationError:
