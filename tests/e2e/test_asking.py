@@ -68,17 +68,20 @@ class Asker:
 
     def ask(self, url: str, page: str | None = None, **form: str) -> httpx.Response:
         page = page or self.page(url)
-        action, token = found('<form[^>]* action="([^"]*)"', page), found('"token" value="([^"]*)"', page)
+        action, token = (
+            group_of_match('<form[^>]* action="([^"]*)"', page),
+            group_of_match('"token" value="([^"]*)"', page),
+        )
         with self._proxy.client() as client:
             return client.post(urljoin(url, action), data={"token": token, "ask": "on", **form})
 
     def answer(self, url: str, page: str) -> dict[str, str]:
         """What a page that waits hears."""
-        told: dict[str, str] = self._proxy.get(urljoin(url, found('data-answer="([^"]*)"', page))).json()
+        told: dict[str, str] = self._proxy.get(urljoin(url, group_of_match('data-answer="([^"]*)"', page))).json()
         return told
 
 
-def found(pattern: str, text: str) -> str:
+def group_of_match(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
     assert match, text
     return html.unescape(match[1])
@@ -132,7 +135,7 @@ def test_another_site_knows_no_token_and_hears_of_no_answer(start: Callable[...,
     assert override("requests") == ""
     assert Asker(proxy).ask(url, page).status_code == 303
     assert Asker(proxy).ask(url, page).status_code == 403
-    answer = found('token=([^&"]*)', found('data-answer="([^"]*)"', Asker(proxy).page(url)))
+    answer = group_of_match('token=([^&"]*)', group_of_match('data-answer="([^"]*)"', Asker(proxy).page(url)))
     another = f"https://other.test/.well-known/hushlist/answer?url=https://other.test/&token={answer}"
     assert proxy.get(another).status_code == 403
 

@@ -23,7 +23,7 @@ Found = list[dict[str, str]]
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def policy_file(tmp_path: Path) -> Path:
     return simple_policy(tmp_path / "policy", "ads.test/")
 
 
@@ -46,10 +46,12 @@ def bad(found: Found) -> list[str]:
     return [one["what"] for one in found if one["condition"] in ("warning", "wrong")]
 
 
-def test_an_installation_that_works_has_nothing_to_find(own: Path, start: Callable[..., Proxy], origin: Origin) -> None:
-    proxy = start(policy=own)
+def test_an_installation_that_works_has_nothing_to_find(
+    policy_file: Path, start: Callable[..., Proxy], origin: Origin
+) -> None:
+    proxy = start(policy=policy_file)
     with origin.watch() as arrivals:
-        code, found = doctor(own, proxy.port, proxy.authority.parent)
+        code, found = doctor(policy_file, proxy.port, proxy.authority.parent)
     assert bad(found) == []
     assert code == (1 if os.name == "posix" and os.geteuid() == 0 else 0)
     assert [condition for condition, _ in said(found, "proxy")] == ["good", "good"]
@@ -58,22 +60,22 @@ def test_an_installation_that_works_has_nothing_to_find(own: Path, start: Callab
     assert {one["about"] for one in found} >= {"versions", "policy", "clock", "authority", "router"}
 
 
-def test_another_authority_is_found(own: Path, start: Callable[..., Proxy], tmp_path: Path) -> None:
-    proxy = start(policy=own)
+def test_another_authority_is_found(policy_file: Path, start: Callable[..., Proxy], tmp_path: Path) -> None:
+    proxy = start(policy=policy_file)
     other = tmp_path / "other"
     other.mkdir()
     write_certificate(other)
     (other / "origin.pem").rename(other / "mitmproxy-ca-cert.pem")
-    code, found = doctor(own, proxy.port, other)
+    code, found = doctor(policy_file, proxy.port, other)
     assert code == 1
     assert any(f"but not by the authority {other}" in what for what in bad(found))
 
 
-def test_what_the_proxy_says_of_itself_is_a_finding(own: Path, start: Callable[..., Proxy]) -> None:
-    proxy = start(policy=own, options={"hushlist_health": f"{LOOPBACK}:0"})
+def test_what_the_proxy_says_of_itself_is_a_finding(policy_file: Path, start: Callable[..., Proxy]) -> None:
+    proxy = start(policy=policy_file, options={"hushlist_health": f"{LOOPBACK}:0"})
     proxy.process.send_signal(signal.SIGTERM)
     proxy.log.wait_for("stopping")
-    code, found = doctor(own, proxy.port, proxy.authority.parent)
+    code, found = doctor(policy_file, proxy.port, proxy.authority.parent)
     assert code == 1
     assert any("it is stopping" in what for what in bad(found))
 
@@ -87,9 +89,9 @@ def test_a_page_that_is_not_for_this_machine_is_no_finding(tmp_path: Path, start
     assert "does not show this machine its live page" in said(found, "proxy")[0][1]
 
 
-def test_a_proxy_that_asks_for_a_password_is_no_finding(own: Path, start: Callable[..., Proxy]) -> None:
-    proxy = start(policy=own, options={"proxyauth": "anna:secret"})
-    _, found = doctor(own, proxy.port, proxy.authority.parent)
+def test_a_proxy_that_asks_for_a_password_is_no_finding(policy_file: Path, start: Callable[..., Proxy]) -> None:
+    proxy = start(policy=policy_file, options={"proxyauth": "anna:secret"})
+    _, found = doctor(policy_file, proxy.port, proxy.authority.parent)
     assert said(found, "proxy")[0][0] == "cannot tell"
 
 
@@ -114,19 +116,19 @@ def another_server(answer: bytes) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", b"SSH-2.0-x\r\n", b""])
-def test_another_server_is_found(own: Path, tmp_path: Path, answer: bytes) -> None:
+def test_another_server_is_found(policy_file: Path, tmp_path: Path, answer: bytes) -> None:
     with another_server(answer) as port:
-        code, found = doctor(own, port, tmp_path)
+        code, found = doctor(policy_file, port, tmp_path)
     assert code == 1
     (told,) = [what for condition, what in said(found, "proxy") if condition == "wrong"]
     assert "is not Hushlist" in told or "nothing answers" in told
 
 
-def test_nothing_at_all_is_found_and_so_is_a_broken_policy(own: Path, tmp_path: Path) -> None:
+def test_nothing_at_all_is_found_and_so_is_a_broken_policy(policy_file: Path, tmp_path: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as listener:
         port = listener.getsockname()[1]
-    own.write_text("layers: 7\n")
-    code, found = doctor(own, port, tmp_path)
+    policy_file.write_text("layers: 7\n")
+    code, found = doctor(policy_file, port, tmp_path)
     assert code == 1
     assert any("policy.yaml:1:" in what for what in bad(found))
     assert any("nothing answers" in what for what in bad(found))

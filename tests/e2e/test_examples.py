@@ -120,7 +120,7 @@ def test_logs_in_partitions_make_the_report_of_one_audit(tmp_path: Path, capsys:
     whole, merged = json.loads(capsys.readouterr().out), json.loads(out.read_text("utf-8"))
     assert done.stdout.startswith(f"{whole['records']} requests")
     for report in (whole, merged):
-        report["asked"].pop("at")
+        report["options"].pop("at")
         for name in ("slowest", "records_shown", "seconds", "records_a_second"):
             assert report.pop(name)
     assert merged == whole

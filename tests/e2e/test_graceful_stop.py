@@ -96,14 +96,14 @@ def asking(proxy: Proxy, url: str) -> Iterator[list[httpx.Response]]:
 
 
 @pytest.fixture
-def own(tmp_path: Path, start: Callable[..., Proxy]) -> Callable[..., Proxy]:
+def start_filtered(tmp_path: Path, start: Callable[..., Proxy]) -> Callable[..., Proxy]:
     policy = simple_policy(tmp_path / "policy", "ads.test/")
     return lambda **options: start(policy=policy, options=options)
 
 
 class TestHealth:
-    def test_the_port_follows_the_policy(self, tmp_path: Path, own: Callable[..., Proxy]) -> None:
-        proxy = own(**HEALTH)
+    def test_the_port_follows_the_policy(self, tmp_path: Path, start_filtered: Callable[..., Proxy]) -> None:
+        proxy = start_filtered(**HEALTH)
         base = health_of(proxy)
         assert ask(f"{base}/healthz") == (200, "it decides")
         assert ask(f"{base}/readyz") == (200, "it is ready")
@@ -119,24 +119,24 @@ class TestHealth:
         assert ask(f"{base}/readyz")[0] == 200
 
     @pytest.mark.parametrize("scheme", ["http", "https"])
-    def test_the_live_page_s_host_says_the_same(self, own: Callable[..., Proxy], scheme: str) -> None:
-        proxy = own()
+    def test_the_live_page_s_host_says_the_same(self, start_filtered: Callable[..., Proxy], scheme: str) -> None:
+        proxy = start_filtered()
         for path, reason in (("healthz", "it decides"), ("readyz", "it is ready")):
             answer = proxy.get(f"{scheme}://hushlist.internal/{path}")
             assert (answer.status_code, answer.json()) == (200, {"ok": True, "reason": reason})
 
-    def test_a_port_that_is_taken_ends_mitmdump_with_the_reason(self, own: Callable[..., Proxy]) -> None:
+    def test_a_port_that_is_taken_ends_mitmdump_with_the_reason(self, start_filtered: Callable[..., Proxy]) -> None:
         with socket.create_server((LOOPBACK, 0)) as taken:
             place = "{}:{}".format(*taken.getsockname())
             with pytest.raises(AssertionError, match=f"hushlist_health cannot be {place}"):
-                own(hushlist_health=place)
+                start_filtered(hushlist_health=place)
 
 
 class TestStop:
     def test_it_is_not_ready_at_once_and_still_serves_what_load_balancers_send(
-        self, own: Callable[..., Proxy], origin: Origin
+        self, start_filtered: Callable[..., Proxy], origin: Origin
     ) -> None:
-        proxy = own(**HEALTH)
+        proxy = start_filtered(**HEALTH)
         base = health_of(proxy)
         terminate(proxy)
         assert ask(f"{base}/readyz") == (503, "it is stopping")
@@ -146,8 +146,8 @@ class TestStop:
         assert proxy.get("http://ads.test/").headers["connection"] == "close"
         assert proxy.process.wait(PATIENCE) == 0
 
-    def test_a_request_that_is_open_ends(self, own: Callable[..., Proxy], slow: SlowOrigin) -> None:
-        proxy = own(upstream_proxy=slow.port)
+    def test_a_request_that_is_open_ends(self, start_filtered: Callable[..., Proxy], slow: SlowOrigin) -> None:
+        proxy = start_filtered(upstream_proxy=slow.port)
         with asking(proxy, slow.url) as answers:
             assert slow.asked.acquire(timeout=PATIENCE)
             terminate(proxy)
@@ -165,9 +165,9 @@ class TestStop:
         assert "unfinished" not in proxy.log.text()
 
     def test_one_that_does_not_end_is_cut_off_after_ten_seconds(
-        self, own: Callable[..., Proxy], slow: SlowOrigin
+        self, start_filtered: Callable[..., Proxy], slow: SlowOrigin
     ) -> None:
-        proxy = own(upstream_proxy=slow.port)
+        proxy = start_filtered(upstream_proxy=slow.port)
         with proxy.connect() as connection:
             connection.sendall(slow.head)
             assert slow.asked.acquire(timeout=PATIENCE)
@@ -177,8 +177,8 @@ class TestStop:
             assert time.monotonic() - start > 9
         proxy.log.wait_for("1 request ended unfinished")
 
-    def test_idle_connections_do_not_hold_it(self, own: Callable[..., Proxy], origin: Origin) -> None:
-        proxy = own()
+    def test_idle_connections_do_not_hold_it(self, start_filtered: Callable[..., Proxy], origin: Origin) -> None:
+        proxy = start_filtered()
         with proxy.client() as client, proxy.client(http2=True) as other, proxy.connect() as silent:
             assert client.get("http://fine.test/").status_code == 200
             assert other.get("https://fine.test/").status_code == 200
@@ -189,11 +189,11 @@ class TestStop:
             assert proxy.process.wait(PATIENCE) == 0
             assert time.monotonic() - start < 9, "it waited for connections on which nothing was asked"
 
-    def test_a_slow_reader_gets_all_of_an_answer(self, own: Callable[..., Proxy], origin: Origin) -> None:
+    def test_a_slow_reader_gets_all_of_an_answer(self, start_filtered: Callable[..., Proxy], origin: Origin) -> None:
         """What mitmproxy has written, and the system not yet taken, is lost when the loop ends too early."""
         body = bytes(range(256)) * (64 << 10)
         origin.pages["/large"] = ("application/octet-stream", body)
-        proxy = own()
+        proxy = start_filtered()
         with proxy.connect() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
             connection.sendall(request_head(b"http://fine.test/large", b"fine.test"))
@@ -206,9 +206,9 @@ class TestStop:
 
     @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
     def test_a_second_signal_ends_it_at_once(
-        self, own: Callable[..., Proxy], slow: SlowOrigin, second: signal.Signals
+        self, start_filtered: Callable[..., Proxy], slow: SlowOrigin, second: signal.Signals
     ) -> None:
-        proxy = own(upstream_proxy=slow.port)
+        proxy = start_filtered(upstream_proxy=slow.port)
         with proxy.connect() as connection:
             connection.sendall(slow.head)
             assert slow.asked.acquire(timeout=PATIENCE)
@@ -253,10 +253,10 @@ class TestStop:
             assert chat.result(PATIENCE) > 0
 
     def test_clients_that_keep_their_connections_lose_no_request(
-        self, own: Callable[..., Proxy], origin: Origin
+        self, start_filtered: Callable[..., Proxy], origin: Origin
     ) -> None:
         """Each asks without a pause, until a load balancer would lead new connections elsewhere."""
-        proxy, is_taken_out = own(**HEALTH), threading.Event()
+        proxy, is_taken_out = start_filtered(**HEALTH), threading.Event()
         base = health_of(proxy)
         ways = [("http", False), ("https", False), ("https", True)]
         faults: list[Exception] = []
@@ -278,10 +278,12 @@ class TestStop:
         for thread in threads:
             thread.start()
         wait_until(lambda: min(map(len, ports)) > 10 or bool(faults))
-        kept = [set(own) for own in ports]
+        kept = [set(numbers) for numbers in ports]
         terminate(proxy)
         wait_until(lambda: ask(f"{base}/readyz")[0] == 503)
-        wait_until(lambda: all(set(own) - before for own, before in zip(ports, kept, strict=True)) or bool(faults))
+        wait_until(
+            lambda: all(set(numbers) - before for numbers, before in zip(ports, kept, strict=True)) or bool(faults)
+        )
         is_taken_out.set()
         for thread in threads:
             thread.join(PATIENCE)
@@ -291,11 +293,11 @@ class TestStop:
         assert "unfinished" not in proxy.log.text()
 
     def test_what_never_ends_does_not_hold_it_and_short_requests_beside_it_are_answered(
-        self, own: Callable[..., Proxy], origin: Origin, slow: SlowOrigin
+        self, start_filtered: Callable[..., Proxy], origin: Origin, slow: SlowOrigin
     ) -> None:
         """An event stream, a WebSocket that is used, and HTTP/2 with a stream that is always open."""
         slow.go_on.set()  # its answer begins
-        proxy = own(upstream_proxy=slow.port)
+        proxy = start_filtered(upstream_proxy=slow.port)
         with proxy.connect() as events, MultiplexingClient(proxy) as client, ThreadPoolExecutor(1) as threads:
             chat = threads.submit(chat_until_it_ends, proxy)
             events.sendall(slow.head)

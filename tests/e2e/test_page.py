@@ -102,8 +102,8 @@ def show(browser: Chrome, screen: str) -> None:
     wait_until(browser, lambda one: one.find_element(By.ID, "title").text == _TITLES.get(screen, "Activity"), screen)
 
 
-def told(browser: Chrome, words: str) -> None:
-    wait_until(browser, lambda one: words in one.find_element(By.ID, "told").text, words)
+def expect_message(browser: Chrome, words: str) -> None:
+    wait_until(browser, lambda one: words in one.find_element(By.ID, "message").text, words)
 
 
 def named(browser: Chrome, words: str) -> WebElement:
@@ -159,7 +159,7 @@ def phone(browser: Chrome) -> Iterator[None]:
 
 def undo(browser: Chrome) -> None:
     click(browser, "Undo")
-    told(browser, "Undone.")
+    expect_message(browser, "Undone.")
 
 
 @pytest.mark.usefixtures("phone")
@@ -169,13 +169,13 @@ def test_what_a_parent_does_each_day_takes_two_taps_at_most(browser: Chrome, fam
     tap = Taps(browser)
     wait_for_words(browser, f"For school {SCRIPT}")
     tap("15 min: 127.0.0.1 asks for ads.test")
-    told(browser, "ads.test is open for 127.0.0.1 until ")
+    expect_message(browser, "ads.test is open for 127.0.0.1 until ")
     assert family.get("http://ads.test/two").status_code == 200
 
     tap = Taps(browser)
     tap("Internet off: Mia")
     tap("30 min")
-    told(browser, "The internet is off for Mia until ")
+    expect_message(browser, "The internet is off for Mia until ")
     assert get_as(family, "Mia", "http://school.test/")[0] == 403
     assert get_as(family, "Leo", "http://school.test/")[0] == 200
     wait_for_words(browser, "Internet off until ")
@@ -184,7 +184,7 @@ def test_what_a_parent_does_each_day_takes_two_taps_at_most(browser: Chrome, fam
 
     tap = Taps(browser)
     tap("+15 min: Mia")
-    told(browser, "Mia has 15 min more for video.")
+    expect_message(browser, "Mia has 15 min more for video.")
     wait_for_words(browser, "of 75 min left")
 
     assert get_as(family, "Leo", games)[0] == 403
@@ -193,7 +193,7 @@ def test_what_a_parent_does_each_day_takes_two_taps_at_most(browser: Chrome, fam
     tap = Taps(browser)
     tap("www.games.test Mia")
     tap("Allow www.games.test for Mia, 30 min")
-    told(browser, "www.games.test is open for Mia until ")
+    expect_message(browser, "www.games.test is open for Mia until ")
     assert get_as(family, "Mia", games)[0] == 200
     assert get_as(family, "Leo", games)[0] == 403
     undo(browser)
@@ -392,7 +392,7 @@ def test_names_of_devices_are_read_once_for_many_screens_and_again_after_a_chang
     show(browser, "")
     click(browser, "Internet off: Mia")
     click(browser, "15 min")
-    told(browser, "The internet is off for Mia until ")
+    expect_message(browser, "The internet is off for Mia until ")
     wait_until(browser, lambda one: one.execute_script(reads) == 2)
     undo(browser)
 
@@ -463,12 +463,12 @@ def test_a_lasting_rule_is_previewed_added_and_undone_and_a_code_is_shown_once(
     wait_for_words(browser, "In the last week it would have changed:")
     wait_for_words(browser, "http://wiki.test/")
     click(browser, "Do it")
-    told(browser, "The rule is added.")
+    expect_message(browser, "The rule is added.")
     assert (folder / "own.yaml").read_text().startswith(own)
     wait_for_words(browser, SCRIPT)
     show(browser, "record")
     click(browser, "Undo: rule added")
-    told(browser, "Undone.")
+    expect_message(browser, "Undone.")
     assert (folder / "own.yaml").read_text() == own
     show(browser, "rules")
     fill(browser, kind="code", target="")
@@ -476,7 +476,7 @@ def test_a_lasting_rule_is_previewed_added_and_undone_and_a_code_is_shown_once(
     wait_for_words(browser, "The code, which is shown this once:")
     click(browser, "Close")
     click(browser, "Withdraw")
-    told(browser, "Withdrawn.")
+    expect_message(browser, "Withdrawn.")
 
 
 def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
@@ -488,7 +488,7 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
     wait_until(browser, lambda one: one.execute_script(f"return Boolean({cell})"))
     Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
     click(browser, "Save: video, Leo, block")
-    told(browser, "It is saved, and holds in a moment.")
+    expect_message(browser, "It is saved, and holds in a moment.")
     after = (folder / "policy.yaml").read_text()
     assert set(before.splitlines()) <= set(after.splitlines())
     wait_until(browser, lambda _: get_as(family, "Leo", "http://video.test/")[0] == 403)
@@ -501,7 +501,7 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
     area.send_keys(Keys.CONTROL, Keys.END)
     area.send_keys(Keys.NULL, "colour: red")
     browser.find_element(By.CSS_SELECTOR, "#screen details[open] button:not(.plain)").click()
-    told(browser, "It did not work:")
+    expect_message(browser, "It did not work:")
     assert (folder / "policy.yaml").read_text() == before
     assert area.get_attribute("value").endswith("colour: red")  # nobody has to write it again
 
@@ -522,7 +522,7 @@ def test_a_schedule_is_drawn_moved_by_hand_and_by_keys_and_undone(browser: Chrom
     from_noon.release().perform()
     wait_until(browser, lambda one: len(one.find_elements(By.CSS_SELECTOR, "dialog fieldset[data-row]")) == 2)
     click(browser, "Save")
-    told(browser, "It is saved, and holds in a moment.")
+    expect_message(browser, "It is saved, and holds in a moment.")
     assert "times: 20:15-07:30" in (folder / "policy.yaml").read_text()
     assert "{days: sat, times: 12:00-15:00}" in (folder / "policy.yaml").read_text()
     wait_until(browser, lambda one: not one.find_elements(By.TAG_NAME, "dialog"))
@@ -541,7 +541,7 @@ def test_a_new_schedule_is_for_whom_it_says_at_once(browser: Chrome, family: Pro
     (leo,) = dialog.find_elements(By.CSS_SELECTOR, "input[name=group]")  # Mia has a bedtime
     leo.click()
     click(browser, "Save")
-    told(browser, "It is saved, and holds in a moment.")
+    expect_message(browser, "It is saved, and holds in a moment.")
     after = (folder / "policy.yaml").read_text()
     assert "lunch:" in after
     assert "during: lunch" in after
@@ -559,7 +559,7 @@ def test_a_form_of_the_table_of_keys_changes_what_it_shows_alone(browser: Chrome
     click(browser, "Add: groups, mode")
     Select(browser.find_element(By.CSS_SELECTOR, "select[aria-label=mode]")).select_by_value("tag")
     click(browser, "Save")
-    told(browser, "It is saved, and holds in a moment.")
+    expect_message(browser, "It is saved, and holds in a moment.")
     after = (folder / "policy.yaml").read_text()
     assert set(before.splitlines()) <= set(after.splitlines())
     assert "    mode: tag" in after
@@ -581,7 +581,7 @@ def test_a_teacher_sees_a_class_opens_a_site_for_all_of_it_and_prints_codes(brow
     assert len(codes - {""}) == 3
     click(browser, "Close")
     browser.find_element(By.NAME, "site").send_keys("www.games.test", Keys.ENTER)
-    told(browser, "www.games.test is open for Leo until ")
+    expect_message(browser, "www.games.test is open for Leo until ")
     assert get_as(family, "Leo", "http://www.games.test/")[0] == 200
     assert get_as(family, "Mia", "http://www.games.test/")[0] == 403
     undo(browser)
@@ -594,7 +594,7 @@ def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, fam
     chosen = browser.find_element(By.CSS_SELECTOR, "details[open] input[value='group:Leo']")
     chosen.click()
     click(browser, "Save: Services by name")
-    told(browser, "It is saved, and holds in a moment.")
+    expect_message(browser, "It is saved, and holds in a moment.")
     assert "{catalogue: services}" in (folder / "policy.yaml").read_text()
     wait_until(browser, lambda _: get_as(family, "Leo", "http://www.tiktok.com/")[0] == 403)
     undo(browser)
@@ -618,7 +618,7 @@ def test_a_tile_of_a_service_says_and_changes_what_is_done_with_it_for_whom(
     cell = "[...document.querySelectorAll('article select')].find((one) => one.ariaLabel === 'tiktok, Mia')"
     Select(browser.execute_script(f"return {cell}")).select_by_visible_text("block")
     click(browser, "Save: tiktok, Mia, block")
-    told(browser, "It is saved, and holds in a moment.")
+    expect_message(browser, "It is saved, and holds in a moment.")
     assert "tiktok" in (folder / "policy.yaml").read_text()
     undo(browser)
     assert (folder / "policy.yaml").read_text() == before
@@ -642,10 +642,10 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, family: Proxy) -> N
     keyboard.press(Keys.ENTER)
     keyboard.tab_to("15 min")
     keyboard.press(Keys.ENTER)
-    told(browser, "The internet is off for Mia")
+    expect_message(browser, "The internet is off for Mia")
     keyboard.tab_to("Undo")
     keyboard.press(Keys.ENTER)
-    told(browser, "Undone.")
+    expect_message(browser, "Undone.")
     keyboard.tab_to("Skip to the content", is_back=True)
     keyboard.press(Keys.ENTER)
     assert keyboard.focus() == "Home"
@@ -672,12 +672,12 @@ def test_the_policy_is_changed_without_a_mouse(browser: Chrome, family: Proxy, f
     def save(words: str, written: str) -> None:
         keyboard.tab_to(words)
         keyboard.press(Keys.ENTER)
-        told(browser, "It is saved, and holds in a moment.")
+        expect_message(browser, "It is saved, and holds in a moment.")
         assert written in (folder / "policy.yaml").read_text()
         wait_until(browser, lambda one: not one.find_elements(By.TAG_NAME, "dialog"))
         keyboard.tab_to("Undo")
         keyboard.press(Keys.ENTER)
-        told(browser, "Undone.")
+        expect_message(browser, "Undone.")
         assert (folder / "policy.yaml").read_text() == before
 
     def move_bedtime() -> None:
@@ -734,7 +734,7 @@ def test_an_arrow_key_in_a_choice_does_nothing_by_itself(browser: Chrome, family
     keyboard.tab_to("Save: video, Leo, warn")
     assert (folder / "policy.yaml").read_text() == before
     keyboard.press(Keys.ENTER)
-    told(browser, "It is saved, and holds in a moment.")
+    expect_message(browser, "It is saved, and holds in a moment.")
     assert (folder / "policy.yaml").read_text() != before
     undo(browser)
     assert (folder / "policy.yaml").read_text() == before
@@ -765,10 +765,10 @@ def test_a_class_and_alerts_are_looked_after_without_a_mouse(browser: Chrome, fa
     sign_in(browser, screen="class/group%3ALeo")
     keyboard.tab_to("Open a site for all of them")
     keyboard.press("www.games.test", Keys.ENTER)
-    told(browser, "www.games.test is open for Leo until ")
+    expect_message(browser, "www.games.test is open for Leo until ")
     keyboard.tab_to("Undo")
     keyboard.press(Keys.ENTER)
-    told(browser, "Undone.")
+    expect_message(browser, "Undone.")
     keyboard.tab_to("Codes to print")
     keyboard.press(Keys.ENTER)
     keyboard.tab_to("How many")
@@ -780,7 +780,7 @@ def test_a_class_and_alerts_are_looked_after_without_a_mouse(browser: Chrome, fa
     sign_in(browser, screen="alerts")
     keyboard.tab_to("Seen: gaming: Leo's phone")
     keyboard.press(Keys.ENTER)
-    wait_until(browser, lambda one: one.find_element(By.ID, "told").text)
+    wait_until(browser, lambda one: one.find_element(By.ID, "message").text)
     wait_until(browser, lambda one: "Seen: gaming: Leo's phone" not in Keyboard(browser).names())
 
 

@@ -44,7 +44,7 @@ def note(flow: http.HTTPFlow) -> dict[str, Any]:
     return noted
 
 
-def found(flows: dict[str, http.HTTPFlow], expression: str) -> set[str]:
+def urls_matching(flows: dict[str, http.HTTPFlow], expression: str) -> set[str]:
     """The URLs of the flows that a mitmproxy filter expression finds."""
     matches = flowfilter.parse(expression)
     return {url for url, flow in flows.items() if matches(flow)}
@@ -93,11 +93,11 @@ def test_mitmproxy_filter_expressions_find_tagged_and_blocked_flows(
 ) -> None:
     flows = record("tag")
     noticed = set(URLS) - {"http://good.test/"}
-    assert found(flows, "~marked") == noticed
-    assert found(flows, "~marker .") == noticed
-    assert found(flows, "~comment 'Test <i>list</i>'") == noticed
-    assert found(flows, "~meta ads.yaml") == noticed
-    assert found(flows, "~meta 'path.test/secret/'") == {"http://path.test/secret/"}
+    assert urls_matching(flows, "~marked") == noticed
+    assert urls_matching(flows, "~marker .") == noticed
+    assert urls_matching(flows, "~comment 'Test <i>list</i>'") == noticed
+    assert urls_matching(flows, "~meta ads.yaml") == noticed
+    assert urls_matching(flows, "~meta 'path.test/secret/'") == {"http://path.test/secret/"}
 
 
 def test_mode_tag_lets_everything_pass_and_notes_what_it_would_have_blocked(
@@ -130,8 +130,8 @@ def test_a_recording_is_annotated_and_keeps_the_responses_that_it_has(
     for url, flow in after.items():
         assert response(flow).get_state() == response(before[url]).get_state()
     noticed = set(URLS) - {"http://good.test/"}
-    assert found(after, "~marked") == noticed
-    assert found(after, "~meta ads.yaml") == noticed
+    assert urls_matching(after, "~marked") == noticed
+    assert urls_matching(after, "~meta ads.yaml") == noticed
     assert {url for url in noticed if note(after[url])["action"] == "block"} == noticed - {"http://tagged.test/"}
 
 

@@ -524,7 +524,7 @@ def test_an_upstream_proxy_is_asked_for_the_host_that_searches_safely(
         status = b"502 No" if head.startswith(b"CONNECT") else b"200 OK"
         connection.sendall(b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
 
-    def asked() -> bytes:
+    def take_heads() -> bytes:
         """What it was asked since, all in one."""
         found = b"".join(heads)
         heads.clear()
@@ -536,22 +536,22 @@ def test_an_upstream_proxy_is_asked_for_the_host_that_searches_safely(
         name = b"search.brave.com"
         with tls_over(proxy.tunnel("search.brave.com", 443), "search.brave.com") as tls:
             ask(tls, "search.brave.com")
-        assert asked().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
+        assert take_heads().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
         proxy.send(b"GET https://search.brave.com/ HTTP/1.1\r\nHost: search.brave.com\r\n\r\n")
-        assert asked().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
+        assert take_heads().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
         with proxy.tunnel("search.brave.com", 80) as tunnel:
             ask(tunnel, "search.brave.com")
-        assert asked().startswith(b"CONNECT safe.search.brave.com:80 HTTP/1.1\r\n")
+        assert take_heads().startswith(b"CONNECT safe.search.brave.com:80 HTTP/1.1\r\n")
         for target, host in ((b"http://" + name + b"/x", name), (b"/x", name), (b"http://" + name + b":80/x", name)):
             proxy.send(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, host))
-            head = asked()
+            head = take_heads()
             assert b"safe.search.brave.com" in head
             assert name not in head.replace(b"safe.search.brave.com", b"")
         with proxy.client(http2=True) as client:
             client.get("https://www.ecosia.org/")
-        assert asked().startswith(b"CONNECT strict-safe-search.ecosia.org:443 HTTP/1.1\r\n")
+        assert take_heads().startswith(b"CONNECT strict-safe-search.ecosia.org:443 HTTP/1.1\r\n")
         proxy.get("http://good.test/")
-        assert asked().startswith(b"GET http://good.test/ HTTP/1.1\r\n")
+        assert take_heads().startswith(b"GET http://good.test/ HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize("strategy", ["eager", "lazy"])

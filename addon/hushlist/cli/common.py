@@ -22,7 +22,7 @@ from hushlist.core.system.files import reason_of
 if TYPE_CHECKING:
     from hushlist.extensions.databases.postgres_address import PostgresAddress
 
-GOOD, FOUND, BAD = 0, 1, 2
+GOOD, FINDINGS, BAD = 0, 1, 2
 #: an error that no code expects: ``EX_SOFTWARE`` of ``sysexits.h``
 DEFECT = 70
 #: nobody reads the output any more: as a shell tells of a program that SIGPIPE has ended

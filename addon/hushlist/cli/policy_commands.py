@@ -24,7 +24,7 @@ from hushlist.cli.command_options import (
     who_and_when,
 )
 from hushlist.cli.common import (
-    FOUND,
+    FINDINGS,
     GOOD,
     Command,
     Commands,
@@ -134,7 +134,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
     else:
         print_lines(compiled.report.table())
         print_lines(decrypting(compiled.policy, compiled.report))
-    return FOUND if held else GOOD
+    return FINDINGS if held else GOOD
 
 
 def _problem_table(problems: Iterable[ListedProblem]) -> str:
@@ -173,7 +173,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         if decision.fault is not None:
             code = complain(UrlError(shown, decision.fault))
         elif decision.action in STOPPING and mode == "block":
-            code = max(code, FOUND)
+            code = max(code, FINDINGS)
     return code
 
 

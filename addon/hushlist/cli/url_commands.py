@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hushlist.cli.common import (
     BAD,
-    FOUND,
+    FINDINGS,
     GOOD,
     Commands,
     add_command,
@@ -234,7 +234,7 @@ def compare_urls(arguments: argparse.Namespace) -> int:
         for side in (comparison.a, comparison.b):
             print_line(readable(side.original))
             print_lines(f"  {change.step:<28} {readable(change.after)}" for change in side.changes)
-    return GOOD if comparison.rung else FOUND
+    return GOOD if comparison.rung else FINDINGS
 
 
 # -- extract -----------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def compare_urls(arguments: argparse.Namespace) -> int:
 
 def extract_uris(arguments: argparse.Namespace) -> int:
     """Print the URIs in files, or a list of their expressions; the exit code is 1 if there are none."""
-    code, listed = FOUND, set[str]()
+    code, listed = FINDINGS, set[str]()
     for name in arguments.files:
         try:
             octets = _read(name)

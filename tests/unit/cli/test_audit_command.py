@@ -111,14 +111,14 @@ def test_merged_reports_are_explained_for_whom_they_were_made(run: Run, urls: Pa
     Path("a.json").write_text(json.dumps(report_of(run, urls, "--client", "10.0.0.1")))
     merged = report_of(run, "--merge", "a.json")
     assert {own["explanation"]["group"] for own in merged["records_shown"].values()} == {"g"}
-    Path("a.json").write_text(json.dumps({**merged, "asked": {**merged["asked"], "client": "nobody's"}}))
-    assert report_of(run, "--merge", "a.json")["asked"]["client"] == "nobody's"
+    Path("a.json").write_text(json.dumps({**merged, "options": {**merged["options"], "client": "nobody's"}}))
+    assert report_of(run, "--merge", "a.json")["options"]["client"] == "nobody's"
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{}", "it is no report of an audit: its format is not 'hushlist audit 1'"),
+        ("{}", "it is no report of an audit: its format is not 'hushlist audit 2'"),
         ("{", "Expecting property name"),
         ("[]", "it is no report"),
     ],
@@ -159,8 +159,8 @@ def test_popular_domains_are_told(run: Run, urls: Path) -> None:
 
 
 def test_another_moment_is_asked_for(run: Run, urls: Path) -> None:
-    asked = report_of(run, "--at", "2026-12-24T22:30", "--client", "10.0.0.1", urls)["asked"]
-    assert asked == {
+    options = report_of(run, "--at", "2026-12-24T22:30", "--client", "10.0.0.1", urls)["options"]
+    assert options == {
         "at": "2026-12-24T22:30:00+00:00", "client": "10.0.0.1", "user": None, "port": None, "as_recorded": False,
     }  # fmt: skip
 

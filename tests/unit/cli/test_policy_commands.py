@@ -223,17 +223,17 @@ def test_explain_says_what_is_left_of_a_quota(run: Run, tmp_path: Path, monkeypa
     moment = datetime.now(UTC).replace(hour=12, minute=0)
     asked = ("explain", "--policy", policy, "--user", "jo", "--at", moment.isoformat(), "game.example")
 
-    def told() -> list[str]:
+    def explained() -> list[str]:
         return [line for line in run(*asked)[1].splitlines() if line.startswith("Quota ")]
 
     until = f"until {moment + timedelta(days=1):%Y-%m-%d} 00:00 UTC ({policy}:2)"
-    assert told() == [f"Quota        {games}: 2 of 2 minutes a day left, {until}"]
+    assert explained() == [f"Quota        {games}: 2 of 2 minutes a day left, {until}"]
     assert not default_path().exists()
     with closing(UseMinutes(default_path(), time.time)) as minutes:
         for earlier in (1, 2):
             minutes.note("user:jo", games, int(moment.timestamp() // 60) - earlier)
         minutes.exchange()
-    assert told() == [f"Quota        {games}: 0 of 2 minutes a day left, so that it is blocked, {until}"]
+    assert explained() == [f"Quota        {games}: 0 of 2 minutes a day left, so that it is blocked, {until}"]
     assert run("check", *asked[1:])[0] == 0
 
 
@@ -361,30 +361,30 @@ def test_check_answers_for_another_moment_and_person(
 def test_explain_shows_the_group_until_when_and_the_layers_to_the_one_that_decided(run: Run, policy: Path) -> None:
     policy.write_text(SCHOOL)
 
-    def told(*argv: str) -> list[str]:
+    def explained(*argv: str) -> list[str]:
         code, out, _ = run("explain", "--policy", policy, "--at", "2026-12-21T09:00", *argv)
         assert code == 0
         return out[out.index("Group") :].splitlines()
 
-    assert told(*PUPIL, "blocked.example/ok") == [
+    assert explained(*PUPIL, "blocked.example/ok") == [
         "Group        pupils, until 2026-12-21 13:00 CET",
         "Layer        overrides: 1 rule, 1 fit  <- decides",
         "Decision     allow",
     ]
-    assert told(*PUPIL, "other.example") == [
+    assert explained(*PUPIL, "other.example") == [
         "Group        pupils, until 2026-12-21 13:00 CET",
         "Layer        overrides: 1 rule, 0 fit",
         "Layer        lists: 2 rules, 0 fit",
         "Layer        default: what no layer decides  <- decides",
         "Decision     block",
     ]
-    assert told("blocked.example") == [
+    assert explained("blocked.example") == [
         "Group        default",
         "Layer        overrides: 1 rule, 0 fit",
         "Layer        lists: 2 rules, 1 fit  <- decides",
         "Decision     warn",
     ]
-    assert told("--user", "teacher", "blocked.example") == [
+    assert explained("--user", "teacher", "blocked.example") == [
         "Group        staff",
         "Layer        overrides: 1 rule, 0 fit",
         "Decision     pass",

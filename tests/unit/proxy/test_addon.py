@@ -246,22 +246,22 @@ def test_bodies_are_streamed_unless_somebody_needs_them_whole(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+def decided_requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """Every request that an engine was asked about."""
-    asked: list[Request] = []
+    decided_requests: list[Request] = []
     decide = Engine.decide
 
     def record(self: Engine, request: Request, client: Client, group: Group, *, is_settled: bool) -> Decision:
-        asked.append(request)
+        decided_requests.append(request)
         return decide(self, request, client=client, group=group, is_settled=is_settled)
 
     monkeypatch.setattr(Engine, "decide", record)
-    return asked
+    return decided_requests
 
 
 @pytest.mark.usefixtures("active")
 def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
-    hushlist: Hushlist, asked: list[Request], monkeypatch: pytest.MonkeyPatch
+    hushlist: Hushlist, decided_requests: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flows = [flow_of("http://other.example/"), flow_of("http://blocked.example/")]
     for flow in flows:
@@ -270,7 +270,7 @@ def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
     monkeypatch.setattr(request_handler, "monotonic", lambda: late)
     for flow in flows:
         hushlist.request(flow)
-    assert [request.hosts for request in asked[2:]] == [(b"other.example",)]
+    assert [request.hosts for request in decided_requests[2:]] == [(b"other.example",)]
     assert flows[0].response is None
     assert hushlist.runtime.statistics.total == 2
 
@@ -295,13 +295,13 @@ def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
     ],
 )
 def test_whatever_is_changed_in_a_request_it_is_decided_again(
-    hushlist: Hushlist, asked: list[Request], change: Callable[[http.HTTPFlow], None], is_blocked: bool
+    hushlist: Hushlist, decided_requests: list[Request], change: Callable[[http.HTTPFlow], None], is_blocked: bool
 ) -> None:
     flow = flow_of("http://other.example/")
     hushlist.requestheaders(flow)
     change(flow)
     hushlist.request(flow)
-    assert len(asked) == 2
+    assert len(decided_requests) == 2
     assert (flow.response is not None) is is_blocked
 
 

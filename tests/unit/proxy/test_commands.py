@@ -19,14 +19,14 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
-    own = tmp_path / "own.yaml"
-    own.write_bytes(b"# ours\r\nrules:\r\n    - a.example  # mine\r\n")
-    return own
+def own_list(tmp_path: Path) -> Path:
+    own_list = tmp_path / "own.yaml"
+    own_list.write_bytes(b"# ours\r\nrules:\r\n    - a.example  # mine\r\n")
+    return own_list
 
 
 @pytest.fixture
-def policy(tmp_path: Path, own: Path) -> Path:
+def policy(tmp_path: Path, own_list: Path) -> Path:
     (tmp_path / "list.yaml").write_text("rules: [{expression: games.example, reason: Games}]")
     (tmp_path / "policy.yaml").write_text(
         "layers:\n- {name: overrides, lists: [own.yaml]}\n- {name: lists, lists: [list.yaml]}\n"
@@ -64,11 +64,11 @@ def test_explain_tells_of_every_flow_and_marks_what_decides(context: taddons.con
     ids=["port and path", "upper case", "IPv6", "IPv4", "transparent", "another name", "IDN"],
 )
 def test_a_rule_is_written_as_a_person_would_and_everything_else_stays(
-    context: taddons.context, own: Path, action: str, flow: http.HTTPFlow, expression: str
+    context: taddons.context, own_list: Path, action: str, flow: http.HTTPFlow, expression: str
 ) -> None:
-    before = own.read_bytes()
+    before = own_list.read_bytes()
     context.master.commands.call(f"hushlist.{action}", [flow, flow])
-    after = own.read_bytes()
+    after = own_list.read_bytes()
     assert after.startswith(before)
     added = after[len(before) :].decode()
     start = f'    - {{expression: "{expression}", action: "{action}", reason: "by the command hushlist.{action}, '
@@ -76,34 +76,34 @@ def test_a_rule_is_written_as_a_person_would_and_everything_else_stays(
     assert added.endswith(' UTC"}\r\n')
     assert added.count("\n") == 1
     context.master.commands.call(f"hushlist.{action}", [flow])
-    assert own.read_bytes() == after
+    assert own_list.read_bytes() == after
 
 
 @pytest.mark.posix
-def test_the_file_keeps_its_mode_and_a_link_stays_one(context: taddons.context, own: Path, tmp_path: Path) -> None:
+def test_the_file_keeps_its_mode_and_a_link_stays_one(context: taddons.context, own_list: Path, tmp_path: Path) -> None:
     real = tmp_path / "elsewhere"
     real.mkdir()
-    own.rename(real / "rules.yaml")
-    own.symlink_to(real / "rules.yaml")
+    own_list.rename(real / "rules.yaml")
+    own_list.symlink_to(real / "rules.yaml")
     (real / "rules.yaml").chmod(0o664)
     context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
-    assert own.is_symlink()
-    assert S_IMODE(own.stat().st_mode) == 0o664
-    assert "games.example/" in own.read_text()
+    assert own_list.is_symlink()
+    assert S_IMODE(own_list.stat().st_mode) == 0o664
+    assert "games.example/" in own_list.read_text()
     assert [file.name for file in real.iterdir()] == ["rules.yaml"]
 
 
 @pytest.mark.parametrize("text", ["rules: {}\n", "rules:\n- colour: red\n", None, "rules: []\n\udcff"])
 def test_a_list_that_cannot_be_changed_is_an_error_that_says_why(
-    context: taddons.context, own: Path, text: str | None
+    context: taddons.context, own_list: Path, text: str | None
 ) -> None:
-    own.unlink()
+    own_list.unlink()
     if text is not None:
-        own.write_bytes(text.encode("utf-8", "surrogateescape"))
-    before = sorted(own.parent.iterdir())
+        own_list.write_bytes(text.encode("utf-8", "surrogateescape"))
+    before = sorted(own_list.parent.iterdir())
     with pytest.raises(exceptions.CommandError, match=r"own\.yaml cannot be changed: .+"):
         context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
-    assert sorted(own.parent.iterdir()) == before
+    assert sorted(own_list.parent.iterdir()) == before
 
 
 @pytest.mark.parametrize("command", ["explain", "allow", "block"])

@@ -20,7 +20,7 @@ SEEN = "/seen/"
 #: alerts of one name that are told one by one at one time; the others are one notice
 MOST_AT_ONCE = 5
 #: what is told of an alert, each with the key of its name
-_TOLD = {"url": "address", "host": "address", "category": "category", "list": "list", "rule": "rule", "why": "reason"}
+_SHOWN = {"url": "address", "host": "address", "category": "category", "list": "list", "rule": "rule", "why": "reason"}
 _EVENTS = {
     NEW_DEVICE: "alert_new_device",
     HELD_BACK: "alert_held_back",
@@ -71,7 +71,7 @@ def _notice(
         *([texts["alert_again"]] if row.times else []),
         *([] if event is None else [texts[event]]),
         texts["alert_times"].format(number=number_text(row.number, texts)),
-        *(pair(texts[key], row.about[name]) for name, key in _TOLD.items() if name in row.about),
+        *(pair(texts[key], row.about[name]) for name, key in _SHOWN.items() if name in row.about),
         moment_text(datetime.fromtimestamp(row.last, UTC if engine is None else engine.policy.zone), texts),
         pair(texts["alert_seen"], f"hushlist alerts seen {row.id}"),
     ]

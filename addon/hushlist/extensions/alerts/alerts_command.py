@@ -9,7 +9,7 @@ from time import time
 
 from hushlist.cli.command_options import add_store, policy_of, store_of
 from hushlist.cli.common import (
-    FOUND,
+    FINDINGS,
     GOOD,
     Commands,
     acting_user,
@@ -71,6 +71,6 @@ def say_seen(arguments: argparse.Namespace) -> int:
             row = shown_alert(book.seen(arguments.number, by=acting_user()), privacy)
         except MissingError as error:
             complain(str(error))
-            return FOUND
+            return FINDINGS
     print_line(f"seen: {row.id}  {row.alert}  {told_whom(row, device_names_shown(policy, privacy))}")
     return GOOD

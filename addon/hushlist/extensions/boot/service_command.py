@@ -27,7 +27,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from hushlist import __version__
 from hushlist.cli.common import (
-    FOUND,
+    FINDINGS,
     GOOD,
     Commands,
     add_command,
@@ -363,12 +363,12 @@ def status(_: argparse.Namespace) -> int:
         return complain("only a service of systemd is known")
     if not (_UNIT_FOLDER / UNITS[0]).exists():
         print_line("not installed")
-        return FOUND
+        return FINDINGS
     state = _state()
     is_ready, text = _ready()
     print_line(f"service: {state}")
     print_line(f"{'ready' if is_ready else 'not ready'}: {text}")
-    return GOOD if state == "active" and is_ready else FOUND
+    return GOOD if state == "active" and is_ready else FINDINGS
 
 
 def _state() -> str:
@@ -404,7 +404,7 @@ def _wait_until_ready(end: float) -> int:
         if time.monotonic() > end:
             complain(f"it is not ready: {state[1]}")
             complain("journalctl --unit hushlist says more")
-            return FOUND
+            return FINDINGS
         time.sleep(0.5)
     print_line("the filter runs, and starts with the machine")
     return GOOD

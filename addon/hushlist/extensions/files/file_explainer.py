@@ -17,7 +17,7 @@ from hushlist.extensions.files.file_hashes import ALGORITHMS, FileHasher, algori
 from hushlist.extensions.files.file_names import name_of_target
 from hushlist.extensions.files.file_rules import FileFacts, FileRule, judge_file, rules_about
 from hushlist.extensions.files.member_scanner import MOST_SHOWN, Members
-from hushlist.extensions.files.recorded_files import TEXT, facts_of_octets, names_told
+from hushlist.extensions.files.recorded_files import TEXT, facts_of_octets, names_of
 from hushlist.extensions.files.upload_look import media_types_of
 
 _CHUNK = 1 << 20
@@ -54,7 +54,7 @@ def explain_file(engine: Engine, judgement: Judgement, moment: datetime, options
 def _facts(engine: Engine, judgement: Judgement, options: Mapping[str, str]) -> tuple[FileFacts, list[tuple[str, str]]]:
     if "file" in options:
         options = {**options, **_facts_of_file(Path(options["file"]), algorithms_for(engine, judgement.client))}
-    names = (*names_told(options.get("name", "")), name_of_target(judgement.request.target))
+    names = (*names_of(options.get("name", "")), name_of_target(judgement.request.target))
     media_types = media_types_of([options.get("media-type", "")])
     facts = FileFacts(options.get("for") == "upload", media_types, tuple(filter(None, names)))
     if "size" in options:

@@ -88,6 +88,6 @@ def _stated(facts: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
-def names_told(text: str) -> tuple[str, ...]:
+def names_of(text: str) -> tuple[str, ...]:
     """The names of a file among facts, one a line."""
     return tuple(name if name == UNREAD else file_name(name) for name in text.split("\n"))

@@ -28,7 +28,7 @@ from hushlist.proxy.local_sockets import open_local
 _PIECE, _PREVIEW, _LONGEST_ANSWER = 1 << 16, 1 << 12, 1 << 16
 _MOST_SCANNED = 1 << 28
 #: what scanners name what they have found in
-_FOUND = re.compile(rb"stream: ([^\0\n]{1,200}) FOUND")
+_INFECTED = re.compile(rb"stream: ([^\0\n]{1,200}) FOUND")
 _THREAT = re.compile(r"Threat\s*=\s*([^;]{1,200})", re.IGNORECASE)
 _STATUS = re.compile(rb"ICAP/1\.[0-9] ([0-9]{3})(?: [^\r\n]*)?")
 
@@ -278,6 +278,6 @@ async def _ask_clamd(reader: StreamReader, writer: StreamWriter, file: Scanned) 
     said = (await reader.readuntil(b"\0")).strip(b"\0\n ")
     if said == b"stream: OK":
         return ""
-    if (threat := _FOUND.fullmatch(said)) is not None:
+    if (threat := _INFECTED.fullmatch(said)) is not None:
         return threat[1].decode("utf-8", "replace")
     raise ScanError(f"the scanner says: {said[:100].decode('utf-8', 'replace')}")

@@ -8,7 +8,17 @@ from contextlib import closing
 from pathlib import Path
 
 from hushlist.cli.command_options import add_store, policy_of, store_of
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
+from hushlist.cli.common import (
+    FINDINGS,
+    GOOD,
+    Commands,
+    add_command,
+    add_group,
+    complain,
+    print_json,
+    print_line,
+    remark,
+)
 from hushlist.extensions.databases.postgres import migrate
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
@@ -44,7 +54,7 @@ def show_status(arguments: argparse.Namespace) -> int:
                 print_line(f"  {trouble}")
     if not records:
         remark(f"no proxy has said anything in {place}")
-    return GOOD if records and not any(wrong.values()) else FOUND
+    return GOOD if records and not any(wrong.values()) else FINDINGS
 
 
 def _line(record: ProxyRecord, now: float) -> str:

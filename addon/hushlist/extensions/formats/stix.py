@@ -24,7 +24,7 @@ _KINDS: dict[str, Callable[[RuleMaker, str, int, Terms | None], Iterator[Rule]]]
     "ipv6-addr": RuleMaker.address,
 }
 _KIND = "|".join(_KINDS)
-_ONE = re.compile(rf"[\s\[]*({_KIND}):value\s*(?:=|ISSUBSET)\s*'((?:[^'\\]|\\.)*+)'[\s\]]*")
+_COMPARISON = re.compile(rf"[\s\[]*({_KIND}):value\s*(?:=|ISSUBSET)\s*'((?:[^'\\]|\\.)*+)'[\s\]]*")
 
 
 def _read(maker: RuleMaker, thing: YamlNode) -> Iterator[Rule]:
@@ -51,7 +51,7 @@ def _read(maker: RuleMaker, thing: YamlNode) -> Iterator[Rule]:
 def _values(pattern: str) -> list[tuple[str, str]]:
     """The alternatives of a pattern, each a kind and its value; none, if it is anything else."""
     alternatives, place = list[tuple[str, str]](), 0
-    while match := _ONE.match(pattern, place):
+    while match := _COMPARISON.match(pattern, place):
         alternatives.append((match[1], match[2]))
         if match.end() == len(pattern):
             return alternatives

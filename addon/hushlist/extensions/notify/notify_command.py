@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from hushlist.cli.common import (
-    FOUND,
+    FINDINGS,
     GOOD,
     Commands,
     add_command,
@@ -79,7 +79,7 @@ def send_test(arguments: argparse.Namespace) -> int:
 
 def _send_by(channels: Iterable[Channel], notice: Notice) -> int:
     sent = [_is_sent(channel, notice) for channel in channels]
-    return GOOD if all(sent) else FOUND
+    return GOOD if all(sent) else FINDINGS
 
 
 def _is_sent(channel: Channel, notice: Notice) -> bool:

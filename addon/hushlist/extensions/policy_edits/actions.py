@@ -375,12 +375,12 @@ def change_policy_back(
     undo_policy_change(policy, account, client, runtime, int(how["version"]))
 
 
-_ONE = "/policy/{section}"
+_SECTION = "/policy/{section}"
 ACTIONS = (
     Action("GET", "/policy", Role.VIEW, policy_status),
-    Action("GET", _ONE, Role.MANAGE, policy_section),
-    Action("PUT", _ONE, Role.MANAGE, change_section, "changed the policy"),
-    Action("POST", f"{_ONE}/preview", Role.MANAGE, preview_section),
+    Action("GET", _SECTION, Role.MANAGE, policy_section),
+    Action("PUT", _SECTION, Role.MANAGE, change_section, "changed the policy"),
+    Action("POST", f"{_SECTION}/preview", Role.MANAGE, preview_section),
     Action("GET", "/policy/schema", Role.VIEW, policy_schema),
     Action("GET", "/policy/versions", Role.MANAGE, policy_versions),
     Action("POST", "/policy/undo", Role.MANAGE, undo_policy_change, "went back to the policy before"),

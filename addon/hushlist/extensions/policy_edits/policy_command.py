@@ -48,7 +48,7 @@ def get(arguments: argparse.Namespace) -> int:
     section = text.section(arguments.section)
     if not section.line:
         common.remark(f"the policy does not have {arguments.section!r}")
-        return common.FOUND
+        return common.FINDINGS
     for line in section.text.splitlines():
         common.print_line(line)
     return common.GOOD

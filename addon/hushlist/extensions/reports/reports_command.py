@@ -11,7 +11,7 @@ from time import time
 
 from hushlist.cli.command_options import add_store, policy_of, store_of
 from hushlist.cli.common import (
-    FOUND,
+    FINDINGS,
     GOOD,
     Commands,
     acting_user,
@@ -92,7 +92,7 @@ def show_text(arguments: argparse.Namespace) -> int:
             made = for_publisher(book.report(arguments.number), privacy, arguments.url)
         except MissingError as error:
             complain(str(error))
-            return FOUND
+            return FINDINGS
     for line in made.text.split("\n"):
         print_line(line)
     remark(f"for {made.publisher}" if made.publisher else "the list's head names no address of its publisher")
@@ -105,6 +105,6 @@ def settle(arguments: argparse.Namespace) -> int:
             book.settle(arguments.number, by=acting_user())
         except MissingError as error:
             complain(str(error))
-            return FOUND
+            return FINDINGS
     print_line(f"settled {arguments.number}")
     return GOOD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, print_json, print_line
+from hushlist.cli.common import FINDINGS, GOOD, Commands, add_command, complain, print_json, print_line
 from hushlist.core.errors import did_you_mean
 from hushlist.extensions.services.service_lists import groups, services
 
@@ -28,7 +28,7 @@ def run_services(arguments: argparse.Namespace) -> int:
     if unknown := [name for name in wanted if name not in every and name not in groups()]:
         for name in unknown:
             complain(f"{name}: no service and no group is called so{did_you_mean(name, [*every, *groups()])}")
-        return FOUND
+        return FINDINGS
     shown = [service for service in every.values() if not wanted or service.id in wanted or service.group in wanted]
     width = max((len(service.id) for service in shown), default=0)
     for service in shown:

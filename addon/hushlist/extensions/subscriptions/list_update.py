@@ -55,7 +55,7 @@ _AT_ONCE = 4
 _TIMESTAMP = re.compile(r"timestamp:([0-9]{1,12})\b")
 
 #: seconds between two reports of how much of a list is fetched
-_TOLD = 5.0
+_PROGRESS_PERIOD = 5.0
 #: compiling a policy takes much memory
 _WEIGHING = Lock()
 
@@ -126,7 +126,7 @@ def fetch_missing(policy: Path, own_ports: Iterable[int], *, is_start: bool, pla
 
     def show(url: str, done: int, total: int) -> None:
         with lock:
-            if time.monotonic() - shown.setdefault(url, 0.0) < _TOLD:
+            if time.monotonic() - shown.setdefault(url, 0.0) < _PROGRESS_PERIOD:
                 return
             shown[url] = time.monotonic()
             of = f" of {total:,}" if total else ""

@@ -36,7 +36,7 @@ _SITES = (
     *(b"www.heronlakecollege.edu", b"portal.heronlakecity.gov", b"www.mossgatemuseum.ca", b"www.wattlecreek.com.au"),
 )  # fmt: skip
 #: path and type, as the options of filters name it
-_ASKED = (
+_TARGETS = (
     (b"/", "document"),
     (b"/index.html", "document"),
     (b"/search?q=weather+tomorrow&page=2", "document"),
@@ -79,7 +79,7 @@ def ordinary_requests() -> tuple[OrdinaryRequest, ...]:
 
 
 def _requests() -> Iterator[OrdinaryRequest]:
-    for (at, site), (number, (path, kind)) in product(enumerate(_SITES), enumerate(_ASKED)):
+    for (at, site), (number, (path, kind)) in product(enumerate(_SITES), enumerate(_TARGETS)):
         is_of_another = (at + number) % 3 == 2 and kind != "document"
         page = _SITES[(at + 7) % len(_SITES)] if is_of_another else site
         yield OrdinaryRequest(b"https://" + site + path, page.decode(), kind)

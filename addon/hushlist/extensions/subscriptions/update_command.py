@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from hushlist.cli.common import (
-    FOUND,
+    FINDINGS,
     GOOD,
     Commands,
     add_command,
@@ -141,7 +141,7 @@ def _fetch(path: Path, wanted: tuple[SubscribedList, ...]) -> int:
             change = f"+{update.added:,} -{update.removed:,} lines  " if update.outcome is Outcome.UPDATED else ""
             print_line(f"{update.outcome:<9}  {update.url}  {change}{update.why}".rstrip(), word=update.outcome)
             if not update.is_good:
-                code = FOUND
+                code = FINDINGS
                 failed.add(update.url)
     _, report, _ = _read(path)
     others = [problem for problem in report.errors if problem.what not in failed]
@@ -184,7 +184,7 @@ def _check_catalogue(*, as_json: bool) -> int:
     code = GOOD
     for entry in read_catalogue(shipped_catalogue()).values():
         wrong = check_entry(entry)
-        code = max(code, FOUND if wrong else GOOD)
+        code = max(code, FINDINGS if wrong else GOOD)
         if as_json:
             print_json({"name": entry.name, "wrong": wrong})
         else:
@@ -208,7 +208,7 @@ def run_lists(arguments: argparse.Namespace) -> int:
     for entry in lists:
         state, versions = entry.store.state(), entry.store.versions()
         trouble = list(_troubles(entry, state, versions, command))
-        code = max(code, FOUND if trouble else GOOD)
+        code = max(code, FINDINGS if trouble else GOOD)
         row = _row(entry, state, versions, rules, now)
         if arguments.json:
             print_json({**row, "troubles": trouble})

@@ -123,7 +123,7 @@ def _audit(arguments: argparse.Namespace) -> int:
         report = report_of(arguments.policy or default_policy(), engine, work, arguments.popular, show)
     if arguments.merge:
         report = _merged(report, arguments.sources)
-        options = report.asked
+        options = report.options
         moment = ReplayMoment(options.at or at, Client(options.client, options.user, options.port), options.as_recorded)
     if arguments.lists:
         named = ", ".join(map(str, arguments.lists))
@@ -195,5 +195,5 @@ def _merged(report: AuditReport, paths: list[str]) -> AuditReport:
     for place, path in enumerate(paths):
         with source_errors(path, "report"):
             other = read_report(read_regular(Path(path), LONGEST_LIST))
-            report = merge_reports(report if place else replace(report, asked=other.asked), other)
+            report = merge_reports(report if place else replace(report, options=other.options), other)
     return report

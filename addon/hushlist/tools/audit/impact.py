@@ -118,7 +118,7 @@ class ImpactCounter(RecordCounter[Impact]):
         if is_local(record.request):
             return False
         if self._moment.as_recorded or self._has_filters:
-            changed = self._compare(record.request, *self._moment.of(record), record.told)
+            changed = self._compare(record.request, *self._moment.of(record), record.context)
         else:
             changed = self._changes[record.request]
         if changed is None:
@@ -327,7 +327,7 @@ def report_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment
     """The report; of sites and rules, the ``most`` with most requests, for each effect."""
 
     def example(record: RecordedRequest) -> ImpactExample:
-        question = record.request, *moment.of(record), record.told
+        question = record.request, *moment.of(record), record.context
         sides = (_side(decide_recorded(engine, *question)) for engine in (old, new))
         return ImpactExample(record.url.decode("utf-8", "backslashreplace"), record.source, record.number, *sides)
 

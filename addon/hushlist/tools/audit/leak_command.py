@@ -83,7 +83,7 @@ def leak(arguments: argparse.Namespace) -> int:
         common.print_lines(_lines(result))
         if arguments.out is None:
             common.print_lines(_shown(result, len(result.recovered) if arguments.show else _SHOWN))
-    return common.FOUND if result.recovered else common.GOOD
+    return common.FINDINGS if result.recovered else common.GOOD
 
 
 # -- as text -----------------------------------------------------------------------------------------------------------

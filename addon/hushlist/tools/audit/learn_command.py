@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, checked, print_lines, print_warnings
+from hushlist.cli.common import FINDINGS, GOOD, Commands, add_command, checked, print_lines, print_warnings
 from hushlist.core.errors import UrlError
 from hushlist.core.match.context import host_of_page
 from hushlist.core.system.compression import decompressed
@@ -55,7 +55,7 @@ def run_learn(arguments: argparse.Namespace) -> int:
     hosts = sorted(host for host in needed if host != arguments.page)
     if not hosts:
         print_warnings([f"{arguments.source}: {arguments.page.decode()} loads nothing from other hosts"])
-        return FOUND
+        return FINDINGS
     width = max(map(len, hosts))
     print_lines([f"# What {arguments.page.decode()} loaded, by {arguments.source.name}"])
     print_lines(f"{host.decode().ljust(width)}  # {', '.join(sorted(needed[host]))}" for host in hosts)

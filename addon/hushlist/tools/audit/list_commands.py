@@ -126,7 +126,7 @@ def lint_lists(arguments: argparse.Namespace) -> int:
         common.print_json({"summary": linted.as_dict()})
     else:
         common.print_lines(_lint_summary(linted))
-    return common.BAD if linted.counts[FindingKind.ERROR] else common.FOUND if linted.counts.total() else common.GOOD
+    return common.BAD if linted.counts[FindingKind.ERROR] else common.FINDINGS if linted.counts.total() else common.GOOD
 
 
 def _finding_as_text(table: Mapping[str, KeyEntry], source: str, finding: Finding) -> None:
@@ -183,7 +183,7 @@ def _lint_names(arguments: argparse.Namespace) -> int:
         numbers = ", ".join(f"{counts[each]:,} {each}" for each in Verdict)
         nameless = f"; {number_of(others, 'rule has', 'rules have')} no name to ask for" if others else ""
         common.print_line(f"{number_of(len(names), 'name', 'names')}: {numbers}{nameless}")
-    return common.FOUND if counts[Verdict.DEAD] else common.GOOD
+    return common.FINDINGS if counts[Verdict.DEAD] else common.GOOD
 
 
 # -- diff --------------------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def diff_sides(arguments: argparse.Namespace) -> int:
         common.complain(text)
     if impact is not None and _is_useless(arguments, impact):
         return common.BAD
-    return common.FOUND if exceeded else common.GOOD
+    return common.FINDINGS if exceeded else common.GOOD
 
 
 def _impact(arguments: argparse.Namespace, sides: Sequence[DiffSide]) -> tuple[Impact, ImpactReport]:

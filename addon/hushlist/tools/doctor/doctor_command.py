@@ -88,7 +88,7 @@ def examine(arguments: argparse.Namespace) -> int:
     wrong = sum(diagnosis.is_finding for diagnosis in diagnoses)
     if wrong:
         common.remark(f"{number_of(wrong, 'thing needs', 'things need')} somebody to look at")
-    return common.FOUND if wrong else common.GOOD
+    return common.FINDINGS if wrong else common.GOOD
 
 
 def _diagnoses(arguments: argparse.Namespace, path: Path) -> Iterator[Diagnosis]:

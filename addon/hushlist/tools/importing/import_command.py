@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, print_line, print_lines
+from hushlist.cli.common import FINDINGS, GOOD, Commands, add_command, complain, print_line, print_lines
 from hushlist.core.errors import HushlistError, number_of
 from hushlist.core.system.files import LONGEST_LIST, open_regular
 from hushlist.tools.importing.adguard_home import read_adguard_home
@@ -76,7 +76,7 @@ def import_policy(arguments: argparse.Namespace) -> int:
         print_line(
             f"next, to fetch its lists: {shlex.join(('hushlist', 'update', '--policy', str(folder / 'policy.yaml')))}"
         )
-    return FOUND if policy.warnings or problems else GOOD
+    return FINDINGS if policy.warnings or problems else GOOD
 
 
 def _filter_of(path: Path) -> str:

@@ -67,4 +67,4 @@ def convert_list(arguments: argparse.Namespace) -> int:
             replace_file(output, converted.text.encode())
         rules = number_of(converted.rules, "rule", "rules")
         common.print_line(f"{output}: {rules} as {form}, {left_out:,} left out")
-    return common.FOUND if left_out else common.GOOD
+    return common.FINDINGS if left_out else common.GOOD

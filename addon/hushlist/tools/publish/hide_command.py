@@ -102,7 +102,7 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     if hidden.broad and not arguments.broad:
         common.complain_of(hidden.broad)
         common.complain("nothing is written: take these rules out, or hide them with --broad")
-        return common.FOUND
+        return common.FINDINGS
     common.print_warnings(hidden.broad)
     head = common_head(files)
     head = head._replace(title=arguments.title or head.title, category=arguments.category)
@@ -110,7 +110,7 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     common.print_warnings(problems)
     if why := too_many_lost(arguments, hidden.left_out, len(hidden.rules)):
         common.complain(f"nothing is written: {why}")
-        return common.FOUND
+        return common.FINDINGS
     if arguments.key_file is not None:
         write_key_table(arguments.key_file, hidden.rules)
     if output is None:

@@ -64,4 +64,4 @@ def publish(arguments: argparse.Namespace) -> int:
             common.print_line(f"{folder}: {outcome}, signed with {release.key.public.name}")
     if why:
         common.complain(outcome)
-    return common.FOUND if why else common.GOOD
+    return common.FINDINGS if why else common.GOOD

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, complain_of, print_line, without_end
+from hushlist.cli.common import FINDINGS, GOOD, Commands, add_command, complain, complain_of, print_line, without_end
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.match.seal import SealKey
 from hushlist.core.system import files
@@ -139,7 +139,7 @@ def _verified(path: Path, key: minisign.PublicKey, signature: Path | None) -> in
         comment = minisign.verify_file(path, key, signature)
     except minisign.SignatureError as error:
         print_line(f"{path}: bad: {error}")
-        return FOUND
+        return FINDINGS
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         named = getattr(error, "filename", None) or path
         return complain_of([Problem(str(named), 0, "verify", files.reason_of(error))])

@@ -75,7 +75,7 @@ def parse_text(arguments: argparse.Namespace) -> int:
             common.print_json({"text": text, "rule": rule.name, "valid": False, **fault, "may-end": error.may_end})
         else:
             common.print_line(f"position {error.position}: {error.reason}")
-        return common.FOUND
+        return common.FINDINGS
     faults = sorted(direction_faults(text, parsed))
     if arguments.json:
         fault_objects = [{"position": place, "reason": why} for place, why in faults]
@@ -85,7 +85,7 @@ def parse_text(arguments: argparse.Namespace) -> int:
     else:
         common.print_lines(_table(text, parsed))
         common.print_lines(f"position {place}: {why}" for place, why in faults)
-    return common.FOUND if any("MUST" in why for _, why in faults) else common.GOOD
+    return common.FINDINGS if any("MUST" in why for _, why in faults) else common.GOOD
 
 
 def _rule_names() -> Iterator[str]:
@@ -197,7 +197,7 @@ def compare_program(arguments: argparse.Namespace) -> int:
                 common.print_line(f"  {name:<8} {shown[name]}")
     if not arguments.json:
         common.print_line(f"{len(fit) - len(different)} of {len(fit)} as demanded")
-    return common.FOUND if different else common.GOOD
+    return common.FINDINGS if different else common.GOOD
 
 
 def _answers(words: list[str], urls: list[bytes]) -> list[bytes]:

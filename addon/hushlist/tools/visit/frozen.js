@@ -10,7 +10,7 @@
   const now = () => begun + Math.floor(calls++ / 50) * 50;
   const RealDate = Date;
   window.Date = class Date extends RealDate {
-    constructor(...given) { if (given.length) super(...given); else super(now()); }
+    constructor(...parts) { if (parts.length) super(...parts); else super(now()); }
     static now() { return now(); }
   };
   let seed = 0x2545f491;

@@ -12,17 +12,17 @@ return (() => {
   const AD = /(^|[-_\s])(ad|ads|adv|advert\w*|adslot|banner|sponsor\w*|promo\w*|outbrain|taboola|recirc|commercial|werbung|anzeige\w*|dfp|gpt)([-_\s\d]|$)/i;
   const SIZES = [[300, 250], [728, 90], [160, 600], [970, 250], [320, 50], [336, 280], [300, 600], [970, 90], [468, 60], [120, 600], [320, 100], [250, 250], [200, 200], [234, 60]];
 
-  const names = (one) => `${one.id || ""} ${typeof one.className === "string" ? one.className : ""} ${one.getAttribute("role") || ""}`;
-  const box = (one) => { const r = one.getBoundingClientRect(); return [Math.round(r.left + scrollX), Math.round(r.top + scrollY), Math.round(r.width), Math.round(r.height)]; };
-  const seen = (one) => one.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true });
-  const isAd = (one) => {
-    for (let up = one, depth = 0; up && up !== document.body && depth < 6; up = up.parentElement, depth++) if (AD.test(names(up))) return true;
-    const [, , w, h] = box(one);
+  const names = (element) => `${element.id || ""} ${typeof element.className === "string" ? element.className : ""} ${element.getAttribute("role") || ""}`;
+  const box = (element) => { const r = element.getBoundingClientRect(); return [Math.round(r.left + scrollX), Math.round(r.top + scrollY), Math.round(r.width), Math.round(r.height)]; };
+  const seen = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true });
+  const isAd = (element) => {
+    for (let up = element, depth = 0; up && up !== document.body && depth < 6; up = up.parentElement, depth++) if (AD.test(names(up))) return true;
+    const [, , w, h] = box(element);
     return SIZES.some(([x, y]) => Math.abs(w - x) <= 2 && Math.abs(h - y) <= 2);
   };
-  const path = (one) => {
+  const path = (element) => {
     const parts = [];
-    for (let up = one; up && up !== document.documentElement && parts.length < 12; up = up.parentElement) {
+    for (let up = element; up && up !== document.documentElement && parts.length < 12; up = up.parentElement) {
       if (up.id) { parts.unshift(`#${up.id}`); break; }
       const alike = up.parentElement ? [...up.parentElement.children].filter((other) => other.tagName === up.tagName) : [up];
       parts.unshift(`${up.tagName.toLowerCase()}${alike.length > 1 ? `:nth-of-type(${alike.indexOf(up) + 1})` : ""}`);
@@ -69,46 +69,46 @@ return (() => {
   }
 
   let count = 0;
-  for (const one of document.body ? document.body.querySelectorAll("*") : []) {
+  for (const element of document.body ? document.body.querySelectorAll("*") : []) {
     if (++count > 20000) break;
-    const tag = one.tagName;
-    const style = getComputedStyle(one);
-    const isSeen = seen(one);
-    const where = box(one);
-    const label = names(one);
+    const tag = element.tagName;
+    const style = getComputedStyle(element);
+    const isSeen = seen(element);
+    const where = box(element);
+    const label = names(element);
     if (!isSeen) continue;
-    if (/^(H1|H2|H3|P|NAV|MAIN|ARTICLE|SECTION|HEADER|FOOTER|ASIDE|UL|OL|TABLE|FORM|BUTTON|INPUT|A|FIGURE)$/.test(tag) && where[2] && where[3] && !isAd(one) && Object.keys(boxes).length < 3000) {
-      boxes[path(one)] = [...where, [style.display, style.float, style.fontFamily, style.fontSize, style.color, style.backgroundColor, style.padding, style.borderTopWidth].join("|")];
+    if (/^(H1|H2|H3|P|NAV|MAIN|ARTICLE|SECTION|HEADER|FOOTER|ASIDE|UL|OL|TABLE|FORM|BUTTON|INPUT|A|FIGURE)$/.test(tag) && where[2] && where[3] && !isAd(element) && Object.keys(boxes).length < 3000) {
+      boxes[path(element)] = [...where, [style.display, style.float, style.fontFamily, style.fontSize, style.color, style.backgroundColor, style.padding, style.borderTopWidth].join("|")];
     }
     if (/^(IMG)$/.test(tag) && where[2] >= 40 && where[3] >= 40) {
-      const address = one.currentSrc || one.src;
-      pictures[path(one)] = { address, there: one.complete && one.naturalWidth > 1, ad: isAd(one), area: where[2] * where[3] };
-      if (one.naturalWidth > 1 && !isAd(one)) screen += covered(one.getBoundingClientRect());
+      const address = element.currentSrc || element.src;
+      pictures[path(element)] = { address, there: element.complete && element.naturalWidth > 1, ad: isAd(element), area: where[2] * where[3] };
+      if (element.naturalWidth > 1 && !isAd(element)) screen += covered(element.getBoundingClientRect());
     } else if (/^(VIDEO|AUDIO)$/.test(tag) && (tag === "AUDIO" || where[2] >= 120)) {
-      videos[path(one)] = { address: one.currentSrc, there: one.readyState >= 1 && !one.error, ad: isAd(one), moves: one.currentTime > 0 };
-      screen += covered(one.getBoundingClientRect());
+      videos[path(element)] = { address: element.currentSrc, there: element.readyState >= 1 && !element.error, ad: isAd(element), moves: element.currentTime > 0 };
+      screen += covered(element.getBoundingClientRect());
     } else if (/^(CANVAS|SVG|OBJECT|EMBED)$/i.test(tag) && where[2] >= 40) {
-      if (!isAd(one)) screen += covered(one.getBoundingClientRect());
+      if (!isAd(element)) screen += covered(element.getBoundingClientRect());
     } else if (tag === "IFRAME" && where[2] > 10 && where[3] > 10) {
-      frames[path(one)] = { address: one.src, ad: isAd(one), area: where[2] * where[3] };
-      if (!isAd(one)) screen += covered(one.getBoundingClientRect());
+      frames[path(element)] = { address: element.src, ad: isAd(element), area: where[2] * where[3] };
+      if (!isAd(element)) screen += covered(element.getBoundingClientRect());
     } else if (tag === "FORM") {
-      const inputs = [...one.elements].filter((field) => field.type !== "hidden" && seen(field));
-      forms[path(one)] = { inputs: inputs.length, secret: inputs.some((field) => field.type === "password"), address: one.action, ad: isAd(one), text: label + " " + (one.innerText || "").slice(0, 200) };
+      const inputs = [...element.elements].filter((field) => field.type !== "hidden" && seen(field));
+      forms[path(element)] = { inputs: inputs.length, secret: inputs.some((field) => field.type === "password"), address: element.action, ad: isAd(element), text: label + " " + (element.innerText || "").slice(0, 200) };
     }
-    if (/^(BUTTON|INPUT|SELECT|TEXTAREA|SUMMARY)$/.test(tag) || /button|tab|menuitem|switch/.test(one.getAttribute("role") || "")) {
-      if (!isAd(one)) controls[path(one)] = { kind: tag, disabled: !!one.disabled };
+    if (/^(BUTTON|INPUT|SELECT|TEXTAREA|SUMMARY)$/.test(tag) || /button|tab|menuitem|switch/.test(element.getAttribute("role") || "")) {
+      if (!isAd(element)) controls[path(element)] = { kind: tag, disabled: !!element.disabled };
     }
-    if ((SPINNER.test(label) || one.getAttribute("aria-busy") === "true") && !isAd(one) && where[2] && where[3]) {
-      spinners.push([path(one), where[2] * where[3]]);
+    if ((SPINNER.test(label) || element.getAttribute("aria-busy") === "true") && !isAd(element) && where[2] && where[3]) {
+      spinners.push([path(element), where[2] * where[3]]);
     }
-    if (/^(fixed|absolute|sticky)$/.test(style.position) && where[2] * where[3] > width * height * 0.02 && where[2] && one.offsetParent !== undefined) {
-      const text = (one.innerText || "").slice(0, 1000);
-      const share = covered(one.getBoundingClientRect()) / (width * height);
-      if (share > 0.02) dialogs.push({ path: path(one), share, consent: CONSENT.test(text) && !!one.querySelector("button, a, [role=button], input"), text: text.slice(0, 200), blocker: BLOCKER.test(text) });
+    if (/^(fixed|absolute|sticky)$/.test(style.position) && where[2] * where[3] > width * height * 0.02 && where[2] && element.offsetParent !== undefined) {
+      const text = (element.innerText || "").slice(0, 1000);
+      const share = covered(element.getBoundingClientRect()) / (width * height);
+      if (share > 0.02) dialogs.push({ path: path(element), share, consent: CONSENT.test(text) && !!element.querySelector("button, a, [role=button], input"), text: text.slice(0, 200), blocker: BLOCKER.test(text) });
     }
-    if (one.children.length === 0 || [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) {
-      const text = [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join(" ").trim();
+    if (element.children.length === 0 || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) {
+      const text = [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join(" ").trim();
       if (text.length > 8 && BLOCKER.test(text)) notices.push(text.slice(0, 200));
     }
   }
@@ -116,7 +116,7 @@ return (() => {
   for (const [target, kind, script] of kept.listeners) {
     if (target.isConnected) listeners.push([path(target), kind, script]);
   }
-  const overflow = [document.body, document.documentElement].some((one) => one && /hidden|clip/.test(getComputedStyle(one).overflowY));
+  const overflow = [document.body, document.documentElement].some((element) => element && /hidden|clip/.test(getComputedStyle(element).overflowY));
   const styles = [...document.styleSheets].map((sheet) => sheet.href).filter(Boolean);
   const timing = performance.getEntriesByType("navigation")[0];
   return {

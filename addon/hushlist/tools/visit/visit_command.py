@@ -196,5 +196,5 @@ def _code(arguments: argparse.Namespace, report: VisitReport) -> int:
         number = sum(counts[each] for each in ORDER[ORDER.index(verdict) :])
         if most is not None and number > most:
             common.complain(f"{number} pages are {verdict.value} or worse: more than --max-{verdict.value} {most}")
-            code = common.FOUND
+            code = common.FINDINGS
     return code

@@ -1225,7 +1225,7 @@ def filtering(*layers: str, unknown: Action = Action.PASS, default: str = "") ->
     return Engine(policy, index_of(rules))
 
 
-def asked(url: str, told: Told | None = _SCRIPT) -> Request:
+def request_with(url: str, told: Told | None = _SCRIPT) -> Request:
     return replace(request_of(url), context=told)
 
 
@@ -1274,27 +1274,27 @@ def asked(url: str, told: Told | None = _SCRIPT) -> Request:
     ],
 )
 def test_network_filters_decide_as_their_authors_mean_it(lists: list[str], url: str, action: Action) -> None:
-    assert filtering(*lists).decide(asked(url)).action is action
+    assert filtering(*lists).decide(request_with(url)).action is action
 
 
 def test_rules_of_the_administrator_and_exceptions_keep_apart() -> None:
     default = "rules: [{expression: a.example/fine/, action: allow}, b.example]"
     engine = filtering("||a.example/*.js$script\n@@||b.example^", default=default)
-    assert engine.decide(asked("https://a.example/fine/x.js")).action is Action.ALLOW
-    assert engine.decide(asked("https://a.example/x.js")).action is Action.BLOCK
-    assert engine.decide(asked("https://b.example/x.js")).action is Action.BLOCK
+    assert engine.decide(request_with("https://a.example/fine/x.js")).action is Action.ALLOW
+    assert engine.decide(request_with("https://a.example/x.js")).action is Action.BLOCK
+    assert engine.decide(request_with("https://b.example/x.js")).action is Action.BLOCK
 
 
 @pytest.mark.parametrize(("unknown", "action"), [(Action.PASS, Action.PASS), (Action.BLOCK, Action.BLOCK)])
 def test_where_the_context_is_not_known_the_policy_says_what_filters_do(unknown: Action, action: Action) -> None:
     engine = filtering("||a.example/x$script,third-party\n@@||a.example/x$domain=b.example", unknown=unknown)
-    assert engine.decide(asked("https://a.example/x", None)).action is action
-    assert engine.decide(asked("https://a.example/x")).action is Action.BLOCK
+    assert engine.decide(request_with("https://a.example/x", None)).action is action
+    assert engine.decide(request_with("https://a.example/x")).action is Action.BLOCK
 
 
 def test_the_explanation_names_filter_list_line_and_what_was_assumed() -> None:
     engine = filtering("! x\n||a.example/x$script\n@@||a.example/*$domain=news.example")
-    decision = engine.decide(asked("https://a.example/x"))
+    decision = engine.decide(request_with("https://a.example/x"))
     assert str(decision) == (
         "https://a.example/x by list0 (list0:3, filter @@||a.example/*$domain=news.example, for script for "
         "www.news.example, third party)"
@@ -1335,27 +1335,27 @@ def test_a_check_counts_beside_filters() -> None:
     filters = filtering("/ads/").index
     engine = Engine(Policy("policy.yaml", (Layer("first", checks=(check,)), Layer("list0"))), filters)
     every = ("https://a.example/x", "https://me@a.example/x", "https://a.example/ads/", "https://me@a.example/ads/")
-    decisions = [engine.decide(asked(url)) for url in every]
+    decisions = [engine.decide(request_with(url)) for url in every]
     assert [own.action for own in decisions] == [Action.PASS, Action.BLOCK, Action.BLOCK, Action.BLOCK]
     assert [len(own.matches) for own in decisions] == [0, 1, 1, 2]
 
 
 def test_a_grant_for_a_host_covers_its_filters() -> None:
     engine = filtering("||a.example/x$script\n@@||a.example/x$script", "||a.example^\n||a.example/x$script")
-    assert engine.decide(asked("https://a.example/x"), NOW, PUPIL).action is Action.BLOCK
+    assert engine.decide(request_with("https://a.example/x"), NOW, PUPIL).action is Action.BLOCK
     lifted = lifting(engine, ("host", "a.example"))
-    assert lifted.decide(asked("https://a.example/x"), NOW, PUPIL).grant is not None
+    assert lifted.decide(request_with("https://a.example/x"), NOW, PUPIL).grant is not None
 
 
 @pytest.mark.slow
 def test_a_url_that_too_many_filters_would_be_compared_with_cannot_be_read() -> None:
     words = [f"w{number}x" for number in range(4000)]
     engine = filtering("\n".join(f"/{word}/*a*b^$script" for word in words), "||b.example^\n@@||b.example/fine$script")
-    few, many = (asked("https://a.example/" + "/".join(words[:number])) for number in (40, 4000))
+    few, many = (request_with("https://a.example/" + "/".join(words[:number])) for number in (40, 4000))
     assert engine.decide(few).action is Action.PASS
     for request in (
         many,
-        asked(many.url.decode().replace("/w0x", "/%61/../w0x;x=1/")),
+        request_with(many.url.decode().replace("/w0x", "/%61/../w0x;x=1/")),
         replace(many, hosts=(b"a.example", b"c.example")),
     ):
         decision = engine.decide(request)
@@ -1364,7 +1364,7 @@ def test_a_url_that_too_many_filters_would_be_compared_with_cannot_be_read() -> 
     assert lifting(engine, ("host", "a.example")).decide(many, NOW, PUPIL).action is Action.BLOCK
     engine.policy = replace(engine.policy, unparsable=Action.PASS)
     assert engine.decide(many).action is Action.BLOCK
-    blocked = asked(many.url.decode().replace("a.example", "b.example"))
+    blocked = request_with(many.url.decode().replace("a.example", "b.example"))
     assert engine.decide(blocked).action is Action.BLOCK
 
 
@@ -1375,10 +1375,10 @@ def test_a_list_that_is_spent_turns_off_no_layer_above_it() -> None:
     url = "https://a.example/" + "/".join(words)
     above = "rules: [{expression: a.example/w0x/, action: allow}, b.example]"
     engine = filtering(costly, "||b.example^", default=above)
-    assert engine.decide(asked(url)).action is Action.ALLOW
-    blocked = engine.decide(asked(url.replace("a.example", "b.example")))
+    assert engine.decide(request_with(url)).action is Action.ALLOW
+    blocked = engine.decide(request_with(url.replace("a.example", "b.example")))
     assert (blocked.action, blocked.fault) == (Action.BLOCK, None)
-    other = engine.decide(asked(url.replace("a.example", "c.example")))
+    other = engine.decide(request_with(url.replace("a.example", "c.example")))
     assert other.action is Action.BLOCK
     assert "too many filters of list0" in (other.fault or "")
 

@@ -203,12 +203,12 @@ def lists(draw: st.DrawFn) -> bytes:
 def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
     form: ListFormat, octets: bytes, defaults: ListDefaults
 ) -> None:
-    def found() -> tuple[list[Rule], list[Problem], list[Problem], int]:
+    def read_all() -> tuple[list[Rule], list[Problem], list[Problem], int]:
         report = ProblemReport("f")
         rules = [*form.read(octets, defaults, report)]
         return rules, report.errors, report.warnings, report.refused
 
-    at_once = found()
+    at_once = read_all()
     with pytest.MonkeyPatch.context() as patch:
         nothing = re.compile(rb"(?!)")
         for module, name in (
@@ -219,7 +219,7 @@ def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
             (filter_lists, "_SITES"),
         ):
             patch.setattr(module, name, nothing)
-        assert found() == at_once
+        assert read_all() == at_once
 
 
 @pytest.mark.parametrize("name", ["urls", "squidguard-urls", "csv"])

@@ -28,7 +28,7 @@ _QUERY_OF_LONGEST_NAME = urlsafe_b64encode(
 )
 
 
-def asked(url: str) -> CheckedRequest:
+def checked_request(url: str) -> CheckedRequest:
     request = request_of(url)
     return CheckedRequest(request.scheme, request.hosts[0], request.port, request.target, request.userinfo)
 
@@ -141,7 +141,7 @@ def asked(url: str) -> CheckedRequest:
     ],
 )
 def test_a_check_finds_what_its_section_names(code: str, url: str, evidence: bytes | None) -> None:
-    assert Check(code).find(asked(url)) == evidence
+    assert Check(code).find(checked_request(url)) == evidence
 
 
 @each_row(
@@ -165,8 +165,8 @@ def test_dns_over_https_is_known_by_the_media_types_of_a_request(
 
 def test_a_port_that_the_policy_names_is_no_fault() -> None:
     check = Check("well-known-port", frozenset({81}))
-    assert check.find(asked("http://h.example:81/")) is None
-    assert check.find(asked("http://h.example:82/")) == b"port 82"
+    assert check.find(checked_request("http://h.example:81/")) is None
+    assert check.find(checked_request("http://h.example:82/")) == b"port 82"
 
 
 _QUERY = urlsafe_b64encode(b"\0\0\1\0\0\1" + bytes(6) + b"\1a\0\0\1\0\1")
@@ -322,7 +322,7 @@ NAME = b"\3www\7example\3com\0"
 )
 def test_a_parameter_that_is_a_whole_question_is_one(message: bytes, is_query: bool) -> None:
     value = urlsafe_b64encode(message).decode().rstrip("=")
-    assert (Check("dns-over-https").find(asked(f"https://h.example/?dns={value}")) is not None) is is_query
+    assert (Check("dns-over-https").find(checked_request(f"https://h.example/?dns={value}")) is not None) is is_query
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from hushlist.core.url.request import Request, Told
 from unit.rows import each_row
 
 
-def asked(headers: str = "", target: bytes = b"/", told: Told | None = None, scheme: bytes = b"https") -> Context:
+def context_with(
+    headers: str = "", target: bytes = b"/", told: Told | None = None, scheme: bytes = b"https"
+) -> Context:
     """The context of a request to cdn.example with such headers, a line each."""
     lines = (line.partition(":") for line in headers.splitlines())
     fields = tuple((name.strip().encode(), value.strip().encode()) for name, _, value in lines)
@@ -67,7 +69,7 @@ def asked(headers: str = "", target: bytes = b"/", told: Told | None = None, sch
     ],
 )
 def test_headers_tell_the_page(headers: str, page: str, is_third_party: bool | None) -> None:
-    assert asked(headers)[::2] == (page, is_third_party)
+    assert context_with(headers)[::2] == (page, is_third_party)
 
 
 @each_row(
@@ -116,14 +118,18 @@ def test_headers_tell_the_page(headers: str, page: str, is_third_party: bool | N
     ],
 )
 def test_headers_and_the_path_tell_the_type(headers: str, target: bytes, kind: str) -> None:
-    assert asked(headers, target).kind == kind
+    assert context_with(headers, target).kind == kind
 
 
 def test_a_recording_or_the_administrator_comes_before_the_headers() -> None:
     headers = "Referer: https://news.example/\nSec-Fetch-Dest: image\nSec-Fetch-Site: cross-site"
     told = Told(b"https://shop.example/x", "script", b"post")
-    assert asked(headers, told=told) == Context("shop.example", "script", is_third_party=True, method="POST")
-    assert asked(told=Told(b"www.cdn.example")) == Context("www.cdn.example", "", is_third_party=False, method="GET")
-    assert asked(headers, told=Told(kind="font")) == Context("news.example", "font", is_third_party=True, method="GET")
-    assert asked(told=Told(b"about:blank", "image")) == Context("", "image", None, "GET")
-    assert asked(told=Told(b"https://shop.example/", "document")).page == "cdn.example"
+    assert context_with(headers, told=told) == Context("shop.example", "script", is_third_party=True, method="POST")
+    assert context_with(told=Told(b"www.cdn.example")) == Context(
+        "www.cdn.example", "", is_third_party=False, method="GET"
+    )
+    assert context_with(headers, told=Told(kind="font")) == Context(
+        "news.example", "font", is_third_party=True, method="GET"
+    )
+    assert context_with(told=Told(b"about:blank", "image")) == Context("", "image", None, "GET")
+    assert context_with(told=Told(b"https://shop.example/", "document")).page == "cdn.example"

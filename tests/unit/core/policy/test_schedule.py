@@ -72,7 +72,7 @@ def read(text: str, zone: tzinfo = BERLIN) -> dict[str, Schedule]:
     return schedules
 
 
-def one(entry: str, zone: tzinfo = BERLIN) -> Schedule:
+def schedule_of(entry: str, zone: tzinfo = BERLIN) -> Schedule:
     return read(f"a: [{entry}]", zone)["a"]
 
 
@@ -153,7 +153,7 @@ def test_a_schedule_is_on_when_its_entries_say(name: str, moment: str, is_on: bo
     ],
 )
 def test_an_exception_takes_away_what_begins_on_its_days(moment: str, is_on: bool) -> None:
-    assert one("{times: 21:00-06:00, except: 2026-12-24}").is_on(at(moment)) is is_on
+    assert schedule_of("{times: 21:00-06:00, except: 2026-12-24}").is_on(at(moment)) is is_on
 
 
 @pytest.mark.parametrize("times", ["", ", times: 00:00-24:00"])
@@ -183,7 +183,7 @@ def test_an_exception_for_times_takes_them_away_also_on_the_next_morning(times: 
     ],
 )
 def test_harmless_variety_means_the_same(written: str, meant: str) -> None:
-    said, sought = one(written).entries[0], one(meant).entries[0]
+    said, sought = schedule_of(written).entries[0], schedule_of(meant).entries[0]
     if said.spans != sought.spans:  # the same moments, as other minutes
         assert {end % A_DAY for _, end in said.spans} == {end % A_DAY for _, end in sought.spans}
     assert (said.weekdays, said.dates, said.except_dates) == (sought.weekdays, sought.dates, sought.except_dates)
@@ -377,20 +377,20 @@ def test_a_machine_without_a_database_is_told_what_to_install() -> None:
     ],
 )
 def test_a_span_keeps_to_the_clock_on_the_wall(zone: str, times: str, since: str, expected: list[str]) -> None:
-    assert changes(one(f"{{times: {times}}}", ZoneInfo(zone)), since, 2) == expected
+    assert changes(schedule_of(f"{{times: {times}}}", ZoneInfo(zone)), since, 2) == expected
 
 
 def test_a_day_is_from_midnight_to_midnight_also_where_it_has_23_or_25_hours() -> None:
-    sundays = one("{days: sun}")
+    sundays = schedule_of("{days: sun}")
     assert changes(sundays, "2026-03-28T12:00", 2) == ["2026-03-28T23:00", "2026-03-29T22:00"]
     assert changes(sundays, "2026-10-24T12:00", 2) == ["2026-10-24T22:00", "2026-10-25T23:00"]
 
 
 def test_a_moment_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="no time zone"):
-        one("{days: mon}").is_on(datetime(2026, 1, 1))
+        schedule_of("{days: mon}").is_on(datetime(2026, 1, 1))
     with pytest.raises(ValueError, match="no time zone"):
-        one("{days: mon}").next_change(datetime(2026, 1, 1))
+        schedule_of("{days: mon}").next_change(datetime(2026, 1, 1))
 
 
 @each_row(
@@ -406,7 +406,7 @@ def test_a_moment_without_a_time_zone_is_refused() -> None:
     ],
 )
 def test_what_never_changes_has_no_next_change(entries: str) -> None:
-    assert one(entries).next_change(at("2026-11-23T09:00")) is None
+    assert schedule_of(entries).next_change(at("2026-11-23T09:00")) is None
 
 
 def test_the_rules_of_a_time_zone_are_read_again_when_they_have_changed(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def index_with(filters: Iterable[str], layer: str = "") -> Index:
 UNKNOWN = Context()
 
 
-def found(index: Index, url: str, context: Context = UNKNOWN, *, is_stopped: bool = True) -> list[str]:
+def filters_matching(index: Index, url: str, context: Context = UNKNOWN, *, is_stopped: bool = True) -> list[str]:
     name = url.partition("://")[2].partition("/")[0].encode()
     host = index.on_host(name)
     asked = UrlInContext(url.encode(), name, context)
@@ -79,16 +79,16 @@ def test_what_is_found_is_what_fits(
     whole = UrlInContext(f"http://{host}/".encode(), host.encode(), context)
     fitting = {own.digest for own in parsed if not own.is_badfilter and own.fits(whole if own.is_of_hosts else asked)}
     expected = fitting - {own.digest for own in parsed if own.badfilter_digest in taken_back}
-    texts = found(index_with(filters), f"https://{host}{path}", context)
+    texts = filters_matching(index_with(filters), f"https://{host}{path}", context)
     assert {parse_filter(text).digest for text in texts} == expected
 
 
 def test_exceptions_are_looked_for_only_where_something_stops() -> None:
     index = index_with(["@@/ads/$script", "||a.example/ads/x"])
     script = Context("x.net", "script", True, "GET")
-    assert found(index, "https://x.net/ads/", script, is_stopped=False) == []
-    assert found(index, "https://x.net/ads/", script) == ["@@/ads/$script"]
-    assert len(found(index, "https://a.example/ads/x", script, is_stopped=False)) == 2
+    assert filters_matching(index, "https://x.net/ads/", script, is_stopped=False) == []
+    assert filters_matching(index, "https://x.net/ads/", script) == ["@@/ads/$script"]
+    assert len(filters_matching(index, "https://a.example/ads/x", script, is_stopped=False)) == 2
 
 
 def test_one_takes_back_only_those_of_its_own_layer() -> None:
@@ -169,7 +169,7 @@ def test_a_list_has_few_filters_for_each_word_and_chooses_words_by_itself() -> N
     assert [str(own.rule.pattern) for own in fitting(index, asked)] == ["/login/track", "/only7/login?"]
     assert asked.work.left > MOST_WORK * 8 // 10
     assert asked.work.spent == set()
-    assert found(index, "https://a.example/login/ads?") == ["/login/ads?"]
+    assert filters_matching(index, "https://a.example/login/ads?") == ["/login/ads?"]
 
 
 def test_a_list_that_is_spent_hides_no_filter_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_a_broken_table_is_refused() -> None:
     octets[text : text + 5] = b"/(((("
     octets[text + 14] = ord("/")
     with pytest.raises(IndexFileError, match="a filter cannot be read"):
-        found(Index(bytes(octets)), "https://ads.example/x")
+        filters_matching(Index(bytes(octets)), "https://ads.example/x")
     del index.directory.sections["adblock words fan"]
     with pytest.raises(IndexFileError, match="its filters cannot be read"):
         index._open_filters("adblock", {})

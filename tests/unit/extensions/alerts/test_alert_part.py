@@ -75,7 +75,7 @@ def begin(hushlist: Hushlist, tmp_path: Path, clock: Clock, monkeypatch: pytest.
 
 
 @pytest.fixture
-def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
+def sent_notices(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     notices: list[Notice] = []
     monkeypatch.setattr(part_of(hushlist.runtime, Notices).notifier, "send", notices.append)
     return notices
@@ -101,7 +101,7 @@ def lines(notice: Notice) -> dict[str, str]:
     ],
 )
 def test_a_decision_counts_for_the_alerts_that_it_fits(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, when: str, urls: set[str]
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock, when: str, urls: set[str]
 ) -> None:
     alerts = begin("", f"{{name: a, when: {when}}}")
     visited = {
@@ -119,25 +119,25 @@ def test_a_decision_counts_for_the_alerts_that_it_fits(
             continue  # it is a game as well
         Person(hushlist, f"10.0.1.{number}").get(url)
         alerts.step(clock.now)
-        found |= {name} if told else set()
-        told.clear()
+        found |= {name} if sent_notices else set()
+        sent_notices.clear()
     assert found == urls
 
 
 @pytest.mark.slow
 def test_a_notice_says_who_what_and_why_and_how_often(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock
 ) -> None:
     alerts = begin("", "{name: games, when: {category: 'hrn://c.example/games'}, for: kids, times: 2, to: phone}")
     person = Person(hushlist, PUPIL)
     person.get("http://games.example/a?b=<i>c</i>")
     Person(hushlist, OTHER).get("http://games.example/")
     alerts.step(clock.now)
-    assert told == []
+    assert sent_notices == []
     for _ in range(999):
         person.get("http://games.example/a?b=<i>c</i>")
     alerts.step(clock.now)
-    (notice,) = told
+    (notice,) = sent_notices
     assert (notice.title, notice.to, notice.buttons) == (f"games: {PUPIL}", ("phone",), None)
     assert (
         lines(notice).items()
@@ -151,7 +151,7 @@ def test_a_notice_says_who_what_and_why_and_how_often(
         }.items()
     )
     alerts.step(clock.now + 599)
-    assert len(told) == 1
+    assert len(sent_notices) == 1
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_notice_says_who_what_and_why_and_how_often(
 def test_what_the_log_does_not_keep_is_in_no_notice_and_no_store(
     tmp_path: Path,
     begin: Begin,
-    told: list[Notice],
+    sent_notices: list[Notice],
     hushlist: Hushlist,
     clock: Clock,
     capsys: pytest.CaptureFixture[str],
@@ -179,7 +179,7 @@ def test_what_the_log_does_not_keep_is_in_no_notice_and_no_store(
     alerts = begin(log, f"{{name: {clients}, when: {{list: Mine}}}}")
     Person(hushlist, PUPIL).get("http://games.example/?a=b")
     alerts.step(clock.now)
-    notice = told.pop()
+    notice = sent_notices.pop()
     assert lines(notice)["Address"] == address
     assert notice.title == f"{clients}: {who}" if who else PUPIL not in notice.title
     alerts.close()
@@ -189,11 +189,11 @@ def test_what_the_log_does_not_keep_is_in_no_notice_and_no_store(
         assert f"  {clients}  {who}" in out if who else PUPIL not in out
     if clients != "keep":
         assert not any(PUPIL.encode() in path.read_bytes() for path in (tmp_path / "state").rglob("*.sqlite*"))
-    told.clear()
+    sent_notices.clear()
 
 
 def test_what_somebody_was_let_through_to_is_no_alert(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock
 ) -> None:
     from hushlist.extensions.unblock.unblock_handler import overrides_of
 
@@ -203,10 +203,12 @@ def test_what_somebody_was_let_through_to_is_no_alert(
     overrides.grant("host", "games.example", LONGEST_UNBLOCK, how="command line", by="anna")
     assert Person(hushlist, PUPIL).get("http://games.example/") is None
     alerts.step(clock.now)
-    assert told == []
+    assert sent_notices == []
 
 
-def test_what_is_no_decision_is_told_too(hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock) -> None:
+def test_what_is_no_decision_is_told_too(
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock
+) -> None:
     names = ("new-device", "refused-certificate", "held-back")
     alerts = begin("", *(f"{{name: {name}, when: {{event: {name}}}}}" for name in names))
     Person(hushlist, PUPIL).get("http://other.example/")
@@ -219,7 +221,7 @@ def test_what_is_no_decision_is_told_too(hushlist: Hushlist, begin: Begin, told:
     for _ in range(3):
         alerts.watch(policy)
     alerts.step(clock.now)
-    assert {notice.title: notice.message.split("\n")[0] for notice in told} == {
+    assert {notice.title: notice.message.split("\n")[0] for notice in sent_notices} == {
         f"new-device: {OTHER}": "A new device",
         f"refused-certificate: {PUPIL}": "A device does not accept the certificate",
         "held-back: ads.txt": "A list is held back",
@@ -227,18 +229,18 @@ def test_what_is_no_decision_is_told_too(hushlist: Hushlist, begin: Begin, told:
 
 
 def test_many_people_at_once_are_some_notices_and_one_that_counts_the_others(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock
 ) -> None:
     alerts = begin("", "{name: a, when: {list: Mine}}")
     for number in range(40):
         Person(hushlist, f"10.0.1.{number}").get("http://games.example/")
     alerts.step(clock.now)
-    assert len(told) == 6
-    assert told[-1].message == "a: more alerts: 35"
+    assert len(sent_notices) == 6
+    assert sent_notices[-1].message == "a: more alerts: 35"
 
 
 def test_where_the_log_drops_clients_no_alert_is_of_one_group(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock
 ) -> None:
     """All of them are counted as one, so that some may be of other groups."""
     notify = "notify: [{command: [/bin/true], groups: kids}]\nlog: {clients: drop}\n"
@@ -246,12 +248,12 @@ def test_where_the_log_drops_clients_no_alert_is_of_one_group(
     for address in ("192.0.2.7", "10.0.1.7"):
         Person(hushlist, address).get("http://games.example/")
     alerts.step(clock.now)
-    (notice,) = told
+    (notice,) = sent_notices
     assert notice.group is None
 
 
 def test_where_a_channel_is_for_a_group_its_alerts_are_counted_by_themselves(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock
 ) -> None:
     notify = "notify: [{command: [/bin/true], groups: kids}, {command: [/bin/echo]}]\n"
     alerts = begin(notify, "{name: a, when: {list: Mine}}", "{name: new, when: {event: new-device}}")
@@ -259,22 +261,22 @@ def test_where_a_channel_is_for_a_group_its_alerts_are_counted_by_themselves(
         for network in ("10.0.1", "192.0.2"):
             Person(hushlist, f"{network}.{number}").get("http://games.example/")
     alerts.step(clock.now)
-    of_kids = [notice for notice in told if notice.group == "kids"]
+    of_kids = [notice for notice in sent_notices if notice.group == "kids"]
     assert [notice.message for notice in of_kids if "more alerts" in notice.message] == ["a: more alerts: 3"]
     assert len(of_kids) == 6
     assert not [notice for notice in of_kids if "192.0.2" in str(notice)]
-    assert not [notice for notice in told if notice.group != "kids" and "10.0.1" in str(notice)]
+    assert not [notice for notice in sent_notices if notice.group != "kids" and "10.0.1" in str(notice)]
 
 
 def test_a_flood_is_bounded_and_counted(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alert_part, "MOST_WAITING", 3)
     alerts = begin("", "{name: a, when: {list: Mine}}")
     for _ in range(10):
         Person(hushlist, PUPIL).get("http://games.example/")
     alerts.step(clock.now)
-    assert lines(told[0])["Times"] == "3"
+    assert lines(sent_notices[0])["Times"] == "3"
     assert {metric.name: [value for _, value in metric.samples] for metric in alerts.metrics()} == {
         "alert_notices_total": [1],
         "alert_lost_total": [7],
@@ -282,7 +284,7 @@ def test_a_flood_is_bounded_and_counted(
 
 
 def test_a_store_that_is_away_is_told_of_and_loses_nothing(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hushlist.extensions.alerts.alert_book import AlertBook
     from hushlist.extensions.databases.sql import StoreError
@@ -299,7 +301,7 @@ def test_a_store_that_is_away_is_told_of_and_loses_nothing(
             with pytest.raises(StoreError):
                 alerts.step(clock.now)
     alerts.step(clock.now)
-    assert lines(told[0])["Times"] == "2"
+    assert lines(sent_notices[0])["Times"] == "2"
 
 
 def test_without_alerts_no_request_is_looked_at(hushlist: Hushlist, context: taddons.context) -> None:
@@ -335,7 +337,7 @@ def test_a_mail_arrives_by_a_real_server_and_so_do_the_messages_of_bots(
 
 @pytest.mark.slow
 def test_a_week_of_a_school_is_told_once_within_the_time_outside_quiet_hours_and_nothing_is_lost(
-    hushlist: Hushlist, begin: Begin, told: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every ten minutes, by an injected clock: pupils use a service that is closed in lessons, and some search."""
 
@@ -368,7 +370,7 @@ def test_a_week_of_a_school_is_told_once_within_the_time_outside_quiet_hours_and
                 assert person.get("http://www.google.com/search?q=how+to+kill+myself") is not None
                 searched[person.address] += 1
         alerts.step(clock.now)
-        for notice in told:
+        for notice in sent_notices:
             about = notice.details["alert"]
             assert isinstance(about, dict)
             if "more" in about:  # many at the end of the night
@@ -380,7 +382,7 @@ def test_a_week_of_a_school_is_told_once_within_the_time_outside_quiet_hours_and
                 assert 7 <= now.hour < 20
             else:
                 assert is_lesson
-        told.clear()
+        sent_notices.clear()
     assert {name for name, _ in notices} == {"flags", "closed"}
     assert all(later - early >= timedelta(hours=1) for own in notices.values() for early, later in pairwise(own))
     book = alerts.book

@@ -49,7 +49,7 @@ def use(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> Callabl
     return use
 
 
-def asked(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
+def answer_of(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
     """What the page answers; no other addon sees the flow."""
     response = own_answer(hushlist, flow)
     for hook in (hushlist.request, hushlist.response, hushlist.error):
@@ -63,13 +63,13 @@ def asked(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
 )
 def test_no_host_below_the_page_s_own_is_anybody_else_s(hushlist: Hushlist, use: Callable[..., None], url: str) -> None:
     use()
-    answer = asked(hushlist, flow_of(url))
+    answer = answer_of(hushlist, flow_of(url))
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
 
 
 def get(hushlist: Hushlist, path: str = "/", **headers: str) -> http.Response:
-    return asked(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}", **headers))
+    return answer_of(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}", **headers))
 
 
 def data(hushlist: Hushlist, query: str = "") -> dict[str, Any]:
@@ -87,7 +87,7 @@ def decide(hushlist: Hushlist, url: str, client: str = "10.0.0.7") -> None:
 def test_it_says_how_the_proxy_is(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use()
     for path in ("/healthz", "/readyz"):
-        response = asked(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}"))
+        response = answer_of(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}"))
         assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
         assert json.loads(response.content or b"")["ok"] is True
 
@@ -99,7 +99,7 @@ def test_it_is_there_for_whoever_is_on_the_machine_itself(
 ) -> None:
     use(mode=mode)
     for path in ("/", "/app.js", "/page.css", "/icon.svg", "/metrics"):
-        response = asked(hushlist, flow_of(f"{scheme}://{dashboard_server.HOST}{path}"))
+        response = answer_of(hushlist, flow_of(f"{scheme}://{dashboard_server.HOST}{path}"))
         assert response.status_code == 200
         assert response.content
         assert "default-src 'none'" in response.headers["content-security-policy"]
@@ -152,7 +152,7 @@ def test_for_anybody_else_it_is_a_host_that_is_blocked(
     hushlist: Hushlist, use: Callable[..., None], path: str, more: str, client: str
 ) -> None:
     use(more)
-    response = asked(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}", client=client, **DATA))
+    response = answer_of(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}", client=client, **DATA))
     other = flow_of(f"http://blocked.example{path}", client=client, **DATA)
     hushlist.requestheaders(other)
     assert other.response is not None
@@ -166,17 +166,17 @@ def test_for_anybody_else_it_is_a_host_that_is_blocked(
 def test_a_parent_s_telephone_is_told_why_and_what_to_do(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use("live: {clients: [10.0.0.0/8]}")
     flow = flow_of(f"http://{dashboard_server.HOST}/", client="192.168.1.7", accept_language="de")
-    answer = asked(hushlist, flow)
+    answer = answer_of(hushlist, flow)
     assert answer.status_code == 403
     assert "Ihre Adresse 192.168.1.7 gehört nicht zu denen" in (answer.text or "")
     assert "Ads" not in (answer.text or "")
-    other = asked(hushlist, flow_of(f"http://{dashboard_server.HOST}:81/", client="192.168.1.7"))
+    other = answer_of(hushlist, flow_of(f"http://{dashboard_server.HOST}:81/", client="192.168.1.7"))
     assert "192.168.1.7" not in (other.text or "")
 
 
 def test_where_nobody_may_see_the_page_nothing_is_told(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use("live: off")
-    answer = asked(hushlist, flow_of(f"http://{dashboard_server.HOST}/", client="127.0.0.1"))
+    answer = answer_of(hushlist, flow_of(f"http://{dashboard_server.HOST}/", client="127.0.0.1"))
     assert answer.status_code == 403
     assert "127.0.0.1" not in (answer.text or "")
 
@@ -184,7 +184,7 @@ def test_where_nobody_may_see_the_page_nothing_is_told(hushlist: Hushlist, use: 
 def test_who_names_other_machines_is_not_locked_out_of_the_own(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use("live: {clients: [10.0.0.0/8]}")
     for client, status in (("127.0.0.1", 200), ("::1", 200), ("10.0.0.7", 200), ("192.168.1.7", 403)):
-        assert asked(hushlist, flow_of(f"http://{dashboard_server.HOST}/", client=client)).status_code == status
+        assert answer_of(hushlist, flow_of(f"http://{dashboard_server.HOST}/", client=client)).status_code == status
 
 
 def test_a_user_of_the_proxy_may_be_asked_for(hushlist: Hushlist, use: Callable[..., None]) -> None:
@@ -193,7 +193,7 @@ def test_a_user_of_the_proxy_may_be_asked_for(hushlist: Hushlist, use: Callable[
         flow = flow_of(f"http://{dashboard_server.HOST}/", client="192.168.1.7")
         if user is not None:
             flow.metadata["proxyauth"] = (user, "password")
-        assert asked(hushlist, flow).status_code == status
+        assert answer_of(hushlist, flow).status_code == status
 
 
 @pytest.mark.slow
@@ -251,13 +251,13 @@ def test_it_goes_by_its_name_and_port_alone(
     hushlist: Hushlist, use: Callable[..., None], url: str, headers: dict[str, str], status: int
 ) -> None:
     use()
-    assert asked(hushlist, flow_of(url, **headers)).status_code == status
+    assert answer_of(hushlist, flow_of(url, **headers)).status_code == status
 
 
 @each_row("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"])
 def test_it_can_only_be_read(hushlist: Hushlist, use: Callable[..., None], method: str) -> None:
     use()
-    response = asked(hushlist, flow_of(f"http://{dashboard_server.HOST}/", method))
+    response = answer_of(hushlist, flow_of(f"http://{dashboard_server.HOST}/", method))
     assert (response.status_code, response.headers["allow"]) == (405, "GET")
 
 

@@ -32,7 +32,7 @@ def panels() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def metric_names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names of everything that a proxy with a policy tells."""
     folder = tmp_path_factory.mktemp("policy")
     (folder / "list.yaml").write_text("rules: [blocked.example]\n")
@@ -46,19 +46,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_metric_of_the_dashboard_exists(told: set[str]) -> None:
+def test_every_metric_of_the_dashboard_exists(metric_names: set[str]) -> None:
     for title, expression in panels():
         named = set(_METRIC.findall(expression)) - {"hushlist_"}
         assert named or expression.startswith("sum(up{"), title
-        assert named <= told, title
+        assert named <= metric_names, title
     (_, workers) = DASHBOARD["templating"]["list"]
-    assert set(_METRIC.findall(workers["query"])) <= told
+    assert set(_METRIC.findall(workers["query"])) <= metric_names
 
 
-def test_every_metric_of_the_alerts_exists(told: set[str]) -> None:
+def test_every_metric_of_the_alerts_exists(metric_names: set[str]) -> None:
     for rule in ALERTS["groups"][0]["rules"]:
         named = set(_METRIC.findall(rule["expr"]))
-        assert named <= told, rule["alert"]
+        assert named <= metric_names, rule["alert"]
         assert named or rule["expr"].startswith("up{"), rule["alert"]
 
 

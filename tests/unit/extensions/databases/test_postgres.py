@@ -161,10 +161,10 @@ def test_a_server_that_was_restarted_is_asked_again_without_an_error(
         with pytest.raises(StoreError):
             overrides.active(0.0)
         postgres.start()
-        wait_until(lambda: asked(overrides))
+        wait_until(lambda: is_answered(overrides))
 
 
-def asked(overrides: Overrides) -> bool:
+def is_answered(overrides: Overrides) -> bool:
     try:
         overrides.active(0.0)
     except StoreError:

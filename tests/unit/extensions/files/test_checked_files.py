@@ -31,7 +31,7 @@ NAVIGATES = {"sec-fetch-dest": "document", "sec-fetch-mode": "navigate", "accept
 PASSES = "rules: [{expression: other.example/}]"
 
 
-def asked(url: str = URL, method: str = "GET", **headers: str) -> http.Request:
+def request_to(url: str = URL, method: str = "GET", **headers: str) -> http.Request:
     flow = flow_of(url, method, **headers)
     flow.request.headers["Host"] = flow.request.host
     return flow.request
@@ -56,12 +56,12 @@ async def kept(
             await asyncio.sleep(0)
 
     answer = http.Response.make(200, octets, headers)
-    page = files.keep(judged(client), asked(), answer, asyncio.ensure_future(scan()))
+    page = files.keep(judged(client), request_to(), answer, asyncio.ensure_future(scan()))
     return "" if page is None else page.headers["Refresh"].partition("?")[2], end
 
 
 def taken(files: CheckedFiles, token: str, client: Client = CLIENT, url: str = URL) -> http.Response:
-    return files.take(token, Place.of(client, asked(url)), asked(url))
+    return files.take(token, Place.of(client, request_to(url)), request_to(url))
 
 
 @each_row(
@@ -95,8 +95,8 @@ def test_a_page_is_for_a_tab_that_asks_for_a_file(
 ) -> None:
     answer = http.Response.make(200, b"", {} if content_type is None else {"Content-Type": content_type})
     types = media_types_of(answer.headers.get_all("content-type"))
-    assert may_wait(asked(**headers), answer, types) is waits
-    assert not may_wait(asked(method="HEAD", **headers), answer, types)
+    assert may_wait(request_to(**headers), answer, types) is waits
+    assert not may_wait(request_to(method="HEAD", **headers), answer, types)
 
 
 @each_row(
@@ -200,7 +200,7 @@ def test_what_waits_takes_no_room_of_others_and_the_oldest_gives_way(monkeypatch
             held.append(await kept(files, client, bytes(1 << 20)))
             await held[-1][1]()
         assert held_upload._held.total() == before
-        assert [files.judgement(token, Place.of(CLIENT, asked())) is not None for token, _ in held[:3]] == [
+        assert [files.judgement(token, Place.of(CLIENT, request_to())) is not None for token, _ in held[:3]] == [
             False,
             False,
             True,
@@ -221,7 +221,7 @@ def test_a_file_that_nobody_asks_for_and_all_of_another_policy_are_dropped(monke
         assert taken(files, other).status_code == 303
         token, end = await kept(files)
         await end()
-        while files.judgement(token, Place.of(CLIENT, asked())) is not None:
+        while files.judgement(token, Place.of(CLIENT, request_to())) is not None:
             await asyncio.sleep(0.01)
         assert taken(files, token).status_code == 303
 
@@ -231,7 +231,7 @@ def test_a_file_that_nobody_asks_for_and_all_of_another_policy_are_dropped(monke
 def test_a_scan_for_which_nobody_waits_is_ended() -> None:
     async def steps() -> None:
         files, scan = CheckedFiles(lambda: None), asyncio.ensure_future(asyncio.Event().wait())
-        files.keep(judged(), asked(), http.Response.make(200), scan)  # type: ignore[arg-type]
+        files.keep(judged(), request_to(), http.Response.make(200), scan)  # type: ignore[arg-type]
         files.forget()
         with suppress(asyncio.CancelledError):
             await scan

@@ -154,7 +154,7 @@ _ZSTD = zstandard.ZstdCompressor().compress
     ],
 )
 def test_what_some_clients_get_and_others_not_is_unseen(octets: bytes, codings: str, why: str) -> None:
-    async def told() -> object:
+    async def outcome() -> object:
         return await decoded(octets, codings, 1 << 25, Account("a"))
 
     hasher = FileHasher(codings, ["sha256"])
@@ -162,9 +162,9 @@ def test_what_some_clients_get_and_others_not_is_unseen(octets: bytes, codings: 
     assert hasher.why_unseen == why
     if why:
         with pytest.raises(UnseenError, match=why):
-            asyncio.run(told())
+            asyncio.run(outcome())
     else:
-        assert asyncio.run(told()) == b"fine"
+        assert asyncio.run(outcome()) == b"fine"
 
 
 def test_a_beginning_behind_a_head_that_is_too_long_is_unseen() -> None:
@@ -175,11 +175,11 @@ def test_a_beginning_behind_a_head_that_is_too_long_is_unseen() -> None:
 
 
 def test_what_is_unpacked_counts_to_the_bound_and_to_what_its_client_holds() -> None:
-    async def told(account: Account) -> object:
+    async def outcome(account: Account) -> object:
         return await decoded(gzip.compress(bytes(1 << 20)), "gzip", 1 << 19, account)
 
     account, others = Account("a"), Account("a")
-    assert asyncio.run(told(account)) is None
+    assert asyncio.run(outcome(account)) is None
     others.set(MOST_OF_CLIENT - (1 << 19))
     assert account.is_full
     account.set(0)

@@ -36,7 +36,7 @@ def test_clamd_is_asked(tmp_path: Path) -> None:
     assert found == {"fine": "", "short": "", "bad": f"{SIGNATURE}.UNOFFICIAL", "deep": f"{SIGNATURE}.UNOFFICIAL"}
 
 
-def asked(answer: bytes, scheme: str, *, hangs: bool = False) -> tuple[str, float]:
+def scanned_by(answer: bytes, scheme: str, *, hangs: bool = False) -> tuple[str, float]:
     """What is said of a file by a scanner that answers so, whatever it is asked, and ends; and after how long."""
 
     def serve() -> None:
@@ -113,7 +113,7 @@ def sent_back(head: bytes = _HEADS[1], body: bytes = b"a" * 100, rest: bytes = b
     ],
 )
 def test_whatever_a_scanner_does_is_bounded(scheme: str, answer: bytes, hangs: bool, expected: str) -> None:
-    said, seconds = asked(answer, scheme, hangs=hangs)
+    said, seconds = scanned_by(answer, scheme, hangs=hangs)
     assert said.startswith(expected) if expected else said == ""
     assert seconds < 5
 

@@ -60,7 +60,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         yield start
 
 
-def told(hushlist: Hushlist, function: Callable[..., object], **values: object) -> dict[str, Any]:
+def result_of(hushlist: Hushlist, function: Callable[..., object], **values: object) -> dict[str, Any]:
     runtime = hushlist.runtime
     assert runtime.engine is not None
     parts = Parts(runtime.engine.policy, log_of(runtime), privacy_in(runtime), ALL_CLIENTS)
@@ -84,11 +84,11 @@ def test_every_request_is_counted_whatever_the_log_keeps(
     start: Start, log: str, whom: str, counted: tuple[int, int]
 ) -> None:
     hushlist = start(log)
-    found = told(hushlist, figures, whom=whom)
+    found = result_of(hushlist, figures, whom=whom)
     assert (found["counted"], found["zone"], found["step"]) == ("all", "Asia/Kathmandu", 15)
     assert sums(found) == counted
-    assert sums(told(hushlist, figures, whom=whom, days=7)) == counted
-    assert {name: sum(hours) for name, hours in told(hushlist, figures)["groups"].items()} == {
+    assert sums(result_of(hushlist, figures, whom=whom, days=7)) == counted
+    assert {name: sum(hours) for name, hours in result_of(hushlist, figures)["groups"].items()} == {
         'Mia "x"': 3,
         "mia": 1,
         "default": 2,
@@ -103,18 +103,18 @@ def test_where_nothing_counts_the_log_is_said_to_be_counted(start: Start, tmp_pa
     with closing(sqlite3.connect(tmp_path / "state" / "hushlist" / DATABASE)) as database:
         database.execute("DROP TABLE counts")
     for whom, stopped in (("", 3), (MIA, 2), ("10.0.0.9", 0)):
-        found = told(hushlist, figures, whom=whom)
+        found = result_of(hushlist, figures, whom=whom)
         assert (found["counted"], *sums(found)) == ("log", 0, stopped)
 
 
 def test_a_dry_run_stops_nothing_and_says_what_it_would(start: Start) -> None:
     hushlist = start(more="mode: tag")
     for whom in ("", MIA):
-        found = told(hushlist, figures, whom=whom)
+        found = result_of(hushlist, figures, whom=whom)
         assert sums(found)[1] == 0
         assert sum(one["would"] for one in found["bars"]) == (2 if whom else 3)
-    assert told(hushlist, sites, action="stopped")["sites"] == []
-    assert len(told(hushlist, sites, action="would")["sites"]) == 2
+    assert result_of(hushlist, sites, action="stopped")["sites"] == []
+    assert len(result_of(hushlist, sites, action="would")["sites"]) == 2
     week = history(hushlist.runtime, "week", datetime.now(UTC))
     assert isinstance(week, History)
     assert not any(part for *_, part in week.times)
@@ -122,7 +122,7 @@ def test_a_dry_run_stops_nothing_and_says_what_it_would(start: Start) -> None:
 
 
 def test_the_bars_go_by_the_clock_of_the_policy(start: Start) -> None:
-    found = told(start(), figures)
+    found = result_of(start(), figures)
     assert found["now"][:10] == found["first"]
     for bar in found["bars"]:
         assert bar["at"][:13] == found["now"][:13] or bar["at"] < found["now"]
@@ -131,7 +131,7 @@ def test_the_bars_go_by_the_clock_of_the_policy(start: Start) -> None:
 
 def test_sites_are_told_with_whose_they_are(start: Start) -> None:
     hushlist = start("{what: all}")
-    found = told(hushlist, sites)
+    found = result_of(hushlist, sites)
     assert [(one["host"], one["group"], one["passed"], one["stopped"]) for one in found["sites"]] == [
         ("ads.example", 'Mia "x"', 0, 2),
         ("fine.example", 'Mia "x"', 1, 0),
@@ -139,7 +139,7 @@ def test_sites_are_told_with_whose_they_are(start: Start) -> None:
         ("news.example", "default", 1, 0),
         ("www.ads.example", "mia", 0, 1),
     ]
-    assert [one["host"] for one in told(hushlist, sites, whom=MIA, action="stopped")["sites"]] == ["ads.example"]
+    assert [one["host"] for one in result_of(hushlist, sites, whom=MIA, action="stopped")["sites"]] == ["ads.example"]
     assert found["sites"][0]["category"] == "hrn://c.example/ads"
 
 
@@ -155,7 +155,7 @@ def test_files_are_counted_by_what_they_are_and_records_told_by_any_of_their_wor
         decision = sample.decision._replace(winner=winner, matches=(winner,))
         moment = datetime.now(UTC).timestamp()
         fill(journal, record(number=number, would_block=would_block)._replace(moment=moment, decision=decision))
-    found = told(hushlist, files)
+    found = result_of(hushlist, files)
     assert (found["is_all"], found["read"]) == (True, 4)
     assert [(one["file"], one["passed"], one["stopped"]) for one in found["files"]] == [
         ("program", 1, 1),
@@ -163,7 +163,7 @@ def test_files_are_counted_by_what_they_are_and_records_told_by_any_of_their_wor
         ("application/zip", 0, 1),
     ]
     for text, number in (("a.EXE", 2), ("program", 2), ("image/", 2), ("zip", 1), ("txt", 0)):
-        assert len(told(hushlist, activity, file=text)["records"]) == number, text
+        assert len(result_of(hushlist, activity, file=text)["records"]) == number, text
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_files_are_counted_by_what_they_are_and_records_told_by_any_of_their_wor
 @pytest.mark.parametrize("rows", ["1000", "0"])  # 0: there are the lines alone
 def test_records_are_told_the_newest_first(start: Start, rows: str, asked: dict[str, Any], urls: list[str]) -> None:
     hushlist = start(f"{{what: all, rows: {rows}}}")
-    found = told(hushlist, activity, **asked)
+    found = result_of(hushlist, activity, **asked)
     assert [one["url"] for one in found["records"]] == urls
     assert found["kept"] == "all"
     assert found["is_all"] is ("most" not in asked)
@@ -191,8 +191,8 @@ def test_records_are_told_the_newest_first(start: Start, rows: str, asked: dict[
 
 def test_of_a_day_there_is_what_that_day_has_by_the_clock_of_the_policy(start: Start) -> None:
     hushlist = start("{what: all}")
-    today = told(hushlist, figures)["first"]
-    assert len(told(hushlist, activity, day=today)["records"]) == len(ASKED)
+    today = result_of(hushlist, figures)["first"]
+    assert len(result_of(hushlist, activity, day=today)["records"]) == len(ASKED)
 
 
 def test_what_cannot_be_asked_says_why(start: Start) -> None:
@@ -205,14 +205,14 @@ def test_what_cannot_be_asked_says_why(start: Start) -> None:
         {"host": "http://"},
     ):
         with pytest.raises((ActionError, ValueError)):
-            told(hushlist, activity, **asked)
+            result_of(hushlist, activity, **asked)
 
 
 def test_without_a_log_it_says_how_to_have_one(start: Start) -> None:
     hushlist = start("off")
     for function in (figures, sites, files, activity):
         with pytest.raises(ActionError, match="log: on"):
-            told(hushlist, function)
+            result_of(hushlist, function)
 
 
 def test_what_waits_to_be_counted_is_bounded(start: Start) -> None:

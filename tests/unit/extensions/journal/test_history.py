@@ -48,7 +48,7 @@ def get(hushlist: Hushlist, path: str, **more: str) -> http.Response:
     return own_answer(hushlist, flow_of(f"http://{HOST}{path}", **more))
 
 
-def found(hushlist: Hushlist, span: str, now: datetime | None = None) -> History:
+def history_of(hushlist: Hushlist, span: str, now: datetime | None = None) -> History:
     told = history(hushlist.runtime, span, now or datetime.now(UTC))
     assert isinstance(told, History)
     return told
@@ -58,7 +58,7 @@ def found(hushlist: Hushlist, span: str, now: datetime | None = None) -> History
 def test_every_record_is_in_one_bar_and_what_is_stopped_is_counted_by_each_kind(
     start: Start, span: str, bars: int
 ) -> None:
-    told = found(start(), span)
+    told = history_of(start(), span)
     assert bars <= len(told.times) <= bars + 1
     assert sum(every for _, every, _ in told.times) == 3
     assert sum(stopped for *_, stopped in told.times) == 2
@@ -73,19 +73,19 @@ def test_every_record_is_in_one_bar_and_what_is_stopped_is_counted_by_each_kind(
 
 
 def test_a_device_has_its_name(start: Start) -> None:
-    told = found(start(more="devices: [{name: Mia's tablet, addresses: [10.9.8.7]}]\n"), "day")
+    told = history_of(start(more="devices: [{name: Mia's tablet, addresses: [10.9.8.7]}]\n"), "day")
     assert told.stopped["client"] == [("Mia's tablet (10.9.8.7)", 2)]
 
 
 def test_a_day_later_nothing_is_left_of_a_day(start: Start) -> None:
     hushlist, later = start(), datetime.now(UTC) + timedelta(days=1, minutes=1)
-    assert {every for _, every, _ in found(hushlist, "day", later).times} == {0}
-    assert sum(every for _, every, _ in found(hushlist, "week", later).times) == 3
-    assert found(hushlist, "day", later).stopped["host"] == []
+    assert {every for _, every, _ in history_of(hushlist, "day", later).times} == {0}
+    assert sum(every for _, every, _ in history_of(hushlist, "week", later).times) == 3
+    assert history_of(hushlist, "day", later).stopped["host"] == []
 
 
 def test_the_bars_go_by_the_clock_of_the_policy(start: Start) -> None:
-    told = found(start(), "day")
+    told = history_of(start(), "day")
     (busy,) = (label for label, every, _ in told.times if every)
     wanted = datetime.now(UTC) + timedelta(hours=5, minutes=45)
     assert busy in {f"{wanted - timedelta(minutes=late):%Y-%m-%d %H}:00" for late in range(10)}

@@ -44,7 +44,7 @@ def proxy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hushlist]:
         yield addon
 
 
-def asked(proxy: Hushlist, url: str, page: str = "", kind: str = "", content: str = "", **more: Any) -> bool:
+def is_passed(proxy: Hushlist, url: str, page: str = "", kind: str = "", content: str = "", **more: Any) -> bool:
     """Whether a request passes; its answer has a media type."""
     headers = {"Referer": page, "Sec_Fetch_Dest": kind}
     user = more.pop("user", None)
@@ -61,15 +61,15 @@ def asked(proxy: Hushlist, url: str, page: str = "", kind: str = "", content: st
 
 
 def load(proxy: Hushlist, page: str = PAGE, **more: Any) -> None:
-    assert asked(proxy, page, kind="document", content="text/html; charset=utf-8", **more)
+    assert is_passed(proxy, page, kind="document", content="text/html; charset=utf-8", **more)
 
 
 def test_what_a_page_needs_passes_once_it_was_sent(proxy: Hushlist) -> None:
-    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert not is_passed(proxy, "https://cdn.example/a.js", PAGE, "script")
     load(proxy)
-    assert asked(proxy, "https://cdn.example/a.js", PAGE, "script")
-    assert asked(proxy, "http://cdn.example/a.js", PAGE)  # plain http has no Sec-Fetch
-    assert asked(proxy, "https://api.example/x", kind="empty", Origin="https://exam.example")
+    assert is_passed(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert is_passed(proxy, "http://cdn.example/a.js", PAGE)  # plain http has no Sec-Fetch
+    assert is_passed(proxy, "https://api.example/x", kind="empty", Origin="https://exam.example")
     part = proxy.runtime.part(PageNeeds)
     assert part is not None
 
@@ -99,15 +99,15 @@ def test_nothing_else_passes(tmp_path_factory: pytest.TempPathFactory, url: str,
     with mitmproxied(addon, write_policy(tmp_path_factory.mktemp("needs"), POLICY.format(way="needs"), LISTS)):
         load(addon)
         load(addon, "https://plain.example/")
-        assert not asked(addon, url, **{"page": PAGE, **more})
+        assert not is_passed(addon, url, **{"page": PAGE, **more})
 
 
 @pytest.mark.parametrize("proxy", ["needs-and-frames"], indirect=True)
 def test_frames_pass_by_choice_and_documents_never(proxy: Hushlist) -> None:
     load(proxy)
-    assert asked(proxy, "https://frame.example/", PAGE, "iframe", content="text/html")
-    assert asked(proxy, "https://cdn.example/a.js", "https://frame.example/", "script")
-    assert not asked(proxy, "https://frame.example/", PAGE, "document")
+    assert is_passed(proxy, "https://frame.example/", PAGE, "iframe", content="text/html")
+    assert is_passed(proxy, "https://cdn.example/a.js", "https://frame.example/", "script")
+    assert not is_passed(proxy, "https://frame.example/", PAGE, "document")
 
 
 def test_one_rule_may_say_it_for_itself(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_one_rule_may_say_it_for_itself(tmp_path: Path) -> None:
         ):
             page = f"https://{name}.example/"
             load(addon, page)
-            assert asked(addon, "https://cdn.example/a", page, kind) is passes
+            assert is_passed(addon, "https://cdn.example/a", page, kind) is passes
 
 
 @each_row(
@@ -164,9 +164,9 @@ groups: [{name: teachers, users: [ann, bea]}]
 
         patch.setattr(known_hosts, "datetime", Moment)
         load(addon, user="ann")
-        assert asked(addon, script, PAGE, "script", **who) is passes
+        assert is_passed(addon, script, PAGE, "script", **who) is passes
         Moment.hour_now = 14
-        assert not asked(addon, script, PAGE, "script", **who)
+        assert not is_passed(addon, script, PAGE, "script", **who)
 
 
 def test_a_style_sheet_loads_its_fonts_and_no_chain_goes_on_for_ever(proxy: Hushlist) -> None:
@@ -174,34 +174,34 @@ def test_a_style_sheet_loads_its_fonts_and_no_chain_goes_on_for_ever(proxy: Hush
     before = PAGE
     for number, passes in enumerate((True, True, True, False)):
         url = f"https://c{number}.example/"
-        assert asked(proxy, f"{url}x.css", before, "style", content="text/css") is passes
+        assert is_passed(proxy, f"{url}x.css", before, "style", content="text/css") is passes
         before = url
 
 
 def test_a_page_is_forgotten_in_time_and_by_another_policy(proxy: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
     load(proxy)
     monkeypatch.setattr(page_needs, "LIFE", -1.0)
-    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert not is_passed(proxy, "https://cdn.example/a.js", PAGE, "script")
     monkeypatch.setattr(page_needs, "LIFE", 600.0)
-    assert asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert is_passed(proxy, "https://cdn.example/a.js", PAGE, "script")
     part, engine = proxy.runtime.part(PageNeeds), proxy.runtime.engine
     assert part is not None
     assert engine is not None
     part.follow(engine.policy)
-    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert not is_passed(proxy, "https://cdn.example/a.js", PAGE, "script")
 
 
 def test_a_client_fills_no_memory(proxy: Hushlist) -> None:
     load(proxy)
     for number in range(MOST_PAGES):
         load(proxy, f"https://h{number}.exam.example/")
-    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
-    assert asked(proxy, "https://cdn.example/a.js", f"https://h{MOST_PAGES - 1}.exam.example/", "script")
+    assert not is_passed(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert is_passed(proxy, "https://cdn.example/a.js", f"https://h{MOST_PAGES - 1}.exam.example/", "script")
 
 
 def test_an_answer_that_is_no_page_needs_nothing(proxy: Hushlist) -> None:
-    assert asked(proxy, PAGE, content="application/json")
-    assert not asked(proxy, "https://cdn.example/a.js", PAGE, "script")
+    assert is_passed(proxy, PAGE, content="application/json")
+    assert not is_passed(proxy, "https://cdn.example/a.js", PAGE, "script")
 
 
 def test_the_decision_names_the_page_and_its_rule(proxy: Hushlist) -> None:
@@ -257,9 +257,9 @@ def test_a_site_is_unblocked_with_what_it_loads(
         overrides.block("host", "closed.example", 60.0, by="jo")
         load(addon, SHOP)
         asking = {"page": SHOP, **more}
-        assert not asked(addon, url, **asking)  # the site was not blocked, and is not unblocked
+        assert not is_passed(addon, url, **asking)  # the site was not blocked, and is not unblocked
         grant = overrides.grant("site", "shop.example", 60.0, client="127.0.0.1", how="code", by="jo")
         load(addon, SHOP)
-        assert asked(addon, url, **asking) is passes
+        assert is_passed(addon, url, **asking) is passes
         overrides.revoke(grant.id, by="jo")
-        assert not asked(addon, url, **asking)
+        assert not is_passed(addon, url, **asking)

@@ -68,14 +68,14 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
+def sent_notices(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     notices: list[Notice] = []
     monkeypatch.setattr(part_of(hushlist.runtime, Notices).notifier, "send", notices.append)
     return notices
 
 
 @pytest.fixture
-def context(hushlist: Hushlist, policy: Path, clock: Clock, told: list[Notice]) -> Iterator[taddons.context]:
+def context(hushlist: Hushlist, policy: Path, clock: Clock, sent_notices: list[Notice]) -> Iterator[taddons.context]:
     hushlist.runtime.clock = clock
     with mitmproxied(hushlist, policy) as context:
         yield context
@@ -91,14 +91,17 @@ class Pupil(Person):
 
     def report(self, url: str = URL, page: str | None = None, **form: str) -> http.Response:
         page = page or self.page(url)
-        action, token = found('<form[^>]* action="([^"]*)"', page), found('"token" value="([^"]*)"', page)
+        action, token = (
+            group_of_match('<form[^>]* action="([^"]*)"', page),
+            group_of_match('"token" value="([^"]*)"', page),
+        )
         body = urlencode({"token": token, "report": "on", **form}).encode()
         response = self.go(self.flow(urljoin(url, action), "POST", body))
         assert response is not None
         return response
 
 
-def found(pattern: str, text: str) -> str:
+def group_of_match(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
     assert match, text
     return html.unescape(match[1])
@@ -117,7 +120,7 @@ def book(context: taddons.context, clock: Clock) -> Iterator[ReportBook]:
 
 
 def test_a_report_has_the_rule_and_the_list_with_its_version_and_digest(
-    pupil: Pupil, book: ReportBook, told: list[Notice], policy: Path
+    pupil: Pupil, book: ReportBook, sent_notices: list[Notice], policy: Path
 ) -> None:
     response = pupil.report("http://ads.example/banner?id=7", words="it is\nno ad")
     assert response.status_code == 403
@@ -128,7 +131,7 @@ def test_a_report_has_the_rule_and_the_list_with_its_version_and_digest(
     assert (report.rule, report.line, report.list, report.version) == ("ads.example/", 4, "Ads", "7")
     assert (report.publisher, report.digest, report.client) == (ISSUES, digest, PUPIL)
     assert (report.words, report.url) == ("it is no ad", "http://ads.example/banner?id=7")
-    (notice,) = told
+    (notice,) = sent_notices
     assert notice.group == report.in_group
     assert notice.title == f"{PUPIL} says that this is blocked by mistake: ads.example"
     assert all(part in notice.message for part in (ISSUES, "ads.example/ (Ads)", "it is no ad", "reports show 1"))
@@ -198,10 +201,12 @@ def test_a_report_notes_what_its_page_says_of_who_reports(
     assert [row.seen for row in book.rows()] == ["drop"]
 
 
-def test_a_long_address_is_cut_and_is_short_in_a_notice(pupil: Pupil, book: ReportBook, told: list[Notice]) -> None:
+def test_a_long_address_is_cut_and_is_short_in_a_notice(
+    pupil: Pupil, book: ReportBook, sent_notices: list[Notice]
+) -> None:
     pupil.report(f"http://games.example/chess/{'x' * 9000}")
     assert [len(row.url) for row in book.rows()] == [LONGEST_URL]
-    (notice,) = told
+    (notice,) = sent_notices
     assert len(notice.message) < 1000
     assert len(json.dumps(notice.details)) < 1500
 
@@ -215,12 +220,12 @@ def test_what_the_log_does_not_keep_of_a_url_is_in_no_store(
 
 
 def test_the_same_mistake_is_one_report_until_it_is_settled(
-    pupil: Pupil, hushlist: Hushlist, book: ReportBook, told: list[Notice]
+    pupil: Pupil, hushlist: Hushlist, book: ReportBook, sent_notices: list[Notice]
 ) -> None:
     for person in (pupil, Pupil(hushlist, "192.0.2.9")):
         person.report(words=f"from {person.address}")
     assert [(row.times, row.words) for row in book.rows()] == [(2, f"from {PUPIL}")]
-    assert len(told) == 1
+    assert len(sent_notices) == 1
     assert book.settle(1, by="parent").by == "parent"
     assert book.rows() == []
     for number in (1, 2, 1 << 70):

@@ -357,7 +357,7 @@ async def connected_to(addon: Hushlist, host: str, mode: str = "regular", **of_s
         lookups.close()
 
 
-async def asked(addon: Hushlist, url: str, **more: Any) -> int | None:
+async def status_of(addon: Hushlist, url: str, **more: Any) -> int | None:
     flow = flow_of(url, **more)
     if (waits := addon.requestheaders(flow)) is not None:
         await waits
@@ -367,13 +367,13 @@ async def asked(addon: Hushlist, url: str, **more: Any) -> int | None:
 def test_a_request_is_connected_to_what_was_decided_though_the_next_answer_differs(proxy: Hushlist, zone: Zone) -> None:
     async def whole() -> None:
         zone[b"flips.example.com"] = ("8.8.8.8",)
-        assert await asked(proxy, "http://flips.example.com/") is None
+        assert await status_of(proxy, "http://flips.example.com/") is None
         zone[b"flips.example.com"] = ("127.0.0.1",)
         assert await connected_to(proxy, "flips.example.com") == ["8.8.8.8"]
-        assert await asked(proxy, "http://flips.example.com/") == 403
+        assert await status_of(proxy, "http://flips.example.com/") == 403
         zone.update({b"cloak.example.com": b"tracker.example.net", b"tracker.example.net": ("8.8.8.8",)})
-        assert await asked(proxy, "http://cloak.example.com/") == 403
-        assert await asked(proxy, "http://cloak.example.com/", mode="transparent", Host="cloak.example.com") == 403
+        assert await status_of(proxy, "http://cloak.example.com/") == 403
+        assert await status_of(proxy, "http://cloak.example.com/", mode="transparent", Host="cloak.example.com") == 403
 
     asyncio.run(whole())
 
@@ -395,7 +395,7 @@ def test_a_failure_connects_nowhere(proxy: Hushlist, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Resolver, "look_up", lambda *_: 1 / 0)
 
     async def whole() -> None:
-        assert await asked(proxy, "http://a.example.com/") == 403
+        assert await status_of(proxy, "http://a.example.com/") == 403
         assert await connected_to(proxy, "a.example.com") == "blocked by hushlist: the filter failed"
 
     asyncio.run(whole())

@@ -20,7 +20,7 @@ def version(folder: Path, name: str, *lines: str) -> Path:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def commands_begun(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands of the processes that were begun."""
     begun, run = list[list[str]](), subprocess.run
 
@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_two_versions_are_compared_elsewhere_and_once(tmp_path: Path, asked: list[list[str]]) -> None:
+def test_two_versions_are_compared_elsewhere_and_once(tmp_path: Path, commands_begun: list[list[str]]) -> None:
     old, new = (
         version(tmp_path, "a", "a.example", "# was", "b.example"),
         version(tmp_path, "b", "b.example", "é.example"),
@@ -41,9 +41,9 @@ def test_two_versions_are_compared_elsewhere_and_once(tmp_path: Path, asked: lis
     changes = HeldChanges()
     for _ in range(3):
         assert changes.between(old, new) == HeldChange(1, 1, ["é.example"], ["a.example"])
-    assert [command[-2:] for command in asked] == [[str(new), str(old)]]
+    assert [command[-2:] for command in commands_begun] == [[str(new), str(old)]]
     assert changes.between(None, new).added == 2
-    assert len(asked) == 2
+    assert len(commands_begun) == 2
 
 
 def test_of_many_lines_the_first_are_shown_in_whatever_parts_they_are_read(
@@ -56,21 +56,21 @@ def test_of_many_lines_the_first_are_shown_in_whatever_parts_they_are_read(
 
 
 def test_what_takes_too_long_is_ended_and_not_begun_again(
-    tmp_path: Path, asked: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, commands_begun: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_changes, "PATIENCE", 0.001)
     old, new, changes = version(tmp_path, "a", "a"), version(tmp_path, "b", "b"), HeldChanges()
     for _ in range(2):
         with pytest.raises(ActionError, match=r"more than 0\.001 seconds; 'hushlist diff' can"):
             changes.between(old, new)
-    assert len(asked) == 1
+    assert len(commands_begun) == 1
 
 
-def test_another_comparison_is_not_begun_meanwhile(tmp_path: Path, asked: list[list[str]]) -> None:
+def test_another_comparison_is_not_begun_meanwhile(tmp_path: Path, commands_begun: list[list[str]]) -> None:
     changes = HeldChanges()
     with changes._turn, pytest.raises(ActionError, match="try again"):
         changes.between(None, version(tmp_path, "a", "a"))
-    assert asked == []
+    assert commands_begun == []
 
 
 def test_what_is_not_there_or_too_long_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,19 +189,19 @@ def test_a_grant_for_a_category_opens_no_block_of_a_host_in_it(
 def test_a_name_that_is_only_looked_at_is_stopped_and_a_page_is_decrypted_for(
     engine: Engine, overrides: Overrides, clock: Clock
 ) -> None:
-    def asked(host: bytes) -> tuple[Action, bool]:
+    def decided(host: bytes) -> tuple[Action, bool]:
         now, request = datetime.fromtimestamp(clock.now, UTC), Request(b"https", (host,), 443, b"/")
         needs = engine.why_decrypt(request, now, KID) is not None
         return engine.decide_host(request, now, KID).action, needs
 
     before = engine.state()
-    assert asked(b"fine.test") == (Action.PASS, False)
+    assert decided(b"fine.test") == (Action.PASS, False)
     overrides.block("url", "fine.test/a", None, by="anna")
-    assert asked(b"www.fine.test") == (Action.PASS, True)
+    assert decided(b"www.fine.test") == (Action.PASS, True)
     assert engine.has_paths(b"fine.test")
     assert engine.state() != before  # so that what is relayed is asked again
     overrides.block("host", "fine.test", None, by="anna")
-    assert asked(b"www.fine.test")[0] is Action.BLOCK
+    assert decided(b"www.fine.test")[0] is Action.BLOCK
 
 
 def test_every_name_of_a_request_is_looked_at_and_an_address_has_nothing_below(

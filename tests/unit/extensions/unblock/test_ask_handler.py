@@ -57,7 +57,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
+def sent_notices(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     """What people were told."""
     notices: list[Notice] = []
     monkeypatch.setattr(part_of(hushlist.runtime, Notices).notifier, "send", notices.append)
@@ -65,7 +65,7 @@ def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
 
 
 @pytest.fixture
-def context(hushlist: Hushlist, policy: Path, clock: Clock, told: list[Notice]) -> Iterator[taddons.context]:
+def context(hushlist: Hushlist, policy: Path, clock: Clock, sent_notices: list[Notice]) -> Iterator[taddons.context]:
     with mitmproxied(hushlist, policy) as context:
         yield context
 
@@ -89,7 +89,10 @@ class Asker(Person):
     def ask(self, url: str = URL, page: str | None = None, **form: str) -> http.Response:
         """Send the form of a page."""
         page = page or self.text(url)
-        action, token = found('<form[^>]* action="([^"]*)"', page), found('"token" value="([^"]*)"', page)
+        action, token = (
+            group_of_match('<form[^>]* action="([^"]*)"', page),
+            group_of_match('"token" value="([^"]*)"', page),
+        )
         body = urlencode({"token": token, "ask": "on", **form}).encode()
         response = self.go(self.flow(urljoin(url, action), "POST", body))
         assert response is not None
@@ -104,7 +107,7 @@ class Asker(Person):
         return found
 
 
-def found(pattern: str, text: str) -> str:
+def group_of_match(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
     assert match, text
     return html.unescape(match[1])
@@ -122,11 +125,11 @@ def other(context: taddons.context, hushlist: Hushlist) -> Asker:
 
 def waiting_at(page: str, url: str = URL) -> str:
     """Where a page that waits hears of its answer."""
-    return urljoin(url, found('data-answer="([^"]*)"', page))
+    return urljoin(url, group_of_match('data-answer="([^"]*)"', page))
 
 
 def test_a_person_asks_and_is_let_in(
-    pupil: Asker, other: Asker, parent: Overrides, clock: Clock, told: list[Notice]
+    pupil: Asker, other: Asker, parent: Overrides, clock: Clock, sent_notices: list[Notice]
 ) -> None:
     response = pupil.ask(reason="for maths")
     assert (response.status_code, response.headers["location"]) == (303, "/chess?a=b")
@@ -136,7 +139,7 @@ def test_a_person_asks_and_is_let_in(
     (asked,) = parent.requests()
     assert (asked.client, asked.group, asked.reason) == (PUPIL, "default", "for maths")
     assert asked.targets == {"host": "games.example", "site": "games.example", "url": URL, "category": GAMES}
-    assert [notice.title for notice in told] == [f"{PUPIL} asks for games.example"]
+    assert [notice.title for notice in sent_notices] == [f"{PUPIL} asks for games.example"]
     parent.approve(asked.id, "host", 600.0, by="parent")
     clock.now += 1.0
     assert pupil.answer(address) == {"state": "open", "word": ""}
@@ -181,7 +184,9 @@ def test_a_request_that_nobody_answered_expires(pupil: Asker, parent: Overrides,
     assert pupil.answer(address) == {"state": "waiting", "word": ""}
 
 
-def test_a_flood_of_requests_is_bounded_and_told_once_each(pupil: Asker, parent: Overrides, told: list[Notice]) -> None:
+def test_a_flood_of_requests_is_bounded_and_told_once_each(
+    pupil: Asker, parent: Overrides, sent_notices: list[Notice]
+) -> None:
     tabs = [pupil.text("http://h0.example/") for _ in range(3)]
     for number in range(MOST_WAITING_OF_CLIENT):
         assert pupil.ask(f"http://h{number}.example/").status_code == 303
@@ -190,18 +195,18 @@ def test_a_flood_of_requests_is_bounded_and_told_once_each(pupil: Asker, parent:
     response = pupil.ask("http://h8.example/")
     assert response.status_code == 403
     assert "You have asked too often." in (response.text or "")
-    assert len(parent.requests()) == len(told) == MOST_WAITING_OF_CLIENT
+    assert len(parent.requests()) == len(sent_notices) == MOST_WAITING_OF_CLIENT
     assert parent.requests()[-1].times == 4
 
 
-def test_what_a_person_writes_is_text_everywhere(pupil: Asker, parent: Overrides, told: list[Notice]) -> None:
+def test_what_a_person_writes_is_text_everywhere(pupil: Asker, parent: Overrides, sent_notices: list[Notice]) -> None:
     pupil.ask(reason="<script>alert(1)</script>\r\nBcc: x@y\x1b[2J")
     (asked,) = parent.requests()
     assert asked.reason == "<script>alert(1)</script> Bcc: x@y [2J"
     assert "alert(1)" not in pupil.text()
-    assert told[0].message.splitlines()[1] == f"Reason: {asked.reason}"
+    assert sent_notices[0].message.splitlines()[1] == f"Reason: {asked.reason}"
     assert asked.group == "default"
-    assert told[0].group is None  # nobody answers for those who are in no group
+    assert sent_notices[0].group is None  # nobody answers for those who are in no group
 
 
 @pytest.mark.parametrize("token", ["", r"seal=([^&\"]*)"])
@@ -209,7 +214,7 @@ def test_a_form_without_its_token_or_with_that_of_another_purpose_asks_nothing(
     pupil: Asker, parent: Overrides, token: str
 ) -> None:
     page = pupil.text()
-    page = re.sub('"token" value="[^"]*"', f'"token" value="{token and found(token, page)}"', page)
+    page = re.sub('"token" value="[^"]*"', f'"token" value="{token and group_of_match(token, page)}"', page)
     response = pupil.ask(page=page)
     assert (response.status_code, "This form is too old." in (response.text or "")) == (403, True)
     assert parent.requests(waiting=False) == []
@@ -219,8 +224,8 @@ def test_a_token_for_asking_opens_nothing(pupil: Asker) -> None:
     page = pupil.text("http://warned.example/")
     assert 'name="ask"' not in page
     games = pupil.text()
-    token = found(r'"token" value="([^"]*)"', games)
-    action = found(r'<form[^>]* action="([^"]*)"', games)
+    token = group_of_match(r'"token" value="([^"]*)"', games)
+    action = group_of_match(r'<form[^>]* action="([^"]*)"', games)
     pupil.go(pupil.flow(urljoin(URL, action), "POST", urlencode({"token": token}).encode()))
     assert pupil.get(URL) is not None
 
@@ -242,7 +247,7 @@ def test_only_the_page_that_waits_hears_of_its_answer(pupil: Asker, other: Asker
     form = pupil.text()
     pupil.ask(page=form)
     address = waiting_at(pupil.text())
-    token = found("token=([^&]*)", address)
+    token = group_of_match("token=([^&]*)", address)
     if change == "other client":
         assert other.answer(address) is None
     elif change == "other url":
@@ -250,7 +255,7 @@ def test_only_the_page_that_waits_hears_of_its_answer(pupil: Asker, other: Asker
     elif change == "no token":
         assert pupil.answer(address.replace(token, "")) is None
     elif change == "other purpose":
-        assert pupil.answer(address.replace(token, found(r'"token" value="([^"]*)"', form))) is None
+        assert pupil.answer(address.replace(token, group_of_match(r'"token" value="([^"]*)"', form))) is None
     elif change == "post":
         flow = pupil.flow(address, "POST")
         pupil.go(flow)
@@ -340,10 +345,10 @@ def test_others_see_what_the_log_may_say() -> None:
 # -- one tap -----------------------------------------------------------------------------------------------------------
 
 
-def taps_of(told: list[Notice], recipient: str) -> dict[str, str]:
+def taps_of(sent_notices: list[Notice], recipient: str) -> dict[str, str]:
     """The addresses behind the buttons of the newest notice, for one recipient."""
-    assert told[-1].buttons is not None
-    return {button.label: button.url for button in told[-1].buttons(recipient)}
+    assert sent_notices[-1].buttons is not None
+    return {button.label: button.url for button in sent_notices[-1].buttons(recipient)}
 
 
 def tap(person: Person, url: str, method: str = "POST", **headers: str) -> tuple[int, str]:
@@ -361,10 +366,10 @@ def phone(policy: Path, context: taddons.context, hushlist: Hushlist) -> Person:
 
 
 def test_one_tap_lets_in_and_says_so_and_a_link_that_is_followed_does_not(
-    phone: Person, pupil: Asker, parent: Overrides, told: list[Notice]
+    phone: Person, pupil: Asker, parent: Overrides, sent_notices: list[Notice]
 ) -> None:
     pupil.ask()
-    links = taps_of(told, "mail")
+    links = taps_of(sent_notices, "mail")
     assert list(links) == ["Allow: 30 min", "Allow: 2 h", "Decline"]
     allow = links["Allow: 30 min"]
     assert re.fullmatch(r"http://filter\.lan:8080/answer/[\w-]{43}", allow)
@@ -385,10 +390,10 @@ def test_one_tap_lets_in_and_says_so_and_a_link_that_is_followed_does_not(
 
 
 def test_a_second_tap_another_answer_and_an_old_link_do_nothing_and_the_history_says_so(
-    phone: Person, pupil: Asker, parent: Overrides, told: list[Notice], clock: Clock
+    phone: Person, pupil: Asker, parent: Overrides, sent_notices: list[Notice], clock: Clock
 ) -> None:
     pupil.ask()
-    mail, other = taps_of(told, "mail"), taps_of(told, "phone")
+    mail, other = taps_of(sent_notices, "mail"), taps_of(sent_notices, "phone")
     assert tap(phone, mail["Decline"])[0] == 200
     told_of = [
         tap(phone, mail["Decline"]),
@@ -412,10 +417,10 @@ def test_a_second_tap_another_answer_and_an_old_link_do_nothing_and_the_history_
 
 
 def test_a_page_of_a_tap_tells_nobody_where_it_is_and_is_in_no_frame(
-    phone: Person, pupil: Asker, told: list[Notice]
+    phone: Person, pupil: Asker, sent_notices: list[Notice]
 ) -> None:
     pupil.ask("http://games.example/<b>", reason="<script>x</script>")
-    url = taps_of(told, "mail")["Decline"]
+    url = taps_of(sent_notices, "mail")["Decline"]
     response = own_answer(phone.hushlist, phone.flow(url, accept_language="de"))
     assert response.headers["Referrer-Policy"] == "no-referrer"
     assert response.headers["Cache-Control"] == "no-store"
@@ -424,7 +429,7 @@ def test_a_page_of_a_tap_tells_nobody_where_it_is_and_is_in_no_frame(
     assert re.search("<script|<b>", response.text or "") is None
 
 
-def test_other_hosts_keep_their_paths(phone: Person, told: list[Notice]) -> None:
+def test_other_hosts_keep_their_paths(phone: Person, sent_notices: list[Notice]) -> None:
     assert phone.get(f"http://site.example/answer/{'x' * 43}") is None
     assert phone.get("http://filter.lan:8080/answer/x") is None
 

@@ -168,16 +168,16 @@ def test_the_grant_that_lasts_longest_is_given(overrides: Overrides, clock: Cloc
 def test_a_click_on_a_warning_covers_nothing_but_warnings_and_hides_no_other_grant(
     overrides: Overrides, clock: Clock
 ) -> None:
-    def found(*, is_warning: bool) -> Grant | None:
+    def grant_over(*, is_warning: bool) -> Grant | None:
         args = [PUPIL], b"games.example", b"http://games.example/", [], clock.now
         return overrides.covering(*args, is_warning=is_warning)  # type: ignore[arg-type]
 
     click = grant(overrides, seconds=3600, how="warning", client=PUPIL)
-    assert (found(is_warning=False), found(is_warning=True)) == (None, click)
+    assert (grant_over(is_warning=False), grant_over(is_warning=True)) == (None, click)
     code = grant(overrides, seconds=600, how="code", client=PUPIL)
-    assert (found(is_warning=False), found(is_warning=True)) == (code, click)
+    assert (grant_over(is_warning=False), grant_over(is_warning=True)) == (code, click)
     later = grant(overrides, seconds=4000, how="warning", client=PUPIL)
-    assert (found(is_warning=False), found(is_warning=True)) == (code, later)
+    assert (grant_over(is_warning=False), grant_over(is_warning=True)) == (code, later)
 
 
 def test_a_client_with_a_long_or_odd_name_has_what_it_was_granted(overrides: Overrides, clock: Clock) -> None:

@@ -82,7 +82,7 @@ def socks() -> Iterator[modes.Socks5Proxy]:
         yield modes.Socks5Proxy(Context(tflow.tclient_conn(), context.options))
 
 
-def told(proxy: modes.Socks5Proxy, *pieces: bytes) -> list[commands.Command]:
+def commands_of(proxy: modes.Socks5Proxy, *pieces: bytes) -> list[commands.Command]:
     """What the layer does as these arrive, until it would connect."""
     found = list(proxy.handle_event(events.Start()))
     for piece in pieces:
@@ -93,7 +93,7 @@ def told(proxy: modes.Socks5Proxy, *pieces: bytes) -> list[commands.Command]:
 @pytest.mark.parametrize("name", [b"a\nb.test", b"a\x1b[2J.test", b"a\0", b"a b", b"\x7f.test", b"\rx"])
 def test_a_name_of_socks_that_none_has_is_refused(socks: modes.Socks5Proxy, name: bytes) -> None:
     greeting, asked = b"\x05\x01\x00", b"\x05\x01\x00\x03" + bytes((len(name),)) + name + b"\0\x50"
-    found = told(socks, greeting, *(asked[at : at + 1] for at in range(len(asked))))
+    found = commands_of(socks, greeting, *(asked[at : at + 1] for at in range(len(asked))))
     (log,) = [one for one in found if isinstance(one, commands.Log)]
     assert log.message.startswith("The name that a SOCKS5 request asks for has an octet that none has: b")
     assert log.message.isprintable()

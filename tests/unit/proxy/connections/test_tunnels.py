@@ -143,7 +143,7 @@ def test_an_http_2_connection_carries_one_tunnel(hushlist: Hushlist, version: st
     assert other.error is None
 
 
-def own(hushlist: Hushlist, client: connection.Client) -> connection.Server:
+def looped_connection(hushlist: Hushlist, client: connection.Client) -> connection.Server:
     """A connection that the proxy has made, and whose other end is this client."""
     server = connection.Server(address=("self.example", 8080), sockname=client.peername, peername=client.sockname)
     server.state = connection.ConnectionState.OPEN
@@ -159,7 +159,9 @@ def test_nothing_that_the_proxy_itself_asks_for_passes(hushlist: Hushlist, polic
     data = hello_to(("good.example", 443), "good.example", "transparent", port)
     raw = offered(("good.example", 443))
     raw.context.client = client_of("socks5", port)
-    made = [own(hushlist, client) for client in (flow.client_conn, data.context.client, raw.context.client)]
+    made = [
+        looped_connection(hushlist, client) for client in (flow.client_conn, data.context.client, raw.context.client)
+    ]
     hushlist.http_connect(flow)
     assert flow.response is not None
     assert "the proxy would ask itself for it" in (flow.response.text or "")

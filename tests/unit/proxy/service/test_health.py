@@ -40,7 +40,7 @@ def context(hushlist: Hushlist, tmp_path: Path) -> Iterator[taddons.context]:
         yield context
 
 
-def told(runtime: Runtime) -> tuple[bool, bool, str]:
+def health_of(runtime: Runtime) -> tuple[bool, bool, str]:
     """Whether it decides, whether it is ready, and why it is, or is not."""
     healthy, ready = (HEALTH_PATHS[path](runtime) for path in ("/healthz", "/readyz"))
     return healthy.is_good, ready.is_good, ready.reason
@@ -54,15 +54,15 @@ class TestReadiness:
         return hushlist.runtime
 
     def test_it_is_ready_with_the_policy_that_is_meant(self, runtime: Runtime) -> None:
-        assert told(runtime) == (True, True, "it is ready")
+        assert health_of(runtime) == (True, True, "it is ready")
 
     def test_it_is_not_when_it_stops(self, runtime: Runtime) -> None:
         runtime.is_stopping = True
-        assert told(runtime) == (True, False, "it is stopping")
+        assert health_of(runtime) == (True, False, "it is stopping")
 
     def test_it_is_not_by_an_older_policy_than_is_meant_and_names_nothing_of_it(self, runtime: Runtime) -> None:
         runtime.problem = "/home/secret/policy.yaml:7: secret.example: odd"
-        is_healthy, is_ready, reason = told(runtime)
+        is_healthy, is_ready, reason = health_of(runtime)
         assert (is_healthy, is_ready) == (True, False)
         assert "the last change of the policy" in reason
         assert "secret" not in reason
@@ -73,11 +73,11 @@ class TestReadiness:
     def test_it_is_not_with_a_list_that_is_too_old(self, runtime: Runtime, age: float, is_ready: bool) -> None:
         part_of(runtime, ListWatch).states_by_url = {URL: ListState(checked=max(time() - age, 0))}
         reason = "it is ready" if is_ready else "the list in line 5 of the policy is older than its max-age"
-        assert told(runtime) == (True, is_ready, reason)
+        assert health_of(runtime) == (True, is_ready, reason)
 
     def test_nothing_is_said_of_a_list_of_which_nothing_is_known_yet(self, runtime: Runtime) -> None:
         part_of(runtime, ListWatch).states_by_url = {}
-        assert told(runtime)[1]
+        assert health_of(runtime)[1]
 
     def test_it_says_what_fails_meanwhile_and_names_nothing(
         self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
@@ -100,7 +100,7 @@ class TestReadiness:
     def test_without_a_policy_it_is_neither(self, runtime: Runtime, opened: tuple[FailureCause, ...]) -> None:
         runtime.failure_policy.on_failure = OnFailure(frozenset(opened))
         runtime.give_up("somebody has changed it")
-        is_healthy, is_ready, reason = told(runtime)
+        is_healthy, is_ready, reason = health_of(runtime)
         assert not is_healthy
         assert not is_ready
         assert "no policy that can be used" in reason
@@ -112,13 +112,13 @@ class TestReadiness:
 
         assert runtime.engine is not None
         monkeypatch.setattr(type(runtime.engine), "decide_url", fail)
-        assert told(runtime) == (False, False, "a decision failed: OSError")
+        assert health_of(runtime) == (False, False, "a decision failed: OSError")
 
     def test_a_filter_that_is_off_on_purpose_is_healthy(self, runtime: Runtime) -> None:
         runtime.mode, runtime.engine = "off", None
-        assert told(runtime)[:2] == (True, True)
+        assert health_of(runtime)[:2] == (True, True)
         runtime.is_stopping = True
-        assert told(runtime)[:2] == (True, False)
+        assert health_of(runtime)[:2] == (True, False)
 
 
 class TestAddress:

@@ -91,7 +91,7 @@ def test_another_authority_than_at_the_last_start_is_told_once_until_it_is_accep
     if "confdir" not in context.options:
         context.options.add_option("confdir", str, str(tmp_path), "")
 
-    def told(own: CertStore) -> list[str]:
+    def warnings_after(own: CertStore) -> list[str]:
         tls.certstore, watch = own, Upkeep(hushlist.runtime)
         caplog.clear()
         for _ in range(2):
@@ -99,11 +99,11 @@ def test_another_authority_than_at_the_last_start_is_told_once_until_it_is_accep
             watch._keep_up()
         return [text for text in caplog.messages if "another one than before" in text]
 
-    assert (told(store), hushlist.runtime.has_other_authority) == ([], False)
-    (text,) = told(other := CertStore.from_store(tmp_path / "other", "mitmproxy", 2048))
+    assert (warnings_after(store), hushlist.runtime.has_other_authority) == ([], False)
+    (text,) = warnings_after(other := CertStore.from_store(tmp_path / "other", "mitmproxy", 2048))
     assert OTHER_AUTHORITY in list(warnings_of(hushlist.runtime))
     Path(text.rpartition("then remove ")[2]).unlink()
-    assert (told(other), hushlist.runtime.has_other_authority) == ([], False)
+    assert (warnings_after(other), hushlist.runtime.has_other_authority) == ([], False)
 
 
 def test_the_list_of_what_is_revoked_is_made_anew_each_day(

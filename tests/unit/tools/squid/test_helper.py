@@ -299,7 +299,7 @@ def test_two_percent_signs_are_one() -> None:
 _ANSWER = re.compile(rb'(?:[0-9]{1,20} )?(?:OK|ERR)(?: status=302)?(?: [a-z]+="(?:[^"\\\x00-\x1f\x7f]|\\[\\"])*")*')
 
 
-def told(helper: SquidHelper, *reads: bytes) -> list[bytes]:
+def answers_to(helper: SquidHelper, *reads: bytes) -> list[bytes]:
     """The answers to lines that come in pieces."""
     return [helper.answer(line) for lines in cut_lines(reads) for line in lines]
 
@@ -316,9 +316,9 @@ def test_each_line_gets_one_answer_however_it_comes(
     if sum(map(len, pieces)) != len(text):  # cuts behind the end
         pieces = [text]
     for helper in (acl, redirector):
-        whole = told(helper, text)
+        whole = answers_to(helper, text)
         assert len(whole) == text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
-        assert told(helper, *pieces) == whole
+        assert answers_to(helper, *pieces) == whole
         assert all(_ANSWER.fullmatch(answer) for answer in whole)
 
 
@@ -429,7 +429,7 @@ def test_a_line_that_is_too_long_is_answered_and_the_next_ones_too(
     ]
     for size in (65_536, 4_099, len(stream)):
         reads = [stream[start : start + size] for start in range(0, len(stream), size)]
-        assert told(acl, *reads) == [channel + answer for answer in expected]
+        assert answers_to(acl, *reads) == [channel + answer for answer in expected]
 
 
 def test_lines_of_which_one_is_too_long_get_an_answer_each(acl: SquidHelper) -> None:
@@ -495,7 +495,7 @@ def test_a_failure_lets_nothing_pass_and_is_reported_without_the_request(
     complaints: list[str] = []
     engine = engine_of(RULES)
     helper = SquidHelper(_Failing(engine.policy, engine.index), speech, complaints.append)
-    assert told(helper, b"1 http://fail.example/secret\n2 http://other.example/\n") == [b"1 " + answer, b"2 ERR"]
+    assert answers_to(helper, b"1 http://fail.example/secret\n2 http://other.example/\n") == [b"1 " + answer, b"2 ERR"]
     (complaint,) = complaints
     assert re.fullmatch(r"failed at a request: RuntimeError at test_helper\.py:\d+", complaint)
 

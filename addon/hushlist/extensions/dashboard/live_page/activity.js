@@ -13,35 +13,35 @@ const FILTERS = ["whom", "action", "category", "list_name", "host", "file", "day
 const SHOWN = ["whom", "action", "host", "file", "day"]; // those that the form has
 const local = new Intl.DateTimeFormat(LOCALE, {hour: "2-digit", minute: "2-digit", second: "2-digit"});
 const dated = new Intl.DateTimeFormat(LOCALE, {day: "numeric", month: "short", hour: "2-digit", minute: "2-digit"});
-const shownAs = (one) => (one.would_block ? "would" : one.action);
+const shownAs = (item) => (item.would_block ? "would" : item.action);
 
-function fits(one, filters) {
+function fits(item, filters) {
   const is = (value, wanted) => !wanted || value === wanted;
-  const host = hostOf(one);
-  return is(one.reference, filters.reference) && (is(one.title, filters.list_name))
-    && (!filters.action || filters.action === shownAs(one) || filters.action === "stopped" && ["block", "warn"].includes(shownAs(one)))
-    && (!filters.whom || [whomOf(one), whomOf(one, true), `group:${one.group}`].includes(filters.whom))
-    && (!filters.category || one.category === filters.category || one.category?.startsWith(`${filters.category}/`))
-    && (!filters.file || fileWords(one).includes(filters.file.toLowerCase()))
+  const host = hostOf(item);
+  return is(item.reference, filters.reference) && (is(item.title, filters.list_name))
+    && (!filters.action || filters.action === shownAs(item) || filters.action === "stopped" && ["block", "warn"].includes(shownAs(item)))
+    && (!filters.whom || [whomOf(item), whomOf(item, true), `group:${item.group}`].includes(filters.whom))
+    && (!filters.category || item.category === filters.category || item.category?.startsWith(`${filters.category}/`))
+    && (!filters.file || fileWords(item).includes(filters.file.toLowerCase()))
     && (!filters.host || host === filters.host || host.endsWith(`.${filters.host}`));
 }
 
 const fileWords = ({file}) => (file ? [(file.kinds ?? []).join(" ") || file.media_type, file.media_type, file.name].filter(Boolean).join(" ").toLowerCase() : "");
 
-export const hostOf = (one) => (one.url ?? "").replace(/^[a-z][a-z0-9+.-]*:\/\//i, "").split(/[/?#]/, 1)[0].replace(/:[0-9]+$/, "");
+export const hostOf = (item) => (item.url ?? "").replace(/^[a-z][a-z0-9+.-]*:\/\//i, "").split(/[/?#]/, 1)[0].replace(/:[0-9]+$/, "");
 
 const ofLastWeek = ({is_all, read}) => soft([t("last_week"), is_all ? "" : t("newest_only", {number: whole.format(read)})].filter(Boolean).join(". "));
 
 export async function activity(_, values) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, values.get(name) ?? ""]));
   filters.whom ||= session.groups?.length ? `group:${session.groups[0]}` : "";
-  const by = ["site", ...(session.groups ? [] : ["file", "page"])].find((one) => one === values.get("by")) ?? "";
+  const by = ["site", ...(session.groups ? [] : ["file", "page"])].find((item) => item === values.get("by")) ?? "";
   const [state, {people}] = await Promise.all([get("/home").catch(() => null), get("/people").catch(() => ({people: []}))]);
   const at = (more) => `#/activity?${query({...filters, by, ...more})}`;
-  const names = new Set([...(session.groups ? [] : [""]), ...people.map((one) => `group:${one.name}`), ...(filters.whom ? [filters.whom] : [])]);
+  const names = new Set([...(session.groups ? [] : [""]), ...people.map((item) => `group:${item.name}`), ...(filters.whom ? [filters.whom] : [])]);
   const form = make("form", {class: "chips", "aria-label": t("show_only")},
-    field(t("who"), select("whom", [...names].map((one) => [one, nameOf(one)]), filters.whom)),
-    field(t("action"), select("action", [["", t("all_actions")], ...ACTIONS.map((one) => [one, one === "stopped" ? t("stopped") : t(`action_${one}`)])], filters.action)),
+    field(t("who"), select("whom", [...names].map((item) => [item, nameOf(item)]), filters.whom)),
+    field(t("action"), select("action", [["", t("all_actions")], ...ACTIONS.map((item) => [item, item === "stopped" ? t("stopped") : t(`action_${item}`)])], filters.action)),
     field(t("site"), make("input", {name: "host", type: "search", value: filters.host, maxlength: "2048", dir: "ltr", spellcheck: "false", autocapitalize: "none"})),
     field(t("file"), make("input", {name: "file", type: "search", value: filters.file, maxlength: "255", dir: "ltr", spellcheck: "false", autocapitalize: "none"})),
     by === "page" ? null : field(t("day"), make("input", {name: "day", type: "date", value: filters.day})),
@@ -55,23 +55,23 @@ export async function activity(_, values) {
   const said = t(state?.kept === "all" ? "log_keeps_all" : "log_keeps_some");
   const feed = make("div", {class: "feed"});
   const parts = [form, ...(dropped.length ? [make("p", {}, dropped)] : []),
-    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ...(session.groups ? [] : [["file", "by_file"], ["page", "as_they_happen"]])].map(([one, key]) => link(t(key), at({by: one}), {"aria-current": one === by ? "true" : null})),
+    make("nav", {class: "chips", "aria-label": t("figures")}, [["", "one_by_one"], ["site", "by_site"], ...(session.groups ? [] : [["file", "by_file"], ["page", "as_they_happen"]])].map(([item, key]) => link(t(key), at({by: item}), {"aria-current": item === by ? "true" : null})),
       session.groups ? null : [link(t("over_time"), "#/history"), link(t("what_if"), "#/explain")]),
     soft(by === "page" ? t("as_requests_say") : said), feed];
   const screen = {state, title: t("activity"), parts};
   if (by === "site") {
-    const found = await get("/sites", {whom: filters.whom, action: filters.action, days: 7});
-    feed.append(ofLastWeek(found), table(t("site"), [t("site"), t("who"), t("category"), t("stopped"), t("opened"), ""], found.sites.map((one) => [one.host, [whoOf(one), deviceOf(one)].filter(Boolean).join(" · "), one.category ? categoryName(one.category) : "", whole.format(one.stopped), whole.format(one.passed),
-        button(t("act"), () => siteSheet(one, people), {class: "small", "aria-label": [`${t("act")}: ${one.host}`, whoOf(one), deviceOf(one)].filter(Boolean).join(", ")})])));
+    const answer = await get("/sites", {whom: filters.whom, action: filters.action, days: 7});
+    feed.append(ofLastWeek(answer), table(t("site"), [t("site"), t("who"), t("category"), t("stopped"), t("opened"), ""], answer.sites.map((item) => [item.host, [whoOf(item), deviceOf(item)].filter(Boolean).join(" · "), item.category ? categoryName(item.category) : "", whole.format(item.stopped), whole.format(item.passed),
+        button(t("act"), () => siteSheet(item, people), {class: "small", "aria-label": [`${t("act")}: ${item.host}`, whoOf(item), deviceOf(item)].filter(Boolean).join(", ")})])));
     return screen;
   }
   if (by === "file") {
-    const found = await get("/files", {whom: filters.whom, days: 7});
-    feed.append(ofLastWeek(found), table(t("file"), [t("file"), t("stopped"), t("opened"), ""], found.files.map((one) => [one.file || "–", whole.format(one.stopped), whole.format(one.passed),
-      one.file ? link(t("show"), at({file: one.file, by: ""}), {"aria-label": `${t("show")}: ${one.file}`}) : ""])));
+    const answer = await get("/files", {whom: filters.whom, days: 7});
+    feed.append(ofLastWeek(answer), table(t("file"), [t("file"), t("stopped"), t("opened"), ""], answer.files.map((item) => [item.file || "–", whole.format(item.stopped), whole.format(item.passed),
+      item.file ? link(t("show"), at({file: item.file, by: ""}), {"aria-label": `${t("show")}: ${item.file}`}) : ""])));
     return screen;
   }
-  return {...screen, ...(by === "page" ? requests(feed, (one) => fits(one, filters), people) : follow(feed, filters, people))};
+  return {...screen, ...(by === "page" ? requests(feed, (item) => fits(item, filters), people) : follow(feed, filters, people))};
 }
 
 /** The feed: what the log has, and above it what is decided meanwhile; or that alone, where there is no log. */
@@ -79,13 +79,13 @@ function follow(feed, filters, people) {
   const list = make("ol", {class: "rows", "aria-label": t("decisions")});
   const none = soft(t("no_decision"));
   const older = button(t("older"), () => load(), {class: "plain", hidden: true});
-  const known = new Set();
+  const shownNames = new Set();
   let before = "";
   const show = (records, isNew) => {
-    const nameOfIt = (one) => one.reference || one.number; // without a log, it has no reference
-    const fresh = records.filter((one) => !known.has(nameOfIt(one)) && fits(one, filters));
-    for (const one of fresh) known.add(nameOfIt(one));
-    const rows = fresh.map((one) => make("li", {}, row(one, people)));
+    const nameOfIt = (item) => item.reference || item.number; // without a log, it has no reference
+    const fresh = records.filter((item) => !shownNames.has(nameOfIt(item)) && fits(item, filters));
+    for (const item of fresh) shownNames.add(nameOfIt(item));
+    const rows = fresh.map((item) => make("li", {}, row(item, people)));
     if (isNew) list.prepend(...rows); else list.append(...rows);
     while (isNew && list.children.length > 1000) list.lastChild.remove();
     none.hidden = list.children.length > 0;
@@ -94,16 +94,16 @@ function follow(feed, filters, people) {
   };
   const load = async () => {
     try {
-      const found = await get("/activity", {...filters, before, most: MOST});
-      const number = show(found.records, false);
-      before = found.records.length ? later(found.records.at(-1).time) : before;
-      older.hidden = found.is_all || !number;
+      const answer = await get("/activity", {...filters, before, most: MOST});
+      const number = show(answer.records, false);
+      before = answer.records.length ? later(answer.records.at(-1).time) : before;
+      older.hidden = answer.is_all || !number;
     } catch (error) {
       older.hidden = true; // without a log, what is decided from now on, and was since the start, is there
       if (error.status === 403) none.textContent = error.message;
     }
   };
-  const {pause, leave} = watched((found) => show(found.reverse(), true), load, !filters.day && !filters.reference && !session.groups);
+  const {pause, leave} = watched((answer) => show(answer.reverse(), true), load, !filters.day && !filters.reference && !session.groups);
   feed.append(make("div", {class: "bar"}, make("h2", {}, t("decisions")), filters.day || session.groups ? null : pause), none, list, older);
   return {leave};
 }
@@ -123,9 +123,9 @@ export function watched(take, before = () => {}, goesOn = true) {
         continue;
       }
       try {
-        const found = await get("/live", {of, since: last});
-        [of, last] = [found.of, found.last];
-        if (!isOver && found.decisions.length) take(found.decisions);
+        const answer = await get("/live", {of, since: last});
+        [of, last] = [answer.of, answer.last];
+        if (!isOver && answer.decisions.length) take(answer.decisions);
         await sleep(200);
       } catch (error) {
         if (error.status === 401) return;
@@ -142,37 +142,37 @@ const sleep = (time) => new Promise((done) => setTimeout(done, time));
 const later = (time) => new Date(Date.parse(time) + 1).toISOString();
 
 /** A decision in a line; `told` gives what its sheet shows besides, `more` stands in the line. */
-export function row(one, people, told = () => [], more = null) {
-  const host = hostOf(one);
-  const [, path = ""] = (one.url ?? "").split(host, 2).length > 1 ? [null, one.url.slice(one.url.indexOf(host) + host.length)] : [];
-  const time = new Date(one.time);
+export function row(item, people, details = () => [], more = null) {
+  const host = hostOf(item);
+  const [, path = ""] = (item.url ?? "").split(host, 2).length > 1 ? [null, item.url.slice(item.url.indexOf(host) + host.length)] : [];
+  const time = new Date(item.time);
   const when = (Date.now() - time < 86400e3 ? local : dated).format(time);
-  return make("button", {type: "button", class: "row", onclick: () => decision(one, people, told())},
-    make("time", {datetime: one.time}, when), make("span", {class: "who"}, bdi(whoOf(one)), deviceOf(one) ? make("small", {}, " ", bdi(deviceOf(one))) : null),
-    chip(shownAs(one)), more, make("span", {class: "url", dir: "ltr"}, make("b", {}, host), path));
+  return make("button", {type: "button", class: "row", onclick: () => decision(item, people, details())},
+    make("time", {datetime: item.time}, when), make("span", {class: "who"}, bdi(whoOf(item)), deviceOf(item) ? make("small", {}, " ", bdi(deviceOf(item))) : null),
+    chip(shownAs(item)), more, make("span", {class: "url", dir: "ltr"}, make("b", {}, host), path));
 }
 
 /** A decision: why, and what can be done. */
-export function decision(one, people, told = []) {
-  const why = one.fault ?? one.reason;
-  const shown = {...one, host: hostOf(one), url: one.original ?? one.url, action: shownAs(one)};
+export function decision(item, people, details = []) {
+  const why = item.fault ?? item.reason;
+  const shown = {...item, host: hostOf(item), url: item.original ?? item.url, action: shownAs(item)};
   siteSheet(shown, people,
-    make("p", {}, chip(shownAs(one)), " ", why ? make("span", {dir: "auto"}, why) : one.expression ? t("a_rule_fits") : t("no_rule_fits")),
+    make("p", {}, chip(shownAs(item)), " ", why ? make("span", {dir: "auto"}, why) : item.expression ? t("a_rule_fits") : t("no_rule_fits")),
     facts([
-      [t("when"), new Date(one.time).toLocaleString(LOCALE)],
-      [t("who"), [whoOf(one), deviceOf(one), one.device && one.client].filter(Boolean).join(" · ")],
-      [t("address"), code(one.url)],
-      one.original && [t("original"), code(one.original)],
-      one.file && [t("file"), make("span", {}, bdi(one.file.name ?? ""), make("small", {dir: "ltr"}, [one.file.media_type, ...(one.file.kinds ?? []), one.file.size !== undefined && octets(one.file.size)].filter(Boolean).join(" · ")))],
-      one.category && [t("category"), make("span", {}, bdi(categoryName(one.category)), make("small", {dir: "ltr"}, one.category))],
-      one.expression && [t("list"), make("span", {}, bdi(listName(one)), make("small", {dir: "ltr"}, `${one.expression} · ${one.rule}`))],
-      one.grant && [t("unblocked"), one.grant],
-      [t("request"), code(one.reference)],
-      one.duration !== undefined && [t("how_long"), micro(one.duration)],
+      [t("when"), new Date(item.time).toLocaleString(LOCALE)],
+      [t("who"), [whoOf(item), deviceOf(item), item.device && item.client].filter(Boolean).join(" · ")],
+      [t("address"), code(item.url)],
+      item.original && [t("original"), code(item.original)],
+      item.file && [t("file"), make("span", {}, bdi(item.file.name ?? ""), make("small", {dir: "ltr"}, [item.file.media_type, ...(item.file.kinds ?? []), item.file.size !== undefined && octets(item.file.size)].filter(Boolean).join(" · ")))],
+      item.category && [t("category"), make("span", {}, bdi(categoryName(item.category)), make("small", {dir: "ltr"}, item.category))],
+      item.expression && [t("list"), make("span", {}, bdi(listName(item)), make("small", {dir: "ltr"}, `${item.expression} · ${item.rule}`))],
+      item.grant && [t("unblocked"), item.grant],
+      [t("request"), code(item.reference)],
+      item.duration !== undefined && [t("how_long"), micro(item.duration)],
     ]),
-    ...told,
-    make("p", {}, session.groups ? null : [link(t("explain_this"), `#/explain?${query({url: one.original ?? one.url, client: /^[0-9a-f.:]+$/.test(one.client ?? "") ? one.client : "", user: one.user})}`), " · "],
-      link(t("only_this_site"), `#/activity?${query({host: hostOf(one)})}`), whomOf(one) ? [" · ", link(whoOf(one), personAt(whomOf(one)))] : null));
+    ...details,
+    make("p", {}, session.groups ? null : [link(t("explain_this"), `#/explain?${query({url: item.original ?? item.url, client: /^[0-9a-f.:]+$/.test(item.client ?? "") ? item.client : "", user: item.user})}`), " · "],
+      link(t("only_this_site"), `#/activity?${query({host: hostOf(item)})}`), whomOf(item) ? [" · ", link(whoOf(item), personAt(whomOf(item)))] : null));
 }
 
 /** How many requests there were, and when. */
@@ -182,7 +182,7 @@ export async function history(_, values) {
   const [state, figures] = await Promise.all([get("/home").catch(() => null), get("/figures", {days, whom})]);
   const spans = {1: ["today", "day"], 7: ["last_week", "week"], 31: ["last_month", "month"]};
   return {state, title: t("over_time"), parts: [
-    make("nav", {class: "chips", "aria-label": t("over_time")}, Object.entries(spans).map(([one, [key]]) => link(t(key), `#/history?days=${one}`, {"aria-current": Number(one) === days ? "page" : null})),
+    make("nav", {class: "chips", "aria-label": t("over_time")}, Object.entries(spans).map(([item, [key]]) => link(t(key), `#/history?days=${item}`, {"aria-current": Number(item) === days ? "page" : null})),
       link("CSV", `/history.csv?of=${(spans[days] ?? spans[7])[1]}`, {download: true})),
     panel(t("requests"), whatIsCounted(figures), columnsOf(figures)),
     days > 1 ? panel(t("by_hour"), heat(figures)) : null,
@@ -227,30 +227,30 @@ export async function explain(_, values) {
 
 const until = (text) => `${dayName(text)}, ${hour(text)}`;
 
-function explained(found) {
-  const {decision: decided} = found;
+function explained(answer) {
+  const {decision: decided} = answer;
   const winner = decided.winner;
   const isWinner = (match) => winner && JSON.stringify(match) === JSON.stringify(winner);
   const stops = ["block", "warn"].includes(decided.action);
-  const passes = found.option !== "block" ? found.option : found.mode !== "block" ? found.mode : null;
+  const passes = answer.option !== "block" ? answer.option : answer.mode !== "block" ? answer.mode : null;
   const why = decided.fault ?? (winner ? `${winner.expression} · ${listName(winner)} (${winner.source}:${winner.line})` : t("no_rule_fits"));
   const small = (words) => make("small", {}, words);
   const decides = ` – ${t("decides")}`;
   const parts = [make("p", {class: "verdict"}, chip(decided.action), " ", bdi(decided.canonical), small(bdi(why)),
     winner?.reason ? small(bdi(winner.reason)) : null, decided.grant ? small(bdi(decided.grant)) : null,
     stops && passes ? small(t("it_passes", {mode: passes})) : null,
-    small([pair(t("group"), nameOf(`group:${found.group}`)), found.until && pair(t("until_when"), until(found.until))].filter(Boolean).join(" · ")),
-    ...found.quotas.map((one) => small(`${t("quota_left", {category: categoryName(one.category), left: whole.format(one.left), limit: whole.format(one.limit), until: until(one.reset)})} ${isolate(`(${one.source}:${one.line})`)}`)))];
+    small([pair(t("group"), nameOf(`group:${answer.group}`)), answer.until && pair(t("until_when"), until(answer.until))].filter(Boolean).join(" · ")),
+    ...answer.quotas.map((item) => small(`${t("quota_left", {category: categoryName(item.category), left: whole.format(item.left), limit: whole.format(item.limit), until: until(item.reset)})} ${isolate(`(${item.source}:${item.line})`)}`)))];
   if (decided.matches.length) {
     parts.push(make("h2", {}, t("rules_that_fit")), table(t("rules_that_fit"), ["layer", "action", "expression_of", "written", "where", "category"].map((key) => t(key)),
       decided.matches.map((match) => [match.layer + (isWinner(match) ? decides : ""), chip(match.action), match.expression, code(match.rule), `${match.source}:${match.line}${match.via ? `, ${match.via}` : ""}`, match.category])));
   }
-  parts.push(make("h2", {}, t("layers_asked")), table(t("layers_asked"), [t("layer"), t("rules"), t("that_fit")], found.layers.map((layer) =>
+  parts.push(make("h2", {}, t("layers_asked")), table(t("layers_asked"), [t("layer"), t("rules"), t("that_fit")], answer.layers.map((layer) =>
     [layer.name + (layer.decides ? decides : ""), layer.rules === null ? t("no_layer") : whole.format(layer.rules), whole.format(layer.fit)])));
-  const steps = make("details", {}, make("summary", {}, t("steps")), table(t("steps"), [t("step"), t("address")], [[t("as_given"), code(found.url)], ...found.steps.map((step) => [step.name, code(step.url)])]));
-  for (const form of found.forms) {
+  const steps = make("details", {}, make("summary", {}, t("steps")), table(t("steps"), [t("step"), t("address")], [[t("as_given"), code(answer.url)], ...answer.steps.map((step) => [step.name, code(step.url)])]));
+  for (const form of answer.forms) {
     steps.append(make("h3", {}, `${form.via ?? t("canonical")}: `, code(form.url)), table(t("expression_of"), [t("expression_of"), "SHA-256"],
-      form.expressions.map((one) => [code(one.expression), make("code", {class: "digest"}, one.sha256)])));
+      form.expressions.map((item) => [code(item.expression), make("code", {class: "digest"}, item.sha256)])));
   }
   return [...parts, steps];
 }

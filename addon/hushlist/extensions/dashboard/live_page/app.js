@@ -33,26 +33,26 @@ async function show(isAgain = false, mayWait = false) {
   if (session.needed && !session.name) return;
   const {name, rest, values} = route();
   const [screen] = name === "people" && rest ? [() => person(rest, values)] : screens()[name];
-  let found;
+  let answer;
   try {
     await learnNames();
-    found = await screen(rest, values);
+    answer = await screen(rest, values);
   } catch (error) {
-    if (mine === turn) found = {title: t("went_wrong_here"), parts: [make("p", {class: "alert"}, error.said ?? error.message)]};
+    if (mine === turn) answer = {title: t("went_wrong_here"), parts: [make("p", {class: "alert"}, error.said ?? error.message)]};
   }
-  if (mine !== turn || !found || mayWait && isBusy()) return found?.leave?.();
+  if (mine !== turn || !answer || mayWait && isBusy()) return answer?.leave?.();
   shown?.leave?.();
-  shown = found;
-  byId("title").textContent = found.title;
-  document.title = `${found.title} · Hushlist`;
-  const open = isAgain ? [...byId("screen").querySelectorAll("details")].map((one) => one.open) : [];
-  refill(byId("screen"), ...found.parts);
-  [...byId("screen").querySelectorAll("details")].forEach((one, place) => { one.open = open[place] ?? false; });
-  if (found.state) showState(found.state);
-  for (const one of document.querySelectorAll("#nav a")) {
-    const own = one.getAttribute("href").slice(2);
-    if (own === name || (own === UNDER[name] && one.dataset.small === "")) one.setAttribute("aria-current", "page");
-    else one.removeAttribute("aria-current");
+  shown = answer;
+  byId("title").textContent = answer.title;
+  document.title = `${answer.title} · Hushlist`;
+  const open = isAgain ? [...byId("screen").querySelectorAll("details")].map((item) => item.open) : [];
+  refill(byId("screen"), ...answer.parts);
+  [...byId("screen").querySelectorAll("details")].forEach((item, place) => { item.open = open[place] ?? false; });
+  if (answer.state) showState(answer.state);
+  for (const item of document.querySelectorAll("#nav a")) {
+    const screenName = item.getAttribute("href").slice(2);
+    if (screenName === name || (screenName === UNDER[name] && item.dataset.small === "")) item.setAttribute("aria-current", "page");
+    else item.removeAttribute("aria-current");
   }
   if (!isAgain) {
     scrollTo(0, 0);
@@ -78,7 +78,7 @@ async function search(event) {
   if (!typed) return;
   event.target.elements.q.blur(); // the screen that it leads to gets the focus
   const {people: all} = await call("GET", "/people").catch(() => ({people: []}));
-  const named = all.find((one) => nameOf(`group:${one.name}`).toLowerCase() === typed.toLowerCase());
+  const named = all.find((item) => nameOf(`group:${item.name}`).toLowerCase() === typed.toLowerCase());
   const isAddress = /^([0-9]+\.){3}[0-9]+$/.test(typed) || /^[0-9a-f]*:[0-9a-f:]+$/i.test(typed);
   if (named) location.hash = personAt(`group:${named.name}`);
   else if (isAddress) location.hash = personAt(typed);
@@ -95,9 +95,9 @@ function showSession() {
   byId("sign-in-form").hidden = !session.possible;
   byId("not-here").hidden = session.possible;
   for (const id of ["screen", "nav", "search"]) byId(id).hidden = isLocked || id === "search" && Boolean(session.groups);
-  for (const one of document.querySelectorAll("#nav a")) {
-    one.hidden = !(one.getAttribute("href").slice(2) in screens());
-    if (session.groups) one.classList.remove("wide-only");
+  for (const item of document.querySelectorAll("#nav a")) {
+    item.hidden = !(item.getAttribute("href").slice(2) in screens());
+    if (session.groups) item.classList.remove("wide-only");
   }
   byId("sign-out").hidden = !session.name;
   byId("footer").textContent = [session.name ? `${session.name} (${session.groups?.join(", ") ?? t(`role_${session.role}`)})` : "", t(session.needed ? "is_recorded" : "only_shows")].filter(Boolean).join(" · ");
@@ -111,9 +111,9 @@ function showSession() {
 }
 
 /** What somebody else had in this window is theirs. */
-function take(found) {
+function take(answer) {
   forgetNames();
-  Object.assign(session, {groups: undefined}, found);
+  Object.assign(session, {groups: undefined}, answer);
 }
 
 async function learn() {
@@ -128,9 +128,9 @@ async function learn() {
 
 /** Where something is refused, the policy may have limited whoever is signed in: then the page is theirs anew. */
 async function learnAgain() {
-  const found = await call("GET", "/session").catch(() => session);
-  if (String(found.groups) === String(session.groups) && found.role === session.role) return;
-  take(found);
+  const answer = await call("GET", "/session").catch(() => session);
+  if (String(answer.groups) === String(session.groups) && answer.role === session.role) return;
+  take(answer);
   showSession();
   await show();
 }
@@ -168,7 +168,7 @@ byId("skip").addEventListener("click", (event) => {
   event.preventDefault();
   byId("title").focus();
 });
-byId("told").addEventListener("keydown", ({key}) => { if (key === "Escape") dismiss(); });
+byId("message").addEventListener("keydown", ({key}) => { if (key === "Escape") dismiss(); });
 addEventListener("hashchange", () => {
   document.querySelector("dialog")?.close();
   tell(""); // it was of the screen before

@@ -29,7 +29,7 @@ export function columns(figures, shades = []) {
       if (size) parts.push(draw("rect", {class: kind, x: place * step + step * 0.1, y: (foot -= size), width: step * 0.8, height: size}));
     }
   }
-  const marks = isDay ? [0, 6, 12, 18].map((one) => [one / 24, hour(`${figures.first}T${String(one).padStart(2, "0")}:00`)])
+  const marks = isDay ? [0, 6, 12, 18].map((hourNumber) => [hourNumber / 24, hour(`${figures.first}T${String(hourNumber).padStart(2, "0")}:00`)])
     : days.map((day, place) => [place / slots, place % Math.ceil(slots / 7) ? "" : weekdayOr(day, slots)]);
   const {all, stopped} = sums(figures.bars);
   return make("figure", {class: "chart"},
@@ -46,9 +46,9 @@ const legend = (bars) => make("ul", {class: "legend", "aria-hidden": "true"}, KI
   .map((kind) => make("li", {class: kind}, t(`figure_${kind}`))));
 
 export function daysOf({first, now}) {
-  const found = [];
-  for (let day = new Date(`${first}T00:00Z`); found.length < 400 && day.toISOString().slice(0, 10) <= now.slice(0, 10); day.setUTCDate(day.getUTCDate() + 1)) found.push(day.toISOString().slice(0, 10));
-  return found;
+  const dates = [];
+  for (let day = new Date(`${first}T00:00Z`); dates.length < 400 && day.toISOString().slice(0, 10) <= now.slice(0, 10); day.setUTCDate(day.getUTCDate() + 1)) dates.push(day.toISOString().slice(0, 10));
+  return dates;
 }
 
 /** The hours of some days: the darker, the more requests. */
@@ -57,19 +57,19 @@ export function heat(figures) {
   const counts = new Map(figures.bars.map((bar) => [bar.at.slice(0, 13), total(bar)]));
   const most = Math.max(1, ...counts.values());
   const cell = 20;
-  const rows = days.map((day, row) => Array.from({length: 24}, (_, one) => {
-    const number = counts.get(`${day}T${String(one).padStart(2, "0")}`) ?? 0;
+  const rows = days.map((day, row) => Array.from({length: 24}, (_, hourNumber) => {
+    const number = counts.get(`${day}T${String(hourNumber).padStart(2, "0")}`) ?? 0;
     const level = number ? Math.ceil(number / most * 4) : 0;
-    return draw("rect", {class: `heat-${level}`, x: one * cell, y: row * cell, width: cell - 2, height: cell - 2, rx: 3},
-      draw("title", {}, `${dayName(day)}, ${hour(`${day}T${String(one).padStart(2, "0")}:00`)} · ${whole.format(number)}`));
+    return draw("rect", {class: `heat-${level}`, x: hourNumber * cell, y: row * cell, width: cell - 2, height: cell - 2, rx: 3},
+      draw("title", {}, `${dayName(day)}, ${hour(`${day}T${String(hourNumber).padStart(2, "0")}:00`)} · ${whole.format(number)}`));
   }));
   const {all} = sums(figures.bars);
   return make("figure", {class: "heat"},
     make("div", {class: "days", "aria-hidden": "true"}, days.map((day) => make("span", {}, weekday(day)))),
     draw("svg", {viewBox: `0 0 ${24 * cell} ${days.length * cell}`, role: "img", "aria-label": t("heat_says", {number: whole.format(all)})}, rows.flat()),
-    make("div", {class: "marks", "aria-hidden": "true"}, [0, 6, 12, 18].map((one) => {
-      const mark = make("span", {}, hour(`${figures.first}T${String(one).padStart(2, "0")}:00`));
-      mark.style.left = `${one / 24 * 100}%`;
+    make("div", {class: "marks", "aria-hidden": "true"}, [0, 6, 12, 18].map((hourNumber) => {
+      const mark = make("span", {}, hour(`${figures.first}T${String(hourNumber).padStart(2, "0")}:00`));
+      mark.style.left = `${hourNumber / 24 * 100}%`;
       return mark;
     })));
 }
@@ -100,19 +100,19 @@ export function ring(left, limit) {
 /** The hours of a day as a line. */
 export function line(hours) {
   const most = Math.max(1, ...hours);
-  const points = hours.map((number, one) => `${one * 4 + 2},${22 - number / most * 20}`).join(" ");
+  const points = hours.map((number, place) => `${place * 4 + 2},${22 - number / most * 20}`).join(" ");
   return draw("svg", {class: "line", viewBox: "0 0 96 24", preserveAspectRatio: "none", "aria-hidden": "true"}, draw("polyline", {points}));
 }
 
 /** Values with bars that lead on. */
 export function ranking(values) {
-  const most = Math.max(1, ...values.map((one) => one.number));
-  return make("ol", {class: "ranking"}, values.map((one) => {
-    const bar = draw("svg", {class: "measure", "aria-hidden": "true"}, draw("rect", {class: one.kind ?? "stopped", width: `${one.number / most * 100}%`, height: "100%"}));
-    const inside = [make("span", {class: "name"}, make("bdi", {}, one.name), one.more ? make("small", {}, " ", make("bdi", {}, one.more)) : null), make("span", {class: "number"}, whole.format(one.number)), bar];
-    return row(one, inside);
+  const most = Math.max(1, ...values.map((entry) => entry.number));
+  return make("ol", {class: "ranking"}, values.map((entry) => {
+    const bar = draw("svg", {class: "measure", "aria-hidden": "true"}, draw("rect", {class: entry.kind ?? "stopped", width: `${entry.number / most * 100}%`, height: "100%"}));
+    const inside = [make("span", {class: "name"}, make("bdi", {}, entry.name), entry.more ? make("small", {}, " ", make("bdi", {}, entry.more)) : null), make("span", {class: "number"}, whole.format(entry.number)), bar];
+    return row(entry, inside);
   }));
 }
 
-const row = (one, inside) => make("li", {}, one.href ? make("a", {class: "row", href: one.href}, ...inside)
-  : one.onclick ? make("button", {class: "row", type: "button", onclick: one.onclick}, ...inside) : make("div", {class: "row"}, ...inside));
+const row = (entry, inside) => make("li", {}, entry.href ? make("a", {class: "row", href: entry.href}, ...inside)
+  : entry.onclick ? make("button", {class: "row", type: "button", onclick: entry.onclick}, ...inside) : make("div", {class: "row"}, ...inside));

@@ -21,8 +21,8 @@ export async function save(section, etag, body, place = null) {
     sheet(t("changed_meanwhile"), make("h3", {}, t("as_it_is")), make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": t("as_it_is")}, detail.now.text),
       make("h3", {}, t("as_you_wrote")), make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": t("as_you_wrote")}, detail.text ?? JSON.stringify(detail.value, null, 2)));
   } else if (detail?.problems) {
-    sheet(t("went_wrong_here"), make("ul", {lang: "en", dir: "ltr"}, detail.problems.map((one) =>
-      make("li", {}, [one.line && `${one.file}:${one.line}`, one.what, one.why].filter(Boolean).join(": ")))));
+    sheet(t("went_wrong_here"), make("ul", {lang: "en", dir: "ltr"}, detail.problems.map((item) =>
+      make("li", {}, [item.line && `${item.file}:${item.line}`, item.what, item.why].filter(Boolean).join(": ")))));
   }
   return done;
 }
@@ -33,13 +33,13 @@ export const plainly = (text) => text.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").re
 /** Say what a change of a section would have made otherwise in the last week. */
 export async function preview(name, body, place) {
   try {
-    const found = await call("POST", `/policy/${name}/preview`, body);
-    place.replaceChildren(make("p", {}, found.unknown_because ?? t("policy_would", {requests: whole.format(found.requests), stopped: whole.format(found.stopped), passed: whole.format(found.let_through), other: whole.format(found.other)})),
-      ...(found.warnings.length ? [make("ul", {lang: "en", dir: "ltr"}, found.warnings.map((one) => make("li", {}, one)))] : []),
-      make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": name}, found.text),
-      make("ul", {}, found.addresses.map((one) => make("li", {}, chip(one.was), " → ", chip(one.will), " ", bdi(one.url), ` (${whole.format(one.count)})`))));
+    const answer = await call("POST", `/policy/${name}/preview`, body);
+    place.replaceChildren(make("p", {}, answer.unknown_because ?? t("policy_would", {requests: whole.format(answer.requests), stopped: whole.format(answer.stopped), passed: whole.format(answer.let_through), other: whole.format(answer.other)})),
+      ...(answer.warnings.length ? [make("ul", {lang: "en", dir: "ltr"}, answer.warnings.map((item) => make("li", {}, item)))] : []),
+      make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": name}, answer.text),
+      make("ul", {}, answer.addresses.map((item) => make("li", {}, chip(item.was), " → ", chip(item.will), " ", bdi(item.url), ` (${whole.format(item.count)})`))));
   } catch (error) {
-    const problems = error.detail?.problems?.map((one) => `${one.file}:${one.line}: ${one.what}: ${one.why}`);
+    const problems = error.detail?.problems?.map((item) => `${item.file}:${item.line}: ${item.what}: ${item.why}`);
     place.replaceChildren(make("p", {class: "alert", lang: "en"}, (problems ?? [error.said ?? error.message]).join("\n")));
   }
 }

@@ -14,20 +14,20 @@ function repaint(place, ...rows) {
 }
 
 /** A schema with what it refers to; `schema` is the whole one. */
-function resolved(one, whole) {
-  let found = one;
-  for (let depth = 0; found?.$ref && depth < 8; depth++) {
-    const {$ref, ...own} = found;
-    found = {...$ref.replace(/^#\//, "").split("/").reduce((at, key) => at?.[key], whole), ...own};
+function resolved(part, whole) {
+  let complete = part;
+  for (let depth = 0; complete?.$ref && depth < 8; depth++) {
+    const {$ref, ...rest} = complete;
+    complete = {...$ref.replace(/^#\//, "").split("/").reduce((at, key) => at?.[key], whole), ...rest};
   }
-  return Object.assign({}, found, ...(found?.allOf ?? []).map((one) => resolved(one, whole)));
+  return Object.assign({}, complete, ...(complete?.allOf ?? []).map((part) => resolved(part, whole)));
 }
 
 /** The kinds of value that a schema takes; an editor's booleans are the words beside them. */
-function kindsOf(one, whole) {
-  const found = resolved(one, whole);
-  const choices = found.properties ? null : found.anyOf ?? found.oneOf;
-  const all = choices ? choices.flatMap((each) => kindsOf(each, whole)) : [found];
+function kindsOf(part, whole) {
+  const complete = resolved(part, whole);
+  const choices = complete.properties ? null : complete.anyOf ?? complete.oneOf;
+  const all = choices ? choices.flatMap((each) => kindsOf(each, whole)) : [complete];
   return all.filter((each) => each.type !== "boolean" && !("const" in each) && Object.keys(each).some((key) => ["type", "enum", "properties", "additionalProperties"].includes(key)));
 }
 
@@ -63,9 +63,9 @@ export function formOf(schema, value, whole, name) {
   const place = make("div", {class: "explained"});
   const controls = new Map(); // what was typed stays, whatever kinds the arrow keys go over
   let inner = null;
-  const makeOne = (given) => (choose.value === "text" ? textOf(texts[0], [], given, name) : choose.value === "" || choose.value.startsWith("=") ? null : ofKind(shaped[Number(choose.value)], given, whole, name));
-  const fill = (given) => {
-    if (!controls.has(choose.value)) controls.set(choose.value, makeOne(given));
+  const makeOne = (start) => (choose.value === "text" ? textOf(texts[0], [], start, name) : choose.value === "" || choose.value.startsWith("=") ? null : ofKind(shaped[Number(choose.value)], start, whole, name));
+  const fill = (start) => {
+    if (!controls.has(choose.value)) controls.set(choose.value, makeOne(start));
     inner = controls.get(choose.value);
     place.replaceChildren(...(inner ? [inner.element] : []));
   };
@@ -104,8 +104,8 @@ function textOf(kind, words, value, name) {
   const isNumber = kind.minimum !== undefined;
   const input = make("input", {value: value ?? "", "aria-label": name, dir: "auto", spellcheck: "false", autocapitalize: "none", maxlength: kind.maxLength ?? 8000, inputmode: isNumber ? "numeric" : null,
     pattern: patternOf(kind), title: isNumber ? `${kind.minimum} – ${kind.maximum}` : null, list: words.length ? id : null});
-  const known = words.length && words.length < LONGEST_LIST ? make("datalist", {id}, words.map((word) => make("option", {value: word}))) : null;
-  return control(make("div", {}, input, known), () => input.value.trim() || undefined);
+  const offered = words.length && words.length < LONGEST_LIST ? make("datalist", {id}, words.map((word) => make("option", {value: word}))) : null;
+  return control(make("div", {}, input, offered), () => input.value.trim() || undefined);
 }
 
 /** What no form fits is JSON. */
@@ -123,12 +123,12 @@ function rawOf(value, name) {
 
 /** Items in their order, each of which can be moved up and removed. */
 function listOf(kind, value, whole, name) {
-  const items = (Array.isArray(value) ? value : value === undefined ? [] : [value]).map((one) => formOf(kind.items, one, whole, name));
+  const items = (Array.isArray(value) ? value : value === undefined ? [] : [value]).map((content) => formOf(kind.items, content, whole, name));
   const place = make("div", {class: "explained"});
-  const isSimple = kindsOf(kind.items, whole).every((one) => shapeOfKind(one) === "text");
+  const isSimple = kindsOf(kind.items, whole).every((each) => shapeOfKind(each) === "text");
   const titleOf = (item, number) => {
-    const own = item.read();
-    return (own && typeof own === "object" ? own.name ?? own.title ?? own.file ?? own.url ?? own.catalogue ?? Object.values(own).find((one) => typeof one === "string") : own) ?? `${number + 1}`;
+    const content = item.read();
+    return (content && typeof content === "object" ? content.name ?? content.title ?? content.file ?? content.url ?? content.catalogue ?? Object.values(content).find((part) => typeof part === "string") : content) ?? `${number + 1}`;
   };
   const paint = (opened = null) => repaint(place, items.map((item, number) => {
     const title = titleOf(item, number);
@@ -145,19 +145,19 @@ function listOf(kind, value, whole, name) {
   }, {class: "small", "aria-label": `${t("add")}: ${name}`})));
   paint();
   return control(place, () => {
-    const all = items.map((item) => item.read()).filter((one) => one !== undefined);
+    const all = items.map((item) => item.read()).filter((read) => read !== undefined);
     return all.length ? all : undefined;
   });
 }
 
 /** The keys that are there, each with its sentence; the others can be added. */
 function mappingOf(kind, value, whole, name) {
-  const given = value ?? {};
+  const start = value ?? {};
   const place = make("div", {class: "explained keys"});
   const there = new Map();
-  const add = (key) => there.set(key, formOf(kind.properties[key], given[key], whole, key));
+  const add = (key) => there.set(key, formOf(kind.properties[key], start[key], whole, key));
   const isNeeded = (key) => kind.required?.includes(key);
-  Object.keys(kind.properties).filter((key) => key in given || isNeeded(key)).forEach(add);
+  Object.keys(kind.properties).filter((key) => key in start || isNeeded(key)).forEach(add);
   const paint = () => {
     const missing = Object.keys(kind.properties).filter((key) => !there.has(key));
     const more = select("key", [["", t("add_key")], ...missing.map((key) => [key, key])]);
@@ -168,21 +168,21 @@ function mappingOf(kind, value, whole, name) {
       paint();
       element.closest(".key").querySelector("input, select, textarea")?.focus();
     }, t("add"));
-    repaint(place, [...there].map(([key, own]) => make("div", {class: "key"}, make("div", {class: "bar"}, make("strong", {lang: "en", dir: "ltr"}, key),
+    repaint(place, [...there].map(([key, editor]) => make("div", {class: "key"}, make("div", {class: "bar"}, make("strong", {lang: "en", dir: "ltr"}, key),
       isNeeded(key) ? null : button(t("remove"), () => { there.delete(key); paint(); }, {class: "small", "aria-label": `${t("remove")}: ${key}`})),
-    make("small", {lang: "en", dir: "ltr"}, plainly(kind.properties[key].description ?? "")), own.element)), missing.length ? addition : null);
+    make("small", {lang: "en", dir: "ltr"}, plainly(kind.properties[key].description ?? "")), editor.element)), missing.length ? addition : null);
   };
   paint();
   return control(place, () => {
-    const all = Object.fromEntries([...there].map(([key, own]) => [key, own.read()]).filter(([, own]) => own !== undefined));
+    const all = Object.fromEntries([...there].map(([key, editor]) => [key, editor.read()]).filter(([, editor]) => editor !== undefined));
     return Object.keys(all).length ? all : undefined;
   });
 }
 
 /** Names that people give, each with a value. */
 function namesOf(kind, value, whole, name) {
-  const words = kindsOf(kind.propertyNames ?? {}, whole).flatMap((one) => one.enum ?? []);
-  const rows = Object.entries(value ?? {}).map(([key, own]) => [textOf({}, words, key, t("name")), formOf(kind.additionalProperties, own, whole, key)]);
+  const words = kindsOf(kind.propertyNames ?? {}, whole).flatMap((part) => part.enum ?? []);
+  const rows = Object.entries(value ?? {}).map(([key, editor]) => [textOf({}, words, key, t("name")), formOf(kind.additionalProperties, editor, whole, key)]);
   const place = make("div", {class: "explained"});
   const paint = () => repaint(place, rows.map((row) => make("div", {class: "key"}, row[0].element, row[1].element, make("div", {class: "actions"},
     button(t("remove"), () => { rows.splice(rows.indexOf(row), 1); paint(); }, {class: "small", "aria-label": `${t("remove")}: ${row[0].read() ?? name}`})))),
@@ -193,7 +193,7 @@ function namesOf(kind, value, whole, name) {
   }, {class: "small", "aria-label": `${t("add")}: ${name}`})));
   paint();
   return control(place, () => {
-    const all = Object.fromEntries(rows.map(([key, own]) => [key.read(), own.read()]).filter(([key, own]) => key !== undefined && own !== undefined));
+    const all = Object.fromEntries(rows.map(([key, editor]) => [key.read(), editor.read()]).filter(([key, editor]) => key !== undefined && editor !== undefined));
     return Object.keys(all).length ? all : undefined;
   });
 }

@@ -5,7 +5,7 @@ export const byId = (id) => document.getElementById(id);
 const TEXTS = JSON.parse(document.body.dataset.texts);
 const LANGUAGE = document.documentElement.lang;
 /** The reader's own kind of the page's language, for numbers and dates. */
-export const LOCALE = navigator.languages.find((one) => one.split("-")[0] === LANGUAGE.split("-")[0]) ?? LANGUAGE;
+export const LOCALE = navigator.languages.find((item) => item.split("-")[0] === LANGUAGE.split("-")[0]) ?? LANGUAGE;
 /** A value among words that run from right to left keeps its own direction. */
 export const isolate = (value) => (document.dir === "rtl" ? `\u2068${value}\u2069` : String(value));
 /** A text in the reader's language; `{name}` in it stands for a value. No text depends on a number's plural. */
@@ -70,10 +70,10 @@ export function table(name, heads, rows, {none = t("nothing"), isNarrow = false}
 /** Fill an element anew; what has the focus keeps it, by its name. */
 export function refill(element, ...children) {
   const was = element.contains(document.activeElement) ? document.activeElement : null;
-  const named = (one) => one.ariaLabel ?? one.labels?.[0]?.textContent ?? one.textContent;
+  const named = (item) => item.ariaLabel ?? item.labels?.[0]?.textContent ?? item.textContent;
   const label = was && named(was);
   element.replaceChildren(...children.flat().filter(Boolean));
-  if (label) [...element.querySelectorAll("a, button, input, select")].find((one) => named(one) === label)?.focus({preventScroll: true});
+  if (label) [...element.querySelectorAll("a, button, input, select")].find((item) => named(item) === label)?.focus({preventScroll: true});
 }
 
 // -- numbers and times --------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ const relative = new Intl.RelativeTimeFormat(LOCALE, {numeric: "auto", style: "s
 /** How long ago something was. */
 export function ago(seconds) {
   const past = seconds - Date.now() / 1000;
-  const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"]].find(([one]) => Math.abs(past) >= one) ?? [1, "second"];
+  const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"]].find(([item]) => Math.abs(past) >= item) ?? [1, "second"];
   return relative.format(Math.round(past / size), unit);
 }
 export const lasting = (time) => (time === null ? t("for_good") : t("till", {time: ends(time)}));
@@ -140,7 +140,7 @@ export async function learnNames() {
   if (Date.now() < namesUntil) return;
   namesUntil = Date.now() + NAMES_AGE;
   const {names} = await get("/network/names").catch(() => ({names: []}));
-  devices = new Map(names.map((one) => [one.client, one.name]));
+  devices = new Map(names.map((item) => [item.client, item.name]));
 }
 /** What somebody is called whom an order, a record or a request names. */
 export function nameOf(whom) {
@@ -149,23 +149,23 @@ export function nameOf(whom) {
   return devices.get(whom) ?? whom.replace(/^(user|device):/, "");
 }
 /** The device of a record or a request, if it has a name. */
-const ownDevice = (one) => one.device ?? devices.get(clientOf(one)) ?? devices.get(one.client);
+const ownDevice = (item) => item.device ?? devices.get(clientOf(item)) ?? devices.get(item.client);
 const isPseudonym = (name) => /^(client|user)-[0-9A-Z]{8}$/.test(name);
 /** The user of a record, or else its address; nothing where neither may be shown. */
 export const clientOf = ({user, client}) => (user && !isPseudonym(user) ? `user:${user}` : user || client || "");
-const isPerson = (one) => one.group && one.group !== REST;
+const isPerson = (item) => item.group && item.group !== REST;
 /** Whom an order is for that is about a record: its group, where that is a person's; else its user or its device. */
-export const whomOf = (one, isAlone = false) => ((isAlone || !isPerson(one)) && clientOf(one)) || (one.group ? `group:${one.group}` : "");
-export const whoOf = (one) => ((!isPerson(one) && ownDevice(one)) || (whomOf(one) ? nameOf(whomOf(one)) : t("somebody")));
+export const whomOf = (item, isAlone = false) => ((isAlone || !isPerson(item)) && clientOf(item)) || (item.group ? `group:${item.group}` : "");
+export const whoOf = (item) => ((!isPerson(item) && ownDevice(item)) || (whomOf(item) ? nameOf(whomOf(item)) : t("somebody")));
 /** A device, by its name if it has one, or a user, beside the name of its group. */
-export const deviceOf = (one) => (isPerson(one) ? ownDevice(one) ?? one.user ?? one.client ?? "" : "");
+export const deviceOf = (item) => (isPerson(item) ? ownDevice(item) ?? item.user ?? item.client ?? "" : "");
 /** Where somebody's screen is: of whoever sees some groups alone, the class's; what somebody did is with the rest. */
 export const personAt = (whom) => (!session.groups ? `#/people/${encodeURIComponent(whom)}`
   : whom.startsWith("group:") ? `#/class/${encodeURIComponent(whom)}` : `#/activity?${query({whom})}`);
-export const listName = (one) => one.title ?? (one.layer === "overrides" ? t("own_rules") : t("list_of", {name: one.layer ?? t("unknown")}));
+export const listName = (item) => item.title ?? (item.layer === "overrides" ? t("own_rules") : t("list_of", {name: item.layer ?? t("unknown")}));
 const SCOPES = {host: "site", url: "page", category: "category"};
-export const what = (one) => (one.scope === "everything" ? t("everything")
-  : one.scope === "category" ? categoryName(one.target) : one.target ?? t("own_choice"));
+export const what = (item) => (item.scope === "everything" ? t("everything")
+  : item.scope === "category" ? categoryName(item.target) : item.target ?? t("own_choice"));
 export const scopeName = (scope) => t(SCOPES[scope] ?? "everything");
 
 // -- the interface ------------------------------------------------------------------------------------------------------
@@ -187,15 +187,15 @@ export async function call(method, path, body, more = {}) {
   } catch {
     throw new Error(t("proxy_silent"));
   }
-  const found = await response.json().catch(() => ({}));
+  const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
     if (response.status === 401 && path !== "/session") document.dispatchEvent(new Event("locked"));
     if (response.status === 403) document.dispatchEvent(new Event("refused"));
     const isSignIn = method === "POST" && path === "/session" && response.status === 401;
-    const words = t(isSignIn ? "sign_in_wrong" : REFUSALS[response.status] ?? "went_wrong", {why: found.error ?? response.status});
-    throw Object.assign(new Error(words), {status: response.status, said: found.error, detail: found.detail});
+    const words = t(isSignIn ? "sign_in_wrong" : REFUSALS[response.status] ?? "went_wrong", {why: answer.error ?? response.status});
+    throw Object.assign(new Error(words), {status: response.status, said: answer.error, detail: answer.detail});
   }
-  return found;
+  return answer;
 }
 
 export const query = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined)).toString();
@@ -207,7 +207,7 @@ let from = null; // what had the focus before something was done
 
 /** Say what came of something; a screen reader reads it out. */
 export function tell(text, isWrong = false, more = null) {
-  const place = byId("told");
+  const place = byId("message");
   place.className = isWrong ? "alert" : "";
   place.replaceChildren(...(text ? [make("span", {}, text), ...(more ? [more] : []), button("×", dismiss, {"aria-label": t("close")})] : []));
 }
@@ -219,17 +219,17 @@ export function dismiss() {
 
 /** Do something, and say what came of it, with a button that undoes it; then show what is so now. */
 export async function act(words, what, isUndone = true) {
-  if (!byId("told").contains(document.activeElement)) from = document.activeElement;
+  if (!byId("message").contains(document.activeElement)) from = document.activeElement;
   try {
-    const found = await what();
-    const said = typeof words === "function" ? words(found.result) : words;
-    const more = found.result?.warning ? ` ${t("attention", {why: found.result.warning})}` : "";
-    tell(said + more, false, isUndone && found.recorded ? button(t("undo"), () => act(t("told_undone"), () => call("POST", `/record/${found.recorded}/undo`, {}), false)) : null);
-    const lead = () => byId("told").focus({preventScroll: true}); // the button that undoes it is next, and Escape leads back
+    const answer = await what();
+    const said = typeof words === "function" ? words(answer.result) : words;
+    const more = answer.result?.warning ? ` ${t("attention", {why: answer.result.warning})}` : "";
+    tell(said + more, false, isUndone && answer.recorded ? button(t("undo"), () => act(t("told_undone"), () => call("POST", `/record/${answer.recorded}/undo`, {}), false)) : null);
+    const lead = () => byId("message").focus({preventScroll: true}); // the button that undoes it is next, and Escape leads back
     lead();
     document.querySelector("dialog")?.addEventListener("close", lead); // until then, nothing outside of it takes the focus
     document.dispatchEvent(new Event("done"));
-    return found;
+    return answer;
   } catch (error) {
     tell(error.message, true);
     if (error.status === 404) document.dispatchEvent(new Event("done")); // what is shown is gone; else a form stays

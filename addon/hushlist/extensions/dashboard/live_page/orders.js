@@ -12,10 +12,10 @@ export const minutesTo = (clock, time) => {
 const MIDNIGHT = "00:00";
 
 /** What an order came to, in a sentence. */
-const said = (key) => (one) => t(key, {what: what(one), whom: nameOf(one.client ?? null), when: lasting(one.until ?? null)});
+const said = (key) => (item) => t(key, {what: what(item), whom: nameOf(item.client ?? null), when: lasting(item.until ?? null)});
 export const allow = (order) => act(said("told_open"), () => call("POST", "/grants", order));
-export const block = (order) => act((one) => (one.scope ? said("told_shut")(one) : t("told_rule")), () => call("POST", "/blocks", order));
-export const end = (kind, one) => act(t("told_ended"), () => call("DELETE", `/${kind}/${one.id}`));
+export const block = (order) => act((item) => (item.scope ? said("told_shut")(item) : t("told_rule")), () => call("POST", "/blocks", order));
+export const end = (kind, item) => act(t("told_ended"), () => call("DELETE", `/${kind}/${item.id}`));
 
 /** Buttons in a row that end a sheet. */
 const choices = (values, does) => {
@@ -26,7 +26,7 @@ const choices = (values, does) => {
 
 /** Ask for how long the internet is off. */
 export function internetOff(whom, morning) {
-  const off = (end) => act((one) => t("told_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/blackouts", {client: whom, ...end}));
+  const off = (end) => act((item) => t("told_off", {whom: nameOf(item.client), when: lasting(item.until)}), () => call("POST", "/blackouts", {client: whom, ...end}));
   sheet(`${t("internet_off_short")}: ${nameOf(whom)}`, soft(t("internet_off_says")),
     choices(lengths(morning), off));
 }
@@ -36,7 +36,7 @@ const lengths = (morning) => [...[15, 30, 60].map((number) => [minutes(number), 
 
 /** Ask whether the filter is to be off, which is no pause of the internet. */
 export function filterOff(whom, morning) {
-  const off = (end) => act((one) => t("told_filter_off", {whom: nameOf(one.client), when: lasting(one.until)}), () => call("POST", "/pauses", {client: whom, ...end}));
+  const off = (end) => act((item) => t("told_filter_off", {whom: nameOf(item.client), when: lasting(item.until)}), () => call("POST", "/pauses", {client: whom, ...end}));
   sheet(`${t("filter_off")}: ${nameOf(whom)}`, make("p", {}, t("filter_off_says")), choices(lengths(morning), off));
 }
 
@@ -45,41 +45,41 @@ export function moreTime(quotas, whom) {
   const give = ({whom: of, use}, number = 15) => act(() => t("told_more", {what: categoryName(use.category), whom: nameOf(of), number: minutes(number)}),
     () => call("POST", "/extensions", {category: use.category, minutes: number, client: of}));
   if (quotas.length === 1) return give(quotas[0]);
-  return sheet(`${t("more_time")}: ${nameOf(whom)}`, ...quotas.flatMap((one) => [make("h3", {}, `${categoryName(one.use.category)} · ${nameOf(one.of ?? one.whom)}`), choices([15, 30, 60].map((number) => [`+${minutes(number)}`, number]), (number) => give(one, number))]));
+  return sheet(`${t("more_time")}: ${nameOf(whom)}`, ...quotas.flatMap((item) => [make("h3", {}, `${categoryName(item.use.category)} · ${nameOf(item.of ?? item.whom)}`), choices([15, 30, 60].map((number) => [`+${minutes(number)}`, number]), (number) => give(item, number))]));
 }
 
 /** The card of a request that waits for an answer. */
-export function card(one, clock) {
-  const who = whoOf(one);
-  const approve = (number) => act(said("told_open"), () => call("POST", `/requests/${one.id}/approve`, {scope: "host", minutes: number}));
-  const wants = t("asks_for", {who, what: one.host});
+export function card(item, clock) {
+  const who = whoOf(item);
+  const approve = (number) => act(said("told_open"), () => call("POST", `/requests/${item.id}/approve`, {scope: "host", minutes: number}));
+  const wants = t("asks_for", {who, what: item.host});
   const row = (text, does, more = {}) => button(text, does, {"aria-label": `${text}: ${wants}`, ...more});
-  return make("article", {class: "card asked"},
+  return make("article", {class: "card waiting"},
     make("h3", {}, wants),
-    soft([one.category && categoryName(one.category), t("since_then", {time: ends(one.asked)}), one.times > 1 && `×${whole.format(one.times)}`].filter(Boolean).join(" · ")),
-    one.reason ? make("blockquote", {dir: "auto"}, one.reason) : null,
+    soft([item.category && categoryName(item.category), t("since_then", {time: ends(item.asked)}), item.times > 1 && `×${whole.format(item.times)}`].filter(Boolean).join(" · ")),
+    item.reason ? make("blockquote", {dir: "auto"}, item.reason) : null,
     may("approve") ? make("div", {class: "actions"},
       ...[15, 60].map((number) => row(minutes(number), () => approve(number))),
       row(t("today"), () => approve(minutesTo(clock, MIDNIGHT))),
-      row(t("decline"), () => decline(one), {class: "plain"}),
-      button("…", () => answerElse(one, approve), {class: "plain", "aria-label": `${t("act")}: ${wants}`})) : null);
+      row(t("decline"), () => decline(item), {class: "plain"}),
+      button("…", () => answerElse(item, approve), {class: "plain", "aria-label": `${t("act")}: ${wants}`})) : null);
 }
 
 /** The card of a report of a mistake. */
-export function mistake(one) {
-  const said = t("reports_mistake", {who: whoOf(one), what: one.host});
+export function mistake(item) {
+  const said = t("reports_mistake", {who: whoOf(item), what: item.host});
   const row = (text, does, more = {}) => button(text, does, {"aria-label": `${text}: ${said}`, ...more});
-  return make("article", {class: "card asked"},
+  return make("article", {class: "card waiting"},
     make("h3", {}, said),
-    make("p", {}, code(one.url)), soft([`${one.rule} – ${one.list}`, t("since_then", {time: ends(one.asked)}), one.times > 1 && `×${whole.format(one.times)}`].filter(Boolean).join(" · ")),
-    one.words ? make("blockquote", {dir: "auto"}, one.words) : null,
+    make("p", {}, code(item.url)), soft([`${item.rule} – ${item.list}`, t("since_then", {time: ends(item.asked)}), item.times > 1 && `×${whole.format(item.times)}`].filter(Boolean).join(" · ")),
+    item.words ? make("blockquote", {dir: "auto"}, item.words) : null,
     make("div", {class: "actions"},
-      one.source ? row(t("for_publisher"), () => forPublisher(one), {class: "plain"}) : null,
-      may("approve") ? row(t("settle"), () => act(t("told_settled"), () => call("POST", `/reports/${one.id}/settle`, {}), false)) : null));
+      item.source ? row(t("for_publisher"), () => forPublisher(item), {class: "plain"}) : null,
+      may("approve") ? row(t("settle"), () => act(t("told_settled"), () => call("POST", `/reports/${item.id}/settle`, {}), false)) : null));
 }
 
-async function forPublisher(one) {
-  const {publisher, text} = await get(`/reports/${one.id}/text`);
+async function forPublisher(item) {
+  const {publisher, text} = await get(`/reports/${item.id}/text`);
   const area = make("textarea", {rows: "10", dir: "ltr", lang: "en", "aria-label": t("for_publisher")});
   area.value = text;
   const copy = button(t("copy"), () => { area.select(); navigator.clipboard?.writeText(area.value); });
@@ -88,49 +88,49 @@ async function forPublisher(one) {
     area, make("div", {class: "actions"}, copy));
 }
 
-const decline = (one, word = "") => act(t("told_declined"), () => call("POST", `/requests/${one.id}/decline`, {word}), false);
+const decline = (item, word = "") => act(t("told_declined"), () => call("POST", `/requests/${item.id}/decline`, {word}), false);
 
-function answerElse(one) {
+function answerElse(item) {
   const form = make("form", {class: "fields"},
-    field(t("which"), select("scope", [["host", `${t("site")}: ${one.host}`], ["site", `${t("site_with")}: ${one.host}`], ["url", `${t("page")}: ${one.url}`], ...(one.category ? [["category", `${t("category")}: ${categoryName(one.category)}`]] : [])])),
+    field(t("which"), select("scope", [["host", `${t("site")}: ${item.host}`], ["site", `${t("site_with")}: ${item.host}`], ["url", `${t("page")}: ${item.url}`], ...(item.category ? [["category", `${t("category")}: ${categoryName(item.category)}`]] : [])])),
     field(t("duration"), durations("minutes")),
     field(t("decline_word"), make("input", {name: "word", maxlength: "300"})),
     make("div", {class: "actions"}, make("button", {}, t("approve")), make("button", {value: "no", class: "plain"}, t("decline"))));
-  const dialog = sheet(t("asks_for", {who: whoOf(one), what: one.host}), code(one.url), form);
+  const dialog = sheet(t("asks_for", {who: whoOf(item), what: item.host}), code(item.url), form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const {scope, minutes: number, word} = form.elements;
     dialog.close();
-    if (event.submitter.value === "no") decline(one, word.value.trim());
-    else act(said("told_open"), () => call("POST", `/requests/${one.id}/approve`, {scope: scope.value, minutes: Number(number.value)}));
+    if (event.submitter.value === "no") decline(item, word.value.trim());
+    else act(said("told_open"), () => call("POST", `/requests/${item.id}/approve`, {scope: scope.value, minutes: Number(number.value)}));
   });
 }
 
 function durations(name, isForGood = false) {
-  return select(name, [...[15, 30, 60, 120, 240, 1440, 10080, 43200].map((one) => [String(one), minutes(one)]), ...(isForGood ? [["0", t("for_good")]] : [])], "30");
+  return select(name, [...[15, 30, 60, 120, 240, 1440, 10080, 43200].map((item) => [String(item), minutes(item)]), ...(isForGood ? [["0", t("for_good")]] : [])], "30");
 }
 
 /** The sheet of a site or of a decision: one sentence to act, with what it would have changed. */
-export function siteSheet(one, people, ...more) {
-  const whom = whomOf(one);
-  const device = whomOf(one, true);
-  const isStopped = one.stopped ?? ["block", "warn"].includes(one.action);
+export function siteSheet(item, people, ...more) {
+  const whom = whomOf(item);
+  const device = whomOf(item, true);
+  const isStopped = item.stopped ?? ["block", "warn"].includes(item.action);
   const kind = isStopped ? "allow" : "block";
   const mayDo = may(isStopped ? "approve" : "manage");
   const does = isStopped ? allow : block;
-  const quick = mayDo && whom ? button(t(isStopped ? "allow_for" : "block_for", {what: one.host, whom: nameOf(whom), time: minutes(30)}), () => {
+  const quick = mayDo && whom ? button(t(isStopped ? "allow_for" : "block_for", {what: item.host, whom: nameOf(whom), time: minutes(30)}), () => {
     dialog.close();
-    does({scope: "host", target: one.host, minutes: 30, client: whom});
+    does({scope: "host", target: item.host, minutes: 30, client: whom});
   }) : null;
-  const dialog = sheet(one.host, quick, ...more,
-    may("approve") && !session.groups ? make("details", {}, make("summary", {}, t("in_other_ways")), orderForm({...one, kind, whom}, people, device, () => dialog.close())) : null);
+  const dialog = sheet(item.host, quick, ...more,
+    may("approve") && !session.groups ? make("details", {}, make("summary", {}, t("in_other_ways")), orderForm({...item, kind, whom}, people, device, () => dialog.close())) : null);
   return dialog;
 }
 
 /** A form for an order: what, for whom, for how long. */
 export function orderForm({host = "", url = "", category = "", kind = "allow", whom = ""}, people, device = "", done = () => {}) {
-  const names = [...new Set([whom, device, ...people.map((one) => `group:${one.name}`)].filter(Boolean))];
-  const whose = select("client", [["", "–"], ...names.map((one) => [one, nameOf(one)]), ["everybody", t("everybody")], ["else", t("somebody_else")]], whom);
+  const names = [...new Set([whom, device, ...people.map((item) => `group:${item.name}`)].filter(Boolean))];
+  const whose = select("client", [["", "–"], ...names.map((item) => [item, nameOf(item)]), ["everybody", t("everybody")], ["else", t("somebody_else")]], whom);
   const targets = {host, site: host, url, category};
   const action = select("kind", [["allow", t("allow")], ...(may("manage") ? [["block", t("block")]] : []), ["code", t("make_code")]], kind);
   const form = make("form", {class: "fields", autocomplete: "off"},
@@ -179,42 +179,42 @@ async function preview(form) {
   const place = form.querySelector("[aria-live]");
   const {scope, target, kind} = form.elements;
   try {
-    const found = await get("/preview", {scope: scope.value, target: target.value.trim(), action: kind.value === "block" ? "block" : "allow", client: whoseOf(form) || "everybody"});
-    const numbers = {changed: whole.format(found.changed), requests: whole.format(found.requests), clients: whole.format(found.clients)};
-    place.replaceChildren([t("would_change", numbers), found.is_all ? "" : t("newest_only", {number: whole.format(10000)})].filter(Boolean).join(" "),
-      make("ul", {}, found.addresses.map((one) => make("li", {}, chip(one.action), " ", bdi(one.url), ` (${whole.format(one.count)})`))));
+    const answer = await get("/preview", {scope: scope.value, target: target.value.trim(), action: kind.value === "block" ? "block" : "allow", client: whoseOf(form) || "everybody"});
+    const numbers = {changed: whole.format(answer.changed), requests: whole.format(answer.requests), clients: whole.format(answer.clients)};
+    place.replaceChildren([t("would_change", numbers), answer.is_all ? "" : t("newest_only", {number: whole.format(10000)})].filter(Boolean).join(" "),
+      make("ul", {}, answer.addresses.map((item) => make("li", {}, chip(item.action), " ", bdi(item.url), ` (${whole.format(item.count)})`))));
   } catch (error) {
     place.textContent = error.message;
   }
 }
 
 /** A row of a grant or a block, with the button that ends it. */
-export const heldRow = (kind, one) => [
-  what(one), nameOf(one.client), one.until === null ? t("for_good") : ends(one.until), one.reason ?? "", byWhom(one),
-  may(kind === "grants" ? "approve" : "manage") ? button(t("end"), () => end(kind, one), {class: "small", "aria-label": `${t("end")}: ${what(one)}, ${nameOf(one.client)}`}) : "",
+export const heldRow = (kind, item) => [
+  what(item), nameOf(item.client), item.until === null ? t("for_good") : ends(item.until), item.reason ?? "", byWhom(item),
+  may(kind === "grants" ? "approve" : "manage") ? button(t("end"), () => end(kind, item), {class: "small", "aria-label": `${t("end")}: ${what(item)}, ${nameOf(item.client)}`}) : "",
 ];
 export const heldHeads = () => [t("what"), t("whom"), t("until_when"), t("reason"), t("by"), ""];
-const byWhom = (one) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[one.how] ?? one.how, one.by && nameOf(one.by)].filter(Boolean).join(", ");
+const byWhom = (item) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[item.how] ?? item.how, item.by && nameOf(item.by)].filter(Boolean).join(", ");
 
 /** What holds for somebody, in sentences. */
 export function sentences(person, now) {
   const {blocks, grants, schedules, closing, mode} = person;
-  const off = blocks.find((one) => one.scope === "everything");
-  const free = grants.find((one) => one.scope === "everything");
+  const off = blocks.find((item) => item.scope === "everything");
+  const free = grants.find((item) => item.scope === "everything");
   const said = [];
   if (off) said.push([t("internet_is_off", {when: lasting(off.until)}), "off", () => end("blocks", off)]);
   if (free) said.push([t("filter_is_off", {when: lasting(free.until)}), "free", () => end("grants", free)]);
   if (mode !== "block") said.push([t(mode === "off" ? "filtering_off" : "filtering_dry"), "free"]);
-  for (const one of schedules) {
-    const isClosing = closing.includes(one.name) && person.default === "block";
-    const time = one.changes && near(one.changes, now);
-    if (one.is_on) said.push([t(isClosing ? "closed_until" : "on_until", {name: one.name, time: time ?? "–"}), isClosing ? "off" : ""]);
+  for (const item of schedules) {
+    const isClosing = closing.includes(item.name) && person.default === "block";
+    const time = item.changes && near(item.changes, now);
+    if (item.is_on) said.push([t(isClosing ? "closed_until" : "on_until", {name: item.name, time: time ?? "–"}), isClosing ? "off" : ""]);
   }
-  const next = schedules.filter((one) => !one.is_on && one.until).sort((one, other) => one.until - other.until)[0];
+  const next = schedules.filter((item) => !item.is_on && item.until).sort((item, other) => item.until - other.until)[0];
   if (next) said.push([t("on_from", {name: next.name, time: near(next.changes, now)}), "next"]);
   return said.length ? said : [[t("as_usual"), ""]];
 }
 
 /** How much is left of a quota. */
 export const quotaText = ({use, of}) => t("quota_is", {category: [categoryName(use.category), of && nameOf(of)].filter(Boolean).join(" · "), left: whole.format(use.left), limit: whole.format(use.limit)});
-export const quotaList = (quotas) => make("ul", {class: "plain-list quotas"}, quotas.map((one) => make("li", {}, ring(one.use.left, one.use.limit), quotaText(one))));
+export const quotaList = (quotas) => make("ul", {class: "plain-list quotas"}, quotas.map((item) => make("li", {}, ring(item.use.left, item.use.limit), quotaText(item))));

@@ -8,33 +8,33 @@ const originOf = (url) => /^[a-z]+:\/\/[^/?#]*/i.exec(url)?.[0] ?? "";
 
 /** Where requests belong, as far as they say: each is given after those before it. */
 export class Places {
-  #known = new Map(); // of each browser, where a page, frame or style sheet belongs, by its URL and by its origin
+  #placeOf = new Map(); // of each browser, where a page, frame or style sheet belongs, by its URL and by its origin
   #tabs = 0;
   #loads = 0;
 
   /** The tab, the load of a page there, its host and URL, and the frame; what is not known is empty. */
-  of(one) {
-    const {type = "", page = "", by = "", site = "", agent = ""} = one.told ?? {};
-    const browser = [one.client, one.user, agent].join(" ");
-    const asks = this.#find(browser, by || (site === "same-origin" && type !== "document" ? originOf(one.url) : ""));
+  of(item) {
+    const {type = "", page = "", by = "", site = "", agent = ""} = item.told ?? {};
+    const browser = [item.client, item.user, agent].join(" ");
+    const asks = this.#find(browser, by || (site === "same-origin" && type !== "document" ? originOf(item.url) : ""));
     let place = asks ?? {tab: 0, load: page, page, url: "", frame: ""};
     if (type === "document") {
-      const tab = asks?.tab || (!by && this.#known.get(`${browser} ${one.url}`)?.tab) || ++this.#tabs; // the same again is a reload
-      place = {tab, load: ++this.#loads, page: hostOf(one), url: one.url, frame: ""};
-    } else if (type === "subdocument") place = {...place, frame: one.url};
-    if (["document", "subdocument", "stylesheet"].includes(type)) this.#keep(`${browser} ${one.url}`, place);
-    if (["document", "subdocument"].includes(type)) this.#keep(`${browser} ${originOf(one.url)}`, place);
+      const tab = asks?.tab || (!by && this.#placeOf.get(`${browser} ${item.url}`)?.tab) || ++this.#tabs; // the same again is a reload
+      place = {tab, load: ++this.#loads, page: hostOf(item), url: item.url, frame: ""};
+    } else if (type === "subdocument") place = {...place, frame: item.url};
+    if (["document", "subdocument", "stylesheet"].includes(type)) this.#keep(`${browser} ${item.url}`, place);
+    if (["document", "subdocument"].includes(type)) this.#keep(`${browser} ${originOf(item.url)}`, place);
     return place;
   }
 
   #find(browser, url) {
-    return url ? this.#known.get(`${browser} ${url}`) ?? this.#known.get(`${browser} ${originOf(url)}`) : undefined;
+    return url ? this.#placeOf.get(`${browser} ${url}`) ?? this.#placeOf.get(`${browser} ${originOf(url)}`) : undefined;
   }
 
   #keep(key, place) {
-    this.#known.delete(key);
-    this.#known.set(key, place);
-    if (this.#known.size > 4 * MOST) this.#known.delete(this.#known.keys().next().value);
+    this.#placeOf.delete(key);
+    this.#placeOf.set(key, place);
+    if (this.#placeOf.size > 4 * MOST) this.#placeOf.delete(this.#placeOf.keys().next().value);
   }
 }
 
@@ -42,11 +42,11 @@ const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : 
 const PARTIES = {first: "party_first", third: "party_third"};
 /** What requests are told apart by: of each, its value, and what it is called. */
 const KINDS = {
-  type: (one) => [one.told?.type, one.told?.type],
-  party: (one) => [one.told?.party, one.told?.party && t(PARTIES[one.told.party])],
-  page: (one) => [one.place.load, pageOf(one.place)],
-  frame: (one) => [one.place.frame, cut(one.place.frame)],
-  tab: (one) => [one.place.tab, whole.format(one.place.tab)],
+  type: (item) => [item.told?.type, item.told?.type],
+  party: (item) => [item.told?.party, item.told?.party && t(PARTIES[item.told.party])],
+  page: (item) => [item.place.load, pageOf(item.place)],
+  frame: (item) => [item.place.frame, cut(item.place.frame)],
+  tab: (item) => [item.place.tab, whole.format(item.place.tab)],
 };
 const pageOf = ({load, page, url}) => (url ? `${whole.format(load)}: ${cut(url.replace(/^[a-z]+:\/\//i, ""))}` : page);
 
@@ -58,7 +58,7 @@ export function requests(feed, fits, people) {
   const choices = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, select(kind, [["", t("all")]])]));
   const number = make("p", {class: "soft", role: "status"});
   const sift = () => {
-    for (const {one, element} of shown) element.hidden = !Object.entries(choices).every(([kind, {value}]) => !value || String(KINDS[kind](one)[0]) === value);
+    for (const {item, element} of shown) element.hidden = !Object.entries(choices).every(([kind, {value}]) => !value || String(KINDS[kind](item)[0]) === value);
     number.textContent = t(shown.length ? "so_many_of" : "no_decision", {number: whole.format(shown.filter(({element}) => !element.hidden).length), all: whole.format(shown.length)});
   };
   const only = (values) => {
@@ -67,7 +67,7 @@ export function requests(feed, fits, people) {
   };
   const offer = () => {
     for (const [kind, choice] of Object.entries(choices)) {
-      const offered = new Map(shown.map(({one}) => KINDS[kind](one)).filter(([value]) => value).map(([value, name]) => [String(value), name]));
+      const offered = new Map(shown.map(({item}) => KINDS[kind](item)).filter(([value]) => value).map(([value, name]) => [String(value), name]));
       const before = choice.value;
       if (before && !offered.has(before)) offered.set(before, before);
       if (choice.length === offered.size + 1 && [...offered.keys()].every((value) => choice.querySelector(`[value="${CSS.escape(value)}"]`))) continue;
@@ -75,24 +75,24 @@ export function requests(feed, fits, people) {
       choice.value = before;
     }
   };
-  const placed = (one) => {
-    const same = shown.filter((other) => other.one.place.load === one.place.load && one.place.load !== "").length;
+  const placed = (item) => {
+    const same = shown.filter((other) => other.item.place.load === item.place.load && item.place.load !== "").length;
     return [facts([
-      one.told?.type && [t("type"), code(one.told.type)],
-      one.told?.party && [t("party"), t(PARTIES[one.told.party])],
-      one.place.page && [t("page"), code(one.place.url || one.place.page)],
-      one.place.frame && [t("frame"), code(one.place.frame)],
-      one.place.tab !== 0 && [t("tab"), whole.format(one.place.tab)],
-    ]), same > 1 ? button(t("same_page", {number: whole.format(same - 1)}), () => { only({page: String(one.place.load)}); document.querySelector("dialog")?.close(); }, {class: "plain"}) : null];
+      item.told?.type && [t("type"), code(item.told.type)],
+      item.told?.party && [t("party"), t(PARTIES[item.told.party])],
+      item.place.page && [t("page"), code(item.place.url || item.place.page)],
+      item.place.frame && [t("frame"), code(item.place.frame)],
+      item.place.tab !== 0 && [t("tab"), whole.format(item.place.tab)],
+    ]), same > 1 ? button(t("same_page", {number: whole.format(same - 1)}), () => { only({page: String(item.place.load)}); document.querySelector("dialog")?.close(); }, {class: "plain"}) : null];
   };
   for (const choice of Object.values(choices)) choice.addEventListener("change", sift);
   const {pause, leave} = watched((decisions) => {
-    for (const one of decisions) {
-      one.place = places.of(one);
-      if (!fits(one)) continue;
-      const element = make("li", {}, row(one, people, () => placed(one),
-        make("small", {class: "told"}, [one.told?.type, one.told?.party && t(PARTIES[one.told.party]), one.place.tab ? `${t("tab")} ${whole.format(one.place.tab)}` : "", one.place.frame && t("frame")].filter(Boolean).join(" · "))));
-      shown.push({one, element});
+    for (const item of decisions) {
+      item.place = places.of(item);
+      if (!fits(item)) continue;
+      const element = make("li", {}, row(item, people, () => placed(item),
+        make("small", {class: "request-details"}, [item.told?.type, item.told?.party && t(PARTIES[item.told.party]), item.place.tab ? `${t("tab")} ${whole.format(item.place.tab)}` : "", item.place.frame && t("frame")].filter(Boolean).join(" · "))));
+      shown.push({item, element});
       list.prepend(element);
       if (shown.length > MOST) shown.shift().element.remove();
     }

@@ -14,41 +14,41 @@ export async function subjectsPanel() {
   const [{catalogue}, layers, categories, groups] = await Promise.all([get("/lists/catalogue"), read("layers"), read("categories"), read("groups")]).catch(() => [{}]);
   if (!catalogue || layers.read_only) return null;
   const subjects = new Map();
-  for (const one of catalogue) subjects.set(one.category, [...(subjects.get(one.category) ?? []), one]);
+  for (const item of catalogue) subjects.set(item.category, [...(subjects.get(item.category) ?? []), item]);
   const policy = {layers, categories, groups};
   return panel(t("by_subject"), soft(t("by_subject_says")), make("div", {class: "cards subjects"}, [...subjects].map(([category, lists]) => tile(category, lists, policy))));
 }
 
 function tile(category, lists, policy) {
-  const names = (policy.groups.value ?? []).map((one) => one.name);
-  const isThere = lists.some((one) => one.is_used);
+  const names = (policy.groups.value ?? []).map((item) => item.name);
+  const isThere = lists.some((item) => item.is_used);
   const everybody = actionOf(policy.categories.value, category);
   const isOn = isThere && (everybody === "block" || everybody === undefined && !category.endsWith("/services"));
-  const of = new Map((policy.groups.value ?? []).map((one) => [one.name, actionOf(one.categories, category)]));
-  const isOther = [everybody, ...of.values()].some((one) => ![undefined, "block", "pass"].includes(one)); // nothing is overwritten unseen
+  const of = new Map((policy.groups.value ?? []).map((item) => [item.name, actionOf(item.categories, category)]));
+  const isOther = [everybody, ...of.values()].some((item) => ![undefined, "block", "pass"].includes(item)); // nothing is overwritten unseen
   const title = textOr(`subject_${lastOf(category).replaceAll("-", "_")}`, categoryName(category));
   const tick = (value, text, checked) => make("label", {class: "tick"}, make("input", {type: "checkbox", name: "whom", value, checked, disabled: isOther}), make("span", {}, text));
-  const which = isThere ? null : select("list", lists.map((one) => [one.name, `${one.publisher}: ${one.purpose}`]));
+  const which = isThere ? null : select("list", lists.map((item) => [item.name, `${item.publisher}: ${item.purpose}`]));
   const place = make("div", {class: "explained", "aria-live": "polite"});
   const ticks = [tick("everybody", t("everybody"), isOn), ...names.map((name) => tick(`group:${name}`, nameOf(`group:${name}`), isThere && of.get(name) === "block"))];
-  const used = lists.filter((one) => one.is_used);
-  const whom = ticks.map((one) => one.querySelector("input")).filter((one) => one.checked).map((one) => nameOf(one.value));
+  const used = lists.filter((item) => item.is_used);
+  const whom = ticks.map((item) => item.querySelector("input")).filter((item) => item.checked).map((item) => nameOf(item.value));
   const form = make("form", {class: "explained"},
-    isThere ? soft(used.map((one) => `${one.publisher}${one.size ? ` (${whole.format(one.size)})` : ""}`).join(", ")) : lists.length > 1 ? field(t("list"), which) : soft(make("span", {lang: "en", dir: "ltr"}, `${lists[0].publisher}: ${lists[0].purpose}`)),
+    isThere ? soft(used.map((item) => `${item.publisher}${item.size ? ` (${whole.format(item.size)})` : ""}`).join(", ")) : lists.length > 1 ? field(t("list"), which) : soft(make("span", {lang: "en", dir: "ltr"}, `${lists[0].publisher}: ${lists[0].purpose}`)),
     make("fieldset", {}, make("legend", {}, t("block_for_whom")), make("div", {class: "ticks"}, ticks)),
     isOther ? soft(t("other_actions")) : make("div", {class: "actions"}, make("button", {class: "small", "aria-label": `${t("save")}: ${title}`}, t("save")), button(t("preview"), () => preview("layers", body(), place), {class: "small", "aria-label": `${t("preview")}: ${title}`})), place);
   /** The sections as they become: the list among the last layer's, and the action of its category for each. */
   const body = () => {
-    const chosen = new Set([...form.querySelectorAll("[name=whom]:checked")].map((one) => one.value));
+    const chosen = new Set([...form.querySelectorAll("[name=whom]:checked")].map((item) => item.value));
     const isForAll = chosen.has("everybody");
     const besides = {categories: {value: orNothing({...without(policy.categories.value, category), [category]: isForAll ? "block" : "pass"}), etag: policy.categories.etag}};
-    if (names.length) besides.groups = {etag: policy.groups.etag, value: policy.groups.value.map((one) => {
-      const {categories: before, ...rest} = one;
-      const own = without(before, category);
-      const next = chosen.has(`group:${one.name}`) ? {...own, [category]: "block"} : own;
+    if (names.length) besides.groups = {etag: policy.groups.etag, value: policy.groups.value.map((item) => {
+      const {categories: before, ...rest} = item;
+      const left = without(before, category);
+      const next = chosen.has(`group:${item.name}`) ? {...left, [category]: "block"} : left;
       return orNothing(next) ? {...rest, categories: next} : rest;
     })};
-    return {value: isThere || !chosen.size ? policy.layers.value : withList(policy.layers.value ?? [], lists.find((one) => !which || one.name === which.value)), besides};
+    return {value: isThere || !chosen.size ? policy.layers.value : withList(policy.layers.value ?? [], lists.find((item) => !which || item.name === which.value)), besides};
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -60,6 +60,6 @@ function tile(category, lists, policy) {
 /** The layers with a list of the catalogue at the end of the last one that has lists. */
 function withList(layers, {name, is_fetched: isFetched}) {
   const entry = {catalogue: name, ...(isFetched ? {optional: "true"} : {})};
-  const place = layers.findLastIndex((one) => one.lists && one.name !== "overrides");
-  return place < 0 ? [...layers, {name: "catalogue", lists: [entry]}] : layers.map((one, own) => (own === place ? {...one, lists: [...one.lists, entry]} : one));
+  const place = layers.findLastIndex((item) => item.lists && item.name !== "overrides");
+  return place < 0 ? [...layers, {name: "catalogue", lists: [entry]}] : layers.map((item, number) => (number === place ? {...item, lists: [...item.lists, entry]} : item));
 }

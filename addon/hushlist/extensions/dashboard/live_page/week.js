@@ -9,12 +9,12 @@ const dayName = (day) => weekday(`2024-01-0${day + 1}`);
 const clock = (minute) => `${String(Math.floor(minute / 60) % 24).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}`;
 const shown = (minute) => hour(`2024-01-01T${clock(minute)}`);
 const minuteOf = (text) => Number(text.split(":")[0]) * 60 + Number(text.split(":")[1]);
-const asList = (value) => (value === undefined || value === null ? [] : [value].flat()).flatMap((one) => one.split(",")).map((one) => one.trim());
+const asList = (value) => (value === undefined || value === null ? [] : [value].flat()).flatMap((item) => item.split(",")).map((item) => item.trim());
 
 // -- a schedule as rows: each has days, one span of time, and what else its entry says -----------------------------------
 
 function daysOf(text) {
-  const [first, last] = text.toLowerCase().split(/\s*[-‐‑–—]\s*/).map((one) => NAMES.indexOf(one.slice(0, 3)));
+  const [first, last] = text.toLowerCase().split(/\s*[-‐‑–—]\s*/).map((item) => NAMES.indexOf(item.slice(0, 3)));
   return last === undefined ? [first] : Array.from({length: (last - first + 7) % 7 + 1}, (_, more) => (first + more) % 7);
 }
 
@@ -60,19 +60,19 @@ function week(name, spans, touch = null) {
     for (let day = Math.floor(begin / LONG); day * LONG < end; day++) {
       const [from, to] = [Math.max(begin, day * LONG), Math.min(end, (day + 1) * LONG)];
       const said = `${dayName(day % 7)}, ${shown(begin % LONG)} – ${shown(end % LONG)}`;
-      const one = touch && from === begin ? touch(row, said) : make("div", {class: "span", title: said});
-      if (row) one.classList.add("own");
-      one.style.left = `${(from - day * LONG) / LONG * 100}%`;
-      one.style.width = `${(to - from) / LONG * 100}%`;
-      lines[day % 7].append(one);
+      const item = touch && from === begin ? touch(row, said) : make("div", {class: "span", title: said});
+      if (row) item.classList.add("chosen");
+      item.style.left = `${(from - day * LONG) / LONG * 100}%`;
+      item.style.width = `${(to - from) / LONG * 100}%`;
+      lines[day % 7].append(item);
     }
   }
   const all = spans.map(({begin, end}) => `${dayName(Math.floor(begin / LONG) % 7)} ${shown(begin % LONG)} – ${shown(end % LONG)}`);
   return make("div", {class: "week", role: touch ? "group" : "img", "aria-label": pair(name, all.join(", ") || t("never"))},
     lines.map((line, day) => [make("span", {class: "day", "aria-hidden": "true"}, dayName(day)), line]).flat(),
-    make("div", {class: "marks", "aria-hidden": "true"}, [0, 6, 12, 18].map((one) => {
-      const mark = make("span", {}, shown(one * 60));
-      mark.style.left = `${one / 24 * 100}%`;
+    make("div", {class: "marks", "aria-hidden": "true"}, [0, 6, 12, 18].map((item) => {
+      const mark = make("span", {}, shown(item * 60));
+      mark.style.left = `${item / 24 * 100}%`;
       return mark;
     })));
 }
@@ -94,8 +94,8 @@ function editor(name, rows) {
   const place = make("div", {class: "explained"});
   const at = ({left, width}, {clientX}) => Math.round((clientX - left) / width * LONG / STEP) * STEP;
   const focus = (row, what, day = "") => {
-    const own = `[data-row="${rows.indexOf(row)}"]${what}`;
-    (place.querySelector(`[data-day="${day}"] ${own}`) ?? place.querySelector(own) ?? [...place.querySelectorAll("button")].at(-1)).focus();
+    const selector = `[data-row="${rows.indexOf(row)}"]${what}`;
+    (place.querySelector(`[data-day="${day}"] ${selector}`) ?? place.querySelector(selector) ?? [...place.querySelectorAll("button")].at(-1)).focus();
   };
   const paint = () => place.replaceChildren(drawing(), soft(t("week_keys")), ...rows.map(form), make("div", {class: "actions"}, button(t("add_time"), () => {
     const row = {days: new Set([0, 1, 2, 3, 4]), begin: 20 * 60, end: 22 * 60, rest: {}};
@@ -104,9 +104,9 @@ function editor(name, rows) {
     focus(row, " input");
   }, {class: "plain"})));
   const drawing = () => {
-    const found = week(name, drawn(rows), (row, said) => make("button", {type: "button", class: "span", "data-row": rows.indexOf(row), "aria-label": said, title: said, onkeydown: (event) => key(event, row), onclick: () => focus(row, " input")}));
-    for (const line of found.querySelectorAll(".track")) line.addEventListener("pointerdown", (event) => drag(event, line));
-    return found;
+    const element = week(name, drawn(rows), (row, said) => make("button", {type: "button", class: "span", "data-row": rows.indexOf(row), "aria-label": said, title: said, onkeydown: (event) => key(event, row), onclick: () => focus(row, " input")}));
+    for (const line of element.querySelectorAll(".track")) line.addEventListener("pointerdown", (event) => drag(event, line));
+    return element;
   };
   const key = (event, row) => {
     const step = {ArrowLeft: -STEP, ArrowRight: STEP}[event.key];
@@ -121,13 +121,13 @@ function editor(name, rows) {
   /** From an empty place, a new span begins; one that is there moves, or one of its ends. */
   const drag = (event, line) => {
     if (event.button) return;
-    const own = event.target.closest(".span");
-    if (own && own.dataset.row === undefined) return;
+    const span = event.target.closest(".span");
+    if (span && span.dataset.row === undefined) return;
     const box = line.getBoundingClientRect(); // the line itself is drawn anew meanwhile
     const begun = at(box, event);
-    let row = own ? rows[Number(own.dataset.row)] : null;
+    let row = span ? rows[Number(span.dataset.row)] : null;
     const was = row && {...row};
-    const edge = own && event.clientX - own.getBoundingClientRect().left < 12 ? "begin" : own && own.getBoundingClientRect().right - event.clientX < 12 ? "end" : "";
+    const edge = span && event.clientX - span.getBoundingClientRect().left < 12 ? "begin" : span && span.getBoundingClientRect().right - event.clientX < 12 ? "end" : "";
     const move = (next) => {
       const now = at(box, next);
       if (now === begun && !row) return;
@@ -149,10 +149,10 @@ function editor(name, rows) {
     addEventListener("pointercancel", end);
   };
   const form = (row, number) => {
-    const times = ["begin", "end"].map((one) => make("input", {type: "time", required: true, value: clock(row[one]), onchange: ({target}) => {
+    const times = ["begin", "end"].map((item) => make("input", {type: "time", required: true, value: clock(row[item]), onchange: ({target}) => {
       if (!target.value) return;
       const minute = minuteOf(target.value);
-      const [begin, end] = one === "begin" ? [minute, row.end % LONG] : [row.begin, minute];
+      const [begin, end] = item === "begin" ? [minute, row.end % LONG] : [row.begin, minute];
       set(row, begin, end > begin ? end : end + LONG);
       place.querySelector(".week").replaceWith(drawing());
     }}));
@@ -181,27 +181,27 @@ async function change(name, people) {
   const rows = name ? rowsOf(all.value[name]) : [{days: new Set([0, 1, 2, 3, 6]), begin: 20 * 60, end: 30 * 60, rest: {}}];
   const named = name ? null : make("input", {name: "name", required: true, maxlength: "60"});
   const uses = (group) => name !== "" && group.default?.during === name;
-  const choose = (groups.value ?? []).filter((one) => one.default === undefined || uses(one)).map((one) =>
-    make("label", {class: "tick"}, make("input", {type: "checkbox", name: "group", value: one.name, checked: uses(one)}), make("span", {}, one.name)));
+  const choose = (groups.value ?? []).filter((item) => item.default === undefined || uses(item)).map((item) =>
+    make("label", {class: "tick"}, make("input", {type: "checkbox", name: "group", value: item.name, checked: uses(item)}), make("span", {}, item.name)));
   const said = make("div", {class: "explained", "aria-live": "polite"});
   const form = make("form", {class: "explained"}, named ? field(t("name"), named) : null, editor(name || t("new_schedule"), rows),
     choose.length ? make("fieldset", {}, make("legend", {}, t("only_allowed_for")), make("div", {class: "ticks"}, choose)) : null,
     said,
     make("div", {class: "actions"}, make("button", {}, t("save")), button(t("preview"), () => preview("schedules", body(), said), {class: "plain"}),
       name ? button(t("remove"), () => done(true), {class: "plain"}) : null));
-  const own = () => name || named.value.trim();
+  const scheduleName = () => name || named.value.trim();
   /** What the sections become, all at once; without the schedule where it goes. */
   const body = (isGone = false) => {
-    const chosen = new Set([...form.querySelectorAll("[name=group]:checked")].map((one) => one.value));
-    const changed = (groups.value ?? []).map((one) => {
-      const wanted = !isGone && chosen.has(one.name);
-      if (one.default !== undefined && !uses(one) || wanted === uses(one)) return one;
-      const {default: before, ...rest} = one;
-      return wanted ? {...rest, default: {action: "block", during: own(), otherwise: "pass"}} : rest;
+    const chosen = new Set([...form.querySelectorAll("[name=group]:checked")].map((item) => item.value));
+    const changed = (groups.value ?? []).map((item) => {
+      const wanted = !isGone && chosen.has(item.name);
+      if (item.default !== undefined && !uses(item) || wanted === uses(item)) return item;
+      const {default: before, ...rest} = item;
+      return wanted ? {...rest, default: {action: "block", during: scheduleName(), otherwise: "pass"}} : rest;
     });
-    const {[own()]: gone, ...others} = all.value ?? {};
-    const left = isGone ? others : {...(all.value ?? {}), [own()]: valueOf(rows)};
-    const isSame = changed.every((one, place) => one === groups.value[place]);
+    const {[scheduleName()]: gone, ...others} = all.value ?? {};
+    const left = isGone ? others : {...(all.value ?? {}), [scheduleName()]: valueOf(rows)};
+    const isSame = changed.every((item, place) => item === groups.value[place]);
     return {value: Object.keys(left).length ? left : null, ...(isSame ? {} : {besides: {groups: {value: changed, etag: groups.etag}}})};
   };
   const done = async (isGone = false) => {
@@ -219,11 +219,11 @@ async function change(name, people) {
 /** All schedules as they hold in this week, those that nobody goes by as they are written; and what changes them. */
 export async function schedulesPanel({schedules: used, zone}, people) {
   const all = may("manage") ? await read("schedules").catch(() => ({})) : {};
-  const unused = Object.entries(all.value ?? {}).filter(([name]) => used.every((one) => one.name !== name));
+  const unused = Object.entries(all.value ?? {}).filter(([name]) => used.every((item) => item.name !== name));
   const schedules = [...used, ...unused.map(([name, value]) => ({name, groups: [], closing: [], spans: drawn(rowsOf(value)).map(({begin, end}) => [begin, end])}))];
-  return panel(t("schedules"), soft(t("this_week", {zone})), schedules.length ? null : soft(t("nothing")), ...schedules.map((one) => make("section", {class: "schedule"},
-    make("div", {class: "bar"}, make("h3", {dir: "auto"}, one.name), may("manage") ? button(t("edit"), () => change(one.name, people), {class: "small", "aria-label": `${t("edit")}: ${one.name}`}) : null),
-    soft(one.groups.length ? one.groups.map((name, place) => [place ? ", " : "", link(nameOf(`group:${name}`), `#/people/${encodeURIComponent(`group:${name}`)}`), one.closing.includes(name) ? ` (${t("only_allowed")})` : ""]).flat() : t("for_nobody")),
-    week(one.name, one.spans.map(([begin, end]) => ({begin, end}))))),
+  return panel(t("schedules"), soft(t("this_week", {zone})), schedules.length ? null : soft(t("nothing")), ...schedules.map((item) => make("section", {class: "schedule"},
+    make("div", {class: "bar"}, make("h3", {dir: "auto"}, item.name), may("manage") ? button(t("edit"), () => change(item.name, people), {class: "small", "aria-label": `${t("edit")}: ${item.name}`}) : null),
+    soft(item.groups.length ? item.groups.map((name, place) => [place ? ", " : "", link(nameOf(`group:${name}`), `#/people/${encodeURIComponent(`group:${name}`)}`), item.closing.includes(name) ? ` (${t("only_allowed")})` : ""]).flat() : t("for_nobody")),
+    week(item.name, item.spans.map(([begin, end]) => ({begin, end}))))),
   may("manage") ? make("div", {class: "actions"}, button(t("new_schedule"), () => change("", people), {class: "plain"})) : null);
 }

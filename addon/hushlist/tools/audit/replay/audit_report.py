@@ -27,7 +27,7 @@ from hushlist.tools.audit.sources.recorded_request import (
     time_of,
 )
 
-FORMAT = "hushlist audit 1"
+FORMAT = "hushlist audit 2"
 
 # -- what was audited --------------------------------------------------------------------------------------------------
 
@@ -271,7 +271,7 @@ def recorded(shown: ShownRecord) -> RecordedRequest:
         request.fragment,
         user,
         request.fault,
-        context=record.told,
+        context=record.context,
     )
     return record._replace(request=full_request)
 
@@ -283,7 +283,7 @@ def recorded(shown: ShownRecord) -> RecordedRequest:
 class AuditReport:
     format: str
     policy: PolicyDigest
-    asked: ReplayOptions
+    options: ReplayOptions
     popular: PopularDomains | None
     #: of wall-clock time; for several machines, their sum
     seconds: float

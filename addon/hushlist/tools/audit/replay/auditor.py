@@ -69,7 +69,7 @@ def decide_seen(
     """The decision for a record, after that for its request: by its answer, and by each file in its body."""
     doubts, changes = list[str](), list[str]()
     if decision.fault is None:
-        request = request_of(record.request, record.told) if isinstance(record.request, bytes) else record.request
+        request = request_of(record.request, record.context) if isinstance(record.request, bytes) else record.request
         for facts in record.seen:
             if decision.action in STOPPING:
                 break
@@ -167,7 +167,7 @@ class Auditor(RecordCounter[AuditTally]):
 
     def _count(self, record: RecordedRequest) -> bool:
         if self._moment.as_recorded or self._engine.index.filters:
-            verdict = self._decide(record.request, *self._moment.of(record), record.told)
+            verdict = self._decide(record.request, *self._moment.of(record), record.context)
         else:
             verdict = self._verdicts[record.request]
         if verdict is None:

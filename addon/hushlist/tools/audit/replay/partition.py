@@ -102,7 +102,7 @@ def merge_reports(first: audit_report.AuditReport, second: audit_report.AuditRep
     """Merge two reports, without details; ``ReportError`` if policies, clients or popular domains differ."""
     popular, others = (merged.popular and merged.popular.digest for merged in (first, second))
     for what, ours, theirs in (
-        ("for another client (--client, --user, --port, --as-recorded)", first.asked.whose, second.asked.whose),
+        ("for another client (--client, --user, --port, --as-recorded)", first.options.whose, second.options.whose),
         ("with another policy, or other lists (--policy)", first.policy.digest, second.policy.digest),
         ("with other popular domains (--popular)", popular, others),
     ):
@@ -112,7 +112,7 @@ def merge_reports(first: audit_report.AuditReport, second: audit_report.AuditRep
     for report in (first, second):
         tally.merge(_tally_of(report))
     seconds, workers = first.seconds + second.seconds, max(first.workers, second.workers)
-    return tallied_report(tally, first.policy, first.asked, first.popular, seconds, workers)
+    return tallied_report(tally, first.policy, first.options, first.popular, seconds, workers)
 
 
 def _tally_of(report: audit_report.AuditReport) -> AuditTally:
@@ -203,7 +203,7 @@ def tallied_report(
     return audit_report.AuditReport(
         format=audit_report.FORMAT,
         policy=policy,
-        asked=options,
+        options=options,
         popular=popular,
         # An audit that merges with others never takes no time.
         seconds=max(round(seconds, 3), 0.001) if seconds else 0.0,

@@ -33,7 +33,7 @@ from hushlist.tools.audit.replay.auditor import Auditor, ReplayMoment
 from hushlist.tools.audit.replay.tally import AuditTally, RecordCounter, TallyT
 from hushlist.tools.audit.sources.line_sources import LONGEST_LINE, ReadLine, read_lines
 from hushlist.tools.audit.sources.recorded_request import BrokenRecord, ReadRecord
-from hushlist.tools.audit.sources.source_formats import ReadStream, SourceFormat, list_told, source_format_of
+from hushlist.tools.audit.sources.source_formats import ReadStream, SourceFormat, list_format_of, source_format_of
 
 #: octets of lines in one chunk
 BLOCK = 1 << 22
@@ -113,7 +113,8 @@ def _chunks_of(source: str, file: Stream, named: SourceFormat | None, size: int)
     is_plain_file = source != STANDARD_INPUT and size > 0 and not is_compressed(file.peek(8))
     stream = decompressed(file)
     form = named or source_format_of(stream.peek(HEAD)[:HEAD])
-    if named is None and source != STANDARD_INPUT and form.name == "urls" and (list_form := list_told(Path(source))):
+    may_be_list = named is None and source != STANDARD_INPUT and form.name == "urls"
+    if may_be_list and (list_form := list_format_of(Path(source))):
         yield _failed(source, form, f"it is a list ({list_form}), and no recorded requests: name it with --list")
         return
     chunk = partial(_SourceChunk, source, form.name)

@@ -183,7 +183,7 @@ def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment
     """The decision for a record, with its canonical URLs and expressions."""
     request = record.request
     now, client = moment.of(record)
-    decision = decide_recorded(engine, request, now, client, record.told)
+    decision = decide_recorded(engine, request, now, client, record.context)
     decision = decide_seen(engine, record, decision, now, client).decision
     shown = decision._replace(canonical=hide_user(decision.url), request=b"")
     return RecordExplanation(shown, tuple(_forms(request)))

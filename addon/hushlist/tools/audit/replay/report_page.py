@@ -138,7 +138,18 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
 
 
 _AS_THEY_ARE = (
-    *("policy", "asked", "popular", "seconds", "records", "records_a_second", "workers", "actions", "kinds", "faults"),
+    *(
+        "policy",
+        "options",
+        "popular",
+        "seconds",
+        "records",
+        "records_a_second",
+        "workers",
+        "actions",
+        "kinds",
+        "faults",
+    ),
     *("popular_examples", "breaks", "slowest", "decryption"),
 )
 

@@ -89,8 +89,8 @@ class Examples:
             examples = self._by_name[name] = []
             if len(self._by_name) > 2 * self.most_names:
                 self._trim()
-        is_one = len(examples) < self.most_each or example[0] < examples[-1][0]
-        if is_one and all(ranked[0] != example[0] for ranked in examples):
+        belongs = len(examples) < self.most_each or example[0] < examples[-1][0]
+        if belongs and all(ranked[0] != example[0] for ranked in examples):
             insort(examples, example, key=itemgetter(0))
             del examples[self.most_each :]
         return examples[-1][0][0] if len(examples) == self.most_each else _LARGEST

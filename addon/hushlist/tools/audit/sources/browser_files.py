@@ -160,14 +160,14 @@ def _record(source: str, pages: dict[str, bytes], entry: object, number: int) ->
         and len(pages) < _MOST_PAGES
     ):
         pages[page] = octets
-    asked_by = document or _referer(request) or _initiator(entry)
+    initiator = document or _referer(request) or _initiator(entry)
     method = request.get("method")
     return RecordedRequest(
         octets,
         source,
         number,
         kind,
-        None if kind is ResourceType.DOCUMENT else asked_by,
+        None if kind is ResourceType.DOCUMENT else initiator,
         _time(entry),
         method=method if isinstance(method, str) else "",
         status=status,

@@ -66,7 +66,7 @@ class RecordedRequest(NamedTuple):
         return hide_user(self.request if isinstance(self.request, bytes) else _url_of(self.request))
 
     @property
-    def told(self) -> Told:
+    def context(self) -> Told:
         """What the source tells of who asks, and what for."""
         return Told(self.page, _ADBLOCK_TYPES.get(self.kind, self.kind.value), self.method.encode("ascii", "replace"))
 

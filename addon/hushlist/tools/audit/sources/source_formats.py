@@ -108,7 +108,7 @@ _OF_BOTH = frozenset(
 )
 
 
-def list_told(path: Path) -> str:
+def list_format_of(path: Path) -> str:
     """The format of a list that a file is by its content, if no requests are written so; else empty."""
     try:
         form = detect_format(path).form

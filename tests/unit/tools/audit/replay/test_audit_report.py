@@ -101,8 +101,8 @@ def test_parts_merge_to_what_one_audit_says(engine: Engine) -> None:
     ("change", "why"),
     [
         ({"policy": POLICY._replace(digest="d9")}, "another policy, or other lists"),
-        ({"asked": ReplayOptions(NOW, "10.0.0.1")}, "for another client"),
-        ({"asked": ReplayOptions(as_recorded=True)}, "for another client"),
+        ({"options": ReplayOptions(NOW, "10.0.0.1")}, "for another client"),
+        ({"options": ReplayOptions(as_recorded=True)}, "for another client"),
         ({"popular": None}, "other popular domains"),
         ({"popular": PopularDomains("top.txt", "d9", 1)}, "other popular domains"),
     ],
@@ -175,11 +175,11 @@ def changed(made: AuditReport, path: tuple[str | int, ...], value: object) -> ob
     [
         (("lists", 1, "fits"), "x", "lists[1].fits: expected a count, found 'x'"),
         (
-            ("asked", "at"),
+            ("options", "at"),
             "9999-12-31T23:59:59-14:00",
-            "asked.at: expected a moment, found '9999-12-31T23:59:59-14:00'",
+            "options.at: expected a moment, found '9999-12-31T23:59:59-14:00'",
         ),
-        (("asked", "as_recorded"), None, "asked.as_recorded: expected true or false, found None"),
+        (("options", "as_recorded"), None, "options.as_recorded: expected true or false, found None"),
         (("seconds",), 1e400, "seconds: expected a number, found inf"),
         (("seconds",), float("nan"), "seconds: expected a number, found nan"),
         (("seconds",), "1", "seconds: expected a number, found '1'"),

@@ -37,7 +37,7 @@ OWN = """rules: [ads.example, ads.bank.example, 'path.example/x', {expression: '
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Engine:
+def engine_of_page(tmp_path: Path) -> Engine:
     return load_engine(write_policy(tmp_path, POLICY, **{"own.yaml": OWN}))
 
 
@@ -63,12 +63,12 @@ def counts(engine: Engine, *records: RecordedRequest) -> dict[str, SettingCounts
         ((), TlsUse.PAGE),
     ],
 )
-def test_what_becomes_of_a_connection(asked: Engine, hosts: tuple[bytes, ...], use: TlsUse) -> None:
-    found = tls_host(asked, (hosts, 443), NOW, NOBODY)
+def test_what_becomes_of_a_connection(engine_of_page: Engine, hosts: tuple[bytes, ...], use: TlsUse) -> None:
+    found = tls_host(engine_of_page, (hosts, 443), NOW, NOBODY)
     assert (found.use, found.is_stopped) == (use, use is TlsUse.PAGE)
 
 
-def test_each_setting_has_its_shares_and_what_is_lost_by_it(asked: Engine) -> None:
+def test_each_setting_has_its_shares_and_what_is_lost_by_it(engine_of_page: Engine) -> None:
     urls = [
         *(b"https://good.example/%d" % number for number in range(5)),
         b"HTTPS://GOOD.example:443/x",
@@ -83,17 +83,17 @@ def test_each_setting_has_its_shares_and_what_is_lost_by_it(asked: Engine) -> No
         b"http://good.example/",
     ]
     named = Request(b"wss", (b"good.example", b"path.example"), 443, b"/x")
-    assert counts(asked, *map(RecordedRequest, [*urls, named])) == {
+    assert counts(engine_of_page, *map(RecordedRequest, [*urls, named])) == {
         "https": SettingCounts(5, 6, 14, 0),
         "all": SettingCounts(4, 5, 13, 0),
         "where-needed": SettingCounts(4, 4, 7, 0),
         "never": SettingCounts(0, 0, 0, 3),
         "page": SettingCounts(2, 2, 4, 2),
     }
-    assert counts(asked, RecordedRequest(b"http://good.example/")) == {}
+    assert counts(engine_of_page, RecordedRequest(b"http://good.example/")) == {}
 
 
-def test_a_connection_is_one_of_a_client_s_to_a_host_on_a_page(asked: Engine) -> None:
+def test_a_connection_is_one_of_a_client_s_to_a_host_on_a_page(engine_of_page: Engine) -> None:
     one = RecordedRequest(b"https://good.example/1", page=b"https://a.example/")
     records = [
         one,
@@ -103,7 +103,7 @@ def test_a_connection_is_one_of_a_client_s_to_a_host_on_a_page(asked: Engine) ->
         one._replace(request=b"https://good.example:444/"),
         one._replace(request=b"https://www.good.example/"),
     ]
-    assert counts(asked, *records)["https"] == SettingCounts(2, 5, 6, 0)
+    assert counts(engine_of_page, *records)["https"] == SettingCounts(2, 5, 6, 0)
 
 
 def test_what_is_decided_as_recorded_is_counted_so(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_the_heading_says_what_was_found_to_those_whose_browser_runs_no_script(
 
 
 def test_a_page_of_nothing_can_be_made(report: audit_report.AuditReport) -> None:
-    nothing = tallied_report(AuditTally(), report.policy, report.asked, None, 0.0, 1)
+    nothing = tallied_report(AuditTally(), report.policy, report.options, None, 0.0, 1)
     assert Page(report_page(nothing, MADE)).data["records"] == 0
 
 

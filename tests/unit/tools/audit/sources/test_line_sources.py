@@ -28,7 +28,7 @@ def read(octets: bytes, how: ReadLine, first: int = 1) -> list[ReadRecord]:
     return [*read_lines(BytesIO(octets), "s", how, first)]
 
 
-def one(line: bytes, how: ReadLine) -> RecordedRequest:
+def record_of(line: bytes, how: ReadLine) -> RecordedRequest:
     (record,) = read(line, how)
     assert isinstance(record, RecordedRequest), record
     return record
@@ -67,7 +67,7 @@ def test_a_line_that_is_too_long_is_broken_and_the_rest_is_read(monkeypatch: pyt
     ],
 )
 def test_tables_tell_page_and_kind(line: bytes, kind: ResourceType, page: bytes | None) -> None:
-    assert one(line, read_request) == RecordedRequest(b"http://h.example/", "s", 1, kind, page)
+    assert record_of(line, read_request) == RecordedRequest(b"http://h.example/", "s", 1, kind, page)
 
 
 def test_a_heading_is_no_record_and_a_row_without_a_url_is_broken() -> None:
@@ -82,13 +82,13 @@ def test_squid_s_requests_are_read() -> None:
     line = (
         b"1286536309.450    180 192.0.2.68 TCP_MISS/200 3874 GET http://h.example/a?b - HIER_DIRECT/192.0.2.9 text/css"
     )
-    assert one(line, read_squid) == RecordedRequest(
+    assert record_of(line, read_squid) == RecordedRequest(
         b"http://h.example/a?b", "s", 1, ResourceType.STYLE, None, 1286536309.45, Client("192.0.2.68"), "GET", 200
     )  # fmt: skip
 
 
 def test_squid_s_tunnels_stand_for_their_hosts() -> None:
-    record = one(b"1.5 1 ::1 TCP_TUNNEL/200 1 CONNECT h.example:8443 mia HIER_DIRECT/- -", read_squid)
+    record = record_of(b"1.5 1 ::1 TCP_TUNNEL/200 1 CONNECT h.example:8443 mia HIER_DIRECT/- -", read_squid)
     assert (record.request, record.client, record.method) == (
         b"https://h.example:8443/",
         Client("::1", "mia"),
@@ -99,17 +99,17 @@ def test_squid_s_tunnels_stand_for_their_hosts() -> None:
 def test_squid_s_words_for_what_it_could_not_read_are_no_host() -> None:
     for method in (b"CONNECT", b"NONE"):
         line = b"1.5 1 ::1 NONE/400 1 %b error:invalid-request - HIER_NONE/- -" % method
-        assert one(line, read_squid).request == b"error:invalid-request"
+        assert record_of(line, read_squid).request == b"error:invalid-request"
     line = b'::1 - - [01/Jan/2026:00:00:00 +0000] "CONNECT error:invalid-request HTTP/1.1" 400 1'
-    assert one(line, read_common).request == b"error:invalid-request"
+    assert record_of(line, read_common).request == b"error:invalid-request"
 
 
 def test_users_may_have_spaces() -> None:
     line = b"1.5 1 ::1 TCP_MISS/200 1 GET http://h.example/ mia%20m%c3%bcller NONE/- -"
-    assert one(line, read_squid).client == Client("::1", "mia müller")
+    assert record_of(line, read_squid).client == Client("::1", "mia müller")
     for host in (b"", b"h.example "):
         line = host + b'::1 - mia m [01/Jan/2026:00:00:00 +0000] "GET http://h.example/ HTTP/1.1" 200 5'
-        assert one(line, read_common).client == Client("::1", "mia m")
+        assert record_of(line, read_common).client == Client("::1", "mia m")
 
 
 def test_a_proxy_s_common_log_is_read() -> None:
@@ -117,7 +117,7 @@ def test_a_proxy_s_common_log_is_read() -> None:
         rb'192.0.2.1 - mia [29/Feb/2024:23:59:60 +0530] "GET http://h.example/\"\xc3\xa9 HTTP/1.1" 404 -'
         rb' "http://page.example/" "Agent \"x\""'
     )
-    assert one(line, read_common) == RecordedRequest(
+    assert record_of(line, read_common) == RecordedRequest(
         "http://h.example/\"é".encode(), "s", 1, ResourceType.UNKNOWN, b"http://page.example/", 1709231399.0,
         Client("192.0.2.1", "mia"), "GET", 404,
     )  # fmt: skip
@@ -134,7 +134,7 @@ def test_a_proxy_s_common_log_is_read() -> None:
 )
 def test_the_url_is_told_by_the_target_and_the_virtual_host(host: bytes, request_: bytes, url: bytes) -> None:
     line = host + b'::1 - - [01/Jan/2026:00:00:00 +0000] "' + request_ + b'" 200 5'
-    assert one(line, read_common).request == url
+    assert record_of(line, read_common).request == url
 
 
 @each_row(

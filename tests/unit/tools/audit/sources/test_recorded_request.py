@@ -34,8 +34,8 @@ def test_a_url_is_shown_with_its_fragment_but_without_user_information(asked: by
 
 def test_a_source_tells_page_type_and_method_as_filters_name_them() -> None:
     record = RecordedRequest(b"http://h.example/", kind=ResourceType.XHR, page=b"http://p.example/", method="POST")
-    assert record.told == Told(b"http://p.example/", "xmlhttprequest", b"POST")
-    kinds = {RecordedRequest(b"", kind=kind).told.kind for kind in ResourceType}
+    assert record.context == Told(b"http://p.example/", "xmlhttprequest", b"POST")
+    kinds = {RecordedRequest(b"", kind=kind).context.kind for kind in ResourceType}
     assert kinds == {"", *KINDS}
 
 

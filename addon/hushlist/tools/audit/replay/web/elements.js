@@ -21,8 +21,8 @@ function percent(value, of) {
 }
 
 // "1 request", "2 requests"
-function count(value, one, several = `${one}s`) {
-  return `${number(value)} ${value === 1 ? one : several}`;
+function count(value, singular, several = `${singular}s`) {
+  return `${number(value)} ${value === 1 ? singular : several}`;
 }
 
 // Text that may come from a URL: what cannot be seen, or would turn around what is read, is shown as an escape. Python
@@ -163,8 +163,8 @@ class Table {
       else head.removeAttribute("aria-sort");
     });
     if (this.isFiltered) {
-      const found = new Set(this.found);
-      this.found = this.ordered.filter((row) => found.has(row));
+      const fitting = new Set(this.found);
+      this.found = this.ordered.filter((row) => fitting.has(row));
     } else this.found = this.ordered;
     this.show();
   }
@@ -177,11 +177,11 @@ class Table {
     const rest = this.found.length - shown;
     this.more.hidden = !rest;
     this.more.textContent = `Show ${number(Math.min(PAGE, rest))} more`;
-    const told = [];
-    if (this.isFiltered) told.push(`${number(this.found.length)} of ${number(this.rows.length)} fit the filter`);
-    if (rest) told.push(`the first ${number(shown)} of ${number(this.found.length)} are shown`);
-    if (this.leftOut) told.push(`${number(this.leftOut)} more are left out of this page to keep it small; --json has them all`);
-    this.status.textContent = told.length ? `${told.join("; ")}.` : "";
+    const sentences = [];
+    if (this.isFiltered) sentences.push(`${number(this.found.length)} of ${number(this.rows.length)} fit the filter`);
+    if (rest) sentences.push(`the first ${number(shown)} of ${number(this.found.length)} are shown`);
+    if (this.leftOut) sentences.push(`${number(this.leftOut)} more are left out of this page to keep it small; --json has them all`);
+    this.status.textContent = sentences.length ? `${sentences.join("; ")}.` : "";
   }
 
   row(row) {

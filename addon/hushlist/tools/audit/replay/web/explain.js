@@ -25,8 +25,8 @@ function facts(pairs) {
   return list;
 }
 
-function isSame(one, other) {
-  return ["rule", "source", "line", "expression"].every((name) => one[name] === other?.[name]);
+function isSame(value, other) {
+  return ["rule", "source", "line", "expression"].every((name) => value[name] === other?.[name]);
 }
 
 function sentence(why) {
@@ -65,9 +65,9 @@ function formsOf(why) {
   return (why.forms ?? []).map((form, place) => {
     const title = `Looked up: ${count(form.expressions.length, "expression")}` + (place ? ` of another reading, ${form.canonical}` : "");
     return plainTable(title, ["Expression", "SHA-256"],
-      form.expressions.map((own) => ({
-        kind: fits.has(own.expression) ? "fits" : null,
-        cells: [[code(own.expression), fits.has(own.expression) ? element("strong", {}, " fits") : null], element("code", { class: "hash" }, own.sha256)],
+      form.expressions.map((row) => ({
+        kind: fits.has(row.expression) ? "fits" : null,
+        cells: [[code(row.expression), fits.has(row.expression) ? element("strong", {}, " fits") : null], element("code", { class: "hash" }, row.sha256)],
       })));
   });
 }

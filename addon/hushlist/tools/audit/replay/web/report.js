@@ -1,8 +1,8 @@
 // The parts of the page, in their order.
 
 const ACTIONS = ["block", "warn", "tag", "allow", "pass"]; // in the order of the bar
-const stoppedInAll = Object.values(report.kinds).reduce((sum, own) => sum + own.stopped, 0);
-const breaksInAll = Object.values(report.breaks).reduce((sum, own) => sum + own.requests, 0);
+const stoppedInAll = Object.values(report.kinds).reduce((sum, entry) => sum + entry.stopped, 0);
+const breaksInAll = Object.values(report.breaks).reduce((sum, entry) => sum + entry.requests, 0);
 const HINTS = {
   fits: "requests that a rule fits, whatever comes of it",
   stopped: "requests that it decides to block or to warn of",
@@ -17,10 +17,10 @@ function most(rows, of) {
   return rows.reduce((so_far, row) => Math.max(so_far, of(row)), 0);
 }
 
-function listTitle(own) {
-  if (!own) return "a list that is left out";
-  const file = listName(own.source);
-  return own.title && own.title !== file ? [own.title, element("small", {}, breakable(file))] : breakable(file);
+function listTitle(entry) {
+  if (!entry) return "a list that is left out";
+  const file = listName(entry.source);
+  return entry.title && entry.title !== file ? [entry.title, element("small", {}, breakable(file))] : breakable(file);
 }
 
 function hits(name, head) {
@@ -57,14 +57,14 @@ const legend = () => element("p", { class: "legend" },
 
 // -- heading and figures ----------------------------------------------------------------------------------------------
 
-function asked() {
-  const { at, client, user, port, as_recorded: asRecorded } = report.asked;
+function scope() {
+  const { at, client, user, port, as_recorded: asRecorded } = report.options;
   const who = [user && `the user ${user}`, client && `the client ${client}`, port && `port ${port}`].filter(Boolean).join(", ");
   const sources = report.sources.length + (report.left_out.sources ?? 0);
   const parts = [`${count(report.records, "request")} of ${count(sources, "source")}`];
   parts.push(asRecorded ? "each decided for its own client and time" : `decided for ${who || "anybody"}, as of ${day(at)}`);
   parts.push(`made on ${day(report.made)}`);
-  document.getElementById("asked").textContent = visible(parts.join("; "));
+  document.getElementById("scope").textContent = visible(parts.join("; "));
 }
 
 function day(iso) {
@@ -78,10 +78,10 @@ function figure(value, text, more, href, kind) {
 }
 
 function figures() {
-  const rules = report.lists.reduce((sum, own) => sum + own.rules, 0);
-  const fired = report.lists.reduce((sum, own) => sum + own.fired, 0);
-  const faults = Object.values(report.faults).reduce((sum, own) => sum + own, 0);
-  const popular = report.popular_domains.reduce((sum, own) => sum + own.stopped, 0);
+  const rules = report.lists.reduce((sum, entry) => sum + entry.rules, 0);
+  const fired = report.lists.reduce((sum, entry) => sum + entry.fired, 0);
+  const faults = Object.values(report.faults).reduce((sum, entry) => sum + entry, 0);
+  const popular = report.popular_domains.reduce((sum, entry) => sum + entry.stopped, 0);
   const rate = report.records_a_second;
   const made = element("dl", { class: "figures" },
     figure(percent(stoppedInAll, report.records), "Stopped", `${number(stoppedInAll)} of ${count(report.records, "request")}`, "#actions", "main"),
@@ -97,13 +97,13 @@ function figures() {
 // -- what is done -----------------------------------------------------------------------------------------------------
 
 function actions() {
-  const known = Object.entries(report.actions).sort(([one], [other]) => ACTIONS.indexOf(one) - ACTIONS.indexOf(other));
-  const chart = bar(known.map(([name, value]) => [value, name]), report.records);
+  const counts = Object.entries(report.actions).sort(([left], [other]) => ACTIONS.indexOf(left) - ACTIONS.indexOf(other));
+  const chart = bar(counts.map(([name, value]) => [value, name]), report.records);
   chart.classList.add("actions");
-  const key = element("ul", { class: "legend-of-actions" }, known.map(([name, value]) => element("li", {},
+  const key = element("ul", { class: "legend-of-actions" }, counts.map(([name, value]) => element("li", {},
     action(name), element("strong", {}, percent(value, report.records)), ` ${number(value)}`)));
-  const kinds = Object.entries(report.kinds).map(([kind, own]) => ({ kind, ...own }));
-  const largest = most(kinds, (own) => own.requests);
+  const kinds = Object.entries(report.kinds).map(([kind, entry]) => ({ kind, ...entry }));
+  const largest = most(kinds, (entry) => entry.requests);
   section("actions", "Actions", "What is done",
     report.records
       ? "What the policy does with the requests, and what those are for that it stops."
@@ -122,10 +122,10 @@ function actions() {
 }
 
 function breaks() {
-  const rows = Object.entries(report.breaks).flatMap(([kind, own]) => own.examples
+  const rows = Object.entries(report.breaks).flatMap(([kind, entry]) => entry.examples
     .filter((key) => key in report.records_shown)
     .map((key) => ({ kind, key, record: report.records_shown[key] })));
-  const numbers = Object.entries(report.breaks).map(([kind, own]) => count(own.requests, NAMES[kind] ?? kind)).join(", ");
+  const numbers = Object.entries(report.breaks).map(([kind, entry]) => count(entry.requests, NAMES[kind] ?? kind)).join(", ");
   const by = (row) => row.record.explanation.winner;
   const whose = (row) => (by(row) ? `${listName(by(row).source)}:${by(row).line}` : row.record.explanation.fault);
   section("breaks", "Breakage", "What breaks pages",
@@ -187,14 +187,14 @@ function overlaps() {
   const places = report.matrix;
   if (!places.length) return;
   const both = new Map();
-  for (const own of report.overlaps) {
-    const [one, other] = own.lists;
-    both.set(`${one} ${other}`, own.requests).set(`${other} ${one}`, own.requests);
+  for (const entry of report.overlaps) {
+    const [left, other] = entry.lists;
+    both.set(`${left} ${other}`, entry.requests).set(`${other} ${left}`, entry.requests);
   }
-  const largest = most(report.overlaps, (own) => own.requests);
+  const largest = most(report.overlaps, (entry) => entry.requests);
   const name = (place) => listName(report.lists[place]?.source);
   const cell = (row, column) => {
-    if (row === column) return element("td", { class: "own", title: `only ${name(row)}` }, number(report.lists[row]?.alone));
+    if (row === column) return element("td", { class: "diagonal", title: `only ${name(row)}` }, number(report.lists[row]?.alone));
     const value = both.get(`${row} ${column}`);
     if (!value) return element("td", { class: "none" }, "·");
     // by magnitude: a few requests are to be seen beside thousands
@@ -208,7 +208,7 @@ function overlaps() {
     element("tbody", {}, places.map((row, index) => element("tr", {},
       element("th", { scope: "row" }, element("span", { class: "place", "aria-hidden": "true" }, index + 1), breakable(name(row))),
       places.map((column) => cell(row, column))))));
-  const involved = new Set(report.overlaps.flatMap((own) => own.lists));
+  const involved = new Set(report.overlaps.flatMap((entry) => entry.lists));
   const others = report.lists.length - involved.size;
   const notes = [];
   if (others) notes.push(`${count(others, "list")} ${others === 1 ? "overlaps" : "overlap"} with no other`);
@@ -251,12 +251,12 @@ function rules() {
 }
 
 function unused() {
-  const rows = report.lists.filter((own) => own.rules > own.fired);
+  const rows = report.lists.filter((entry) => entry.rules > entry.fired);
   const never = (row) => row.rules - row.fired;
   if (!rows.length) return;
   const first = (row) => (row.unused_first.length ? element("details", {},
     element("summary", {}, `${number(row.unused_first.length)} of them`),
-    element("ol", { class: "lines" }, row.unused_first.map((own) => element("li", { value: own.line }, code(own.text))))) : "");
+    element("ol", { class: "lines" }, row.unused_first.map((entry) => element("li", { value: entry.line }, code(entry.text))))) : "");
   section("unused", "Unused rules", "Rules that never fired", "No recorded request fits these. Many lists are written for far more sites than one record has.",
     table({
       caption: "Rules that never fired, by list", rows, sorted: 1,
@@ -420,4 +420,4 @@ function about() {
     element("h3", {}, "What the words mean"), words);
 }
 
-for (const part of [asked, figures, actions, breaks, parties, lists, overlaps, categories, rules, sites, popular, changes, doubts, decryption, unused, slowest, broken, about]) part();
+for (const part of [scope, figures, actions, breaks, parties, lists, overlaps, categories, rules, sites, popular, changes, doubts, decryption, unused, slowest, broken, about]) part();
