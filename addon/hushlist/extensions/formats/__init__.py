@@ -1,6 +1,7 @@
-"""Formats of lists that other programs have: a file each, by what ``rule_maker`` and ``json_shape`` have for all.
+"""Formats of lists that other programs have, by what ``rule_maker`` and ``json_shape`` have for all.
 
-In: a list's octets. Out: rules that know their file and line. Open first: ``rule_maker``, then ``unbound`` or ``stix``.
+In: a list's octets. Out: rules that know their file and line. Open first: ``rule_maker``, then ``resolver_settings`` or
+``threat_feeds``.
 """
 
 from hushlist.core.extension import Extension, ListFormat
@@ -32,7 +33,7 @@ EXTENSION = Extension(
     list_formats={
         "squidguard-urls": _URLS,
         "dnsmasq": _by_line(
-            "dnsmasq:read_dnsmasq",
+            "resolver_settings:read_dnsmasq",
             r"(?:address|server|local)=/.*",
             endings=(".dnsmasq",),
             names=("dnsmasq.conf",),
@@ -58,7 +59,10 @@ EXTENSION = Extension(
             also=("hosts", "rpz", "address-counts", "csv"),
         ),
         "unbound": _by_line(
-            "unbound:read_unbound", r"local-(?:zone|data):\s.*|server:", endings=(".unbound",), names=("unbound.conf",)
+            "resolver_settings:read_unbound",
+            r"local-(?:zone|data):\s.*|server:",
+            endings=(".unbound",),
+            names=("unbound.conf",),
         ),
         "bind-zones": ListFormat(
             f"{_HERE}.bind_zones:read_bind_zones",
@@ -67,10 +71,10 @@ EXTENSION = Extension(
             entry=r"zone\s+[\"\w].*|(?:type|file|notify|allow-query|check-names)\s.*;|\}\s*;?",
         ),
         "smartdns": _by_line(
-            "smartdns:read_smartdns", r"(?:address|domain-rules?|nameserver)\s+/.*", names=("smartdns.conf",)
+            "resolver_settings:read_smartdns", r"(?:address|domain-rules?|nameserver)\s+/.*", names=("smartdns.conf",)
         ),
         "dnscrypt": _by_line(
-            "dnscrypt:read_dnscrypt",
+            "resolver_settings:read_dnscrypt",
             r"=[\w.-]+|(?=[^*?\[]*[*?\[])(?=.*\w)[\w.*?\[\]-]+(?:\s+@\S+)?|[\w.*-]+\s+@\S+",
             "domains",
             names=("blocked-names.txt",),
@@ -82,7 +86,9 @@ EXTENSION = Extension(
         ),
         "blocky": _by_line("name_regexes:read_blocky", r"/.+/", "domains", "hosts"),
         "mikrotik": _by_line(
-            "mikrotik:read_mikrotik", r"(?::do\s*\{\s*)?(?:/?ip(?:v6)?[ /].*|add\s+[a-z-]+=.*)", endings=(".rsc",)
+            "resolver_settings:read_mikrotik",
+            r"(?::do\s*\{\s*)?(?:/?ip(?:v6)?[ /].*|add\s+[a-z-]+=.*)",
+            endings=(".rsc",),
         ),
         "squid-acl": ListFormat(
             f"{_HERE}.squid_acl:read_squid_acl",
@@ -104,13 +110,13 @@ EXTENSION = Extension(
             head=r"(?=[^\0]*\bfunction\s+FindProxyForURL\b)",
         ),
         "clash": ListFormat(
-            f"{_HERE}.clash:read_clash",
+            f"{_HERE}.proxy_rules:read_clash",
             is_by_line=False,
             is_document=True,
             endings=(".yaml", ".yml"),
             head=r"(?:(?>[ \t]*(?:#.*)?\n))*+payload:[ \t]*(?:\[|\n|$)",
         ),
-        "clash-text": _by_line("clash:read_clash_text", r"\+\.[\w.*-]+", "domains", "addresses"),
+        "clash-text": _by_line("proxy_rules:read_clash_text", r"\+\.[\w.*-]+", "domains", "addresses"),
         "surge": _by_line("proxy_rules:read_proxy_rules", rf"(?:{_PROXY_KINDS}|RULE-SET|AND|OR|NOT|FINAL|MATCH)\s*,.*"),
         "quantumult": _by_line(
             "proxy_rules:read_proxy_rules", r"(?i:host(?:-[a-z]+)?|ip6?-cidr|user-agent|geoip|final)\s*,.*"
@@ -121,7 +127,7 @@ EXTENSION = Extension(
             names=("public_suffix_list.dat",),
             head=r"(?=[^\0]*\n//[ \t]*===BEGIN (?:ICANN|PRIVATE) DOMAINS===)",
         ),
-        "v2fly": _by_line("v2fly:read_v2fly", r"(?:domain|full|keyword|regexp|include):\S+.*", "domains"),
+        "v2fly": _by_line("proxy_rules:read_v2fly", r"(?:domain|full|keyword|regexp|include):\S+.*", "domains"),
         "ranked-domains": _by_line("numbered_lists:read_ranked_domains", r"[0-9]+,[\w-]+(?:(?>\.[\w-]+))++"),
         "address-counts": _by_line(
             "numbered_lists:read_address_counts", rf"{_ADDRESS}(?:/[0-9]+)?[\t ,;]+[0-9]+", "addresses"
@@ -130,26 +136,26 @@ EXTENSION = Extension(
             "numbered_lists:read_address_ports", rf"(?:{_ADDRESS}|\[[0-9A-Fa-f:.]+\]):[0-9]{{1,5}}", "addresses"
         ),
         "little-snitch": _json(
-            "little_snitch:read_little_snitch",
+            "json_rules:read_little_snitch",
             *(f"denied-remote-{what}/*" for what in ("domains", "hosts", "addresses")),
             *("rules/*/process", "rules/*/remote-domains", "rules/*/remote-hosts"),
             endings=(".lsrules",),
         ),
         "sing-box": _json(
-            "sing_box:read_sing_box", *(f"rules/*/{kind}{item}" for kind in _SING_BOX_KINDS for item in ("", "/*"))
+            "proxy_rules:read_sing_box", *(f"rules/*/{kind}{item}" for kind in _SING_BOX_KINDS for item in ("", "/*"))
         ),
-        "control-d": _json("control_d:read_control_d", "rules/*/PK", "group/group"),
-        "chromium-policy": _json("chromium_policy:read_chromium_policy", "URLBlocklist/*", "URLAllowlist/*"),
-        "phishtank": _json("phishtank:read_phishtank", "*/phish_id"),
-        "urlhaus": _json("urlhaus:read_urlhaus", "*/*/url_status"),
-        "threatfox": _json("threatfox:read_threatfox", "*/*/ioc_type"),
-        "feodo": _json("feodo:read_feodo", "*/ip_address"),
-        "spamhaus": _json("spamhaus:read_spamhaus", "cidr", "asn"),
+        "control-d": _json("json_rules:read_control_d", "rules/*/PK", "group/group"),
+        "chromium-policy": _json("json_rules:read_chromium_policy", "URLBlocklist/*", "URLAllowlist/*"),
+        "phishtank": _json("threat_feeds:read_phishtank", "*/phish_id"),
+        "urlhaus": _json("threat_feeds:read_urlhaus", "*/*/url_status"),
+        "threatfox": _json("threat_feeds:read_threatfox", "*/*/ioc_type"),
+        "feodo": _json("threat_feeds:read_feodo", "*/ip_address"),
+        "spamhaus": _json("threat_feeds:read_spamhaus", "cidr", "asn"),
         "misp": _json(
-            "misp:read_misp",
+            "threat_feeds:read_misp",
             *(f"{event}Attribute/*/type" for event in ("Event/", "*/Event/", "response/*/Event/", "response/")),
         ),
-        "stix": _json("stix:read_stix", "objects/*/pattern", "objects/*/spec_version"),
+        "stix": _json("threat_feeds:read_stix", "objects/*/pattern", "objects/*/spec_version"),
     },
     folder_formats={
         "squidguard": {

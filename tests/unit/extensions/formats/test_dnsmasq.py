@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
-from hushlist.extensions.formats.dnsmasq import read_dnsmasq
+from hushlist.extensions.formats.resolver_settings import read_dnsmasq
 from support.readings import read_rules
 from unit.rows import each_row
 
