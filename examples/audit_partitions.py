@@ -23,10 +23,10 @@ from dask.distributed import Client
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.policy.groups import NOBODY
 from hushlist.tools.audit.replay.audit_report import AuditReport
+from hushlist.tools.audit.replay.audit_text import report_text
 from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.partition import audit_partition, merge_reports
 from hushlist.tools.audit.replay.report_details import add_details
-from hushlist.tools.audit.replay.report_text import report_text
 from hushlist.tools.audit.report_codec import encode
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from dask.distributed import Client, as_completed
 
-from hushlist.tools.visit.report_page import html_page
-from hushlist.tools.visit.report_text import counts_of, page_text, report_text
-from hushlist.tools.visit.verdict import Verdict
+from hushlist.tools.visit.page_verdict import Verdict
 from hushlist.tools.visit.visit_command import formats_of
 from hushlist.tools.visit.visit_job import report_of, visit_partition
+from hushlist.tools.visit.visit_page import html_page
+from hushlist.tools.visit.visit_text import counts_of, page_text, report_text
 from hushlist.tools.visit.visitor import PageResult, VisitOptions
 
 #: pages of a partition

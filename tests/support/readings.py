@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.rule import Action, Rule, RuleBlock, each_rule
-from hushlist.core.policy import key_table, key_types
+from hushlist.core.policy import key_types, usable_keys
 from hushlist.core.policy.policy_reader import policy_rows
 
 Read = TypeVar("Read")
@@ -39,7 +39,7 @@ def read_node(
 
 def read_key(name: str, text: str | bytes, source: str = "p") -> tuple[Any, list[str]]:
     """What the row of a policy's key makes of a text, its default in place of nothing, and the errors."""
-    report, row = ProblemReport(source), next(row for row in policy_rows(key_table.table_of()) if row.name == name)
+    report, row = ProblemReport(source), next(row for row in policy_rows(usable_keys.table_of()) if row.name == name)
     fields = MappingReader(YamlNode(1, {name: node_of(text, report)}), (name,), report)
     values = key_types.read_rows((row,), fields, key_types.Reading(Path(source), report))
     return values.get(row.field, row.default), [str(error) for error in report.errors]

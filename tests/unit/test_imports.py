@@ -268,7 +268,7 @@ _OF_EXTENSIONS = {
     f"hushlist.extensions.{name}"
     for name in (
         *("dashboard.admin_keys", "inside.forms", "inside.inside"),
-        *(f"searches.{name}" for name in ("engines", "readings", "word_lists", "words")),
+        *(f"searches.{name}" for name in ("engines", "search_readings", "word_lists", "words")),
         *(
             "needs.ways",
             "notify.notify_channels",

@@ -17,9 +17,9 @@ from documentation import PAGES, ROOT, RULES, blocks, is_list, whole
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.yaml_rules import read_yaml
-from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.keys import Key
 from hushlist.core.policy.policy_file import PolicyError
+from hushlist.core.policy.usable_keys import table_of
 from hushlist.tools.reference.written_keys import FILES, keys_of_file, page_with_tables, rows_of, schema_text
 from unit.rows import each_row
 

@@ -19,6 +19,7 @@ from hushlist.core.url.request import Request
 from hushlist.tools.audit.diff_job import DiffOptions, diff, is_policy, side_of_list, side_of_policy
 from hushlist.tools.audit.guesses import Block, Targets, blocks_of, entries_of, try_block
 from hushlist.tools.audit.lint_job import lint
+from hushlist.tools.audit.replay.audit_page import report_page
 from hushlist.tools.audit.replay.audit_report import (
     FileDigest,
     PolicyDigest,
@@ -26,11 +27,10 @@ from hushlist.tools.audit.replay.audit_report import (
     ReplayOptions,
     read_report,
 )
+from hushlist.tools.audit.replay.audit_text import report_text
 from hushlist.tools.audit.replay.auditor import Auditor, ReplayMoment
 from hushlist.tools.audit.replay.partition import merge_reports, tallied_report
 from hushlist.tools.audit.replay.report_details import add_details
-from hushlist.tools.audit.replay.report_page import report_page
-from hushlist.tools.audit.replay.report_text import report_text
 from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
 from support.engines import rules_of

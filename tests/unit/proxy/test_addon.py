@@ -17,10 +17,10 @@ from mitmproxy.test import taddons, tflow
 from hushlist.core.decide.decision import Decision
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import Client, Group
-from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import names_of
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.policy_reader import policy_rows
+from hushlist.core.policy.usable_keys import table_of
 from hushlist.core.system import authority_file
 from hushlist.core.url.request import Request
 from hushlist.extensions.fleet.heartbeat import Heartbeat

@@ -38,9 +38,9 @@ from hushlist.extensions.journal.log_database import LogFilters, newest_records
 from hushlist.extensions.journal.masked_clients import SOMEBODY, privacy_of
 from hushlist.extensions.notify.weekly_summary import Week, summary_of, week_of
 from hushlist.extensions.quotas.metered_use import MeteredUse
+from hushlist.extensions.reports.publisher_report import WHOLE
 from hushlist.extensions.reports.report_book import Report
 from hushlist.extensions.reports.report_part import ReportPart
-from hushlist.extensions.reports.report_text import WHOLE
 from hushlist.extensions.unblock.access_requests import NAMED, AccessRequest
 from hushlist.extensions.unblock.ask_handler import notice_of
 from hushlist.extensions.unblock.credentials import CodeError

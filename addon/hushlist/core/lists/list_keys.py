@@ -8,7 +8,6 @@ from pathlib import Path
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.rule import RUNGS, Action, Scope
-from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import (
     NETWORK,
     TEXT,
@@ -26,6 +25,7 @@ from hushlist.core.policy.key_types import (
     title,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
+from hushlist.core.policy.usable_keys import table_of
 from hushlist.core.url.hashed_uri import VARIANTS
 
 RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG, Action.PASS)

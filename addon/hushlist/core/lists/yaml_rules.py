@@ -30,8 +30,8 @@ from hushlist.core.lists.patterns import (
 )
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.core.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Scope, Terms, each_rule
-from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import Reading, names_of, read_values
+from hushlist.core.policy.usable_keys import table_of
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "expression": parse_written_expression,

@@ -10,7 +10,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.key_table import KeyTable, default_of
 from hushlist.core.policy.key_types import (
     NETWORK,
     TEXT,
@@ -38,6 +37,7 @@ from hushlist.core.policy.pass_through import (
 )
 from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import CATEGORIES, DEFAULT_ACTION, ScheduledAction, read_during
+from hushlist.core.policy.usable_keys import KeyTable, default_of
 
 if TYPE_CHECKING:
     from hushlist.core.policy.policy_file import Layer

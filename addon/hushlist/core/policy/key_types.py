@@ -24,8 +24,8 @@ from hushlist.core.extension import ALL_BUILT_IN
 from hushlist.core.lists.category_names import category_named, short_names
 from hushlist.core.lists.list_source import LONGEST_REASON, LONGEST_TITLE, ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.policy.key_table import KeyTable, table_of
 from hushlist.core.policy.keys import NONE, Key, Schema, Type
+from hushlist.core.policy.usable_keys import KeyTable, table_of
 from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, fingerprint, read_private, reason_of
 
 if TYPE_CHECKING:

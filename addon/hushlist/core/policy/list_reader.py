@@ -18,7 +18,6 @@ from hushlist.core.lists.list_source import ListDefaults, read_seal_key
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.core.match.rule import Scope
-from hushlist.core.policy.key_table import KeyTable
 from hushlist.core.policy.key_types import (
     TEXT,
     Reading,
@@ -34,6 +33,7 @@ from hushlist.core.policy.key_types import (
 )
 from hushlist.core.policy.keys import NONE, Key, Schema, Type
 from hushlist.core.policy.policy_file import ListFile, list_files
+from hushlist.core.policy.usable_keys import KeyTable
 
 
 def _read_format(fields: MappingReader, key: str, reading: Reading) -> str | None:

@@ -16,11 +16,11 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.match.seal import SealKey
 from hushlist.core.policy.groups import DEFAULT, Group, GroupSettings, uses_of
-from hushlist.core.policy.key_table import default_of
 from hushlist.core.policy.pass_through import HostSet
 from hushlist.core.policy.proxy_settings import NameAnswers, OnFailure
 from hushlist.core.policy.recurrence import Schedule, next_morning
 from hushlist.core.policy.schedule import rules_of_zone
+from hushlist.core.policy.usable_keys import default_of
 from hushlist.core.system.files import Fingerprint, fingerprint
 
 if TYPE_CHECKING:

@@ -31,7 +31,6 @@ from hushlist.core.policy.groups import (
     read_group,
     read_settings,
 )
-from hushlist.core.policy.key_table import KeyTable, table_of
 from hushlist.core.policy.key_types import (
     TEXT,
     Reading,
@@ -54,6 +53,7 @@ from hushlist.core.policy.pass_through import KEEP_HEADERS
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.proxy_settings import NAME_ANSWERS, ON_FAILURE
 from hushlist.core.policy.schedule import SCHEDULES, TIMEZONE, read_during, read_schedules, read_timezone
+from hushlist.core.policy.usable_keys import KeyTable, table_of
 from hushlist.core.system.files import LONGEST_DOCUMENT, fingerprint
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from hushlist.core.policy.schedule import read_during
 from hushlist.extensions.files.content_kinds import KINDS
 from hushlist.extensions.files.file_names import UNREAD, endings_of
 from hushlist.extensions.files.member_scanner import MOST_SHOWN, NO_MEMBERS, Members
-from hushlist.extensions.files.sites import SITES, are_on, hosts_of, is_about
+from hushlist.extensions.files.rule_sites import SITES, are_on, hosts_of, is_about
 
 #: which way files go
 WAYS = ("download", "upload", "both")

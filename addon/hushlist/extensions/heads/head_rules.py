@@ -37,7 +37,7 @@ from hushlist.core.policy.schedule import read_during
 from hushlist.core.url.http_head import as_read, is_bound
 from hushlist.extensions.adblock.head_options import FIELD_NAME, FIELD_VALUE, Cookies, ValueTest
 from hushlist.extensions.files.file_rules import FilePattern
-from hushlist.extensions.files.sites import SITES, are_on, hosts_of, is_about
+from hushlist.extensions.files.rule_sites import SITES, are_on, hosts_of, is_about
 
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)")
 _TYPE = re.compile(r"[a-z0-9-]+/(\*|[!#$&^_.+a-z0-9-]+)")

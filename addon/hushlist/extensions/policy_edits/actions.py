@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 from hushlist.core.lists.yaml_edits import EditError, Plain
 from hushlist.core.policy.groups import Client, address_text
-from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import whole_schema
 from hushlist.core.policy.keys import Key
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import policy_rows
+from hushlist.core.policy.usable_keys import table_of
 from hushlist.core.routes import Account, Action, ActionError, AnyPlain, Done, MissingError, Role, Text, Whole
 from hushlist.extensions.policy_edits.policy_change import ChangedError, Edit, PolicyFile, UnusableError
 from hushlist.extensions.policy_edits.policy_text import PolicyText, Section, policy_text, why_read_only

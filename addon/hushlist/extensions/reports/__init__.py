@@ -1,7 +1,7 @@
 """Reports of mistakes: who is stopped says so on the block page, and who looks after the filter may tell the publisher.
 
 In: a form of the block page. Out: a stored report with the rule, its list, and the list's version and digest; and a
-text for the list's publisher, which nobody sends but a person. Open first: ``report_part``, then ``report_text``.
+text for the list's publisher, which nobody sends but a person. Open first: ``report_part``, then ``publisher_report``.
 """
 
 from hushlist.core.extension import Command, Extension

@@ -10,8 +10,8 @@ from hushlist.core.errors import without_user
 from hushlist.core.routes import Account, Action, Done, Number, Role, Text
 from hushlist.extensions.journal.log_record import Privacy, who, without_query
 from hushlist.extensions.journal.masked_clients import as_told
+from hushlist.extensions.reports.publisher_report import SHAPES, report_text, shown_source
 from hushlist.extensions.reports.report_book import Report, ReportBook
-from hushlist.extensions.reports.report_text import SHAPES, report_text, shown_source
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Report:
     publisher: str = ""
     #: SHA-256 of its file, in hexadecimal
     digest: str = ""
-    #: of the URL, what its publisher has to know: one of ``report_text.SHAPES``
+    #: of the URL, what its publisher has to know: one of ``publisher_report.SHAPES``
     shape: str = ""
     #: the person's own words, as one line; may be empty
     words: str = ""

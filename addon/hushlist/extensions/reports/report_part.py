@@ -25,8 +25,8 @@ from hushlist.extensions.journal.log_record import url_of
 from hushlist.extensions.journal.masked_clients import asker_name, clients_shown, device_names_shown
 from hushlist.extensions.reports.actions import status_of
 from hushlist.extensions.reports.list_head import LONGEST_HEAD, ListHead, read_head
+from hushlist.extensions.reports.publisher_report import shape_for
 from hushlist.extensions.reports.report_book import Report, ReportBook
-from hushlist.extensions.reports.report_text import shape_for
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.access_requests import LONGEST_REASON
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts

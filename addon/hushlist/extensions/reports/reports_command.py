@@ -26,8 +26,8 @@ from hushlist.core.routes import MissingError
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import SOMEBODY, device_names_shown, with_device
 from hushlist.extensions.reports.actions import for_publisher, status_of
+from hushlist.extensions.reports.publisher_report import SHAPES
 from hushlist.extensions.reports.report_book import ReportBook
-from hushlist.extensions.reports.report_text import SHAPES
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.shown_clients import privacy_at
 

@@ -24,7 +24,7 @@ EXTENSION = Extension(
             "safe-browsing",
             f"{__name__}.threat_lists:SAFE_BROWSING",
             place="list",
-            files=f"{__name__}.list_sources:prefix_files",
+            files=f"{__name__}.named_lists:prefix_files",
         ).says("""lists that stay on a server, with only prefixes of their hashes here, instead of `file` and `url`:
             see [Safe Browsing](safe-browsing.md)"""),
     ),

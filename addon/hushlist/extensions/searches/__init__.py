@@ -1,8 +1,8 @@
 """What people search for, and words in addresses: lists of words that block, warn or tag.
 
 In: a request, and lists of words. Out: names of the request under a host that nobody has, one for each combination of
-its words, so that rules for them are rules as any others: in the clear, hashed or sealed. Open first: ``readings``,
-then ``words``; the table is ``engines.tsv``.
+its words, so that rules for them are rules as any others: in the clear, hashed or sealed. Open first:
+``search_readings``, then ``words``; the table is ``engines.tsv``.
 """
 
 from hushlist.core.extension import Extension, ListFormat
@@ -10,7 +10,7 @@ from hushlist.core.policy.keys import Key
 
 EXTENSION = Extension(
     "searches",
-    readings=f"{__name__}.readings:SearchReadings",
+    readings=f"{__name__}.search_readings:SearchReadings",
     hides=f"{__name__}.hidden:HiddenSearches",
     list_formats={
         name: ListFormat(f"{__name__}.word_lists:read_{name}", is_by_line=True, endings=(f".{name}",))

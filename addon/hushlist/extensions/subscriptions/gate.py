@@ -29,8 +29,8 @@ from hushlist.core.lists.format_detection import detect_format
 from hushlist.core.lists.list_formats import FOLDERS, FORMATS, UNTOLD, format_named
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.match.index import Index
-from hushlist.core.policy.key_table import KeyTable
 from hushlist.core.policy.policy_file import ListFile, Policy, PolicyError
+from hushlist.core.policy.usable_keys import KeyTable
 from hushlist.core.system.files import Fingerprint, fingerprint, open_regular
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.list_comparison import BroadKinds, ListChange, compare_lists, shorten

@@ -52,7 +52,7 @@ from hushlist.extensions.unblock.credentials import (
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
 from hushlist.extensions.unblock.taps import Tap, follow_tap, make_taps
-from hushlist.extensions.unblock.verdict import UnblockVerdict
+from hushlist.extensions.unblock.unblock_verdict import UnblockVerdict
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
 #: what becomes of a damaged file: what was unblocked or used since is in no copy, so grants and codes do not come back

@@ -17,14 +17,14 @@ from hushlist.core.errors import to_json
 from hushlist.core.policy import default_policy
 from hushlist.core.policy.groups import Client
 from hushlist.core.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
+from hushlist.tools.audit.replay.audit_page import report_page
 from hushlist.tools.audit.replay.audit_report import AuditReport, read_report
+from hushlist.tools.audit.replay.audit_text import Title, report_text
 from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.charts import chart_csv, chart_svg, charts_of
 from hushlist.tools.audit.replay.partition import merge_reports, report_of
 from hushlist.tools.audit.replay.replay_job import ReplayWork
 from hushlist.tools.audit.replay.report_details import add_details
-from hushlist.tools.audit.replay.report_page import report_page
-from hushlist.tools.audit.replay.report_text import Title, report_text
 from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.sources.source_formats import FORMATS
 from hushlist.tools.publish.key_table import KeyEntry, read_key_table, revealed

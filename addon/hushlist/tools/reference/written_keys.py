@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hushlist.core.lists.list_keys import LIST_KEYS
-from hushlist.core.policy.key_table import KeyTable, table_of
 from hushlist.core.policy.key_types import whole_schema
 from hushlist.core.policy.keys import Key, Schema
 from hushlist.core.policy.policy_reader import policy_rows
+from hushlist.core.policy.usable_keys import KeyTable, table_of
 from hushlist.extensions.services.service_lists import SERVICES_KEYS
 from hushlist.extensions.subscriptions.catalogue import CATALOGUE_KEYS
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hushlist.tools.visit.filter_process import VisitError
+from hushlist.tools.visit.page_verdict import Verdict, verdict
 from hushlist.tools.visit.signals import RuleUse
-from hushlist.tools.visit.verdict import Verdict, verdict
 from hushlist.tools.visit.visitor import PageResult, Visitor
 
 #: most visits of one page

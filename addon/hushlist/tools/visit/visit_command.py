@@ -12,10 +12,10 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.system.files import LONGEST_LIST, open_regular, read_regular, replace_file, source_errors
 from hushlist.tools.visit.filter_process import VisitError
 from hushlist.tools.visit.page_actions import read_actions
-from hushlist.tools.visit.report_page import html_page
-from hushlist.tools.visit.report_text import as_json, counts_of, junit, page_text, report_text
-from hushlist.tools.visit.verdict import ORDER, Verdict
+from hushlist.tools.visit.page_verdict import ORDER, Verdict
 from hushlist.tools.visit.visit_job import VisitJob, VisitReport, visit_pages
+from hushlist.tools.visit.visit_page import html_page
+from hushlist.tools.visit.visit_text import as_json, counts_of, junit, page_text, report_text
 from hushlist.tools.visit.visitor import PATIENCE, PageResult, VisitOptions
 
 _BROWSERS = ("chromium", "firefox")

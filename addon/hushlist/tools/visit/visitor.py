@@ -14,8 +14,8 @@ from hushlist.core.system.files import replace_file
 from hushlist.tools.visit.browser import BROWSERS, Browser
 from hushlist.tools.visit.filter_process import FilterProcess, VisitError
 from hushlist.tools.visit.page_actions import Action
+from hushlist.tools.visit.page_verdict import Verdict, harm, verdict
 from hushlist.tools.visit.signals import RuleUse, Saved, Signal, Visit, compare, rules_behind, saved, site_of
-from hushlist.tools.visit.verdict import Verdict, harm, verdict
 from hushlist.tools.visit.visit_policy import VisitPolicies
 
 #: seconds for each part of a visit

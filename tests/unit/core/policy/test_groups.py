@@ -17,10 +17,10 @@ from hushlist.core.policy.groups import (
     read_group,
     read_settings,
 )
-from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.policy_file import Layer
 from hushlist.core.policy.schedule import read_schedules, read_timezone
+from hushlist.core.policy.usable_keys import table_of
 from unit.rows import each_row
 
 LAYERS = ("overrides", "lists")

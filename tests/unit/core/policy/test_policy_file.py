@@ -11,11 +11,11 @@ from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_keys import DEFAULTS_KEYS
 from hushlist.core.match.rule import Action
 from hushlist.core.match.seal import SealKey
-from hushlist.core.policy.key_table import table_of
 from hushlist.core.policy.key_types import names_of
 from hushlist.core.policy.list_reader import lists_type
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import policy_rows
+from hushlist.core.policy.usable_keys import table_of
 from hushlist.core.system.files import fingerprint, write_private
 from support.engines import rules_in
 from unit.rows import each_row

@@ -25,8 +25,8 @@ from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.notify.notices import Notices
 from hushlist.extensions.reports import report_book, report_part
 from hushlist.extensions.reports.actions import for_publisher, status_of
+from hushlist.extensions.reports.publisher_report import SHAPES
 from hushlist.extensions.reports.report_book import KEPT, LONGEST_URL, MOST_OF_CLIENT, MOST_OPEN, Report, ReportBook
-from hushlist.extensions.reports.report_text import SHAPES
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
 from hushlist.extensions.unblock.grant_events import GrantEvent

@@ -22,7 +22,7 @@ from hushlist.extensions.journal.log_keys import LoggedQueries, LogSettings
 from hushlist.extensions.journal.log_record import Privacy, fields_of, hiding_of, shown_record
 from hushlist.extensions.searches import engines
 from hushlist.extensions.searches.engines import Engines, engine_of, shipped_engines
-from hushlist.extensions.searches.readings import typed_words
+from hushlist.extensions.searches.search_readings import typed_words
 from hushlist.extensions.searches.word_lists import read_searches
 from hushlist.extensions.searches.words import MOST_WORDS, combination, combinations_of, words_of
 from support.policies import read_whole, write_files, write_policy

@@ -2,7 +2,7 @@
 
 from hushlist.core.url.request import canonical_host
 from hushlist.tools.audit.third_parties import places_at, role_at, roles, table
-from hushlist.tools.visit.verdict import limits
+from hushlist.tools.visit.page_verdict import limits
 
 
 def test_the_table_has_canonical_hosts_once_and_signals_that_there_are() -> None:

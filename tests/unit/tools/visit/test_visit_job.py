@@ -14,11 +14,11 @@ import pytest
 from hushlist.tools.visit import visit_job
 from hushlist.tools.visit.culprits import MOST_TRIES, find_culprits
 from hushlist.tools.visit.filter_process import VisitError
-from hushlist.tools.visit.report_page import html_page
-from hushlist.tools.visit.report_text import as_json, junit, page_text
+from hushlist.tools.visit.page_verdict import Verdict
 from hushlist.tools.visit.signals import RuleUse, Saved, Signal
-from hushlist.tools.visit.verdict import Verdict
 from hushlist.tools.visit.visit_job import VisitJob, report_of, visit_pages
+from hushlist.tools.visit.visit_page import html_page
+from hushlist.tools.visit.visit_text import as_json, junit, page_text
 from hushlist.tools.visit.visitor import PageResult, VisitOptions
 
 HOSTILE = "https://a.example/?</script><img src=x onerror=alert(1)>"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from hushlist.core.errors import cell_text, printable
 from hushlist.tools.audit.replay.audit_report import AuditReport, KindCount
-from hushlist.tools.audit.replay.report_text import SETTINGS, short_names
+from hushlist.tools.audit.replay.audit_text import SETTINGS, short_names
 from hushlist.tools.audit.replay.tally import Hits
 from hushlist.tools.audit.third_parties import role_text
 

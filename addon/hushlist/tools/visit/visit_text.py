@@ -10,8 +10,8 @@ from xml.sax.saxutils import quoteattr
 
 from hushlist.core.errors import printable
 from hushlist.tools.audit.report_codec import encode
+from hushlist.tools.visit.page_verdict import ORDER, Verdict, limits, verdict_of
 from hushlist.tools.visit.signals import Saved
-from hushlist.tools.visit.verdict import ORDER, Verdict, limits, verdict_of
 from hushlist.tools.visit.visit_job import VisitReport
 from hushlist.tools.visit.visitor import PageResult
 

@@ -1,8 +1,8 @@
 """Limits, and what they make of signals."""
 
 from hushlist.tools.visit import signals
+from hushlist.tools.visit.page_verdict import Verdict, harm, limits, verdict
 from hushlist.tools.visit.signals import Signal
-from hushlist.tools.visit.verdict import Verdict, harm, limits, verdict
 from unit.rows import each_row
 from unit.tools.visit.samples import visit
 

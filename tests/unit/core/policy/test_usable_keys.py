@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.extension import built_in, extension_named
-from hushlist.core.policy.key_table import KeyTable, default_of, table_of
+from hushlist.core.policy.usable_keys import KeyTable, default_of, table_of
 from hushlist.tools.reference.written_keys import page_with_tables, schema_of_file
 from support.policies import read_whole
 from unit.rows import each_row

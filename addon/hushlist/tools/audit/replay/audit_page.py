@@ -21,7 +21,7 @@ from typing import Any
 
 from hushlist.core.errors import printable
 from hushlist.tools.audit.replay.audit_report import AuditReport
-from hushlist.tools.audit.replay.report_text import SETTINGS, short_names
+from hushlist.tools.audit.replay.audit_text import SETTINGS, short_names
 from hushlist.tools.audit.replay.tally import by_number
 from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.third_parties import roles

@@ -9,9 +9,9 @@ import pytest
 
 from hushlist.core.decide.engine import Engine
 from hushlist.tools.audit.replay.audit_report import AuditReport, PopularDomains, ReplayOptions
+from hushlist.tools.audit.replay.audit_text import CHANGES, DOUBTS, MOST_ROWS, report_text
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.replay.report_details import add_details, digest_policy
-from hushlist.tools.audit.replay.report_text import CHANGES, DOUBTS, MOST_ROWS, report_text
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest
 from unit.tools.audit.samples import AT_NOW, NOW, RECORDS, tally_of
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from hushlist.core.errors import printable
 from hushlist.core.system.files import read_regular
-from hushlist.tools.visit.report_text import LABELS, counts_of, saved_in_all
+from hushlist.tools.visit.page_verdict import ORDER, Verdict, limits, verdict_of
 from hushlist.tools.visit.signals import Saved
-from hushlist.tools.visit.verdict import ORDER, Verdict, limits, verdict_of
 from hushlist.tools.visit.visit_job import VisitReport
+from hushlist.tools.visit.visit_text import LABELS, counts_of, saved_in_all
 from hushlist.tools.visit.visitor import PageResult
 
 #: octets of a picture, and of all pictures that the page has: those of the most harmed pages

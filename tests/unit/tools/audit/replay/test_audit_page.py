@@ -17,9 +17,9 @@ import pytest
 
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.tools.audit.replay import audit_report
+from hushlist.tools.audit.replay.audit_page import page_data, report_page
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.replay.report_details import add_details
-from hushlist.tools.audit.replay.report_page import page_data, report_page
 from hushlist.tools.audit.replay.tally import AuditTally
 from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
