@@ -16,7 +16,7 @@ from hushlist.core.errors import printable
 from hushlist.core.policy.groups import Client
 from hushlist.core.routes import ActionError, InputError
 from hushlist.core.url.http_head import Naming, request_of_head
-from hushlist.extensions.dashboard import admin_api, dashboard_server
+from hushlist.extensions.dashboard import api_requests, dashboard_server
 from hushlist.extensions.dashboard.actions import explain
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import tunnels
@@ -152,9 +152,9 @@ def _queries(octets: bytes) -> None:
     query = request.path.partition("?")[2]
     dashboard_server._query(request, "of")
     with suppress(InputError):
-        assert 0 <= admin_api._values(_LIVE, request, query, {})["since"] < 1 << 53
+        assert 0 <= api_requests.values_in(_LIVE, request, query, {})["since"] < 1 << 53
     with suppress(InputError):
-        _explained(**admin_api._values(_EXPLAIN, request, query, {}))
+        _explained(**api_requests.values_in(_EXPLAIN, request, query, {}))
 
 
 @add("live moment", "2026-12-24T22:30", "2026-W52-4", "9999-12-31T23:59-14:00", "0001-01-01", "20261224T2230Z")

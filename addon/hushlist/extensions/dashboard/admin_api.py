@@ -10,12 +10,9 @@ Spec: RFC 6265bis, 4.1.3.2 (``__Host-``); RFC 6750, 2.1 (bearer tokens)
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
-import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
@@ -24,25 +21,22 @@ from math import ceil
 from threading import Lock
 from time import time
 from typing import Annotated, Any, NamedTuple, TypeVar
-from urllib.parse import parse_qsl
 
 from mitmproxy import http
 
 from hushlist.core.errors import logger_of, printable
 from hushlist.core.extension import ALL_BUILT_IN, extensions_named, load
 from hushlist.core.policy.group_table import device_names
-from hushlist.core.policy.groups import Client, address_text
+from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.policy.reach import Reach
 from hushlist.core.routes import (
     BESIDE,
-    WITH_BODY,
     Account,
     Action,
     ActionError,
     Done,
-    InputError,
     Instead,
     Limit,
     MissingError,
@@ -55,13 +49,10 @@ from hushlist.core.routes import (
     Undoings,
     Whole,
     plain,
-    values_of,
-    whole_numbers,
     whom_of,
 )
 from hushlist.extensions.dashboard.admin_keys import AdminPerson
 from hushlist.extensions.dashboard.admin_store import (
-    BEARER,
     BY_ADDRESS,
     DEVICE,
     SESSION,
@@ -71,7 +62,20 @@ from hushlist.extensions.dashboard.admin_store import (
 )
 from hushlist.extensions.dashboard.answers import as_json, error
 from hushlist.extensions.dashboard.api_description import BASE, openapi
+from hushlist.extensions.dashboard.api_requests import (
+    COOKIES,
+    DEVICE_COOKIES,
+    RefusedError,
+    bearer_of,
+    cookie_line,
+    cookie_of,
+    is_private,
+    place_of,
+    second_token,
+    values_in,
+)
 from hushlist.extensions.dashboard.live_feed import LiveFeed
+from hushlist.extensions.dashboard.sign_in_turns import NoTurnError, SignInTurns
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
@@ -81,7 +85,6 @@ from hushlist.extensions.journal.masked_clients import masked, named_by
 from hushlist.extensions.unblock.credentials import verify_passphrase
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.extensions.unblock.wrong_tries import LockedError
-from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import MOST_RECENT
 
@@ -89,24 +92,12 @@ logger = logger_of(__name__)
 
 _T = TypeVar("_T")
 
-#: most octets of a body
-LONGEST_BODY = LONGEST_FORM
 #: questions of pages to disk and databases at one time; a database that hangs holds each for 20 seconds
 _THREADS = 4
-#: the session's cookie over https, and on the machine itself
-_COOKIES = {True: "__Host-hushlist", False: "hushlist"}
-#: the same for the browser's, which only says that somebody has signed in there
-_DEVICE_COOKIES = {True: "__Host-hushlist-device", False: "hushlist-device"}
 #: the header with the session's second token
 TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
 #: of nobody: an unknown name takes as long as a wrong passphrase
 _NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
-
-
-class RefusedError(ActionError):
-    def __init__(self, status: HTTPStatus, why: str, **headers: str) -> None:
-        self.status, self.headers = status, headers
-        super().__init__(why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +220,7 @@ class AdminApi:
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=", ".join(methods))
         action, named = methods[request.method]
         account = None if action.role is None else await self._account(request, client, action.role, action.limit)
-        visit, values = Visit(request, client), _values(action, request, query, named)
+        visit, values = Visit(request, client), values_in(action, request, query, named)
         if iscoroutinefunction(action.does):
             content = plain(await action.does(self, visit, **values))
             if action.role is not None and action.method == "GET":
@@ -300,7 +291,7 @@ class AdminApi:
         """Whether somebody can sign in at all, and on this way."""
         if not self._people:
             raise RefusedError(HTTPStatus.FORBIDDEN, "the policy names nobody who may sign in (admin)")
-        if not _is_private(request, client):
+        if not is_private(request, client):
             raise RefusedError(HTTPStatus.FORBIDDEN, "sign in over https, or on the machine of the proxy itself")
 
     async def _account(self, request: http.Request, client: Client, needed: Role, limit: Limit | None) -> Account:
@@ -311,9 +302,9 @@ class AdminApi:
         account = await self.aside(self._signed_in, request, client)
         if account is None:
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "nobody is signed in", WWW_Authenticate="Bearer")
-        if _bearer(request) is None and request.method != "GET":
+        if bearer_of(request) is None and request.method != "GET":
             token = request.headers.get(TOKEN_HEADER, "")
-            if not hmac.compare_digest(token.encode("utf-8", "replace"), _second_token(_cookie(request)).encode()):
+            if not hmac.compare_digest(token.encode("utf-8", "replace"), second_token(cookie_of(request)).encode()):
                 raise RefusedError(HTTPStatus.FORBIDDEN, f"the header {TOKEN_HEADER} is missing or wrong")
         if not account.role.may(needed):
             raise RoleError(needed)
@@ -322,7 +313,7 @@ class AdminApi:
         return account
 
     def _signed_in(self, request: http.Request, client: Client) -> Account | None:
-        bearer, cookie = _bearer(request), _cookie(request)
+        bearer, cookie = bearer_of(request), cookie_of(request)
         if bearer is not None:
             return self._store().bearer(bearer, client.address)
         if not cookie:
@@ -347,17 +338,17 @@ class AdminApi:
     async def session(self, visit: Visit) -> SessionStatus:
         """Who is signed in."""
         request, client = visit.request, visit.client
-        is_private = _is_private(request, client)
-        account = await self.aside(self._signed_in, request, client) if self._people and is_private else None
-        return self._status(visit, account, _cookie(request))
+        is_confidential = is_private(request, client)
+        account = await self.aside(self._signed_in, request, client) if self._people and is_confidential else None
+        return self._status(visit, account, cookie_of(request))
 
     def _status(self, visit: Visit, account: Account | None, token: str) -> SessionStatus:
         return SessionStatus(
             bool(self._people),
-            bool(self._people) and _is_private(visit.request, visit.client),
+            bool(self._people) and is_private(visit.request, visit.client),
             None if account is None else account.name,
             None if account is None else account.role.value,
-            None if account is None or not token else _second_token(token),
+            None if account is None or not token else second_token(token),
             self._groups_of(account),
         )
 
@@ -377,7 +368,7 @@ class AdminApi:
         """Sign in."""
         request, client = visit.request, visit.client
         self._check_way(request, client)
-        is_secure, had = request.scheme == "https", (_cookie(request), _cookie(request, _DEVICE_COOKIES))
+        is_secure, had = request.scheme == "https", (cookie_of(request), cookie_of(request, DEVICE_COOKIES))
         try:
             whose = await self.aside(self._whose, name, client, had[1])
             async with self._turns.taken(*whose):
@@ -393,21 +384,21 @@ class AdminApi:
             raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, why, Retry_After=str(seconds)) from error
         account = account_of(person, client.address)
         visit.cookies[:] = [
-            _cookie_line(_COOKIES, is_secure, token, SESSION),
-            _cookie_line(_DEVICE_COOKIES, is_secure, device, DEVICE),
+            cookie_line(COOKIES, is_secure, token, SESSION),
+            cookie_line(DEVICE_COOKIES, is_secure, device, DEVICE),
         ]
         return self._status(visit, account, token)
 
     def _whose(self, name: str, client: Client, device: str) -> tuple[int, str]:
         """How well it is known who tries to sign in, and by what."""
-        acquaintance, key = self._store().acquaintance(name, _place_of(client), device)
+        acquaintance, key = self._store().acquaintance(name, place_of(client), device)
         return min(acquaintance, BY_ADDRESS) if LOOPBACK.fits(client) else acquaintance, key
 
     def _check(
         self, name: str, passphrase: str, client: Client, is_secure: bool, before: str, device: str
     ) -> tuple[AdminPerson, str, str]:
         """The person, a new session's token, and the browser's; the session that it had before ends."""
-        store, address = self._store(), _place_of(client)
+        store, address = self._store(), place_of(client)
         person = next((candidate for candidate in self._people if candidate.name == name), None)
         stored = _NOBODY if person is None else person.passphrase
         is_right = store.try_sign_in(
@@ -426,8 +417,8 @@ class AdminApi:
 
     async def sign_out(self, visit: Visit) -> SessionStatus:
         """Sign out."""
-        await self.aside(lambda: self._store().sign_out(_cookie(visit.request)))
-        visit.cookies.append(_cookie_line(_COOKIES, visit.request.scheme == "https", "", 0))
+        await self.aside(lambda: self._store().sign_out(cookie_of(visit.request)))
+        visit.cookies.append(cookie_line(COOKIES, visit.request.scheme == "https", "", 0))
         return self._status(visit, None, "")
 
 
@@ -486,77 +477,6 @@ def _named_by(pseudonym: str, askers: Iterable[tuple[str, str | None]], privacy:
         raise error if account.groups is None else ReachError from error
 
 
-def _place_of(client: Client) -> str:
-    """The address by which tries are counted: the machine itself has millions, which are one."""
-    return "127.0.0.1" if LOOPBACK.fits(client) else address_text(client.address)
-
-
-def _is_private(request: http.Request, client: Client) -> bool:
-    """Whether nobody on the way can read it: it is encrypted, or does not leave the machine."""
-    return request.scheme == "https" or LOOPBACK.fits(client)
-
-
-def _cookie(request: http.Request, names: Mapping[bool, str] = _COOKIES) -> str:
-    """A token, the session's; empty if there is none, or more than one: somebody else may have set the other."""
-    cookies = request.cookies.get_all(names[request.scheme == "https"])
-    return cookies[0] if len(cookies) == 1 and len(cookies[0]) < 200 else ""
-
-
-def _cookie_line(names: Mapping[bool, str], is_secure: bool, token: str, seconds: float) -> str:
-    secure = "; Secure" if is_secure else ""
-    return f"{names[is_secure]}={token}; Path=/; Max-Age={int(seconds)}; HttpOnly; SameSite=Strict{secure}"
-
-
-def _bearer(request: http.Request) -> str | None:
-    """The token that a program has sent."""
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if kind.lower() == "bearer" and token.startswith(BEARER) and len(token) < 200 else None
-
-
-def _second_token(cookie: str) -> str:
-    """What a request that changes something has in its header: made of the cookie, which no script can read."""
-    return hashlib.sha256(b"hushlist form:" + cookie.encode("utf-8", "replace")).hexdigest()
-
-
-def _values(action: Action, request: http.Request, query: str, named: Mapping[str, str]) -> dict[str, Any]:
-    """What an action takes of path, query or body; ``InputError`` if a request says it wrongly."""
-    in_path = [parameter for parameter in action.takes if parameter.name in named]
-    in_headers = [parameter for parameter in action.takes if parameter.kind.header]
-    others = [parameter for parameter in action.takes if parameter.name not in named and not parameter.kind.header]
-    sent: Mapping[str, object] = {}
-    if action.method == "GET":
-        try:
-            pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape", max_num_fields=20)
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        sent = whole_numbers(others, dict(pairs))
-    elif action.method in WITH_BODY:
-        sent = _body(request)
-    headers = {
-        parameter.name: request.headers[parameter.kind.header]
-        for parameter in in_headers
-        if parameter.kind.header in request.headers
-    }
-    in_head = values_of(in_headers, headers)
-    return {**values_of(others, sent), **values_of(in_path, whole_numbers(in_path, named)), **in_head}
-
-
-def _body(request: http.Request) -> dict[str, object]:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body has to be application/json")
-    content = request.raw_content or b""
-    if len(content) > LONGEST_BODY:
-        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {LONGEST_BODY:,} octets")
-    try:
-        plain = json.loads(content)
-        json.dumps(plain, ensure_ascii=False).encode()  # half a character can be written, and is in no text
-    except (ValueError, RecursionError) as error:
-        raise InputError("the body is no JSON") from error
-    if not isinstance(plain, dict):
-        raise InputError("the body is no JSON object")
-    return plain
-
-
 def _refusal(fault: ActionError | StoreError) -> http.Response:
     if isinstance(fault, StoreError):
         logger.warning("hushlist: the live page: %s", fault)
@@ -564,52 +484,3 @@ def _refusal(fault: ActionError | StoreError) -> http.Response:
         return error(HTTPStatus.SERVICE_UNAVAILABLE, why)
     headers = fault.headers if isinstance(fault, RefusedError) else {}
     return error(fault.status, str(fault), fault.detail, **headers)
-
-
-# -- turns -------------------------------------------------------------------------------------------------------------
-
-#: who may wait, of those who are known equally well; each of them once
-MOST_SIGN_INS = 16
-
-
-class NoTurnError(Exception):
-    """Too many wait."""
-
-
-class SignInTurns:
-    """Turns for what is slow on purpose: one passphrase is checked at a time, that of who is known best first.
-
-    So a flood of strangers, from however many addresses, keeps nobody waiting who has signed in before. Only the event
-    loop uses them.
-    """
-
-    def __init__(self) -> None:
-        #: rank and name of each that is there, in the order in which they came -> done when it is its turn
-        self._there: dict[tuple[int, str], asyncio.Future[None]] = {}
-        self._now: tuple[int, str] | None = None
-
-    @asynccontextmanager
-    async def taken(self, rank: int, name: str) -> AsyncIterator[None]:
-        """A turn, before all that have a higher rank.
-
-        Raises:
-            NoTurnError: too many of this rank are there, or one of this name.
-        """
-        place = rank, name
-        if place in self._there or sum(other == rank for other, _ in self._there) >= MOST_SIGN_INS:
-            raise NoTurnError
-        self._there[place] = asyncio.get_running_loop().create_future()
-        self._begin_next()
-        try:
-            await self._there[place]
-            yield
-        finally:
-            del self._there[place]
-            self._now = None if self._now == place else self._now
-            self._begin_next()
-
-    def _begin_next(self) -> None:
-        waiting = [place for place, turn in self._there.items() if not turn.done()]  # done: it was cancelled
-        if self._now is None and waiting:
-            self._now = min(waiting, key=lambda place: place[0])
-            self._there[self._now].set_result(None)

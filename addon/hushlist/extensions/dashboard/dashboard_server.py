@@ -31,9 +31,10 @@ from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.dashboard import admin_store
-from hushlist.extensions.dashboard.admin_api import LONGEST_BODY, AdminApi
+from hushlist.extensions.dashboard.admin_api import AdminApi
 from hushlist.extensions.dashboard.answers import answer, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
+from hushlist.extensions.dashboard.api_requests import LONGEST_BODY
 from hushlist.extensions.dashboard.dashboard_data import actions_of
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, summary
 from hushlist.extensions.dashboard.rule_commands import RuleCommands

@@ -30,8 +30,8 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 
 from hushlist.core.url.http_head import HEAD_LIMIT, LONGEST_HEADERS
-from hushlist.proxy.bounds.back_pressure import FlowingH2
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
+from hushlist.proxy.bounds.flow_windows import FlowingH2
 from hushlist.proxy.object_patches import put_on
 
 #: octets that wait to be read as HTTP/1, by default: four times what a head may have

@@ -21,6 +21,7 @@ from hushlist.proxy.bounds import (
     bounded_quic,
     bounded_streams,
     bounded_websocket,
+    flow_windows,
     flowing_bodies,
     framed_http1,
     printable_log,
@@ -94,6 +95,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,
     *back_pressure.WRAPPED,
+    *flow_windows.WRAPPED,
     *framed_http1.WRAPPED,
     *bounded_names.WRAPPED,
     *tunnel_layers.WRAPPED,

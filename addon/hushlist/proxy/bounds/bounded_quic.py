@@ -20,7 +20,7 @@ from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
 
 from hushlist.core.url.http_head import HEAD_LIMIT
 from hushlist.core.url.parts import to_bytes
-from hushlist.proxy.bounds.back_pressure import FlowingQuic
+from hushlist.proxy.bounds.flow_windows import FlowingQuic
 from hushlist.proxy.flow_request import is_framed
 
 #: octets of a QUIC connection's streams that wait for what is missing before them, gaps included: from then on, the

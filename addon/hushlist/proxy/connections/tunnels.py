@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,18 +19,17 @@ from mitmproxy import connection, ctx, http, tcp, udp
 from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.proxy import layer
 from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer
+from mitmproxy.proxy.layers import HttpLayer
 from mitmproxy.proxy.layers.quic import RawQuicLayer
 from mitmproxy.proxy.layers.tls import HTTP_ALPNS
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.tls import ClientHelloData
 
 from hushlist.core.decide.decision import STOPPING, Judgement
-from hushlist.core.errors import UrlError, logger_of, printable
+from hushlist.core.errors import logger_of
 from hushlist.core.match.checks import Check
 from hushlist.core.policy.groups import Client, GroupSettings
-from hushlist.core.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
-from hushlist.core.url.host import is_address
+from hushlist.core.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES
 from hushlist.core.url.http_head import Naming
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
@@ -42,7 +40,6 @@ from hushlist.proxy.connections.beginnings import (
     OTHER_PORTS,
     OTHER_TLS_PORTS,
     begins_http,
-    may_become_http,
 )
 from hushlist.proxy.connections.client_connections import end_connection, is_gone
 from hushlist.proxy.connections.client_hello import IncompleteError, begins_tls, hides_name, read_hello
@@ -59,6 +56,19 @@ from hushlist.proxy.connections.tunnel_layers import (
     SocksRequest,
     Turn,
     sent_by,
+)
+from hushlist.proxy.connections.unread_connections import (
+    Raw,
+    entry_of,
+    fits,
+    inner_name,
+    is_ignored,
+    is_raw,
+    is_raw_beginning,
+    is_unseen,
+    names_of,
+    way_through,
+    why_read,
 )
 from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import (
@@ -99,10 +109,6 @@ _FIRST_PATIENCE, _OTHER_PATIENCE = 1.0, 0.1
 #: browsers open some before they need them
 QUIET, QUIET_ON_WEB = 4.0, 60.0
 _HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n:]+)", re.IGNORECASE)
-
-
-#: what passes on data that mitmproxy does not read
-_Raw = TCPLayer | UDPLayer | RawQuicLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +206,15 @@ class Tunnels:
         client = client_of_flow(flow)
         settings = self._runtime.settings(client)
         names = [host.decode("utf-8", "surrogateescape") for host in request_of_flow(flow).hosts]
-        why_read = partial(_why_read, names, sent.port, is_inner)
+        why_end = partial(why_read, names, sent.port, is_inner)
         request = request_of_connection(b"tcp", (sent.host, sent.port), names, flow.client_conn.proxy_mode)
         if settings.mode != "off":
-            if why_read(flow.client_conn, settings) is not None:
+            if why_end(flow.client_conn, settings) is not None:
                 return
             judgement = await self._judge(request, client)
             if judgement is not None and judgement.stops:
                 return
-        self._switching[flow.client_conn] = request, why_read
+        self._switching[flow.client_conn] = request, why_end
         let_switch(sent)
 
     def client_hello(self, data: ClientHelloData) -> Awaitable[None] | None:
@@ -234,7 +240,7 @@ class Tunnels:
 
     async def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
         context, sni = data.context, data.client_hello.sni
-        request = request_of_connection(b"https", address, _names_of(sni), context.client.proxy_mode)
+        request = request_of_connection(b"https", address, names_of(sni), context.client.proxy_mode)
         client, engine = client_of_connection(context.client), self._runtime.engine
         settings = self._runtime.settings(client)
         is_never, is_hidden = settings.decrypt == NEVER, hides_name(data.client_hello)
@@ -254,7 +260,7 @@ class Tunnels:
                 self._runtime.record_connection(judgement)
             return
         is_given = data.ignore_connection
-        way = None if is_hidden else _way(settings.pass_through, request, sni, address)
+        way = None if is_hidden else way_through(settings.pass_through, request, sni, address)
         if way is not None:
             context.server.address = way
             data.ignore_connection = True
@@ -286,7 +292,7 @@ class Tunnels:
         that can carry several requests at once (RFC 9113, 9.1.1): only its inside shows that name.
         """
         engine, is_readable = self._runtime.engine, request.fault is None
-        if settings.decrypt == NEVER or (is_readable and _way(settings.pass_through, request, sni, address)):
+        if settings.decrypt == NEVER or (is_readable and way_through(settings.pass_through, request, sni, address)):
             return None
         if settings.decrypt not in BY_NEED or engine is None or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
             return "the policy says so"
@@ -366,7 +372,7 @@ class Tunnels:
         assert context.server.address is not None
         host, port, *_ = context.server.address
         is_other = port in OTHER_TLS_PORTS if context.server.tls else port not in CLIENT_FIRST_PORTS
-        is_shown = ctx.options.show_ignored_hosts or _fits(ctx.options.tcp_hosts, host)
+        is_shown = ctx.options.show_ignored_hosts or fits(ctx.options.tcp_hosts, host)
         decide = partial(self._turn, context, has_flow=is_shown)
         patience = _OTHER_PATIENCE if is_other and context.server.via is None else _FIRST_PATIENCE
         return EarlyRelay(context, decide, patience, has_flow=is_shown)
@@ -376,10 +382,10 @@ class Tunnels:
         is_blocked = False
         try:
             if not said.is_greeted and said.sent:
-                is_raw = _is_raw_beginning(context, said)
-                if is_raw is None:
+                begins_raw = is_raw_beginning(context, said)
+                if begins_raw is None:
                     return None
-                if not is_raw:
+                if not begins_raw:
                     return Turn.READ if said.is_readable else Turn.END
             early = await self._early_of(context)
             is_blocked = not early.passes
@@ -399,7 +405,7 @@ class Tunnels:
     async def _early_of(self, context: Context) -> _Early:
         client, server = context.client, context.server
         assert server.address is not None
-        names = _inner_name(client, server)
+        names = inner_name(client, server)
         request = request_of_connection(b"tcp", server.address, names, client.proxy_mode)
         return await self._early(request, client, server.address, is_inner=server.tls)
 
@@ -412,8 +418,8 @@ class Tunnels:
         """
         who, engine = client_of_connection(client), self._runtime.engine
         settings = self._runtime.settings(who)
-        is_passed = not is_inner and _way(settings.pass_through, request, None, address) is not None
-        is_named = is_passed or _is_raw(to_bytes(address[0]), address[1], is_inner=is_inner)
+        is_passed = not is_inner and way_through(settings.pass_through, request, None, address) is not None
+        is_named = is_passed or is_raw(to_bytes(address[0]), address[1], is_inner=is_inner)
         judged = request if is_named else replace(request, fault=request.fault or _OTHER)
         judgement = await self._judge(judged, who)
         if engine is not self._runtime.engine:  # while somebody was asked
@@ -425,9 +431,9 @@ class Tunnels:
         engine, address, server = self._runtime.engine, context.server.address, context.server
         if address is None or engine is None or engine.policy.unparsable not in STOPPING:
             return None
-        request = request_of_connection(b"tcp", address, _inner_name(client, server), client.proxy_mode)
-        is_passed = not server.tls and _way(settings.pass_through, request, None, address) is not None
-        is_named = is_passed or _is_raw(to_bytes(address[0]), address[1], is_inner=server.tls)
+        request = request_of_connection(b"tcp", address, inner_name(client, server), client.proxy_mode)
+        is_passed = not server.tls and way_through(settings.pass_through, request, None, address) is not None
+        is_named = is_passed or is_raw(to_bytes(address[0]), address[1], is_inner=server.tls)
         return None if is_named else "nobody passes it through now"
 
     def _refuse(self, early: _Early, why: str) -> None:
@@ -442,7 +448,7 @@ class Tunnels:
             return
         engine = self._runtime.engine
         passed, group = judgement.settings.pass_through, judgement.decision.group
-        entry = _entry_of(early.request)
+        entry = entry_of(early.request)
         place = passed.place or (engine.policy.source if engine is not None else None)
         line = f"pass-through: ['{entry}']" if passed.place is None else f"- '{entry}'"
         where = f"to {place}" if passed.place is None else f"to pass-through in {place}"
@@ -498,12 +504,12 @@ class Tunnels:
             decide: Callable[[list[bytes]], Coroutine[None, None, layer.Layer | None]]
             if isinstance(chosen, HttpLayer) and self._can_be_other(context):
                 decide = partial(self._layer_of_http, chosen)
-            elif isinstance(chosen, _Raw):
+            elif isinstance(chosen, Raw):
                 decide = partial(self._layer_of_raw, chosen)
             else:
                 return
             if self._loops.is_loop(context.client, context.server):
-                nextlayer.layer = Refused(context) if isinstance(chosen, _Raw) else chosen
+                nextlayer.layer = Refused(context) if isinstance(chosen, Raw) else chosen
                 return
             decided = await decide(sent_by(context.client, nextlayer.events))
             nextlayer.layer = decided or Held(chosen, decide)
@@ -536,7 +542,7 @@ class Tunnels:
         self._refuse(early, "it is neither HTTP nor TLS")
         return Refused(context)
 
-    async def _layer_of_raw(self, chosen: _Raw, sent: list[bytes]) -> layer.Layer | None:
+    async def _layer_of_raw(self, chosen: Raw, sent: list[bytes]) -> layer.Layer | None:
         """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
         context = chosen.context
         is_blocked = False
@@ -546,7 +552,7 @@ class Tunnels:
                 is_blocked = judgement.stops
                 if not is_blocked:
                     _lead(context.server, judgement.request)
-                if is_blocked or _is_ignored(chosen):
+                if is_blocked or is_ignored(chosen):
                     self._runtime.record_connection(judgement)
                 if not is_blocked:
                     self._relayed.note(context.client, judgement.request, judgement)
@@ -561,13 +567,13 @@ class Tunnels:
     def _note_undecided(self, client: connection.Client, server: connection.Server) -> None:
         """Note raw data that passes while nothing is decided, by what is known of it without reading it."""
         if server.address is not None:
-            names = _inner_name(client, server)
+            names = inner_name(client, server)
             protocol = client.transport_protocol.encode()
             self._relayed.note(client, request_of_connection(protocol, server.address, names, client.proxy_mode), None)
 
-    async def _judge_raw(self, chosen: _Raw, sent: list[bytes]) -> Judgement | None:
+    async def _judge_raw(self, chosen: Raw, sent: list[bytes]) -> Judgement | None:
         """The judgement of raw data, if it is made here."""
-        context, is_ignored, is_quic = chosen.context, _is_ignored(chosen), isinstance(chosen, RawQuicLayer)
+        context, is_hidden, is_quic = chosen.context, is_ignored(chosen), isinstance(chosen, RawQuicLayer)
         client, engine = client_of_connection(context.client), self._runtime.engine
         settings = self._runtime.settings(client)
         if context.server.address is None:
@@ -580,14 +586,14 @@ class Tunnels:
             fault = _HIDDEN if hello is not None and hides_name(hello) else None
         except ValueError:
             hello, fault = None, _HIDDEN
-        if not is_ignored and _is_unseen(context.client, context.server.address, settings.pass_through):
+        if not is_hidden and is_unseen(context.client, context.server.address, settings.pass_through):
             fault = fault or _UNSEEN
-        if not (is_ignored or is_quic) and context.server.via is None and hello is None and fault is None:
+        if not (is_hidden or is_quic) and context.server.via is None and hello is None and fault is None:
             return None  # another hook decides in time
-        if is_ignored and not sent:
+        if is_hidden and not sent:
             raise IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
-        names = [*_inner_name(context.client, context.server), *_names_of(None if hello is None else hello.sni)]
+        names = [*inner_name(context.client, context.server), *names_of(None if hello is None else hello.sni)]
         host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
@@ -610,7 +616,7 @@ class Tunnels:
         is_blocked = False
         try:
             if switched is None:
-                names = _inner_name(client, server)
+                names = inner_name(client, server)
                 request, why_end = request_of_connection(scheme, server.address, names, client.proxy_mode), None
             else:
                 request, why_end = switched
@@ -673,7 +679,7 @@ class Tunnels:
             return False
         host = request.hosts[0]
         passed = judgement.settings.pass_through
-        return not (passed.covers_at(canonical_host(host), request.port) or _is_raw(host, request.port))
+        return not (passed.covers_at(canonical_host(host), request.port) or is_raw(host, request.port))
 
     def _pages(self) -> set[bytes]:
         """The names of pages that the proxy serves: those of parts, and mitmproxy's, with its certificate authority."""
@@ -688,121 +694,6 @@ def _lead(server: connection.Server, request: Request) -> None:
         server.address = (name, server.address[1])
 
 
-def _way(
-    passed: PassThrough, request: Request, sni: str | None, address: connection.Address
-) -> connection.Address | None:
-    """Where to pass a connection through to; ``None`` to decrypt it.
-
-    The policy must pass every name through, and the connection then goes to one of them. If the policy passes the
-    address itself through, the names do not matter: the connection goes to that address.
-    """
-    if not (passed.names or passed.networks or passed.by_port):
-        return None
-    covers = partial(_covers, passed, address[1])
-    try:
-        *names, target = map(canonical_host, map(to_bytes, (*_names_of(sni), address[0])))
-    except UrlError:
-        return None
-    if is_address(target) and covers(target):
-        return address
-    name = name_to_ask(request)
-    if name is not None:
-        return (name, address[1]) if covers(name.encode()) else None
-    return address if all(map(covers, (*names, target))) else None
-
-
-def _covers(passed: PassThrough, port: int, host: bytes) -> bool:
-    return passed.covers_at(host, port)
-
-
-def _names_of(sni: str | None) -> tuple[str, ...]:
-    return (sni,) if sni else ()
-
-
-def _inner_name(client: connection.Client, server: connection.Server) -> tuple[str, ...]:
-    """The client's TLS server name, if it is that of its destination, and not of the proxy itself."""
-    is_inner = server.tls or naming_of(client.proxy_mode) is not Naming.CLIENT
-    return _names_of(client.sni) if is_inner else ()
-
-
-def _is_ignored(chosen: _Raw) -> bool:
-    """Whether mitmproxy tells nobody of the data, as with ``ignore_hosts``."""
-    return isinstance(chosen, TCPLayer | UDPLayer) and chosen.flow is None
-
-
-def _is_unseen(client: connection.Client, address: connection.Address, passed: PassThrough) -> bool:
-    """Whether data comes by datagrams, the client has chosen where to, and neither policy nor mitmproxy's options have
-    named that place."""
-    if client.transport_protocol != "udp" or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
-        return False
-    places = (address[0], *_names_of(client.sni))
-    return not any(
-        _fits(ctx.options.udp_hosts, place) or passed.covers_at(_canonical(place), address[1]) for place in places
-    )
-
-
-def _canonical(place: str) -> bytes:
-    try:
-        return canonical_host(to_bytes(place))
-    except UrlError:
-        return b""
-
-
-def _is_raw(host: bytes, port: int, *, is_inner: bool = False) -> bool:
-    """Whether mitmproxy's options keep a tunnel from being decrypted, or read as HTTP; or decrypted TLS from the
-    latter."""
-    name = host.decode("utf-8", "surrogateescape")
-    full, options = f"{name}:{port}", ctx.options
-    if _fits(options.tcp_hosts, name):
-        return True
-    is_left_out = bool(options.allow_hosts) and not _fits(options.allow_hosts, full)
-    return not is_inner and (is_left_out or _fits(options.ignore_hosts, full))
-
-
-def _is_raw_beginning(context: Context, said: Said) -> bool | None:
-    """Whether a client has begun with neither TLS nor HTTP; ``None`` until that is clear."""
-    try:
-        hello = read_hello(context, said.sent)
-    except IncompleteError:
-        return False if said.is_whole else None
-    except ValueError:
-        return False
-    if hello is not None:
-        return False
-    data = b"".join(said.sent)
-    is_http = begins_http(data)
-    if is_http is None:
-        return None if may_become_http(data) and not said.is_whole else True
-    return not is_http
-
-
 def _decrypted(why_decrypt: WhyEnd, client: connection.Client, settings: GroupSettings) -> str | None:
     why = why_decrypt(client, settings)
     return None if why is None else f"it would be decrypted now: {why}"
-
-
-def _why_read(
-    names: Sequence[str], port: int, is_inner: bool, _: connection.Client, settings: GroupSettings
-) -> str | None:
-    """Why nobody may switch to a protocol that is not read; ``None`` if policy or options pass all names through."""
-    for name in names:
-        is_raw = _is_raw(to_bytes(name), port, is_inner=is_inner)
-        if not is_raw and not settings.pass_through.covers_at(_canonical(name), port):
-            return "nobody passes it through now"
-    return None
-
-
-def _entry_of(request: Request) -> str:
-    """What names a connection's destination in ``pass-through``.
-
-    >>> _entry_of(Request(b"tcp", (b"Mail.example",), 25, b"/")), _entry_of(Request(b"tcp", (b"::1",), 22, b"/"))
-    ('mail.example:25', '[::1]:22')
-    """
-    host = request.hosts[0]
-    with suppress(UrlError):
-        host = canonical_host(host)
-    return f"{printable(host.decode('ascii', 'backslashreplace'))}:{request.port}"
-
-
-def _fits(patterns: Iterable[str], text: str) -> bool:
-    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)

@@ -17,9 +17,10 @@ from mitmproxy.test import tflow
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.routes import Account, Action, Role
-from hushlist.extensions.dashboard import admin_api, admin_store, live_feed
+from hushlist.extensions.dashboard import admin_api, admin_store, live_feed, sign_in_turns
 from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 from hushlist.extensions.dashboard.api_description import BASE
+from hushlist.extensions.dashboard.api_requests import LONGEST_BODY
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.subscriptions.list_store import ListStore
 from hushlist.extensions.unblock.unblock_handler import overrides_of
@@ -298,7 +299,7 @@ def test_of_many_who_sign_in_at_once_some_are_told_to_wait(
     hushlist: Hushlist, use: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use()
-    monkeypatch.setattr(admin_api, "MOST_SIGN_INS", 0)
+    monkeypatch.setattr(sign_in_turns, "MOST_SIGN_INS", 0)
     assert Browser(hushlist).sign_in("max") == 503
 
 
@@ -437,8 +438,8 @@ def test_a_body_that_is_no_object_is_refused(manager: Browser, body: bytes) -> N
 @each_row(
     ("version", "headers", "is_long"),
     [
-        ("HTTP/1.1", {"Content-Length": str(admin_api.LONGEST_BODY)}, False),
-        ("HTTP/1.1", {"Content-Length": str(admin_api.LONGEST_BODY + 1)}, True),
+        ("HTTP/1.1", {"Content-Length": str(LONGEST_BODY)}, False),
+        ("HTTP/1.1", {"Content-Length": str(LONGEST_BODY + 1)}, True),
         ("HTTP/1.1", {"Content-Length": "9" * 5000}, True),
         ("HTTP/1.1", {"Content-Length": "²"}, True),
         ("HTTP/1.1", {"Transfer-Encoding": "chunked"}, True),

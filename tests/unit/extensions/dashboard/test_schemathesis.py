@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hushlist.core.routes import Action
 from hushlist.core.url.request import LONGEST_TARGET
-from hushlist.extensions.dashboard.admin_api import LONGEST_BODY
 from hushlist.extensions.dashboard.api_description import BASE
+from hushlist.extensions.dashboard.api_requests import LONGEST_BODY
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from support.administrators import ACTIONS, DOCUMENT, Browser, browser, manager, use
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hushlist.extensions.dashboard.admin_api import MOST_SIGN_INS, NoTurnError, SignInTurns
+from hushlist.extensions.dashboard.sign_in_turns import MOST_SIGN_INS, NoTurnError, SignInTurns
 
 
 def test_strangers_keep_nobody_waiting_who_is_known() -> None:

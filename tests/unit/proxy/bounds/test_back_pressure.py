@@ -17,16 +17,9 @@ from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
 from mitmproxy.test import tflow
 
 from hushlist.proxy.bounds import back_pressure
-from hushlist.proxy.bounds.back_pressure import (
-    CLIENT_WINDOW,
-    FEW,
-    MUCH,
-    QUIC_WINDOW,
-    SHARE,
-    Course,
-    FlowingH2,
-)
+from hushlist.proxy.bounds.back_pressure import FEW, MUCH, Course
 from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.flow_windows import CLIENT_WINDOW, QUIC_WINDOW, SHARE, FlowingH2
 from unit.proxy.bounds.test_bounded_quic import connected
 from unit.proxy.bounds.test_flowing_bodies import Exchange
 
