@@ -19,5 +19,5 @@ EXTENSION = Extension(
     ),
     part=f"{__name__}.dashboard_server:DashboardServer",
     actions=f"{__name__}.actions",
-    uses=("databases", "journal", "unblock", "quotas", "subscriptions", "fleet"),
+    uses=("databases", "journal", "unblock", "quotas", "subscriptions", "fleet", "policy_edits"),
 )

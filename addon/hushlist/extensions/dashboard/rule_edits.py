@@ -19,13 +19,13 @@ import yaml
 
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.lists.yaml_edits import end_of, item_text, line_end
 from hushlist.core.lists.yaml_nodes import LOADER
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError
 from hushlist.core.system.files import LONGEST_DOCUMENT, edit_file
+from hushlist.extensions.policy_edits.yaml_edits import end_of, item_text, line_end
 from hushlist.extensions.subscriptions.list_store import ListStore, store_of_file
 
 #: the layer that an administrator's own rules are in

@@ -10,7 +10,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 
-from hushlist.core.lists.yaml_edits import EditError, Plain
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.key_types import whole_schema
 from hushlist.core.policy.keys import Key
@@ -22,6 +21,7 @@ from hushlist.extensions.policy_edits.policy_change import ChangedError, Edit, P
 from hushlist.extensions.policy_edits.policy_text import PolicyText, Section, policy_text, why_read_only
 from hushlist.extensions.policy_edits.policy_trial import Editor
 from hushlist.extensions.policy_edits.policy_versions import PolicyVersion, digest_of
+from hushlist.extensions.policy_edits.yaml_edits import EditError, Plain
 from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM
 from hushlist.proxy.runtime import Runtime
 

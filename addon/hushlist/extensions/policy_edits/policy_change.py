@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from hushlist.core.compile.background_compiler import BackgroundCompiler
 from hushlist.core.errors import HushlistError, Lines, Problem
-from hushlist.core.lists.yaml_edits import EditError
 from hushlist.core.match.index import Index
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.system.files import LONGEST_DOCUMENT, edit_file, reason_of
@@ -17,6 +16,7 @@ from hushlist.extensions.policy_edits.policy_reach import out_of_reach
 from hushlist.extensions.policy_edits.policy_text import PolicyText, Section, policy_text, why_read_only
 from hushlist.extensions.policy_edits.policy_trial import Editor, told_to_try
 from hushlist.extensions.policy_edits.policy_versions import PolicyVersion, Versions, digest_of, versions_of
+from hushlist.extensions.policy_edits.yaml_edits import EditError
 
 _PROGRAM = "hushlist.extensions.policy_edits.policy_trial"
 #: seconds that a trial may take, in which it fetches lists that are new; and seconds to wait for another one

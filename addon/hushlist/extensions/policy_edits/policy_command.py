@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from hushlist.cli import common
-from hushlist.core.lists.yaml_edits import EditError
 from hushlist.core.policy import default_policy, shipped_policy
 from hushlist.core.system.files import LONGEST_DOCUMENT
 from hushlist.extensions.policy_edits.policy_change import PolicyFile
 from hushlist.extensions.policy_edits.policy_text import policy_text
+from hushlist.extensions.policy_edits.yaml_edits import EditError
 
 _CODES = "Exit codes: 0 good; 2 wrong usage, or a policy that cannot be changed so: it stays as it was."
 _TEXT = "Changes are compiled before they hold, leave the rest of the file as it is, and can be undone."

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from hushlist.core.errors import Problem
-from hushlist.core.lists.yaml_edits import Plain, plain_of
 from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.extensions.policy_edits.policy_text import PolicyText
+from hushlist.extensions.policy_edits.yaml_edits import Plain, plain_of
 
 _COMMAND = "command"
 #: both name lists

@@ -13,7 +13,9 @@ from typing import Any
 import yaml
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_edits import (
+from hushlist.core.lists.yaml_nodes import LOADER, YamlNode, read_document
+from hushlist.core.system.files import LONGEST_DOCUMENT, read_regular, reason_of
+from hushlist.extensions.policy_edits.yaml_edits import (
     EditError,
     Plain,
     Splice,
@@ -23,8 +25,6 @@ from hushlist.core.lists.yaml_edits import (
     spliced,
     with_value,
 )
-from hushlist.core.lists.yaml_nodes import LOADER, YamlNode, read_document
-from hushlist.core.system.files import LONGEST_DOCUMENT, read_regular, reason_of
 
 _MARK = "\ufeff"
 #: what no text of a section has: all but tabs and the ends of lines
