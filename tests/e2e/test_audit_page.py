@@ -222,16 +222,3 @@ for (const own of document.querySelectorAll("body *")) {
 }
 return [...faint];
 """
-
-
-def test_charts_are_drawn_as_pictures(tmp_path: Path) -> None:
-    (tmp_path / "a.hosts").write_text("0.0.0.0 ads.example\n")
-    (tmp_path / "urls.txt").write_text("http://ads.example/\nhttp://fine.example/\n")
-    options = ["--list", str(tmp_path / "a.hosts"), "--charts", str(tmp_path / "charts"), "--png"]
-    assert main(["audit", *options, str(tmp_path / "urls.txt")]) == 0
-    drawings = {file.stem for file in (tmp_path / "charts").glob("*.svg")}
-    assert len(drawings) > 4
-    for name in drawings:
-        head = (tmp_path / "charts" / f"{name}.png").read_bytes()[:24]
-        assert head[:8] == b"\x89PNG\r\n\x1a\n"
-        assert int.from_bytes(head[16:20], "big") == 2 * 960

@@ -222,27 +222,3 @@ def test_a_list_among_the_sources_is_told(run: Run, tmp_path: Path) -> None:
         code, out, err = run("audit", str(tmp_path / name))
         assert code == 2
         assert "it is a list (" in out + err
-
-
-def test_charts_are_written_as_files(run: Run, urls: Path) -> None:
-    code, _, err = run("audit", "--policy", "policy.yaml", urls, "--charts", "made/charts")
-    assert (code, err) == (0, "")
-    files = {file.name for file in Path("made/charts").iterdir()}
-    assert {"actions.csv", "actions.svg", "lists.csv", "lists.svg"} <= files
-    assert {name.removesuffix(".svg") for name in files if name.endswith(".svg")} == {
-        name.removesuffix(".csv") for name in files if name.endswith(".csv")
-    }
-    assert Path("made/charts/actions.csv").read_text().splitlines()[:2] == ["name,requests", "allow,1"]
-
-
-@pytest.mark.parametrize(
-    ("options", "selenium", "why"),
-    [((), True, "--png needs a folder: --charts FOLDER"), (("--charts", "made"), False, "--png needs Selenium: pip")],
-)
-def test_png_needs_a_folder_and_a_browser(
-    run: Run, urls: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], selenium: bool, why: str
-) -> None:
-    monkeypatch.setattr("hushlist.tools.audit.audit_command.find_spec", lambda name: selenium or None)
-    code, out, err = run("audit", "--policy", "policy.yaml", urls, "--png", *options)
-    assert (code, out) == (2, "")
-    assert why in err

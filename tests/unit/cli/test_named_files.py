@@ -123,7 +123,6 @@ OTHERS = {
     ("init", "output"),
     ("man", "folder"),
     ("doctor", "confdir"),
-    ("audit", "charts"),
     ("audit", "html"),
     *((command, "folder") for command in ("log tail", "log top", "log show")),
     *(

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,14 +20,12 @@ from hushlist.tools.audit.replay.audit_page import report_page
 from hushlist.tools.audit.replay.audit_report import AuditReport, read_report
 from hushlist.tools.audit.replay.audit_text import Title, report_text
 from hushlist.tools.audit.replay.auditor import ReplayMoment
-from hushlist.tools.audit.replay.charts import chart_csv, chart_svg, charts_of
 from hushlist.tools.audit.replay.partition import merge_reports, report_of
 from hushlist.tools.audit.replay.replay_job import ReplayWork
 from hushlist.tools.audit.replay.report_details import add_details
 from hushlist.tools.audit.report_codec import encode
 from hushlist.tools.audit.sources.source_formats import FORMATS
 from hushlist.tools.publish.key_table import KeyEntry, read_key_table, revealed
-from hushlist.tools.visit.filter_process import VisitError
 
 #: columns, if the output is not a terminal
 _WIDTH = 100
@@ -77,10 +74,6 @@ def add_to(commands: common.Commands) -> None:
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="write the report as one HTML page, with charts and explanations"
     )
-    parser.add_argument(
-        "--charts", type=Path, metavar="FOLDER", help="write each chart into this folder, as CSV and SVG"
-    )
-    parser.add_argument("--png", action="store_true", help="with --charts: also as PNG, drawn by a Chromium")
     command_options.add_who_and_when(parser)
     command_options.add_as_recorded(parser)
 
@@ -89,10 +82,6 @@ def audit_sources(arguments: argparse.Namespace) -> int:
     """Print the report; progress goes to standard error, if that is a terminal."""
     if arguments.json and arguments.key_file is not None:
         return common.complain("--json keeps hashes, by which --merge knows rules: leave out --key-file")
-    if arguments.png and arguments.charts is None:
-        return common.complain("--png needs a folder: --charts FOLDER")
-    if arguments.png and find_spec("selenium") is None:
-        return common.complain("--png needs Selenium: pip install 'hushlist[visit]'")
     if not arguments.lists:
         return _audit(arguments)
     if arguments.policy is not None:
@@ -132,11 +121,6 @@ def _audit(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         with source_errors(arguments.html, "html"):
             replace_file(arguments.html, report_page(report, datetime.now(UTC)).encode())
-    if arguments.charts is not None:
-        try:
-            _write_charts(report, arguments.charts, is_png=arguments.png)
-        except VisitError as error:
-            return common.complain(error)
     unread = [problem for problem in report.broken.first if not problem.number]
     if arguments.json:
         common.print_json(encode(report))
@@ -149,23 +133,6 @@ def _audit(arguments: argparse.Namespace) -> int:
     for problem in unread:
         common.complain(problem)
     return common.BAD if unread else common.GOOD
-
-
-def _write_charts(report: AuditReport, folder: Path, *, is_png: bool) -> None:
-    """``VisitError`` if no browser draws them."""
-    with source_errors(folder, "charts"):
-        folder.mkdir(parents=True, exist_ok=True)
-        drawings = []
-        for chart in charts_of(report):
-            drawings.append(folder / f"{chart.name}.svg")
-            replace_file(drawings[-1], chart_svg(chart))
-            replace_file(folder / f"{chart.name}.csv", chart_csv(chart))
-        if is_png:
-            from hushlist.tools.visit.browser import pictures_of
-
-            with TemporaryDirectory(prefix="hushlist-charts-") as profile:
-                for file, octets in pictures_of(drawings, Path(profile)):
-                    replace_file(file, octets)
 
 
 def _revealed(report: AuditReport, table: Mapping[str, KeyEntry]) -> AuditReport:

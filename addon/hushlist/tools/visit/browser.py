@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -47,9 +47,6 @@ _CHROMIUM = (
 )
 #: resources that are there, and whether the document has arrived
 _ACTIVITY = "return [performance.getEntriesByType('resource').length, document.readyState, document.images.length]"
-_SIZE = "const { width, height } = document.documentElement.getBoundingClientRect(); return [width, height]"
-#: no proxy listens there
-_NOWHERE = 9
 
 
 class Browser:
@@ -164,14 +161,6 @@ class Chromium(Browser):
         # a fifth of the processor time that WebP takes
         return b64decode(self._ask("Page.captureScreenshot", format="jpeg", quality=75)["data"])
 
-    def drawn(self, svg: Path) -> bytes:
-        """An SVG file as PNG, twice as many pixels wide as it says, for print."""
-        self._driver.get(svg.absolute().as_uri())
-        width, height = self._driver.execute_script(_SIZE)
-        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 2}
-        picture = self._ask("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
-        return b64decode(picture["data"])
-
 
 class Firefox(Browser):
     """A Firefox; nothing in it can run before the scripts of a page."""
@@ -189,16 +178,6 @@ class Firefox(Browser):
         for scheme in ("http", "ssl"):
             proxy |= {f"network.proxy.{scheme}": "127.0.0.1", f"network.proxy.{scheme}_port": port}
         super().__init__(MarionetteDriver(binary, folder, proxy, (WIDTH, HEIGHT)), patience)
-
-
-def pictures_of(drawings: Sequence[Path], folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """The names and octets of SVG files as PNG, by a Chromium that nothing answers; ``folder`` takes its profile.
-
-    ``VisitError`` if there is none.
-    """
-    with Chromium(_NOWHERE, folder, 30) as chromium:
-        for drawing in drawings:
-            yield drawing.with_suffix(".png"), chromium.drawn(drawing)
 
 
 #: the browsers, by their names
