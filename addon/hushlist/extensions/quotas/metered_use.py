@@ -76,13 +76,9 @@ class MeteredUse(Part):
     def prepare(self, policy: Policy) -> None:
         """Read what was counted before; what is in use stays so until the policy is used."""
         if self.minutes is None:
-            self._open(policy)
+            self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Count by the policy's quotas."""
-        self._open(policy)
-
-    def _open(self, policy: Policy) -> None:
         """Count from the first policy on that has quotas, going on from what its store has; may wait for that.
 
         Without a store, it counts from nothing, with a warning.
