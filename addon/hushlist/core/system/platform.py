@@ -1,6 +1,7 @@
 """What systems have under different names or not at all: locks, owners, reads at a place, processes that are started.
 
-Each function holds on Linux, macOS and Windows; what a system lacks has another way here, and nowhere else.
+Each function holds on Linux, macOS and Windows; what a system lacks has another way here, or for sockets in
+``proxy/local_sockets``, and nowhere else.
 
 Spec: the Python library's documentation of ``os``, ``fcntl``, ``msvcrt`` and ``signal``, "Availability"
 """
