@@ -33,7 +33,7 @@ DOORS_OF_PARTS = {
         *("parts", "runtime", "flow_request", "flow_outcome", "request_handler", "languages", "object_patches"),
         "local_sockets",
         *("page.pages", "page.elements", "page.template", "page.block_response"),
-        *("bounds.bounded_input", "bounds.flowing_bodies"),
+        *("bounds.bounded_input", "bounds.body_looks"),
         *(
             "connections.client_connections",
             "connections.name_lookups",

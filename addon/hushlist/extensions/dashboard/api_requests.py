@@ -15,7 +15,7 @@ from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.routes import WITH_BODY, Action, ActionError, InputError, values_of, whole_numbers
 from hushlist.extensions.dashboard.admin_store import BEARER
-from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM
+from hushlist.proxy.bounds.body_looks import LONGEST_FORM
 
 #: most octets of a body
 LONGEST_BODY = LONGEST_FORM

@@ -41,7 +41,7 @@ from hushlist.extensions.dashboard.rule_commands import RuleCommands
 from hushlist.extensions.dashboard.setup_page import STYLE, SetupPage, is_direct, is_setup_path
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.journal.history import WHY_NONE, History, history, history_csv
-from hushlist.proxy.bounds.flowing_bodies import await_form
+from hushlist.proxy.bounds.body_looks import await_form
 from hushlist.proxy.connections.client_connections import is_of_this_machine
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow

@@ -51,7 +51,7 @@ from hushlist.extensions.files.whole_files import (
     part_of,
 )
 from hushlist.proxy import flow_outcome, parts
-from hushlist.proxy.bounds.flowing_bodies import look_at_answer
+from hushlist.proxy.bounds.body_looks import look_at_answer
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow
 from hushlist.proxy.request_handler import stopped_response

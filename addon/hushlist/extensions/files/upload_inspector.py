@@ -29,7 +29,7 @@ from hushlist.extensions.files.message_facts import codings_of_head, facts_of_up
 from hushlist.extensions.files.multipart import MultipartError
 from hushlist.extensions.files.unseen_files import match_of_unseen
 from hushlist.extensions.files.upload_look import Hashing, UploadLook, contents_of
-from hushlist.proxy.bounds.flowing_bodies import is_done_for, look_at_upload
+from hushlist.proxy.bounds.body_looks import is_done_for, look_at_upload
 from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.page import block_response
 from hushlist.proxy.runtime import Runtime

@@ -47,7 +47,7 @@ from hushlist.extensions.first_start.questionnaire import (
 )
 from hushlist.extensions.first_start.set_up_access import COOKIE, SetUpAccess, is_here
 from hushlist.extensions.unblock.credentials import new_code
-from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM, await_form
+from hushlist.proxy.bounds.body_looks import LONGEST_FORM, await_form
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, is_at_own_address
 from hushlist.proxy.languages import TEXTS, Texts, negotiate

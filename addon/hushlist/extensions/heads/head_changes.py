@@ -23,7 +23,7 @@ from hushlist.extensions.heads.cookies import changed_cookies
 from hushlist.extensions.heads.head_rules import HeadRule
 from hushlist.extensions.heads.listed_heads import listed_rules
 from hushlist.proxy import flow_outcome, parts
-from hushlist.proxy.bounds.flowing_bodies import look_at_answer
+from hushlist.proxy.bounds.body_looks import look_at_answer
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime

@@ -22,7 +22,7 @@ from hushlist.extensions.policy_edits.policy_text import PolicyText, Section, po
 from hushlist.extensions.policy_edits.policy_trial import Editor
 from hushlist.extensions.policy_edits.policy_versions import PolicyVersion, digest_of
 from hushlist.extensions.policy_edits.yaml_edits import EditError, Plain
-from hushlist.proxy.bounds.flowing_bodies import LONGEST_FORM
+from hushlist.proxy.bounds.body_looks import LONGEST_FORM
 from hushlist.proxy.runtime import Runtime
 
 #: an account of a program

@@ -53,7 +53,7 @@ from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.extensions.unblock.tap_page import TapPage
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
-from hushlist.proxy.bounds.flowing_bodies import await_form
+from hushlist.proxy.bounds.body_looks import await_form
 from hushlist.proxy.flow_outcome import hide, is_open, refuse
 from hushlist.proxy.languages import Texts
 from hushlist.proxy.page.block_response import led_to

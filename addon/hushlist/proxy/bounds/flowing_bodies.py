@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Generator
 from functools import cached_property
 from http import HTTPStatus
 from math import inf
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any
 
 from mitmproxy import flow, http, version
 from mitmproxy.net.http import status_codes
@@ -47,6 +46,16 @@ from mitmproxy.proxy.layers.http._hooks import (
 from mitmproxy.utils import human
 
 from hushlist.proxy.bounds.back_pressure import Course, carries_tunnel
+from hushlist.proxy.bounds.body_looks import (
+    LONGEST_FORM,
+    AnswerLook,
+    answer_looks,
+    awaiting_form,
+    begun_for,
+    end_for_client,
+    forget,
+    upload_looks,
+)
 from hushlist.proxy.bounds.framed_http1 import is_kept_whole
 from hushlist.proxy.connections.tunnel_layers import HushlistHeldHook
 
@@ -54,17 +63,12 @@ from hushlist.proxy.connections.tunnel_layers import HushlistHeldHook
 SHORT_BODY = 1 << 20
 #: octets, and seconds, of a body that are read and dropped behind its answer
 MOST_DROPPED, LONGEST_DROPPING = 1 << 30, 60.0
-#: octets of a form, which is read before its answer
-LONGEST_FORM = 1 << 16
 #: why something ends; before version 12 of mitmproxy, a status
 _CODES: Any = getattr(_events, "ErrorCode", None)
 _TOO_LARGE: Any = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.value if _CODES is None else _CODES.REQUEST_TOO_LARGE
 _BAD_REQUEST: Any = HTTPStatus.BAD_REQUEST.value if _CODES is None else _CODES.REQUEST_VALIDATION_FAILED
 _BAD_GATEWAY: Any = HTTPStatus.BAD_GATEWAY.value if _CODES is None else _CODES.RESPONSE_TOO_LARGE
 _CANCEL: Any = status_codes.CLIENT_CLOSED_REQUEST if _CODES is None else _CODES.CANCEL
-
-#: flows with an answer that a form may replace, which has still to arrive
-_with_form: WeakSet[http.HTTPFlow] = WeakSet()
 
 _Steps = Generator[Any, Any, Any]
 
@@ -77,95 +81,6 @@ _TRICKLE = 5.0
 _PATIENCE = 60.0
 #: octets of a body's end that no client gets in that way
 _NOT_TRICKLED = 1 << 10
-
-
-class AnswerLook(NamedTuple):
-    """A look at the beginning of an answer's body, before its head goes on."""
-
-    #: whether it is enough that these octets have come, and so many in all
-    is_enough: Callable[[bytes, int], bool]
-    #: all of them, and whether they are the whole body -> the answer that replaces it, or ``None``; perhaps later
-    look: Callable[[bytes, bool], http.Response | Awaitable[http.Response | None] | None]
-    #: whether it may take long, so that the client gets the head and an octet now and then
-    is_slow: bool
-    #: the answer while it takes long, once the body is whole, which is the last that the stream has of it: the look,
-    #: and all of the body -> that answer, or ``None``
-    meanwhile: Callable[[asyncio.Task[http.Response | None], bytes], http.Response | None] | None
-
-
-_looks: WeakKeyDictionary[http.HTTPFlow, AnswerLook] = WeakKeyDictionary()
-
-
-class UploadLook(Protocol):
-    """A look at the body of a request while it comes, of which it says how much may go on."""
-
-    def take(self, octets: bytes, has_ended: bool) -> bytes | http.Response | None:
-        """What goes on once these octets have come, or were the last; ``None``: not even the head, yet.
-
-        Once something has gone on, an answer ends the request, of which the origin never gets the end.
-        """
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has seen enough, and holds nothing."""
-
-
-_upload_looks: WeakKeyDictionary[http.HTTPFlow, UploadLook] = WeakKeyDictionary()
-#: what is cancelled once the client of a request is away, and the requests whose clients are
-_for_clients: WeakKeyDictionary[http.HTTPFlow, asyncio.Task[Any]] = WeakKeyDictionary()
-_without_client: WeakSet[http.HTTPFlow] = WeakSet()
-
-
-def _begun_for(exchange: http.HTTPFlow, work: Awaitable[Any]) -> asyncio.Task[Any]:
-    """Work that nobody but the client of a request needs: it ends with its client."""
-    task = _for_clients[exchange] = asyncio.ensure_future(work)
-    if exchange in _without_client:
-        task.cancel()
-    return task
-
-
-async def is_done_for(exchange: http.HTTPFlow, work: Awaitable[None]) -> bool:
-    """Do what nobody but the client of a request needs; false if the client went away before its end."""
-    task = _begun_for(exchange, work)
-    try:
-        await asyncio.wait({task})
-    finally:
-        task.cancel()
-    if task.cancelled():
-        return False
-    task.result()
-    return True
-
-
-def look_at_upload(upload: http.HTTPFlow, look: UploadLook) -> None:
-    """Have a request whose body is streamed wait, in ``requestheaders``, for what a look at it says.
-
-    ``request`` is asked when the first of it may go on.
-    """
-    _upload_looks[upload] = look
-
-
-def await_form(answered: http.HTTPFlow) -> None:
-    """Have a flow wait for its body though it has an answer, as long as that is no longer than a form."""
-    _with_form.add(answered)
-
-
-def look_at_answer(
-    answered: http.HTTPFlow,
-    is_enough: Callable[[bytes, int], bool],
-    look: Callable[[bytes, bool], http.Response | Awaitable[http.Response | None] | None],
-    *,
-    is_slow: bool = False,
-    meanwhile: Callable[[asyncio.Task[http.Response | None], bytes], http.Response | None] | None = None,
-) -> None:
-    """Have an answer wait, in ``responseheaders``, until enough octets of its body have come to look at.
-
-    ``look`` gets them, and whether they are all; what it returns is the answer in place of the origin's. If the client
-    has got some of it meanwhile, it ends there instead. The first look at an answer stays. ``meanwhile``: as in
-    ``AnswerLook``.
-    """
-    if answered not in _looks:
-        _looks[answered] = AnswerLook(is_enough, look, is_slow, meanwhile)
 
 
 class FlowingStream(HttpStream):
@@ -211,9 +126,7 @@ class FlowingStream(HttpStream):
                 elif self._answered <= self._answer_flows and self.server_state == self.state_stream_response_body:
                     return (SendHttp(event, self.context.client),)
             elif self._paused and isinstance(event, RequestProtocolError):
-                _without_client.add(self.flow)
-                if (task := _for_clients.pop(self.flow, None)) is not None:
-                    task.cancel()
+                end_for_client(self.flow)
             elif isinstance(event, RequestData) and self._latest is None:
                 self._came += len(event.data)
                 if self._request_course is None:
@@ -263,15 +176,15 @@ class FlowingStream(HttpStream):
     @property
     def _answers_at_once(self) -> bool:
         exchange = self.flow
-        return exchange.response is not None and exchange.error is None and exchange not in _with_form
+        return exchange.response is not None and exchange.error is None and exchange not in awaiting_form
 
     def start_request_stream(self) -> _Steps:
         """Ask the addons, and begin to send a request whose body has not ended, or answer it."""
-        if self.flow in _with_form:
+        if self.flow in awaiting_form:
             self.client_state = self.state_consume_request_body
         elif is_kept_whole(self.flow.request):
             yield from super().start_request_stream()
-        elif self.flow in _upload_looks:
+        elif self.flow in upload_looks:
             self.client_state = self.state_look_at_upload
         else:
             yield from self._ask_and_go_on()
@@ -280,14 +193,14 @@ class FlowingStream(HttpStream):
         """Wait until something of a body may go on; if that is at its end, the body is whole."""
         if isinstance(event, RequestTrailers):
             return
-        look, has_ended = _upload_looks[self.flow], isinstance(event, RequestEndOfMessage)
+        look, has_ended = upload_looks[self.flow], isinstance(event, RequestEndOfMessage)
         octets = look.take(b"" if has_ended else event.data, has_ended)
         if self._came > self._most:
             yield from self._refuse_early("the body exceeds body_size_limit", _TOO_LARGE)
         elif self._is_of_wrong_length(has_ended=has_ended):
             yield from self._refuse_early("the body is not as long as its head says", _BAD_REQUEST)
         elif has_ended:
-            _upload_looks.pop(self.flow)
+            upload_looks.pop(self.flow)
             self.flow.request.stream = False
             self.request_body_buf += octets if isinstance(octets, bytes) else b""
             yield from self.state_consume_request_body(event)
@@ -318,7 +231,7 @@ class FlowingStream(HttpStream):
             self._let_request_flow()
 
     def _let_request_flow(self) -> None:
-        if self.flow not in _upload_looks:
+        if self.flow not in upload_looks:
             self._request_flows = self._flow_of(self.flow.request, self._stated_length)
 
     def _answer_before_end(self) -> _Steps:
@@ -357,7 +270,7 @@ class FlowingStream(HttpStream):
             yield from self._end("the body exceeds body_size_limit", _TOO_LARGE)
         elif self._is_of_wrong_length(has_ended=isinstance(event, RequestEndOfMessage)):
             yield from self._end("the body is not as long as its head says", _BAD_REQUEST)
-        elif self.flow in _upload_looks:
+        elif self.flow in upload_looks:
             yield from self._look_at_upload(event)
         else:
             yield from self._send_on(event)
@@ -369,10 +282,10 @@ class FlowingStream(HttpStream):
 
     def _look_at_upload(self, event: RequestData | RequestEndOfMessage) -> _Steps:
         """Send what may go on; an answer in its place ends the request, and its origin never gets the end."""
-        look, has_ended = _upload_looks[self.flow], isinstance(event, RequestEndOfMessage)
+        look, has_ended = upload_looks[self.flow], isinstance(event, RequestEndOfMessage)
         octets = look.take(event.data if isinstance(event, RequestData) else b"", has_ended)
         if isinstance(octets, http.Response):
-            _upload_looks.pop(self.flow)
+            upload_looks.pop(self.flow)
             self.page = octets
             yield from self._end("the upload is refused", _BAD_REQUEST)
             return
@@ -381,7 +294,7 @@ class FlowingStream(HttpStream):
         if has_ended:
             yield from self._send_on(event)
         if has_ended or look.is_over:
-            _upload_looks.pop(self.flow)
+            upload_looks.pop(self.flow)
             self._let_request_flow()
 
     def _is_of_wrong_length(self, *, has_ended: bool) -> bool:
@@ -408,7 +321,7 @@ class FlowingStream(HttpStream):
 
     def check_body_size(self, request: bool) -> _Steps:
         """Whether a body that is read whole is too long, or is streamed from now on; a form has a bound of its own."""
-        if not request or self.flow not in _with_form:
+        if not request or self.flow not in awaiting_form:
             return (yield from super().check_body_size(request))
         if len(self.request_body_buf) <= LONGEST_FORM:
             return False
@@ -420,9 +333,9 @@ class FlowingStream(HttpStream):
 
     def start_response_stream(self) -> _Steps:
         """Begin to send an answer whose body has not ended; or wait until somebody has seen its beginning."""
-        if self.flow in _looks:
+        if self.flow in answer_looks:
             self.server_state = self.state_look_at_answer
-            if _looks[self.flow].is_enough(b"", 0):
+            if answer_looks[self.flow].is_enough(b"", 0):
                 yield from self._look(is_whole=False)
             return
         yield from self._send_answer()
@@ -434,10 +347,10 @@ class FlowingStream(HttpStream):
             self._beginning += event.data[: LONGEST_BEGINNING - len(self._beginning)]
             if self._answered > self._most:
                 yield from self._end("the body exceeds body_size_limit", _BAD_GATEWAY)
-            elif _looks[self.flow].is_enough(self._beginning, len(self.response_body_buf)):
+            elif answer_looks[self.flow].is_enough(self._beginning, len(self.response_body_buf)):
                 yield from self._look(is_whole=False)
-            elif _looks[self.flow].is_slow:
-                wait = _TRICKLE if _looks[self.flow].meanwhile is None else _PATIENCE
+            elif answer_looks[self.flow].is_slow:
+                wait = _TRICKLE if answer_looks[self.flow].meanwhile is None else _PATIENCE
                 yield from self._trickle(bytes(self._beginning), len(self.response_body_buf), wait)
         elif isinstance(event, ResponseTrailers):
             assert self.flow.response is not None
@@ -462,7 +375,7 @@ class FlowingStream(HttpStream):
         """What a look says, once it does, or what the client gets meanwhile; if it fails, nothing passes."""
         if not isinstance(looked, Awaitable):
             return looked
-        task = _begun_for(self.flow, looked)
+        task = begun_for(self.flow, looked)
         while not task.done():
             before = monotonic()
             yield HushlistHeldHook(asyncio.wait({task}, timeout=_TRICKLE))
@@ -474,7 +387,7 @@ class FlowingStream(HttpStream):
             if is_whole and look.meanwhile is not None and not self._trickled:
                 answer = look.meanwhile(task, octets)
                 if answer is not None:
-                    _for_clients.pop(self.flow, None)
+                    forget(self.flow)
                     return answer
             if look.is_slow:
                 yield from self._trickle(octets, len(octets))
@@ -485,7 +398,7 @@ class FlowingStream(HttpStream):
     def _look(self, *, is_whole: bool) -> _Steps:
         octets = bytes(self.response_body_buf)
         self.response_body_buf.clear()
-        look = _looks.pop(self.flow)
+        look = answer_looks.pop(self.flow)
         replacement = yield from self._looked(look.look(octets, is_whole), octets, look, is_whole=is_whole)
         if replacement is not None and self._trickled:
             yield from self._end_trickled(is_whole=is_whole)
@@ -548,7 +461,7 @@ class FlowingStream(HttpStream):
 
     def send_response(self, already_streamed: bool = False) -> _Steps:
         """Send an answer, or its end, whether or not the request's body has ended."""
-        if not already_streamed and (look := _looks.pop(self.flow, None)) is not None:
+        if not already_streamed and (look := answer_looks.pop(self.flow, None)) is not None:
             whole = self.flow.response and self.flow.response.raw_content
             looked = yield from self._looked(
                 look.look(whole or b"", True), b"", look._replace(is_slow=False), is_whole=False

@@ -29,15 +29,9 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.test import tflow
 
 from hushlist.proxy.bounds import flowing_bodies
+from hushlist.proxy.bounds.body_looks import LONGEST_FORM, await_form, is_done_for, look_at_upload
 from hushlist.proxy.bounds.bounded_input import bound_input
-from hushlist.proxy.bounds.flowing_bodies import (
-    LONGEST_FORM,
-    SHORT_BODY,
-    FlowingStream,
-    await_form,
-    is_done_for,
-    look_at_upload,
-)
+from hushlist.proxy.bounds.flowing_bodies import SHORT_BODY, FlowingStream
 from support.waiting import PATIENCE
 from unit.rows import each_row
 
