@@ -17,7 +17,7 @@ from e2e.household import PASSPHRASE
 from e2e.origin import Origin
 from e2e.policies import stored
 from e2e.proxy import Proxy, mitmdump
-from e2e.test_page import click, named, sign_in, told
+from e2e.test_page import click, expect_message, named, sign_in
 from hushlist.cli import main
 
 pytestmark = test_chromium.pytestmark
@@ -80,5 +80,5 @@ class TestAReport:
         assert not any(private in area for private in ("127.0.0.1", "jo", "no</b> ad"))
         browser.find_element(By.CSS_SELECTOR, "dialog .bar button").click()
         click(browser, "Settled: ")
-        told(browser, "It is settled.")
+        expect_message(browser, "It is settled.")
         assert len(reports("list").splitlines()) == 1

@@ -17,7 +17,19 @@ from e2e.household import CHILDREN, get_as
 from e2e.origin import LOOPBACK
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_accessibility import AXE, LOOKS, findings_by_look
-from e2e.test_page import SCREENS, browser, click, family, folder, forget, phone, pytestmark, sign_in, told, undo
+from e2e.test_page import (
+    SCREENS,
+    browser,
+    click,
+    expect_message,
+    family,
+    folder,
+    forget,
+    phone,
+    pytestmark,
+    sign_in,
+    undo,
+)
 
 __all__ = ["browser", "family", "folder", "phone", "pytestmark"]
 OTHERS = ("Leo", "127.0.0.3", "127.0.0.9", "Everybody else")
@@ -76,23 +88,23 @@ def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, fami
 
     sign_in(browser, "tina")
     click(browser, "15 min: Mia asks for chat.test")
-    told(browser, "chat.test is open for 127.0.0.2 until ")
+    expect_message(browser, "chat.test is open for 127.0.0.2 until ")
     wait_for_words(browser, "Unblocked now")  # the screen is drawn anew
     assert (get_as(family, "Mia", "http://chat.test/")[0], get_as(family, "Leo", "http://chat.test/")[0]) == (200, 403)
 
     browser.find_element(By.NAME, "site").send_keys("www.games.test")
     click(browser, "Allow")
-    told(browser, "www.games.test is open for Mia until ")
+    expect_message(browser, "www.games.test is open for Mia until ")
     assert [get_as(family, child, "http://www.games.test/")[0] for child in CHILDREN] == [200, 403]
     undo(browser)
     assert get_as(family, "Mia", "http://www.games.test/")[0] == 403
 
     click(browser, "Internet off")
     click(browser, "30 min")
-    told(browser, "The internet is off for Mia until ")
+    expect_message(browser, "The internet is off for Mia until ")
     assert [get_as(family, child, "http://school.test/")[0] for child in CHILDREN] == [403, 200]
     click(browser, "End: everything")
-    told(browser, "Ended.")
+    expect_message(browser, "Ended.")
 
     click(browser, "Codes to print")
     browser.execute_script("document.querySelector('dialog [name=number]').value = 2")
@@ -120,7 +132,7 @@ def test_a_teacher_of_several_classes_goes_from_each_to_the_other(browser: Chrom
         wait_for_words(browser, "Waiting for an answer: ")
     click(browser, "Leo")
     click(browser, "15 min: Leo asks for www.games.test")
-    told(browser, "www.games.test is open for Leo's phone until ")
+    expect_message(browser, "www.games.test is open for Leo's phone until ")
     assert (get_as(family, "Leo", "http://www.games.test/")[0], get_as(family, "Mia", "http://www.games.test/")[0]) == (
         200,
         403,
