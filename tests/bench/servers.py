@@ -36,7 +36,7 @@ SMALL, LARGEST = 1024, 64 << 20
 LARGE_PATH = "/large"
 
 _NGINX = """
-daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr crit;
+daemon off; {user} worker_processes 1; pid {folder}/nginx.pid; error_log stderr crit;
 events {{ worker_connections 1024; }}
 http {{
   access_log off; keepalive_requests 1000000000; default_type text/plain;
@@ -106,7 +106,9 @@ def nginx(folder: Path, certificate: Path | None = None) -> Iterator[Server]:
     configuration = folder / "nginx.conf"
     tls_port = _free_port() if certificate else 0
     more = _NGINX_TLS.format(folder=folder, port=tls_port, certificate=certificate) if certificate else ""
-    configuration.write_text(_NGINX.format(folder=folder, port=port, more=more))
+    # as root, it would read the files as another user, to whom a temporary folder is closed
+    user = "user root root;" if os.geteuid() == 0 else ""
+    configuration.write_text(_NGINX.format(folder=folder, port=port, user=user, more=more))
     (folder / "small.txt").write_text("0123456789abcdef" * (SMALL // 16))
     with (folder / "large.bin").open("wb") as large:
         large.truncate(LARGEST)
