@@ -36,8 +36,8 @@ SMALL, LARGEST = 1024, 64 << 20
 LARGE_PATH = "/large"
 
 _NGINX = """
-daemon off; {user} worker_processes 1; pid {folder}/nginx.pid; error_log stderr crit;
-events {{ worker_connections 1024; }}
+daemon off; {user} worker_processes 1; worker_rlimit_nofile 16384; pid {folder}/nginx.pid; error_log stderr crit;
+events {{ worker_connections 16000; }}
 http {{
   access_log off; keepalive_requests 1000000000; default_type text/plain;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
