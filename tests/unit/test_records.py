@@ -14,7 +14,7 @@ MODULES = """
     hushlist.extensions.first_start.questionnaire
     hushlist.core.compile.compile_report hushlist.core.compile.list_chunks
     hushlist.core.compile.policy_compiler hushlist.core.compile.policy_update
-    hushlist.core.decide.decision hushlist.core.decide.engine
+    hushlist.core.decide.decision hushlist.core.decide.form_decider
     hushlist.core.decide.trace hushlist.core.decide.verdict hushlist.core.extension hushlist.extensions.inside.inside
     hushlist.core.lists.format_detection
     hushlist.core.lists.list_source hushlist.core.match.checks hushlist.core.match.context hushlist.core.match.index

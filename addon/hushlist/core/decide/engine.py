@@ -8,48 +8,46 @@ alone decides, a plain target below it that no rule fits, and any plain target b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import time
 
 from hushlist.core.decide.decision import (
     STOPPING,
     Decision,
-    EffectivePolicy,
     decide,
     decide_unread,
-    decides,
+    from_inside,
     is_strictest,
     strictest,
+    without_default,
 )
-from hushlist.core.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, may_change, stops
+from hushlist.core.decide.effective_policy import EffectivePolicy
+from hushlist.core.decide.form_decider import Case, FormDecider
+from hushlist.core.decide.known_hosts import GroupHosts, KnownHost, KnownHosts
 from hushlist.core.decide.readings import DEEPEST, HostReader, readings_of
 from hushlist.core.decide.verdict import NO_BLOCKS, Confirmations, Verdict
 from hushlist.core.errors import Excess, UrlError
 from hushlist.core.extension import extensions_named
-from hushlist.core.match.checks import Check, CheckedRequest, may_fail
+from hushlist.core.match.checks import Check
 from hushlist.core.match.context import is_third_party
-from hushlist.core.match.index import Index, find_checks
-from hushlist.core.match.index_file import ALLOWING, CATEGORIZED
-from hushlist.core.match.matcher import RequestMatcher
-from hushlist.core.match.rule import Action, Anything, Terms
-from hushlist.core.match.rule_match import Match
+from hushlist.core.match.index import Index
+from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import NOBODY, Client, Group
 from hushlist.core.policy.pass_through import WITHOUT_PAGES
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.url.comparison import RedirectMemory, is_slash_redirect, slash_twin
-from hushlist.core.url.hashed_uri import StringMemo, Target
+from hushlist.core.url.comparison import RedirectMemory, is_slash_redirect
+from hushlist.core.url.hashed_uri import Target
 from hushlist.core.url.host import is_address
-from hushlist.core.url.parts import DEFAULT_PORTS, Parts, split_web_authority
+from hushlist.core.url.parts import DEFAULT_PORTS, Parts
 from hushlist.core.url.path_interpretations import FormBudget
 from hushlist.core.url.request import (
     LONGEST_TARGET,
     MOST_HOSTS,
     PLAIN_URL,
     WEB,
-    WEBSOCKET,
     Request,
     Told,
     canonical_forms,
@@ -61,31 +59,6 @@ from hushlist.core.url.request import (
     request_of,
     target_forms,
 )
-
-#: schemes of requests that filters may fit
-_WITH_FILTERS = (*WEB, *WEBSOCKET)
-
-
-@dataclass(slots=True)
-class _Case:
-    """What is decided, and what all its names and forms share."""
-
-    request: Request
-    hosts: GroupHosts
-    client: Client
-    now: datetime | None
-    #: whether only hosts and port are known
-    is_connection: bool
-    #: whether all was asked that it needs
-    is_settled: bool
-    budget: FormBudget
-    memo: StringMemo = field(default_factory=dict)
-    #: the request as the filters of each extension see it, once these are needed
-    filters: list[RequestMatcher] | None = None
-    #: of an address inside another request: the canonical hosts that carry it, the outermost first; and whether a rule
-    #: with some terms says anything of it (``None``: every rule does)
-    carriers: tuple[bytes, ...] = ()
-    counts: Callable[[Terms], bool] | None = None
 
 
 class Engine:
@@ -104,8 +77,7 @@ class Engine:
         """``overrides``: temporary exceptions and blocks. Without ``confirmations``, nobody confirms what only
         suspects. ``waits``: ask, and wait for answers; a proxy never does.
         """
-        self.policy = policy
-        self.index = index
+        self.policy, self.index = policy, index
         index.unseal(policy.seals)
         self._redirect_memory, self._overrides = redirect_memory, overrides
         self.confirmations, self._waits = confirmations, waits
@@ -113,25 +85,25 @@ class Engine:
         checks = [rule.pattern for rule in self._checks if isinstance(rule.pattern, Check)]
         #: whether a check looks at a request's ``media``
         self.asks_media = any(check.asks_media for check in checks)
-        #: whether a check is an extension's, which no quick look leaves out
-        self._has_foreign_checks = any(check.row is not None for check in checks)
         #: whether a check looks at where the names of a request lead; whether rules do, too
         self.checks_leads = any(check.row is not None and check.row.needs_leads for check in checks)
         self.asks_leads = any(
             mode == "on" or (mode == "auto" and self.checks_leads)
             for mode in (policy.of(each.asks_leads) for each in extensions_named(policy.extensions) if each.asks_leads)
         )
-        self._readings = readings_of(policy)
-        self._hosts = KnownHosts(policy, index, overrides, self._readings)
+        #: what extensions read in requests
+        self.readings = readings_of(policy)
+        #: what rules say about whole hosts
+        self.hosts = KnownHosts(policy, index, overrides, self.readings)
+        self._forms = FormDecider(policy, index, self._checks, redirect_memory, confirmations)
         #: the group of a client
-        self.group = self._hosts.group
+        self.group = self.hosts.group
         #: whether no rule depends on more than checks do, and on the canonical forms of a path
         self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
         #: whether there may be hosts that alone decide plain URLs, or with rules for paths
         self._may_know_hosts = not (self._checks or index.has_uris or index.has_general_filters)
         #: whether only rules for paths, and filters that name hosts, need the canonical form of a query
         self._looks_at_no_query = self._is_simple and overrides is None
-        self._may_guess = policy.unknown_context is Action.BLOCK
         #: the policy's, which every request needs
         self.keeps = policy.keeps
         if index.filters:
@@ -152,9 +124,9 @@ class Engine:
         The policy's ``unparsable`` decides a request that cannot be read; one that is too long, or takes too much, is
         blocked. ``group`` is the client's, if it is known. ``is_settled``: all was asked that it needs (``Confirmer``).
         """
-        hosts = self._hosts.of_group(client, now, group)
+        hosts = self.hosts.of_group(client, now, group)
         decision = None if request.others or request.leads else self._at_once(request, hosts)
-        return decision or self._strictest(_Case(request, hosts, client, now, False, is_settled, FormBudget()))
+        return decision or self._strictest(Case(request, hosts, client, now, False, is_settled, FormBudget()))
 
     def decide_host(
         self,
@@ -169,8 +141,8 @@ class Engine:
 
         Rules for whole hosts and addresses decide, and checks do. Rules for paths and URIs do not.
         """
-        hosts = self._hosts.of_group(client, now, group)
-        return self._strictest(_Case(request, hosts, client, now, True, is_settled, FormBudget()))
+        hosts = self.hosts.of_group(client, now, group)
+        return self._strictest(Case(request, hosts, client, now, True, is_settled, FormBudget()))
 
     def decide_url(
         self, url: bytes, now: datetime | None = None, client: Client = NOBODY, context: Told | None = None
@@ -183,7 +155,7 @@ class Engine:
         plain = PLAIN_URL.match(url) if is_quick else None
         if plain is not None:
             try:
-                known_host = self._hosts.of_group(client, now).by_name[plain[2]]
+                known_host = self.hosts.of_group(client, now).by_name[plain[2]]
                 decision = known_host.decision or self._below(known_host, url, plain.end())
                 if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
@@ -194,25 +166,6 @@ class Engine:
         except UrlError as error:
             return decide_unread(self.policy.unparsable, cut(url), error.reason)
 
-    def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
-        """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
-        try:
-            return self._hosts.of_group(client, None).by_name[host].has_pages
-        except UrlError:
-            return True
-
-    def may_have_paths(self, host: bytes, client: Client = NOBODY) -> bool:
-        """Whether there may be rules for paths on a host or its domain, in the clear or hidden."""
-        return self._hosts.of_group(client, None).needs_all is not None or self.has_paths(host, client)
-
-    def why_inside(self, host: bytes, client: Client) -> str | None:
-        """Why requests to a host have to be seen though an app refuses that, for people; ``None`` if no rule is about
-        what is on the host."""
-        if self.has_paths(host, client):
-            return "there are rules for its paths"
-        known_host = self._hosts.of_group(client, None).by_name[host]
-        return "there are filters for it" if known_host.is_named else self._hosts.why_decrypt(known_host)
-
     def why_decrypt(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> str | None:
         """Why a TLS connection has to be decrypted, for people; ``None`` if its inside cannot change what is done.
 
@@ -220,7 +173,7 @@ class Engine:
         as ``decide`` would for each request in it, if that goes by these names and can be read. When in doubt, there
         is a reason. Of the group's ``decrypt``, only ``without-pages`` counts; its mode does not. Never raises.
         """
-        group_hosts = self._hosts.of_group(client, now)
+        group_hosts = self.hosts.of_group(client, now)
         try:
             known_hosts = [group_hosts.by_name[host] for host in request.hosts]
             known_hosts += [group_hosts.by_name[host.tunnelled] for host in known_hosts if host.tunnelled is not None]
@@ -239,20 +192,20 @@ class Engine:
             return group_hosts.needs_all
         if is_address(known_hosts[0].canonical):
             return "it goes to an address: a request in it may name any host"
-        return next(filter(None, map(self._hosts.why_decrypt, known_hosts)), None)
+        return next(filter(None, map(self.hosts.why_decrypt, known_hosts)), None)
 
     @property
     def is_timeless(self) -> bool:
         """Whether only the date can change a decision: a rule expires when a day of UTC ends."""
         has_memory = self._redirect_memory is not None or self.policy.confirmers
-        return self._hosts.only is not None and self._overrides is None and not has_memory
+        return self.hosts.only is not None and self._overrides is None and not has_memory
 
     def decide_plain(self, host: bytes) -> Decision | None:
         """The decision for each plain URL of a host, for every client at every moment, without the URL.
 
         ``None`` if the rest of the URL, the client or the moment may change it, or if the host is not valid.
         """
-        only = self._hosts.only
+        only = self.hosts.only
         if only is None or self._overrides is not None or self._checks:
             return None
         try:
@@ -260,60 +213,18 @@ class Engine:
         except UrlError:
             return None
 
-    def allows_below(self, host: bytes, client: Client = NOBODY) -> bool:
-        """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
-        group_hosts = self._hosts.of_group(client, None)
-        try:
-            known_host = group_hosts.by_name[host]
-        except UrlError:
-            return False
-        bits = known_host.host.bits
-        if bits & ALLOWING or (bits & CATEGORIZED and group_hosts.view.allows_categories):
-            return True
-        connection = Request(b"https", (host,), DEFAULT_PORTS[b"https"], b"/")
-        inner = (
-            inner_address.request.hosts[0]
-            for reader in known_host.readers
-            for inner_address in reader.inner(connection, ())
-        )
-        return any(self.allows_below(name, client) for name in inner)
-
-    def inside(
-        self, request: Request, now: datetime | None = None, client: Client = NOBODY
-    ) -> Iterator[tuple[tuple[bytes, ...], Request]]:
-        """Every address inside a request by one host, after the canonical hosts that carry it, the outermost first."""
-        known_hosts, budget = self._hosts.of_group(client, now).by_name, FormBudget()
-        pending: list[tuple[tuple[bytes, ...], Request]] = [((), request)]
-        for carriers, carried in pending:
-            if carriers:
-                yield carriers, carried
-            try:
-                host = known_hosts[carried.hosts[0]]
-            except UrlError:
-                continue
-            if host.readers and len(carriers) < DEEPEST:
-                forms = target_forms(carried.scheme, carried.target, 1, FormBudget()).forms
-                addresses = (inner.request for reader in host.readers for inner in reader.inner(carried, forms))
-                pending += [((*carriers, host.canonical), inner) for inner in addresses if budget.takes_inner()]
-
     def form_keys(self, request: Request, client: Client = NOBODY) -> frozenset[bytes]:
         """The fields of a form that a request sends, in lower case, which are decided, too."""
-        known_hosts = self._hosts.of_group(client, None).by_name
+        known_hosts = self.hosts.of_group(client, None).by_name
         with suppress(UrlError):
             readers = [reader for host in request.hosts[:MOST_HOSTS] for reader in known_hosts[host].readers]
             forms = target_forms(request.scheme, request.target, 1, FormBudget()).forms if readers else ()
             return frozenset(key for reader in readers for form in forms for key in reader.form_keys(form.path))
         return frozenset()
 
-    def names(self, form: Parts, target: bytes) -> Iterator[Parts]:
-        """Other names of what a form of a target asks for, whether or not a rule fits them."""
-        for reading in self._readings:
-            if (reader := reading.of_host(form.host or b"")) is not None:
-                yield from reader.names(form, target)
-
     def view(self, client: Client = NOBODY, now: datetime | None = None) -> EffectivePolicy:
         """The effective policy for a client's group at a moment."""
-        return self._hosts.of_group(client, now).view
+        return self.hosts.of_group(client, now).view
 
     def state(self) -> tuple[object, ...]:
         """What decisions go by now: not equal to an earlier one if a schedule has begun or ended, or a rule expired.
@@ -321,7 +232,7 @@ class Engine:
         Rules expire when a day of UTC ends.
         """
         now = datetime.now(UTC)
-        return (now.date(), *(self._hosts.of_group(NOBODY, now, group).view for group in self.policy.all_groups))
+        return (now.date(), *(self.hosts.of_group(NOBODY, now, group).view for group in self.policy.all_groups))
 
     # -- the way to a decision ----------------------------------------------------------------------------------------
 
@@ -360,7 +271,7 @@ class Engine:
             return None
         return known_host.alone
 
-    def _strictest(self, case: _Case) -> Decision:
+    def _strictest(self, case: Case) -> Decision:
         """The strictest of all decisions for a case, once what has to be asked was asked, if this engine waits."""
         has_others = bool(case.request.others) and not case.is_connection
         strict = None if has_others or case.is_connection else self._of_plain(case)
@@ -376,7 +287,7 @@ class Engine:
             return self._strictest(replace(case, is_settled=True, budget=FormBudget(), memo={}, filters=None))
         return strict
 
-    def _of_plain(self, case: _Case) -> Decision | None:
+    def _of_plain(self, case: Case) -> Decision | None:
         """The decision for a plain target by one host without a fault, as most have; ``None`` for any other."""
         request = case.request
         if len(request.hosts) != 1 or request.fault is not None or request.destination is not None or request.leads:
@@ -398,10 +309,11 @@ class Engine:
         if plain is None or (known_host.readers and known_host.concerns(*plain)):
             return None
         form = Parts(request.scheme, None, b"h", None, *plain)
-        decision = self._of_form(case, request.hosts[0], known_host, form, is_first=True)
+        decision = None if self._checks else known_host.decision
+        decision = decision or self._forms.decide(case, request.hosts[0], known_host, form, is_first=True)
         return self._with_overrides(case, known_host, form, decision)
 
-    def _of_every_target(self, case: _Case) -> Iterator[Decision]:
+    def _of_every_target(self, case: Case) -> Iterator[Decision]:
         """The decisions for a request's target, and for what else its header fields name, within one budget."""
         request = case.request
         faults = (other.fault for other in request.others if other.fault is not None)
@@ -415,7 +327,7 @@ class Engine:
             else:
                 yield decision
 
-    def _of_target(self, case: _Case) -> Iterator[Decision]:
+    def _of_target(self, case: Case) -> Iterator[Decision]:
         """The decisions for each name of a request with each form of its target, and for each fault in it.
 
         A fault that stops it is enough: beside it, only one name and one form are decided, as they would be without it,
@@ -443,12 +355,12 @@ class Engine:
             of_host: list[Decision] = []
             for decision in self._of_host(case, host, known_host, forms):
                 of_host.append(decision)
-                yield decision if host != request.destination else _of_rules(decision)
+                yield decision if host != request.destination else without_default(decision)
                 if is_stopped:
                     break
             if known_host.tunnelled is not None and not is_stopped:
                 beneath = known_hosts.by_name[known_host.tunnelled]
-                yield from map(_of_rules, self._of_host(case, known_host.tunnelled, beneath, forms))
+                yield from map(without_default, self._of_host(case, known_host.tunnelled, beneath, forms))
             if known_host.readers and not is_stopped:
                 yield from self._of_inner(case, known_host, forms, of_host)
             of_names += of_host if host != request.destination or len(hosts) == 1 else ()
@@ -457,7 +369,7 @@ class Engine:
         for fault in faults:
             yield self._unparsable(request, fault)
 
-    def _of_leads(self, case: _Case, host: bytes) -> Iterator[Decision]:
+    def _of_leads(self, case: Case, host: bytes) -> Iterator[Decision]:
         """The decisions for the names and addresses that the hosts of a request lead to, by the rules for whole hosts.
 
         What is allowed there opens nothing, and the default action says nothing of them. A grant for the request's host
@@ -475,7 +387,9 @@ class Engine:
                     continue
                 via = f"{site.canonical.decode('ascii', 'replace')} leads to {led.canonical.decode('ascii', 'replace')}"
                 for led in every:
-                    decision = self._with_overrides(case, led, form, _of_rules(self._by_matches(case, led, ())))
+                    decision = self._with_overrides(
+                        case, led, form, without_default(self._forms.by_matches(case, led, ()))
+                    )
                     matches = tuple(
                         match._replace(via=", ".join(filter(None, (match.via, via)))) for match in decision.matches
                     )
@@ -485,7 +399,7 @@ class Engine:
                         yield self._with_overrides(case, site, form, by_lead)
 
     def _of_inner(
-        self, case: _Case, known_host: KnownHost, forms: Sequence[Parts], decisions: Sequence[Decision]
+        self, case: Case, known_host: KnownHost, forms: Sequence[Parts], decisions: Sequence[Decision]
     ) -> Iterator[Decision]:
         """The decisions for the addresses inside requests to a host, of whose own address these are the ``decisions``.
 
@@ -508,23 +422,7 @@ class Engine:
                     elif decision.matches or decision.fault is not None:
                         yield decision._replace(inside=carriers)
 
-    def _from_inside(self, case: _Case, known_host: KnownHost, decision: Decision) -> Decision:
-        """The decision by the rules for an address inside another request: by those that say anything of it, which
-        allow nothing."""
-        if decision.fault is not None:
-            return decision
-        inside = "".join(f", inside {host.decode('ascii', 'replace')}" for host in reversed(case.carriers))
-        matches = [
-            match._replace(via=f"{match.via or ''}{inside}".removeprefix(", "))
-            for match in decision.matches
-            if decides(match) and (case.counts is None or case.counts(match.rule.terms))
-        ]
-        by_rules = decide(known_host.view.layers, matches, decision.group)
-        if by_rules.action is Action.ALLOW:
-            return Decision(Action.PASS, group=decision.group)
-        return by_rules._replace(unconfirmed=decision.unconfirmed)
-
-    def _of_host(self, case: _Case, host: bytes, known_host: KnownHost, forms: Sequence[Parts]) -> Iterator[Decision]:
+    def _of_host(self, case: Case, host: bytes, known_host: KnownHost, forms: Sequence[Parts]) -> Iterator[Decision]:
         """The decisions for each form of the target on one host, with what administrators and grants say."""
         request = case.request
         if case.is_connection:
@@ -533,9 +431,9 @@ class Engine:
         is_only = len(request.hosts) == len(forms) == 1 and host is request.hosts[0] and not case.is_connection
         seen: list[Decision] = []
         for form in forms:
-            decision = self._of_form(case, host, known_host, form, is_first=form is forms[0])
+            decision = self._forms.decide(case, host, known_host, form, is_first=form is forms[0])
             if case.carriers:
-                decision = self._from_inside(case, known_host, decision)
+                decision = from_inside(decision, known_host.view.layers, case.carriers, case.counts)
             if self._overrides is None or not (decision.action in STOPPING or known_host.view.blocks):
                 if any(decision is other for other in seen):
                     continue  # the rules for the whole host decide, as for an earlier form
@@ -543,7 +441,7 @@ class Engine:
             yield self._with_overrides(case, known_host, form, decision, is_only=is_only)
 
     def _with_overrides(
-        self, case: _Case, known_host: KnownHost, form: Parts, decision: Decision, *, is_only: bool = True
+        self, case: Case, known_host: KnownHost, form: Parts, decision: Decision, *, is_only: bool = True
     ) -> Decision:
         """The decision by the rules, as temporary exceptions and blocks have it."""
         if is_only:
@@ -555,111 +453,6 @@ class Engine:
         names = (*case.client.names, f"group:{known_host.view.group.name}")
         moment = time() if case.now is None else case.now.timestamp()
         return self._overrides.after(decision, known_host.view.blocks, known_host.canonical, names, moment)
-
-    def _of_form(self, case: _Case, host: bytes, known_host: KnownHost, form: Parts, *, is_first: bool) -> Decision:
-        """The decision for one form of the target on one host, by all rules that fit."""
-        request, index = case.request, self.index
-        if case.is_connection:
-            checks = () if case.carriers else self._checks
-            return self._by_matches(case, known_host, [*find_checks(checks, _checked_request(request, host))])
-        if known_host.decision is not None and not self._checks:
-            return known_host.decision
-        matches = index.find_paths(known_host.host, form.path, form.query)
-        if known_host.readers:
-            matches += self._by_names(case, known_host, form, matches)
-        if index.has_urls and is_first:
-            # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
-            matches += index.find_urls(known_host.host, request.url_by(host))
-        if index.has_uris:
-            matches += self._find_uris(case, host if is_first else None, known_host, form, is_first=is_first)
-        if is_first and self._checks and not case.carriers and self._may_fail(request, host, known_host):
-            matches += find_checks(self._checks, _checked_request(request, host))
-        if self._redirect_memory is not None:
-            matches += self._by_redirect(self._redirect_memory, case, known_host, form, matches, is_first=is_first)
-        filters = self._filters(case) if known_host.has_filters else ()
-        if not filters:
-            return self._by_matches(case, known_host, matches)
-        is_stopped = known_host.is_stopped or len(filters) > 1 or (bool(matches) and stops(matches))
-        canonical, is_named = known_host.canonical, known_host.is_named
-        by_url: list[list[Match]] = [matches]
-        for matcher in filters:
-            by_matcher = matcher.matches(canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped)
-            if any(by_matcher):
-                by_url = [before + more for before in by_url for more in by_matcher]
-        # of the URLs that filters may be compared with, the strictest decision holds
-        decisions = [self._by_matches(case, known_host, by_matcher) for by_matcher in by_url]
-        for matcher in filters:
-            for name, layer in matcher.spent:
-                # where the filters of a list take too long, and no layer above it decides, the request is blocked
-                if not all(known_host.view.is_decided_before(layer, decision) for decision in decisions):
-                    fault = f"too many filters of {name} would have to be compared with it, for its length"
-                    decisions.append(self._unparsable(request, Excess(fault)))
-        return strictest(decisions)
-
-    def _by_names(self, case: _Case, known_host: KnownHost, form: Parts, matches: Sequence[Match]) -> list[Match]:
-        """Further matches: of rules for paths by which others name what is asked for. They are as specific as rules for
-        the request's host."""
-        rules, others = {match.rule for match in matches}, list[Match]()
-        for reader in known_host.readers:
-            by_names, fitting, queries = list[Match](), list[Match](), dict[bytes, list[bytes]]()
-            for name in reader.names(form._replace(host=known_host.canonical), case.request.target):
-                if name.path == b"/" and name.query and name.host is not None:  # there may be many of them
-                    queries.setdefault(name.host, []).append(name.query)
-                else:
-                    host = case.hosts.by_name[name.host or b""].host
-                    fitting += self.index.find_paths(host, name.path, name.query)
-            for named, every in queries.items():
-                fitting += self.index.find_queries(case.hosts.by_name[named].host, every)
-            for match in fitting:
-                if match.rule not in rules:
-                    rules.add(match.rule)
-                    octets = max(len(known_host.canonical), match.specificity[0])
-                    by_names.append(match._replace(via=reader.via, specificity=(octets, match.specificity[1])))
-            others += reader.counted([match for match in by_names if known_host.view.counts(match.rule.terms)])
-        return others
-
-    def _filters(self, case: _Case) -> Sequence[RequestMatcher]:
-        """The request as each extension's filters see it."""
-        if case.filters is None:
-            request, case.filters = case.request, []
-            for filters in self.index.filters.values() if request.scheme in _WITH_FILTERS else ():
-                case.filters.append(filters.of_request(request, case.budget, may_guess=self._may_guess))
-        return case.filters
-
-    def _by_matches(self, case: _Case, known_host: KnownHost, below: Sequence[Match]) -> Decision:
-        """The decision by the rules for a whole host, and by other matches."""
-        if not below and known_host.alone is not None:
-            return known_host.alone
-        matches: Sequence[Match] = (*known_host.host.matches, *below)
-        if not any(map(may_change, matches)):
-            return known_host.view.decide(matches)
-        moment = (case.now or datetime.now(UTC)).astimezone(UTC)
-        matches = [match for match in matches if match.rule.terms.holds_at(moment)]
-        if any(match.rule.terms.confirmer for match in matches):
-            return self._by_confirmed(case, known_host.view, matches)
-        return known_host.view.decide(matches)
-
-    def _by_confirmed(self, case: _Case, view: EffectivePolicy, matches: Iterable[Match]) -> Decision:
-        """The decision where some matches only suspect, by what is known of them.
-
-        Where what is not known could change nothing, nobody has to be asked.
-        """
-        sure, assumed, doubtful, questions = list[Match](), list[Match](), list[Match](), []
-        request = None if case.is_connection else case.request
-        for match in matches:
-            confirmer = self.policy.confirmers.get(match.rule.terms.confirmer)
-            if confirmer is None:
-                sure.append(match)
-                continue
-            said = confirmer.confirmed(match, request, self.confirmations, is_settled=case.is_settled)
-            sure += said.sure
-            assumed += said.assumed
-            doubtful += said.possible
-            questions += [] if said.question is None else [said.question]
-        decision = view.decide([*sure, *assumed])
-        if doubtful and view.decide([*sure, *doubtful]).winner != view.decide(sure).winner:
-            return decision._replace(unconfirmed=tuple(questions))
-        return decision
 
     def past_warning(self, decision: Decision, client: Client) -> Decision:
         """A decision that warns of an answer, as a click on the warning of its address, or a grant for that, has it."""
@@ -681,28 +474,7 @@ class Engine:
 
     def _is_harmless(self, request: Request, known_host: KnownHost) -> bool:
         """Whether a request has only one form, and no check can find anything in it."""
-        return is_plain_target(request.target) and not self._may_fail(request, request.hosts[0], known_host)
-
-    def _may_fail(self, request: Request, host: bytes, known_host: KnownHost) -> bool:
-        """Whether a check may find something in a request by a host."""
-        return self._has_foreign_checks or may_fail(request, host, known_host.canonical)
-
-    def _find_uris(
-        self, case: _Case, host: bytes | None, known_host: KnownHost, form: Parts, *, is_first: bool
-    ) -> list[Match]:
-        """The hashed URIs that fit one form of the target; as requested, too, by a host.
-
-        They have their own canonical form. One that fits only another path interpretation must not allow the request.
-        """
-        request = case.request
-        if known_host.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
-            targets = _targets(request, host, form)
-            sent = None if host is None else _sent_target(request)
-            matches = self.index.find_web_uris(request.scheme, known_host.canonical, request.port, targets, sent)
-        else:
-            uris = () if host is None else _sent_uris(request, host, known_host.canonical)
-            matches = self.index.find_uris(_uris(request, known_host.canonical, form, uris), case.memo, uris)
-        return _without_allows(known_host, matches, is_first=is_first)
+        return is_plain_target(request.target) and not self._forms.may_fail(request, request.hosts[0], known_host)
 
     def learn(self, request: Request, location: bytes) -> None:
         """Remember a permanent redirect if it changes only a trailing slash and the request has one name.
@@ -719,41 +491,6 @@ class Engine:
         except ValueError:  # several forms, or a UrlError: nothing is certain
             return
 
-    def _by_redirect(
-        self,
-        memory: RedirectMemory,
-        case: _Case,
-        known_host: KnownHost,
-        form: Parts,
-        matches: Sequence[Match],
-        *,
-        is_first: bool,
-    ) -> list[Match]:
-        """Further matches of the path with or without its slash, if the origin has redirected between the two."""
-        request = case.request
-        twin = (
-            slash_twin(form.path)
-            if memory.knows((request.scheme, known_host.canonical, request.port), form.path)
-            else None
-        )
-        if twin is None:
-            return []
-        rules = {match.rule for match in (*known_host.host.matches, *matches)}
-        twins = [*self.index.find_paths(known_host.host, twin, form.query)]
-        if self.index.has_uris:
-            twins += self._find_uris(case, None, known_host, form._replace(path=twin), is_first=is_first)
-        return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
-
-
-def _of_rules(decision: Decision) -> Decision:
-    """The decision without the policy's default action."""
-    if decision.winner is None or not isinstance(decision.winner.rule.pattern, Anything):
-        return decision
-    matches = tuple(match for match in decision.matches if not isinstance(match.rule.pattern, Anything))
-    if not matches:
-        return decision._replace(action=Action.PASS, matches=(), winner=None, grant=None)
-    return decision._replace(action=Action.TAG, matches=matches, winner=matches[0], grant=None)
-
 
 _TOO_MANY_INNER = Excess(f"there are too many addresses in it, or more than {DEEPEST} in each other")
 
@@ -762,59 +499,3 @@ def _is_spared(reader: HostReader, decision: Decision) -> bool:
     """Whether a request is allowed with what is inside it."""
     winner = decision.winner
     return decision.action is Action.ALLOW and winner is not None and reader.spares(winner.rule.terms)
-
-
-_VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
-
-
-def _checked_request(request: Request, host: bytes) -> CheckedRequest:
-    names = request.hosts
-    if request.destination is not None:
-        names = tuple(name for name in names if name != request.destination)
-    return CheckedRequest(
-        request.scheme, host, request.port, request.target, request.userinfo, request.media, names, request.leads
-    )
-
-
-def _targets(request: Request, host: bytes | None, form: Parts) -> Sequence[Target]:
-    """Path and query that a list's author may have hashed: canonical; as requested, by a host."""
-    canonical = form.path, form.query
-    if host is None or (canonical[0] == request.target and canonical[1] is None):
-        return (canonical,)
-    sent = _sent_target(request)
-    return (canonical,) if canonical == sent else (canonical, sent)
-
-
-def _sent_target(request: Request) -> Target:
-    path, mark, query = request.target.partition(b"?")
-    return path, query if mark else None
-
-
-def _sent_uris(request: Request, host: bytes, canonical: bytes) -> Sequence[Parts]:
-    """The URIs of a request as it was sent, by a host as it was sent and by its canonical name."""
-    path, query = _sent_target(request)
-    sent_name, port = split_web_authority(host)[1], _port(request)
-    names = (sent_name,) if sent_name == canonical else (sent_name, canonical)
-    uris = [Parts(request.scheme, None, name, port, path, query, request.fragment) for name in names]
-    return uris if request.userinfo is None else [*uris, *(uri._replace(userinfo=request.userinfo) for uri in uris)]
-
-
-def _port(request: Request) -> bytes | None:
-    return None if request.port == DEFAULT_PORTS.get(request.scheme.lower(), 0) else b"%d" % request.port
-
-
-def _uris(request: Request, canonical: bytes, form: Parts, sent: Sequence[Parts]) -> list[Parts]:
-    """The URIs that a list's author may have hashed, with the request's port: canonical; as they were sent."""
-    as_canonical = Parts(form.scheme, None, canonical, _port(request), form.path, form.query, request.fragment)
-    uris = (
-        [as_canonical] if request.userinfo is None else [as_canonical, as_canonical._replace(userinfo=request.userinfo)]
-    )
-    return [*uris, *(uri for uri in sent if uri not in uris)]
-
-
-def _without_allows(known_host: KnownHost, matches: list[Match], *, is_first: bool) -> list[Match]:
-    """Hashed URIs without those that allow, but fit only another path interpretation, or the URL as it was sent: what
-    a canonical form blocks, no other spelling opens (reading 32)."""
-    if is_first and all(match.via is None for match in matches):
-        return matches
-    return [match for match in matches if (is_first and match.via is None) or not known_host.view.allows(match)]

@@ -12,19 +12,22 @@ from functools import partial
 from time import time
 from typing import NamedTuple
 
-from hushlist.core.decide.decision import BY_CATEGORY, Decision, EffectivePolicy, own_categories
+from hushlist.core.decide.decision import BY_CATEGORY, Decision, own_categories
+from hushlist.core.decide.effective_policy import EffectivePolicy
 from hushlist.core.decide.readings import HostReader, Readings
 from hushlist.core.decide.verdict import NO_BLOCKS, Verdict
+from hushlist.core.errors import UrlError
 from hushlist.core.extension import extensions_named, load
 from hushlist.core.match.checks import Check
 from hushlist.core.match.index import Host, Index
-from hushlist.core.match.index_file import FILTERED
+from hushlist.core.match.index_file import ALLOWING, CATEGORIZED, FILTERED
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client, Group
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_plain_name, tunnelled_ipv4
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.parts import DEFAULT_PORTS
+from hushlist.core.url.request import Request, canonical_host
 
 #: hosts in the cache of each group of clients
 MOST_KNOWN = 1 << 14
@@ -113,8 +116,9 @@ class KnownHosts:
         """The hosts of a client's group at a moment; ``group`` is the client's, if it is known."""
         overrides = self._overrides
         blocks = NO_BLOCKS if overrides is None else overrides.blocks_at(time() if now is None else now.timestamp())
-        if self.only is not None and (blocks is NO_BLOCKS or not blocks):  # the first is faster
-            return self.only
+        only = self.only
+        if only is not None and (blocks is only.view.blocks or not blocks):  # the first is faster
+            return only
         group = group or self.group(client)
         hosts = self._groups.get(group.name)
         if hosts is None or hosts.view.blocks is not blocks or not hosts.view.holds_at(now or datetime.now(UTC)):
@@ -122,6 +126,43 @@ class KnownHosts:
             by_name = BoundedCache(partial(know, self._index, view, self._useful), MOST_KNOWN)
             hosts = self._groups[group.name] = GroupHosts(view, by_name, next(self._opaque_parts(view), None))
         return hosts
+
+    def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
+        """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
+        try:
+            return self.of_group(client, None).by_name[host].has_pages
+        except UrlError:
+            return True
+
+    def may_have_paths(self, host: bytes, client: Client = NOBODY) -> bool:
+        """Whether there may be rules for paths on a host or its domain, in the clear or hidden."""
+        return self.of_group(client, None).needs_all is not None or self.has_paths(host, client)
+
+    def why_inside(self, host: bytes, client: Client) -> str | None:
+        """Why requests to a host have to be seen though an app refuses that, for people; ``None`` if no rule is about
+        what is on the host."""
+        if self.has_paths(host, client):
+            return "there are rules for its paths"
+        known_host = self.of_group(client, None).by_name[host]
+        return "there are filters for it" if known_host.is_named else self.why_decrypt(known_host)
+
+    def allows_below(self, host: bytes, client: Client = NOBODY) -> bool:
+        """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
+        group_hosts = self.of_group(client, None)
+        try:
+            known_host = group_hosts.by_name[host]
+        except UrlError:
+            return False
+        bits = known_host.host.bits
+        if bits & ALLOWING or (bits & CATEGORIZED and group_hosts.view.allows_categories):
+            return True
+        connection = Request(b"https", (host,), DEFAULT_PORTS[b"https"], b"/")
+        inner = (
+            inner_address.request.hosts[0]
+            for reader in known_host.readers
+            for inner_address in reader.inner(connection, ())
+        )
+        return any(self.allows_below(name, client) for name in inner)
 
     def _opaque_parts(self, view: EffectivePolicy) -> Iterator[str]:
         """What may decide by the inside of every connection, whatever its host, for people."""

@@ -8,14 +8,25 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 
-from hushlist.core.decide.decision import Decision, EffectivePolicy
+from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.effective_policy import EffectivePolicy
 from hushlist.core.decide.engine import Engine
+from hushlist.core.decide.readings import DEEPEST
 from hushlist.core.errors import UrlError
 from hushlist.core.match.expressions import expressions, full_hash
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.parts import Parts
-from hushlist.core.url.request import Request, Told, canonical_forms, cut, request_of, without_userinfo
+from hushlist.core.url.path_interpretations import FormBudget
+from hushlist.core.url.request import (
+    Request,
+    Told,
+    canonical_forms,
+    cut,
+    request_of,
+    target_forms,
+    without_userinfo,
+)
 from hushlist.core.url.safebrowsing import SAFEBROWSING
 
 #: other names of what is asked for that are shown
@@ -113,13 +124,39 @@ def trace(engine: Engine, url: bytes, moment: datetime, client: Client, context:
 def _forms(engine: Engine, request: Request, moment: datetime, client: Client) -> Iterator[Form]:
     forms = canonical_forms(request, request.hosts[0])
     yield from map(_form, forms)
-    names = (name for form in forms for name in engine.names(form, request.target))
+    names = (name for form in forms for name in _names(engine, form, request.target))
     for name in dict.fromkeys(islice(names, _MOST_NAMES)):
         yield _form(name, "another name")
-    for carriers, inner in engine.inside(request, moment, client):
+    for carriers, inner in _inside(engine, request, moment, client):
         way = " inside ".join(map(_text, reversed(carriers)))
         with suppress(UrlError):  # the decision says why it cannot be read
             yield from (_form(form, f"inside {way}") for form in canonical_forms(inner, inner.hosts[0]))
+
+
+def _names(engine: Engine, form: Parts, target: bytes) -> Iterator[Parts]:
+    """Other names of what a form of a target asks for, whether or not a rule fits them."""
+    for reading in engine.readings:
+        if (reader := reading.of_host(form.host or b"")) is not None:
+            yield from reader.names(form, target)
+
+
+def _inside(
+    engine: Engine, request: Request, moment: datetime, client: Client
+) -> Iterator[tuple[tuple[bytes, ...], Request]]:
+    """Every address inside a request by one host, after the canonical hosts that carry it, the outermost first."""
+    known_hosts, budget = engine.hosts.of_group(client, moment).by_name, FormBudget()
+    pending: list[tuple[tuple[bytes, ...], Request]] = [((), request)]
+    for carriers, carried in pending:
+        if carriers:
+            yield carriers, carried
+        try:
+            host = known_hosts[carried.hosts[0]]
+        except UrlError:
+            continue
+        if host.readers and len(carriers) < DEEPEST:
+            forms = target_forms(carried.scheme, carried.target, 1, FormBudget()).forms
+            addresses = (inner.request for reader in host.readers for inner in reader.inner(carried, forms))
+            pending += [((*carriers, host.canonical), inner) for inner in addresses if budget.takes_inner()]
 
 
 def _form(form: Parts, via: str = "") -> Form:

@@ -146,8 +146,10 @@ class FileHasher:
 
 def algorithms_for(engine: Engine | None, client: Client) -> tuple[str, ...]:
     """SHA-256, and others that a list has, or may have where it is hidden."""
-    others = () if engine is None else ("sha1", "md5")
-    return ("sha256", *(name for name in others if engine and engine.may_have_paths(host_of(name).encode(), client)))
+    if engine is None:
+        return ("sha256",)
+    others = (name for name in ("sha1", "md5") if engine.hosts.may_have_paths(host_of(name).encode(), client))
+    return ("sha256", *others)
 
 
 def listed_match(engine: Engine | None, client: Client, digests: Iterable[tuple[str, str]]) -> tuple[Match, ...]:

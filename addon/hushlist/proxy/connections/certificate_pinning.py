@@ -102,7 +102,7 @@ class CertificatePinning:
         if passed.on_failure == ADD and passed.file is not None:
             if number < _ENOUGH or (_who(client),) not in self._trusting:
                 return
-            if (why := engine.why_inside(host.encode(), client)) is not None:
+            if (why := engine.hosts.why_inside(host.encode(), client)) is not None:
                 self._report(group, host, f"it is not added to {passed.file}, since {why}")
             elif self._added >= _MOST_ADDED:
                 self._report(group, host, f"it is not added to {passed.file}, since {_MOST_ADDED} others were")

@@ -150,7 +150,8 @@ class DnsQueries:
         decision = judgement.decision
         if request.hosts == (b"",) and request.fault is None:
             decision = engine.view(client).nothing.of(request)  # the root is not a host, so no rule can be about it
-        is_whole = decision.fault is not None or not any(engine.allows_below(host, client) for host in request.hosts)
+        allows_part = any(engine.hosts.allows_below(host, client) for host in request.hosts)
+        is_whole = decision.fault is not None or not allows_part
         if decision.action is Action.WARN or (decision.action is Action.BLOCK and not is_whole):
             decision = decision._replace(action=Action.PASS, winner=None)
         return judgement._replace(decision=decision)

@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hushlist.core.decide.decision import Decision, EffectivePolicy
+from hushlist.core.decide.decision import Decision
+from hushlist.core.decide.effective_policy import EffectivePolicy
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms

@@ -340,9 +340,9 @@ def test_the_lower_rung_is_the_more_specific_one() -> None:
 
 def test_a_host_with_a_whole_url_is_no_more_blocked_than_its_paths_and_others_are_decided_at_once() -> None:
     engine = engine_of(f"rules: [h.example, {whole_url('http://h.example/x', 'simple', 'allow')}]")
-    assert engine.has_paths(b"h.example")
-    assert engine.allows_below(b"h.example")
-    assert not engine.has_paths(b"other.example")
+    assert engine.hosts.has_paths(b"h.example")
+    assert engine.hosts.allows_below(b"h.example")
+    assert not engine.hosts.has_paths(b"other.example")
     assert engine.decide_host(request()).action is Action.BLOCK
 
 
@@ -663,7 +663,7 @@ def test_hosts_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) 
         for number in range(50):
             assert engine.decide(request(b"h%d.blocked.example" % number)).action is Action.BLOCK
             assert engine.decide(request(b"h%d.good.example" % number)).action is Action.PASS
-        only = engine._hosts.only
+        only = engine.hosts.only
         assert only is not None
         assert len(only.by_name) <= 8
 
@@ -966,8 +966,8 @@ def test_a_rule_in_the_clear_that_may_allow_something_on_a_host_is_known_of() ->
         Engine(Policy("policy.yaml", (Layer(""),), settings=own), index) for own in (GroupSettings(), said)
     )
     hosts = [b"a.example", b"b.example", b"www.b.example", b"c.example", b"whole.example", b"other.example", b"a/b"]
-    assert [host for host in hosts if plain.allows_below(host)] == [b"b.example", b"www.b.example"]
-    assert [host for host in hosts if allowing.allows_below(host)] == hosts[:4]
+    assert [host for host in hosts if plain.hosts.allows_below(host)] == [b"b.example", b"www.b.example"]
+    assert [host for host in hosts if allowing.hosts.allows_below(host)] == hosts[:4]
 
 
 def test_of_two_lists_the_one_that_allows_counts() -> None:
@@ -976,7 +976,7 @@ def test_of_two_lists_the_one_that_allows_counts() -> None:
     rules = [Rule(Expression(b"h.example/x"), TERMS, 1), Rule(Expression(b"h.example/y"), allow, 1)]
     for some in (rules, rules[::-1]):
         engine = Engine(Policy("policy.yaml", (Layer(""), Layer("second"))), index_of(some))
-        assert engine.allows_below(b"h.example")
+        assert engine.hosts.allows_below(b"h.example")
 
 
 # -- hosts as a whole, and destinations that nobody has named ----------------------------------------------------------
@@ -1007,7 +1007,7 @@ def test_a_connection_is_decided_by_rules_for_whole_hosts(hosts: tuple[bytes, ..
 
 @pytest.mark.parametrize(("host", "has"), [(b"path.example", True), (b"www.path.example", True), (b"a.example", False)])
 def test_it_is_known_whether_rules_are_about_less_than_a_host(host: bytes, has: bool) -> None:
-    assert engine_of(WHOLE).has_paths(host) is has
+    assert engine_of(WHOLE).hosts.has_paths(host) is has
 
 
 def allow_list(tmp_path: Path) -> Engine:
@@ -1313,12 +1313,12 @@ def test_a_connection_is_decided_by_filters_for_whole_hosts_and_decrypted_for_ot
     assert engine.why_decrypt(connection(b"www.b.example")) == "there are rules for paths on www.b.example"
     engine = filtering("/ads/$script")
     assert engine.why_decrypt(connection(b"other.example")) == "rules in layer list0 may be of paths on any host"
-    assert engine.has_paths(b"b.example") is False
+    assert engine.hosts.has_paths(b"b.example") is False
 
 
 def test_a_name_with_exceptions_below_it_is_not_refused_as_a_whole() -> None:
     engine = filtering("||a.example^\n@@||a.example/ok$script\n||b.example^")
-    assert (engine.allows_below(b"a.example"), engine.allows_below(b"b.example")) == (True, False)
+    assert (engine.hosts.allows_below(b"a.example"), engine.hosts.allows_below(b"b.example")) == (True, False)
 
 
 @pytest.mark.parametrize("unknown", [Action.PASS, Action.BLOCK])

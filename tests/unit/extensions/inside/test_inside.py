@@ -539,8 +539,8 @@ def test_a_connection_is_decided_by_the_name_in_its_host(tmp_path: Path) -> None
         for host in (b"blocked-example.translate.goog", b"good-example.translate.goog")
     ]
     assert [engine.decide_host(own).action for own in asked] == [Action.BLOCK, Action.PASS]
-    assert engine.allows_below(b"part-example.translate.goog")
-    assert not engine.allows_below(b"blocked-example.translate.goog")
+    assert engine.hosts.allows_below(b"part-example.translate.goog")
+    assert not engine.hosts.allows_below(b"blocked-example.translate.goog")
 
 
 def test_squid_is_told_of_them(blocking: Engine, tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_a_name_that_is_only_looked_at_is_stopped_and_a_page_is_decrypted_for(
     assert decided(b"fine.test") == (Action.PASS, False)
     overrides.block("url", "fine.test/a", None, by="anna")
     assert decided(b"www.fine.test") == (Action.PASS, True)
-    assert engine.has_paths(b"fine.test")
+    assert engine.hosts.has_paths(b"fine.test")
     assert engine.state() != before  # so that what is relayed is asked again
     overrides.block("host", "fine.test", None, by="anna")
     assert decided(b"www.fine.test")[0] is Action.BLOCK

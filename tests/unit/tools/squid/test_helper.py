@@ -398,7 +398,7 @@ def test_failures_and_rules_that_expire_are_not_answered_from_the_cache(monkeypa
             def now(cls, tz: tzinfo | None = None) -> Clock:
                 return cls.fromtimestamp(at.timestamp(), tz)  # noqa: B023
 
-        monkeypatch.setattr("hushlist.core.decide.engine.datetime", Clock)
+        monkeypatch.setattr("hushlist.core.decide.form_decider.datetime", Clock)
         monkeypatch.setattr(helper_module, "time", at.timestamp)
         assert helper.answers([b"http://blocked.example/"] * 2).split()[0] == answer
 
