@@ -55,10 +55,9 @@ _SLICE, MOST_REMOVED, _MOST_PAGES = 1000, 5000, 20_000
 #: lines that are read where there is no SQLite
 _MOST_LINES = 1 << 19
 #: of the table, besides the number of a record; those of the first line are fields of it
-COLUMNS = (
-    *("reference", "time", "client", "user", "action", "category", "list", "title", "rule"),
-    *("host", "file", "media_type", "file_name", "record"),
-)
+_OF_FIELDS = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule")
+COLUMNS = (*_OF_FIELDS, "host", "file", "media_type", "file_name", "record")
+_ACTION, _NO_FILE = COLUMNS.index("action"), (None, None, None)
 _TOO_OLD = "DELETE FROM decisions WHERE number IN (SELECT number FROM decisions WHERE time < ? ORDER BY time LIMIT ?)"
 _FIRST_NUMBER, _LAST_NUMBER = "(SELECT min(number) FROM decisions)", "(SELECT max(number) FROM decisions)"
 _TOO_MANY = f"DELETE FROM decisions WHERE number <= min({_LAST_NUMBER} - ?, {_FIRST_NUMBER} + ? - 1)"  # noqa: S608
@@ -175,14 +174,13 @@ def row_of(fields: LogFields, line: bytes, columns: Sequence[str] = COLUMNS) -> 
 
     What only a dry run let pass has an action of its own there: nothing that is counted takes it for a block.
     """
-    record = line.decode("ascii")
-    of_columns: dict[str, Any] = {**fields, "host": host_of_record(fields), "file": None, "record": record}
-    if isinstance(file := fields.get("file"), dict):
-        of_columns["file"] = file_of_record(fields)
-        of_columns["media_type"], of_columns["file_name"] = file.get("media_type"), file.get("name")
+    record, file = line.decode("ascii"), fields.get("file")
+    of_file = (file_of_record(fields), file.get("media_type"), file.get("name")) if isinstance(file, dict) else _NO_FILE
+    row: list[Any] = [*map(fields.get, _OF_FIELDS), host_of_record(fields), *of_file, record]
     if fields.get("would_block"):
-        of_columns["action"] = WOULD
-    row = [*map(of_columns.get, columns)]
+        row[_ACTION] = WOULD
+    if columns is not COLUMNS:
+        row = [row[COLUMNS.index(name)] for name in columns]
     return row if line and "\\" not in record else [*map(_text, row)]
 
 

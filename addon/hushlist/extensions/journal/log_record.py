@@ -77,8 +77,29 @@ def is_wanted(record: LogRecord, what: LoggedRequests) -> bool:
     return what is LoggedRequests.NOTED and noted
 
 
+def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogEntry:
+    """What a line has of a record, and the line."""
+    fields = _whole_fields(record, privacy, device_of)
+    line = to_line(fields)
+    if len(line) <= MOST_SHOWN:  # so no text in it is longer
+        return fields, line
+    fields = _shortened(fields)
+    return fields, to_line(fields)
+
+
 def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogFields:
     """What a line has of a record."""
+    return _shortened(_whole_fields(record, privacy, device_of))
+
+
+def _shortened(fields: LogFields) -> LogFields:
+    return {
+        name: value[:MOST_SHOWN] + "..." if isinstance(value, str) and len(value) > MOST_SHOWN else value
+        for name, value in fields.items()
+    }
+
+
+def _whole_fields(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None) -> LogFields:
     decision, request, winner = record.decision, record.request, record.decision.winner
     octets = _url_octets(decision)
     is_as_sent = request is None or (decision.fault is None and request.is_written(octets))
@@ -104,14 +125,11 @@ def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None
         fields["reason"], fields["via"] = terms.reason, winner.via
         fields["file"] = None if winner.file is None else winner.file.as_dict()
     if decision.matches:
-        tags = (tag.rule.terms for tag in decision.tags)
-        fields["tags"] = [{"list": terms.list, "category": terms.category} for terms in tags] or None
+        every = [match.rule.terms for match in decision.matches]
+        tags = [{"list": terms.list, "category": terms.category} for terms in every if terms.action is Action.TAG]
+        fields["tags"] = tags or None
     fields["fault"], fields["grant"], fields["duration"] = decision.fault, record.grant, record.duration
-    return {
-        name: value[:MOST_SHOWN] + "..." if isinstance(value, str) and len(value) > MOST_SHOWN else value
-        for name, value in fields.items()
-        if value is not None
-    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _device_of(record: LogRecord, device_of: DeviceNames | None) -> str | None:

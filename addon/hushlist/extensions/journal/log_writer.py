@@ -30,7 +30,7 @@ from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.extensions.journal.log_record import (
     LogEntry,
     Privacy,
-    fields_of,
+    entry_of,
     hiding_of,
     is_wanted,
     lost_record,
@@ -321,8 +321,7 @@ class LogWriter:
         entries, privacy = list[LogEntry](), self.privacy()
         for record, _ in records:
             try:
-                fields = fields_of(record, privacy, self.device_of)
-                entries.append((fields, to_line(fields)))
+                entries.append(entry_of(record, privacy, self.device_of))
             except Exception:  # only this record is lost
                 logger.exception("hushlist: a decision cannot be logged")
         missing = refused - self._refusals_told + len(records) - len(entries)
