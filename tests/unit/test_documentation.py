@@ -47,7 +47,7 @@ PROMISES: dict[str, list[tuple[str, str, int]]] = {
         ("the last # are kept for", "hushlist.proxy.bounds.bounded_websocket:MOST_MESSAGES", 1),
         ("kept for recordings, or # MiB", "hushlist.proxy.bounds.bounded_websocket:LONGEST_MESSAGE", _MIB),
         ("Of each client, # names are looked up", "hushlist.proxy.connections.name_lookups:MOST_OF_CLIENT", 1),
-        ("while # MiB of answers waits", "hushlist.proxy.connections.client_connections:MOST_UNREAD", _MIB),
+        ("while # MiB of answers waits", "hushlist.proxy.connections.turns:MOST_UNREAD", _MIB),
         ("Of a body that is not read, # KiB wait", "hushlist.proxy.bounds.back_pressure:MUCH", _KIB),
         ("or HTTP/3, # MiB at most are taken in", "hushlist.proxy.bounds.flow_windows:CLIENT_WINDOW", _MIB),
         ("or # MiB from an origin", "hushlist.proxy.bounds.flow_windows:ORIGIN_WINDOW", _MIB),

@@ -30,7 +30,7 @@ from hushlist.proxy.bounds.bounded_websocket import MESSAGE_LIMIT, MessageLimit,
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import CHALLENGE, hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
-from hushlist.proxy.connections.client_connections import end_all, end_tunnelled, refuse_forged, until_read
+from hushlist.proxy.connections.client_connections import end_all, end_tunnelled, refuse_forged
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.open_files import OpenFiles
@@ -40,7 +40,7 @@ from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.connections.server_handshakes import ServerHandshakes
 from hushlist.proxy.connections.tunnels import Tunnels
 from hushlist.proxy.connections.turns import Turns
-from hushlist.proxy.flow_outcome import hide, is_open
+from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open
 from hushlist.proxy.flow_request import SelfConnections, port_of_mode
 from hushlist.proxy.hook_calls import ask_the_filter, begin, end_what_is_open, filter_is_gone
 from hushlist.proxy.request_handler import RequestHandler
@@ -426,8 +426,7 @@ class Hushlist:
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
-        client = flow.client_conn
-        turn = until_read(client) or (self._turns.wait(client.id) if self._turns.is_over(client.id) else None)
+        turn = self._turns.wait(flow.client_conn)
         return self._requestheaders(flow) if turn is None else self._in_turn(flow, turn)
 
     async def _in_turn(self, flow: http.HTTPFlow, turn: Awaitable[None]) -> None:
@@ -437,7 +436,8 @@ class Hushlist:
 
     def _requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         self._stop.note(flow)
-        for answer in self.parts.answer:
+        parts = self.parts
+        for answer in parts.answer if flow.request.data.path.startswith(parts.targets) else parts.answer_any:
             if (answering := answer(flow)) is not None:
                 return begin(self._answered(flow, answering))
         return self._decide(flow)
@@ -451,18 +451,19 @@ class Hushlist:
         self._bodies_flow.stream_request(flow)
         if flow.request.headers.get("upgrade", "websocket").lower() != "websocket":
             return begin(self._answer_upgrade(flow))
-        return begin(self._requests.filter(flow, again=True))
+        return self._requests.filter(flow, again=True)
 
     async def _answer_upgrade(self, flow: http.HTTPFlow) -> None:
-        await self._requests.filter(flow, again=True)
+        if (deciding := self._requests.filter(flow, again=True)) is not None:
+            await deciding
         await self._tunnels.upgrade(flow)
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again if the request has changed; take a page's form."""
-        for take in self.parts.take:
-            if (taking := take(flow)) is not None:
-                return taking
-        if flow.metadata:
+        if HIDDEN in flow.metadata:
+            for take in self.parts.take:
+                if (taking := take(flow)) is not None:
+                    return taking
             hide(flow)
         deciding = self._requests.filter_again(flow)
         return self._request(flow) if deciding is None else self._decided(flow, deciding)
@@ -474,8 +475,9 @@ class Hushlist:
 
     def _request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """The first part that answers a decided request does."""
+        parts = self.parts
         try:
-            for request in self.parts.request:
+            for request in parts.request if flow.response is None else (*parts.refused_body, *parts.request):
                 if (answering := request(flow)) is not None:
                     return self._or_refuse(flow, answering)
         except Exception as error:
@@ -495,7 +497,8 @@ class Hushlist:
         keep_here(flow, response.headers, self.runtime)
         if response.data.status_code == CHALLENGE:
             hide_challenge(flow, self.runtime)
-        self._handshakes.answered(flow)
+        if self._handshakes.asking:
+            self._handshakes.answered(flow)
         if self.runtime.is_stopping:
             self._stop.answered(flow)
         try:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from mitmproxy import exceptions, http
 from mitmproxy.flow import Flow
 
-from hushlist.core.decide.decision import STOPPING, Judgement
+from hushlist.core.decide.decision import STOPPING, Decision, Judgement
 from hushlist.core.match.rule import Action
 from hushlist.core.url.http_head import as_read
-from hushlist.proxy.connections.client_connections import note_answer
+from hushlist.proxy.connections.turns import note_answer
 
 KEY = "hushlist"
 #: key for the changes of safe search
@@ -47,16 +47,16 @@ def annotate(flow: Flow, judgement: Judgement) -> None:
         return
     would_block = judgement.would_block
     flow.metadata[KEY] = {**decision.as_dict(), "original": judgement.original, "would_block": would_block}
-    flow.marked = flow.marked or _marker(judgement)
+    flow.marked = flow.marked or _marker(decision, would_block)
     if not flow.comment:
         verb = "would block" if would_block else decision.action.value
         flow.comment = f"{_COMMENT}{verb} {decision}"
 
 
-def _marker(judgement: Judgement) -> str:
-    if judgement.decision.action in STOPPING:
-        return WOULD_BLOCK if judgement.would_block else BLOCKED
-    return TAGGED if judgement.decision.tags else ""
+def _marker(decision: Decision, would_block: bool) -> str:
+    if decision.action in STOPPING:
+        return WOULD_BLOCK if would_block else BLOCKED
+    return TAGGED if decision.tags else ""
 
 
 def is_open(flow: http.HTTPFlow) -> bool:

@@ -34,7 +34,7 @@ from hushlist.core.url.request import Request, canonical_host
 Seen = tuple[object, ...]
 
 
-def seen_of_flow(flow: http.HTTPFlow) -> Seen:
+def seen_of_flow(flow: http.HTTPFlow, *, with_media: bool = False) -> Seen:
     """All that ``request_of_flow`` reads: if it is equal, so is the request, which costs more to make."""
     data = flow.request.data
     return (
@@ -49,6 +49,7 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
         flow.client_conn.sni,
         fault_of_body(data) if data.content else None,
         None if data.method == b"GET" else form_of_flow(flow),
+        with_media,
     )
 
 

@@ -106,11 +106,9 @@ def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str
 
     Spec: RFC 9110, 12.5.4, and RFC 4647, 3.4 (lookup)
     """
-    weighted = _weighted(header) if len(header) <= _LONGEST_KNOWN else _weighted.__wrapped__(header)
-    # 'a value of 0 means "not acceptable"'
-    refused = {wanted for wanted, weight in weighted if weight == 0}
-    for wanted, weight in weighted:
-        if weight > 0 and (language := _look_up(wanted, offered, default, refused)) is not None:
+    wanted, refused = _read_header(header) if len(header) <= _LONGEST_KNOWN else _read_header.__wrapped__(header)
+    for language_range in wanted:
+        if (language := _look_up(language_range, offered, default, refused)) is not None:
             return language
     # RFC 9110, 12.5.4: where nothing fits, "the origin server can either disregard the header field by treating the
     # response as if it is not subject to content negotiation" - a page in some language is better than none
@@ -122,9 +120,13 @@ _LONGEST_KNOWN = 128
 
 
 @lru_cache(256)
-def _weighted(header: str) -> Sequence[tuple[str, float]]:
-    """The valid ranges, that with the largest weight first; of two with the same weight, the first one."""
-    return _with_script(sorted(_ranges(header), key=lambda item: -item[1]))
+def _read_header(header: str) -> tuple[Sequence[str], Collection[str]]:
+    """The valid ranges, that with the largest weight first, of two with the same weight the first one; and those that
+    are refused."""
+    weighted = _with_script(sorted(_ranges(header), key=lambda item: -item[1]))
+    # 'a value of 0 means "not acceptable"'
+    refused = {wanted for wanted, weight in weighted if weight == 0}
+    return [wanted for wanted, weight in weighted if weight > 0], refused
 
 
 def _ranges(header: str) -> Iterator[tuple[str, float]]:

@@ -3,7 +3,8 @@
 A part is made once, with the proxy's ``Runtime``, and lives as long as the proxy. Its class has the moments below that
 it needs, and nothing is called in parts that have none; so an extension that is not in use costs a request nothing.
 The moments of a request, in order: ``answer``, ``claims``, the decision, ``passed`` or ``refused``, ``take``, the
-decision again if anything has changed, ``request``, ``responseheaders``. Each decision goes through ``judged``.
+decision again if anything has changed, ``refused_body``, ``request``, ``responseheaders``. Each decision goes through
+``judged``.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Part:
 
     #: hosts that the proxy itself answers for, in lower case
     hosts: frozenset[str] = frozenset()
+    #: beginnings of the only targets that ``answer`` answers for, on any host; empty: it looks at every request
+    targets: tuple[bytes, ...] = ()
     #: the log of decisions, as the policy in use has it
     log: DecisionLog | None = None
     #: whether nothing that is written down may name clients
@@ -224,11 +227,15 @@ class Part:
         """Once a second."""
 
     def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """A request is whole, body included, and is not yet decided again: answer what waits for that."""
+        """A request that ``answer`` has hidden is whole, body included, and is not yet decided again: answer it."""
         raise NotImplementedError
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook, after the decision."""
+        raise NotImplementedError
+
+    def refused_body(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """mitmproxy's hook ``request``, before the parts' own, for a request that has an answer."""
         raise NotImplementedError
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
@@ -311,8 +318,11 @@ class Parts:
         parts = [part for part in parts if not part.is_idle(policy)]
         self.hosts = frozenset(host for part in parts for host in part.hosts)
         self.answer: _Answering = _calls(parts, "answer")
+        self.targets = tuple(target for part in parts for target in part.targets)
+        self.answer_any: _Answering = _calls([part for part in parts if not part.targets], "answer")
         self.take: _Answering = _calls(parts, "take")
         self.request: _Answering = _calls(parts, "request")
+        self.refused_body: _Answering = _calls(parts, "refused_body")
         self.judged: tuple[Callable[..., Judgement], ...] = _calls(parts, "judged")
         self.change: tuple[Callable[[http.HTTPFlow, Judgement], bool], ...] = _calls(parts, "change")
         self.claims: tuple[Callable[[http.Request], bool], ...] = _calls(parts, "claims")
@@ -325,7 +335,10 @@ class Parts:
 
     def offered(self, request: http.Request, judgement: Judgement) -> Offer | None:
         """What the page of a stopped request offers: of the first part that offers something."""
-        return next(filter(None, (offer(request, judgement) for offer in self.offer)), None)
+        for offer in self.offer:
+            if (offered := offer(request, judgement)) is not None:
+                return offered
+        return None
 
     def messages(self, kind: str) -> Iterator[str]:
         """What the parts say: their ``states``, ``faults`` or ``warnings``, each once."""

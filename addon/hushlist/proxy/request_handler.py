@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
 from operator import call
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import http
@@ -17,7 +18,7 @@ from mitmproxy.net.http.url import hostport
 from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
-from hushlist.core.url.http_head import names_to_take_out, sends_form
+from hushlist.core.url.http_head import believed_names, decides_believed, sends_form
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
 from hushlist.proxy import flow_outcome
@@ -46,11 +47,10 @@ _LATE = 1.0
 
 
 class _DecidedRequest(NamedTuple):
-    """A decided request: the flow's data that it was made from, whether media types are among it, the judgement, the
-    number of the policy, and the time on a monotonic clock."""
+    """A decided request: the flow's data that it was made from, the judgement, the number of the policy, and the time
+    on a monotonic clock."""
 
     seen: Seen
-    with_media: bool
     judgement: Judgement
     policy: int
     moment: float
@@ -99,17 +99,17 @@ class RequestHandler:
                 and runtime.mode != "off"
                 and not data.content
                 and data.trailers is None
-                and decided.with_media == runtime.asks_media
-                and decided.seen == seen_of_flow(flow)
+                and decided.seen == seen_of_flow(flow, with_media=runtime.asks_media)
                 and not self._loops.is_loop(flow.client_conn, flow.server_conn)
             ):
                 return None
         except Exception:  # noqa: S110  of what an addon has made of it: ``filter`` refuses it
             pass
-        return begin(self.filter(flow, again=False))
+        return self.filter(flow, again=False)
 
-    async def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
-        """Decide a request, and act. It waits only where somebody has to be asked: then nothing goes on until then.
+    def filter(self, flow: http.HTTPFlow, *, again: bool) -> Awaitable[None] | None:
+        """Decide a request, and act. Only where somebody has to be asked is there something to wait for: then nothing
+        goes on until then.
 
         ``again``: in any case, since its head has just arrived, or it is a replay; otherwise only if it is new, changed
         or late. A request whose body took long, or ended under another policy, is decided again before any of it goes
@@ -122,73 +122,113 @@ class RequestHandler:
                     flow_outcome.frame(flow)  # a body that was not announced is decided, too
                 except Exception as error:
                     self._runtime.failure_policy.act(flow, error)
-            await self._filter(flow, again=again)
+            if (confirming := self._decide(flow, again=again)) is not None:
+                return begin(confirming)
         else:
             self._leave(flow, is_form=self._is_claimed(flow.request))
         if self._loops.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
+        return None
 
-    async def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
-        is_blocked = False
+    def _decide(self, flow: http.HTTPFlow, *, again: bool) -> Coroutine[Any, Any, None] | None:
+        """Decide a request, and act, or return what has to be done first."""
+        is_form = False
         try:
-            data = flow.request.data
-            is_form = is_blocked = data.method != b"GET" and self._is_claimed(flow.request)
-            before = None if again else self._decided.get(flow)
-            seen, with_media = seen_of_flow(flow), self._runtime.asks_media
-            if before is None or before.seen != seen or before.with_media != with_media:
+            runtime = self._runtime
+            is_form = flow.request.data.method != b"GET" and self._is_claimed(flow.request)
+            before, seen = None if again else self._decided.get(flow), seen_of_flow(flow, with_media=runtime.asks_media)
+            if before is None or before.seen != seen:
                 request = self.request_of(flow)
                 is_same = before is not None and before.judgement.request == request
             else:
                 request, is_same = before.judgement.request, True
             if before is not None and is_same and not self._is_late(flow, before):
-                return
-            judgement = self._runtime.judge(request, client_of_flow(flow))
-            # as mitmproxy itself does with 407: the request goes nowhere, and nobody knows yet who asks
-            can_answer = is_open(flow)
-            is_answered = flow.live and not can_answer
-            may_wait = judgement is not None and (judgement.decision.unconfirmed or self._runtime.asks_leads)
-            if may_wait and not is_answered:
-                judgement = await self._runtime.confirmed(judgement)
-                can_answer = is_open(flow)
-                if (seen_of_flow(flow), self._runtime.asks_media) != (seen, with_media):
-                    # meanwhile another addon has changed it, or another policy asks for more of it
-                    seen, with_media, is_same = seen_of_flow(flow), self._runtime.asks_media, False
-                    request = self.request_of(flow)
-                    judged = self._runtime.judge(request, client_of_flow(flow), is_settled=True)
-                    judgement = await self._runtime.confirmed(judged)
+                return None
+            judgement = runtime.judge(request, client_of_flow(flow))
+            may_wait = judgement is not None and (judgement.decision.unconfirmed or runtime.asks_leads)
+            if may_wait and (is_open(flow) or not flow.live):
+                return self._confirm(flow, judgement, seen, is_form=is_form, is_same=is_same)
+            self._act(flow, judgement, seen, is_form=is_form, is_same=is_same)
+        except Exception as error:
+            self._fail(flow, error, is_blocked=is_form)
+        return None
+
+    async def _confirm(
+        self, flow: http.HTTPFlow, judgement: Judgement | None, seen: Seen, *, is_form: bool, is_same: bool
+    ) -> None:
+        """Wait for whoever has to be asked, and act."""
+        runtime = self._runtime
+        try:
+            judgement = await runtime.confirmed(judgement)
+            if (now := seen_of_flow(flow, with_media=runtime.asks_media)) != seen:
+                # meanwhile another addon has changed it, or another policy asks for more of it
+                seen, is_same = now, False
+                judged = runtime.judge(self.request_of(flow), client_of_flow(flow), is_settled=True)
+                judgement = await runtime.confirmed(judged)
+            self._act(flow, judgement, seen, is_form=is_form, is_same=is_same, was_open=True)
+        except Exception as error:
+            self._fail(flow, error, is_blocked=is_form)
+        if self._loops.is_loop(flow.client_conn, flow.server_conn):
+            refuse(flow, block_response.loop_response)
+
+    def _act(
+        self,
+        flow: http.HTTPFlow,
+        judgement: Judgement | None,
+        seen: Seen,
+        *,
+        is_form: bool,
+        is_same: bool,
+        was_open: bool = False,
+    ) -> None:
+        """Carry a judgement out, and log it unless it is the one before; ``None``: the filter is off for the client.
+
+        ``was_open``: somebody was asked, and nobody had answered the request before.
+        """
+        is_blocked = is_form
+        try:
             if judgement is None:
                 self._leave(flow, is_form=is_form)
                 return
-            is_blocked = is_blocked or judgement.stops
+            runtime, data = self._runtime, flow.request.data
+            is_blocked = is_form or judgement.stops
             if data.method != b"GET" and not is_blocked and sends_form(data) and (keys := self._form_keys(judgement)):
                 decide_form(flow.request, keys)
-            self._decided[flow] = _DecidedRequest(seen, with_media, judgement, self._runtime.policies, monotonic())
+            self._decided[flow] = _DecidedRequest(seen, judgement, runtime.policies, monotonic())
             if judgement.decision.grant is not None:
                 self.note_grant(flow, judgement)
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
-            recorded = judgement
+            recorded, can_answer = judgement, is_open(flow)
             if is_form:  # nobody browsed to it
                 recorded = judgement.recorded(None)
-            elif not is_answered:
-                recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live)
+            elif can_answer or was_open or not flow.live:
+                # otherwise as mitmproxy itself does with 407: it goes nowhere, and nobody knows yet who asks
+                recorded = runtime.record(judgement, flow.request.method, is_live=flow.live)
             flow_outcome.annotate(flow, recorded)
             if is_blocked:
-                if refuse(flow, lambda answered: self._respond(answered, recorded)):
+                if refuse(flow, partial(self._respond, recorded)):
                     self._refused(flow, recorded)
             elif can_answer:
-                if request.destination is not None:
-                    self._ask_the_name(flow, request)
-                self._name_the_host(flow)
-                self._take_out(flow, recorded)
-                for change in self._parts.change:
-                    if change(flow, recorded):
-                        self._keep(flow)
-                for passed in self._parts.passed:
-                    passed(flow, flow.client_conn, recorded)
+                self._let_through(flow, recorded)
         except Exception as error:
-            self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
-            self._undecided.add(flow)  # it may have passed
+            self._fail(flow, error, is_blocked=is_blocked)
+
+    def _let_through(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
+        """Make a request that passes what was decided, and change it as extensions do."""
+        if judgement.request.destination is not None:
+            self._ask_the_name(flow, judgement.request)
+        self._name_the_host(flow)
+        self._take_out(flow, judgement)
+        for change in self._parts.change:
+            if change(flow, judgement):
+                self._keep(flow)
+        for passed in self._parts.passed:
+            passed(flow, flow.client_conn, judgement)
+
+    def _fail(self, flow: http.HTTPFlow, error: Exception, *, is_blocked: bool) -> None:
+        self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
+        self._undecided.add(flow)  # it may have passed
 
     def _form_keys(self, judgement: Judgement) -> frozenset[bytes]:
         engine = self._runtime.engine
@@ -212,7 +252,7 @@ class RequestHandler:
         for refused in self._parts.refused:
             refused(flow, judgement)
 
-    def _respond(self, request: http.Request, judgement: Judgement) -> http.Response:
+    def _respond(self, judgement: Judgement, request: http.Request) -> http.Response:
         """The page that replaces the origin's answer, with what the first part offers that offers something."""
         return stopped_response(self._runtime, request, judgement, self._parts.offered(request, judgement))
 
@@ -262,8 +302,7 @@ class RequestHandler:
         Spec: RFC 9112, 3.2.2: who forwards a request "MUST generate a new Host field-value"
         """
         request = flow.request
-        has_host = b"host" in [name.lower() for name, _ in request.data.headers.fields]
-        if not has_host and not (request.authority and (request.is_http2 or request.is_http3)):
+        if "host" not in request.headers and not (request.authority and (request.is_http2 or request.is_http3)):
             with suppress(UrlError):
                 host = canonical_host(to_bytes(request.host)).decode("ascii")
                 request.headers.insert(0, "Host", hostport(request.scheme, host, request.port))
@@ -271,10 +310,10 @@ class RequestHandler:
 
     def _take_out(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
         """Take out the fields that servers believe, and that were not decided; a dry run changes nothing."""
-        if judgement.settings.mode == "tag":
-            return
-        names = names_to_take_out(judgement.request, naming_of(flow.client_conn.proxy_mode), self._runtime.keeps)
-        if names:
+        names = () if judgement.settings.mode == "tag" else believed_names(judgement.request.fields)
+        if names and not decides_believed(
+            judgement.request, naming_of(flow.client_conn.proxy_mode), self._runtime.keeps
+        ):
             headers = flow.request.headers
             headers.fields = tuple(field for field in headers.fields if field[0] not in names)
             flow.metadata[flow_outcome.TAKEN_OUT] = ", ".join(sorted(map(_shown, names)))
@@ -282,7 +321,7 @@ class RequestHandler:
 
     def _keep(self, flow: http.HTTPFlow) -> None:
         """Keep the decision for the request as it was changed here."""
-        self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow))
+        self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow, with_media=self._runtime.asks_media))
 
 
 def _shown(name: bytes) -> str:

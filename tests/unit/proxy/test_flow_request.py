@@ -10,7 +10,8 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import taddons, tflow
 
 from hushlist.core.match.rule import Action
-from hushlist.core.url.http_head import Naming, names_to_take_out
+from hushlist.core.url.http_head import Keeps, Naming, believed_names, decides_believed
+from hushlist.core.url.request import Request
 from hushlist.proxy.flow_request import (
     client_of_flow,
     name_to_ask,
@@ -297,6 +298,10 @@ BELIEVED = (
 )
 
 
+def taken_out(request: Request, naming: Naming, keeps: Keeps = None) -> set[bytes]:
+    return set() if decides_believed(request, naming, keeps) else believed_names(request.fields)
+
+
 @each_row("name", BELIEVED)
 def test_a_field_that_servers_believe_says_nothing_and_is_taken_out(name: bytes) -> None:
     for mode in ("regular", "upstream:http://h.example", "transparent", "socks5", "wireguard"):
@@ -304,7 +309,7 @@ def test_a_field_that_servers_believe_says_nothing_and_is_taken_out(name: bytes)
         flow.client_conn.proxy_mode = ProxyMode.parse(mode)
         request = request_of_flow(flow)
         assert (request.hosts, request.others, request.fault) == ((b"target.example",), (), None)
-        assert names_to_take_out(request, naming_of(flow.client_conn.proxy_mode)) == {name}
+        assert taken_out(request, naming_of(flow.client_conn.proxy_mode)) == {name}
 
 
 #: what browsers, scripts of pages and other proxies send
@@ -319,7 +324,7 @@ HARMLESS = (
 @each_row("name", HARMLESS)
 def test_other_fields_stay(name: bytes) -> None:
     request = request_of_flow(flow_of(headers=((name, b"target.example"),)))
-    assert names_to_take_out(request, Naming.CLIENT) == frozenset()
+    assert taken_out(request, Naming.CLIENT) == frozenset()
 
 
 def test_behind_a_server_and_for_origins_that_need_them_the_fields_stay() -> None:
@@ -335,19 +340,19 @@ def test_behind_a_server_and_for_origins_that_need_them_the_fields_stay() -> Non
         (Naming.CLIENT, None, {b"Destination", b"X-Forwarded-Host"}),
         (Naming.CLIENT, lambda _: False, {b"Destination", b"X-Forwarded-Host"}),
     ):
-        assert names_to_take_out(request_of_flow(flow, keeps=kept), naming, kept) == expected
+        assert taken_out(request_of_flow(flow, keeps=kept), naming, kept) == expected
     assert [own.target for own in request_of_flow(flow, keeps=keeps).others] == [b"/x"]
     # whoever else the request goes by has them decided, and not sent
     for other in ((b"Host", b"other.example"), (b"X-Forwarded-Host", b"other.example")):
         request = request_of_flow(flow_of(headers=(*fields, other)), keeps=keeps)
         assert b"other.example" in request.hosts
-        assert names_to_take_out(request, Naming.CLIENT, keeps) == {b"Destination", b"X-Forwarded-Host"}
+        assert taken_out(request, Naming.CLIENT, keeps) == {b"Destination", b"X-Forwarded-Host"}
     transparent = flow_of("http://192.0.2.7/", headers=fields)
     transparent.client_conn.proxy_mode = ProxyMode.parse("transparent")
     request = request_of_flow(transparent, keeps=keeps)
     assert request.destination == b"192.0.2.7"
     assert [own.target for own in request.others] == [b"/x"]
-    assert names_to_take_out(request, Naming.ADDRESS, keeps) == frozenset()
+    assert taken_out(request, Naming.ADDRESS, keeps) == frozenset()
 
 
 @each_row(

@@ -241,9 +241,9 @@ def ways(hushlist: Hushlist, flow: http.HTTPFlow) -> tuple[int, int]:
 @each_row(
     ("host", "kind", "rule", "calls", "files"),
     [
-        ("h.example", "domains", "blocked.test", 70, 25),
-        ("blocked.test", "domains", "blocked.test", 198, 39),
-        ("h.example", "adblock", "/ads/banner", 111, 35),
+        ("h.example", "domains", "blocked.test", 63, 18),
+        ("blocked.test", "domains", "blocked.test", 149, 32),
+        ("h.example", "adblock", "/ads/banner", 103, 29),
     ],
 )
 def test_the_way_of_a_request_is_short(

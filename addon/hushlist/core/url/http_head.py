@@ -69,7 +69,7 @@ def request_of_head(
 
     If it has too many hosts to be read, the last ones are left out, since they may take long to read.
     ``with_media``: with the media types that it names. Where fields that servers believe are taken out before it goes
-    on (``names_to_take_out``), they say nothing.
+    on (``believed_names``), they say nothing.
     """
     scheme, fields = head.scheme.lower(), head.headers.fields
     telling = _telling(fields)
@@ -419,23 +419,25 @@ _TAKEN_OUT = re.compile(
 _LONGEST_KNOWN_NAME = 64
 
 
-def names_to_take_out(request: Request, naming: Naming, keeps: Keeps = None) -> frozenset[bytes]:
-    """The names of a request's fields, as they were sent, that go to no origin; none where they were decided.
+def believed_names(fields: Iterable[Sequence[bytes]]) -> set[bytes]:
+    """The names of header fields, as they were sent, by which servers take a request for another.
 
-    >>> fields = [(b"X_Forwarded-Host", b"a"), (b"X-Forwarded-For", b"b")]
-    >>> names_to_take_out(Request(b"http", (b"h.example",), 80, b"/", fields=fields), Naming.CLIENT)
-    frozenset({b'X_Forwarded-Host'})
+    >>> believed_names([(b"X_Forwarded-Host", b"a"), (b"X-Forwarded-For", b"b")])
+    {b'X_Forwarded-Host'}
     """
     names: set[bytes] = set()
-    for name, _ in request.fields:
+    for name, _ in fields:
         if _is_known(name) if len(name) <= _LONGEST_KNOWN_NAME else _is_known.__wrapped__(name):
             names.add(name)
-    if not names or naming is Naming.ADMINISTRATOR:
-        return frozenset()
+    return names
+
+
+def decides_believed(request: Request, naming: Naming, keeps: Keeps = None) -> bool:
+    """Whether what servers believe of a request by its ``believed_names`` is decided with it: then they go on."""
+    if naming is Naming.ADMINISTRATOR:
+        return True
     hosts = (host for host in request.hosts if host != request.destination or len(request.hosts) == 1)
-    if keeps is not None and all(keeps(_canonical(host)) for host in hosts):
-        return frozenset()
-    return frozenset(names)
+    return keeps is not None and all(keeps(_canonical(host)) for host in hosts)
 
 
 def as_read(name: bytes) -> bytes:

@@ -66,6 +66,8 @@ _GroupHit = tuple[tuple[str, str], Hit, str | None]
 class AlertPart(Part):
     """Has the queue, the thread, and the page of a tap that says "seen"."""
 
+    targets = (SEEN.encode(),)
+
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._alerts: tuple[Alert, ...] = ()

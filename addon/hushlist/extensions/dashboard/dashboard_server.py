@@ -38,13 +38,13 @@ from hushlist.extensions.dashboard.api_requests import LONGEST_BODY
 from hushlist.extensions.dashboard.dashboard_data import actions_of
 from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, summary
 from hushlist.extensions.dashboard.rule_commands import RuleCommands
-from hushlist.extensions.dashboard.setup_page import STYLE, SetupPage, is_direct, is_setup_path
+from hushlist.extensions.dashboard.setup_page import STYLE, WPAD_TARGET, SetupPage, is_direct, is_setup_path
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.journal.history import WHY_NONE, History, history, history_csv
 from hushlist.proxy.bounds.body_looks import await_form
 from hushlist.proxy.connections.client_connections import is_of_this_machine
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
-from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
+from hushlist.proxy.flow_request import SelfConnections, client_of_flow, is_at_own_address, request_of_flow
 from hushlist.proxy.languages import live_texts, negotiate
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.elements import document, element
@@ -167,7 +167,8 @@ class DashboardServer(Part):
         name = requested_name(flow)
         # hosts below its own are nobody else's: over http, a page of one could set cookies for it
         is_ours = HOST in name and f".{name}".rstrip(".").endswith(f".{HOST}")
-        if (is_ours or is_direct(flow)) and is_open(flow):
+        may_be_direct = flow.request.data.path == WPAD_TARGET or is_at_own_address(flow)
+        if (is_ours or (may_be_direct and is_direct(flow))) and is_open(flow):
             return self._answer_page(flow)
         return answer_onboarding(flow) if name == self._onboarding and is_onboarding(flow, name) else None
 

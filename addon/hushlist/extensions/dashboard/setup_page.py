@@ -32,7 +32,7 @@ from hushlist.proxy.languages import TEXTS, load_texts, negotiate
 from hushlist.proxy.page.elements import document, element
 
 _TEST = "/setup/trusted"
-_WPAD, _WPAD_TARGET = "/wpad.dat", b"/wpad.dat"
+_WPAD, WPAD_TARGET = "/wpad.dat", b"/wpad.dat"
 _CERTIFICATES = ("/ca.cer", "/ca.mobileconfig", "/ca.p12", "/ca.pem")
 #: what somebody types who knows the proxy's address only
 _ROOT = "/"
@@ -113,11 +113,9 @@ def is_direct(flow: http.HTTPFlow) -> bool:
     A device that looks for a proxy asks the host ``wpad`` of its domain. With the proxy in use, no other answer to that
     makes sense; a stranger's, at a name such as ``wpad.example``, would lead past the filter.
     """
-    data, sockname = flow.request.data, flow.client_conn.sockname
-    if data.path == _WPAD_TARGET and data.host.lower().partition(".")[0] == "wpad":
+    data = flow.request.data
+    if data.path == WPAD_TARGET and data.host.lower().partition(".")[0] == "wpad":
         return True
-    if sockname is None or data.port != sockname[1]:  # as mostly
-        return False
     return is_at_own_address(flow) and (is_setup_path(flow.request) or flow.request.path == _ROOT)
 
 

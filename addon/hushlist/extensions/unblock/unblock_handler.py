@@ -135,8 +135,10 @@ def _goes_on(judgement: Judgement) -> bool:
 
     Over http, browsers do not say whether a person or a script of the same site, which passes, has clicked for a file.
     """
+    if judgement.decision.action is not Action.WARN:
+        return False
     is_past_sites = _is_of_file(judgement) or judgement.decision.winner is None
-    return judgement.decision.action is Action.WARN and not (is_past_sites and judgement.request.scheme == b"http")
+    return not (is_past_sites and judgement.request.scheme == b"http")
 
 
 def _unblocking_of(judgement: Judgement) -> UnblockSettings | None:
@@ -164,6 +166,8 @@ def _place(judgement: Judgement) -> bytes | None:
 
 class UnblockHandler(Part):
     """Has the store of grants and blocks, takes the forms of block pages, and answers pages that wait for somebody."""
+
+    targets = (ANSWER_TARGET, _TAPS)
 
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
@@ -369,9 +373,9 @@ class UnblockHandler(Part):
         if await answer_waiting_page(self._runtime, self.overrides, self.tokens, flow):
             hide(flow)
 
-    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+    def refused_body(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Handle a form, and replace the block page that answers it by the result; ``None`` for other requests."""
-        if flow.response is None or flow not in self._stopped:
+        if flow not in self._stopped:
             return None
         stopped, content = self._stopped.pop(flow), flow.request.raw_content or b""
         flow.request.raw_content = b""  # what a person typed is in no flow that somebody looks at or saves

@@ -38,7 +38,7 @@ class UnblockVerdict:
         is made, not where it goes: a person who unblocks a site does not mean to open all its ports, or to let smuggled
         requests through.
         """
-        if isinstance(blocks, BlockTable) and blocks:
+        if isinstance(blocks, BlockTable) and blocks.blocks:
             url = decision.url if blocks.has_pages(host) else b""  # what is not needed takes time
             orders = tuple(map(_match_of, blocks.find(client_names, host, url, own_categories(decision), now)))
             if orders:

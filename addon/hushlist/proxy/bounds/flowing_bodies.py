@@ -45,6 +45,7 @@ from mitmproxy.proxy.layers.http._hooks import (
 )
 from mitmproxy.utils import human
 
+from hushlist.proxy.bodies_flow import is_kept_whole
 from hushlist.proxy.bounds.back_pressure import Course, carries_tunnel
 from hushlist.proxy.bounds.body_looks import (
     LONGEST_FORM,
@@ -56,7 +57,6 @@ from hushlist.proxy.bounds.body_looks import (
     forget,
     upload_looks,
 )
-from hushlist.proxy.bounds.framed_http1 import is_kept_whole
 from hushlist.proxy.connections.tunnel_layers import HushlistHeldHook
 
 #: octets of a body behind which a client's connection goes on, though nobody reads the body

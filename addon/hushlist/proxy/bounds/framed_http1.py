@@ -53,15 +53,11 @@ from mitmproxy.utils import human
 
 from hushlist.core.errors import printable
 from hushlist.core.url.http_head import LONGEST_WHOLE_BODY, may_join_request, tells_body
+from hushlist.proxy.bodies_flow import USUALLY_WITHOUT, is_kept_whole, signs_in
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
-from hushlist.proxy.flow_request import has_form
 from hushlist.proxy.object_patches import put_on
 
-_USUALLY_WITHOUT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 _LENGTH, _ENCODING, _CONNECTION = "content-length", "transfer-encoding", "connection"
-_NTLM, _NEGOTIATE = "ntlm ", "negotiate "
-#: of a number that Python reads in little time
-_DIGITS = 20
 _UPGRADE, _SETTINGS, _H2C = "upgrade", "http2-settings", "h2c"
 _CLOSE, _CHUNKED, _HTTP_1_1 = "close", "chunked", "HTTP/1.1"
 #: fields that say where a message ends, and what becomes of its connection, as they are in ``Headers.fields``: to look
@@ -232,7 +228,7 @@ def as_sent(request: http.Request, *, has_body: bool, may_switch: bool = False) 
             headers[_LENGTH if content else _ENCODING] = str(len(content)) if content else _CHUNKED
     elif _ENCODING in headers:
         del headers[_ENCODING]
-        if sent.method.upper() not in _USUALLY_WITHOUT:
+        if sent.method.upper() not in USUALLY_WITHOUT:
             headers[_LENGTH] = "0"
         return sent
     ends = has_body or tells_body(headers.fields)
@@ -241,23 +237,11 @@ def as_sent(request: http.Request, *, has_body: bool, may_switch: bool = False) 
     return sent
 
 
-def _signs_in(request: http.Request) -> bool:
-    """Whether a request is a step of a sign-in by which an origin knows a connection again, rather than a client.
-
-    Of HTTP/2, mitmproxy has each request go on by another connection.
-    Spec: RFC 4559, 4 and 6; [MS-NTHT], 1.3: all steps come by one connection
-    """
-    if request.is_http2 or request.is_http3:
-        return False
-    authorization: str = request.headers.get("authorization", "")
-    return authorization[: len(_NEGOTIATE)].lower().startswith((_NTLM, _NEGOTIATE))
-
-
 def _keeps_origin(request: http.Request) -> bool:
     """Whether the origin's connection goes on behind a body: a sign-in needs it, and not even an origin that takes all
     of the body for the next request, or for its beginning, finds another target than one that is decided."""
     content = request.raw_content
-    if content is None or not _signs_in(request) or request.method.upper() in _USUALLY_WITHOUT:
+    if content is None or not signs_in(request) or request.method.upper() in USUALLY_WITHOUT:
         return False
     return not may_join_request(content)
 
@@ -371,18 +355,6 @@ async def _until_not_full(drained: Awaitable[None], handler: ConnectionHandler) 
 
 
 # -- what waits for its end --------------------------------------------------------------------------------------------
-
-
-def is_kept_whole(request: http.Request) -> bool:
-    """Whether no part of a request goes on before its body has ended: it is decided by the body, too.
-
-    Most requests of these methods have none, which nobody knows before the end where it is chunked, or in HTTP/2. In a
-    step of a sign-in, the body says whether the origin's connection can go on.
-    """
-    if request.method.upper() in _USUALLY_WITHOUT or has_form(request):
-        return True
-    length = request.headers.get(_LENGTH, "") if _signs_in(request) else ""
-    return length.isdecimal() and len(length) < _DIGITS and int(length) <= LONGEST_WHOLE_BODY
 
 
 def _stream_no_whole_body(start: Callable[..., _Steps], stream: HttpStream) -> _Steps:

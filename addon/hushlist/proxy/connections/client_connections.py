@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import struct
 from asyncio import StreamWriter, WriteTransport
-from collections.abc import Awaitable
-from contextlib import suppress
 from time import monotonic
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, ctx
 from mitmproxy.proxy import events, layer
@@ -33,11 +30,6 @@ _TUNNELS = (*_PAST_KERNEL, "local")
 _LAST_WORDS = 0.3
 #: seconds for all connections to end as the program does, and between two looks
 _LONGEST_END, _LOOK = 1.0, 0.01
-#: octets of the filter's own answers that wait for a client to read them, from which on none of its further requests is
-#: looked at
-MOST_UNREAD = 1 << 20
-#: seconds after which a client that reads nothing loses its connection, as one that is quiet does by mitmproxy
-UNREAD_PATIENCE = 600.0
 
 
 class _Silent(layer.Layer):
@@ -127,39 +119,6 @@ def file_of(client: connection.Client, end: connection.Connection) -> int | None
     transport = transport_of(client, end)
     socket = None if transport is None else transport.get_extra_info("socket")
     return None if socket is None else int(socket.fileno())
-
-
-#: octets of the filter's own answers for a client since few waited for it
-_answered: WeakKeyDictionary[connection.Client, int] = WeakKeyDictionary()
-
-
-def note_answer(client: connection.Client, octets: int) -> None:
-    """Note that the filter itself has answered a client."""
-    _answered[client] = _answered.get(client, 0) + octets
-
-
-def until_read(client: connection.Client) -> Awaitable[None] | None:
-    """What a request has to wait for if its client does not read the filter's own answers; mostly nothing.
-
-    Whoever sends thousands of requests at once could have the proxy keep as many pages for it. What an origin answers
-    holds no other request: it waits for room before it is read.
-    """
-    if client not in _answered:
-        return None
-    transport = transport_of(client)
-    if transport is None or transport.get_write_buffer_size() <= MOST_UNREAD:
-        del _answered[client]
-        return None
-    return _until_read(client) if _answered[client] > MOST_UNREAD else None
-
-
-async def _until_read(client: connection.Client) -> None:
-    try:
-        async with asyncio.timeout(UNREAD_PATIENCE):
-            with suppress(ConnectionError):  # it is gone
-                await handler_of(client).transports[client].writer.drain()
-    except TimeoutError:
-        end_connection(client)
 
 
 def announce_end(client: connection.Client, latest: float) -> None:

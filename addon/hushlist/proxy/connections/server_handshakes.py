@@ -38,7 +38,7 @@ from hushlist.core.system.trust_store import trust_store
 from hushlist.proxy.bounds.flowing_bodies import FlowingStream
 from hushlist.proxy.connections.hints import Hints
 from hushlist.proxy.flow_request import client_of_connection
-from hushlist.proxy.page.block_response import unreached_response
+from hushlist.proxy.page.block_response import block_response
 from hushlist.proxy.page.pages import Explanation, Verdict
 from hushlist.proxy.runtime import Runtime
 
@@ -117,24 +117,23 @@ class ServerHandshakes:
         self._failures: WeakKeyDictionary[connection.Client, OrderedDict[connection.Address, Failure]]
         self._failures = WeakKeyDictionary()
         #: servers that have asked for the client's certificate, and have answered nothing
-        self._asking: WeakSet[connection.Connection] = WeakSet()
+        self.asking: WeakSet[connection.Connection] = WeakSet()
         #: whether this machine trusts a chain of certificates, by its octets
         self._verified: OrderedDict[tuple[bytes, ...], bool] = OrderedDict()
 
     def established(self, data: TlsData) -> None:
         """Note a server that asks for a certificate: in TLS 1.3, it refuses only later, or just closes."""
         if data.ssl_conn in _asking and not ctx.options.client_certs:
-            self._asking.add(data.conn)
+            self.asking.add(data.conn)
 
     def answered(self, flow: http.HTTPFlow) -> None:
         """Note that a server answers."""
-        if self._asking and flow.server_conn in self._asking:
-            self._asking.discard(flow.server_conn)
+        self.asking.discard(flow.server_conn)
 
     async def failed(self, data: TlsData) -> None:
         """mitmproxy's hook ``tls_failed_server``; and our own, where a server ends TLS that has begun."""
         error = data.conn.error or ""
-        asks = data.conn in self._asking or data.ssl_conn in _asking
+        asks = data.conn in self.asking or data.ssl_conn in _asking
         try:
             cause = cause_of(error, asked_for_certificate=asks and not ctx.options.client_certs)
             server = data.conn
@@ -198,8 +197,8 @@ class ServerHandshakes:
             return
         failures = self._failures.get(flow.client_conn) or OrderedDict()
         failure = failures.get((flow.request.host, flow.request.port))
-        if failure is None or (failure.error != _shown(data.error) and flow.server_conn not in self._asking):
-            cause = cause_of(data.error, asked_for_certificate=flow.server_conn in self._asking)
+        if failure is None or (failure.error != _shown(data.error) and flow.server_conn not in self.asking):
+            cause = cause_of(data.error, asked_for_certificate=flow.server_conn in self.asking)
             server = flow.server_conn
             if cause is None and server.timestamp_tcp_setup is None:
                 why = Explanation("", fault=_shown(data.error), text="unreached_reason", reason=_NOT_THERE)
@@ -222,7 +221,7 @@ class ServerHandshakes:
     def _answer(self, data: Unreached, why: Explanation) -> None:
         request = data.flow.request
         explanation = replace(why, url=str(without_user(request.url)), kind=Verdict.UNREACHED)
-        data.response = unreached_response(request, explanation, self._runtime.template)
+        data.response = block_response(request, explanation, None, self._runtime.template)
 
 
 _NOT_THERE = "its server does not answer, or there is no site of this name"

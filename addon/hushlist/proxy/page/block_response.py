@@ -23,7 +23,8 @@ from hushlist.proxy.page.template import Template, security_policy
 logger = logger_of(__name__)
 
 STATUS = 403
-_BAD_GATEWAY = 502
+#: where nothing is stopped
+_OTHER_STATUS = {Verdict.UNREACHED: HTTPStatus.BAD_GATEWAY, Verdict.GONE: HTTPStatus.NOT_FOUND}
 
 
 class AnswerKind(Enum):
@@ -103,7 +104,7 @@ def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.B
     url = str(without_user(decision.url.decode("ascii", "backslashreplace")))
     if decision.winner is None:
         return Explanation(url, fault=decision.fault, reference=reference, kind=kind, original=original)
-    rule, until = decision.winner.rule, decision.winner.until
+    rule, until, server = decision.winner.rule, decision.winner.until, decision.winner.confirmed_by
     terms = rule.terms
     return Explanation(
         url=url,
@@ -118,7 +119,7 @@ def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.B
         original=original,
         text=_text_key(decision.winner),
         limit=rule.pattern if isinstance(rule.pattern, TimeLimit) else None,
-        is_by_google=is_of_google(decision.winner.confirmed_by or ""),
+        is_by_google=is_of_google(server) if server else False,
         file=None if decision.winner.file is None else str(decision.winner.file) or None,
     )
 
@@ -146,18 +147,7 @@ def block_response(
     offer: Offer | None = None,
     template: Template | None = None,
 ) -> http.Response:
-    """The response to a stopped request; only a page offers to unblock it."""
-    return _response(STATUS, request, explanation, offer, template)
-
-
-def unreached_response(request: http.Request, explanation: Explanation, template: Template | None) -> http.Response:
-    """The response in the place of a site that cannot be reached."""
-    return _response(_BAD_GATEWAY, request, explanation, None, template)
-
-
-def _response(
-    status: int, request: http.Request, explanation: Explanation, offer: Offer | None, template: Template | None
-) -> http.Response:
+    """The response to a stopped request, or in the place of a site that cannot be reached; only a page has an offer."""
     kind = answer_kind_of(request)
     if kind is AnswerKind.PAGE:
         body, headers = page(explanation, request.headers.get("accept-language", ""), offer, template)
@@ -167,7 +157,7 @@ def _response(
     # For an image or a script, only these headers say in a browser's developer tools what happened.
     if explanation.reference is not None and _TOKEN.fullmatch(explanation.reference):
         headers["X-Hushlist-Reference"] = explanation.reference
-    response = http.Response.make(status, body, headers | _end(request))
+    response = http.Response.make(_OTHER_STATUS.get(explanation.kind, STATUS), body, headers | _end(request))
     if request.method.upper() == "HEAD":
         response.raw_content = b""
     return response
@@ -175,7 +165,7 @@ def _response(
 
 def gone_response(request: http.Request, template: Template | None) -> http.Response:
     """The response at an address of the filter where nothing is, or is no more."""
-    return _response(HTTPStatus.NOT_FOUND, request, Explanation("", kind=Verdict.GONE), None, template)
+    return block_response(request, Explanation("", kind=Verdict.GONE), None, template)
 
 
 #: characters that need no escape in a target. Spec: RFC 3986, 2.2 and 2.3

@@ -248,6 +248,9 @@ def category_name(category: str | None) -> str | None:
 # -- the facts -------------------------------------------------------------------------------------------------------
 
 
+_FACT = Markup('<div class="%s"><dt>%s</dt><dd>%s</dd></div>')
+_FOLDED = Markup("<details><summary>%s</summary><dl>%s</dl></details>")
+_CODE = Markup('<code dir="ltr">%s</code>')
 #: facts that are not folded
 _AT_ONCE = ("fault", "remedy", "category", "until", "reference")
 
@@ -271,15 +274,13 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
         ("until", explanation.until, lambda moment: _moment(moment, texts)),
         ("reference", explanation.reference, _code),
     ]
-    rows = {
-        key: element("div", element("dt", texts[key]), element("dd", show(value)), class_=key)
-        for key, value, show in facts
-        if value is not None
-    }
-    shown, folded = ([row for key, row in rows.items() if (key in _AT_ONCE) is at_once] for at_once in (True, False))
+    shown, folded = list[Markup](), list[Markup]()
+    for key, value, show in facts:
+        if value is not None:
+            (shown if key in _AT_ONCE else folded).append(_FACT % (key, texts[key], show(value)))
     parts = [element("dl", *shown)] if shown else []
     if folded:
-        parts.append(element("details", element("summary", texts["details"]), element("dl", *folded)))
+        parts.append(_FOLDED % (texts["details"], Markup().join(folded)))
     return element("section", *parts, class_="facts") if parts else Markup()
 
 
@@ -295,7 +296,7 @@ def _category(category: str) -> Markup:
 
 
 def _code(value: str) -> Markup:
-    return element("code", _shortened(value), dir="ltr")
+    return _CODE % _shortened(value)
 
 
 def _shortened(value: str) -> str:

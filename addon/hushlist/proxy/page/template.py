@@ -11,6 +11,7 @@ import string
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -58,6 +59,7 @@ class Template:
         return self.text.substitute({name: escape(values[name]) for name in VARIABLES})
 
 
+@lru_cache(16)
 def security_policy(
     template: Template | None = None, *, has_form: bool = False, script: str | None = None, goes_on: bool = False
 ) -> str:

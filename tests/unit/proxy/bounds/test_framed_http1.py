@@ -26,6 +26,7 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.test import tflow
 
+from hushlist.proxy.bodies_flow import is_kept_whole
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.framed_http1 import (
@@ -35,7 +36,6 @@ from hushlist.proxy.bounds.framed_http1 import (
     FramedServer,
     as_answered,
     as_sent,
-    is_kept_whole,
     let_switch,
 )
 from unit.rows import each_row

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -17,12 +15,9 @@ from mitmproxy.test import tflow
 
 from hushlist.proxy.connections import client_connections
 from hushlist.proxy.connections.client_connections import (
-    MOST_UNREAD,
     end_connection,
     is_of_this_machine,
-    note_answer,
     refuse_forged,
-    until_read,
 )
 from unit.rows import each_row
 
@@ -114,52 +109,3 @@ def test_a_connection_is_ended_as_mitmproxy_ends_it(
         assert list(handler.layer.handle_event(events.DataReceived(client, b"x"))) == []
     end_connection(tflow.tclient_conn())  # of which mitmproxy does not know any more
     assert found == ended
-
-
-class _Writer(asyncio.StreamWriter):
-    """What writes to a client that has so many octets to read, and reads them in some way."""
-
-    def __init__(self, octets: int, drain: Iterator[object] | None = None) -> None:
-        self._sizes = SimpleNamespace(get_write_buffer_size=lambda: octets)
-        self._drain = drain
-
-    @property
-    def transport(self) -> asyncio.WriteTransport:
-        return self._sizes  # type: ignore[return-value]
-
-    async def drain(self) -> None:
-        if self._drain is None:
-            await asyncio.Event().wait()
-        elif isinstance(found := next(self._drain), Exception):
-            raise found
-
-
-@pytest.mark.parametrize(
-    ("writer", "is_awaited", "ended"),
-    [
-        (_Writer(MOST_UNREAD), False, 0),
-        (_Writer(MOST_UNREAD + 1, iter([None])), True, 0),
-        (_Writer(MOST_UNREAD + 1, iter([ConnectionResetError()])), True, 0),
-        (_Writer(MOST_UNREAD + 1), True, 1),  # it reads nothing for long
-        (None, False, 0),  # over UDP
-    ],
-)
-def test_a_request_waits_until_its_client_has_read_what_was_answered(
-    monkeypatch: pytest.MonkeyPatch, writer: _Writer | None, is_awaited: bool, ended: int
-) -> None:
-    client, closed = tflow.tclient_conn(), list[connection.Connection]()
-    io = SimpleNamespace(handler=object(), writer=writer)
-    handler = SimpleNamespace(transports={client: io}, close_connection=closed.append)
-    monkeypatch.setattr(client_connections, "handler_of", lambda _: handler)
-    monkeypatch.setattr(client_connections, "UNREAD_PATIENCE", 0.01)
-
-    async def wait() -> None:
-        assert until_read(client) is None  # what waits is of origins
-        note_answer(client, MOST_UNREAD + 1)
-        waited = until_read(client)
-        assert (waited is not None) is is_awaited
-        if waited is not None:
-            await waited
-
-    asyncio.run(wait())
-    assert len(closed) == ended
