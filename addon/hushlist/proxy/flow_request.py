@@ -25,10 +25,10 @@ from hushlist.core.url.http_head import (
     looked_up,
     named,
     request_of_head,
-    with_form,
 )
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
+from hushlist.core.url.request_bodies import with_form
 
 #: all of a flow that a request is made from
 Seen = tuple[object, ...]

@@ -52,7 +52,8 @@ from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.utils import human
 
 from hushlist.core.errors import printable
-from hushlist.core.url.http_head import LONGEST_WHOLE_BODY, may_join_request, tells_body
+from hushlist.core.url.http_head import tells_body
+from hushlist.core.url.request_bodies import LONGEST_WHOLE_BODY, may_join_request
 from hushlist.proxy.bodies_flow import USUALLY_WITHOUT, is_kept_whole, signs_in
 from hushlist.proxy.bounds.bounded_http import MOST_WAITING
 from hushlist.proxy.object_patches import put_on

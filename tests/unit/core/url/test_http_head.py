@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.core.url.http_head import may_join_request
+from hushlist.core.url.request_bodies import may_join_request
 from unit.rows import each_row
 
 DECIDED = b"POST /decided HTTP/1.1\r\nHost: good.test\r\n\r\n"

@@ -16,8 +16,9 @@ from hushlist.core.decide.decision import LogRecord
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action
-from hushlist.core.url.http_head import sends_form, with_form
+from hushlist.core.url.http_head import sends_form
 from hushlist.core.url.request import Request, request_of
+from hushlist.core.url.request_bodies import with_form
 from hushlist.extensions.journal.log_keys import LoggedQueries, LogSettings
 from hushlist.extensions.journal.log_record import Privacy, fields_of, hiding_of, shown_record
 from hushlist.extensions.searches import engines
