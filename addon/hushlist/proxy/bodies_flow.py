@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mitmproxy import ctx, http
 
-from hushlist.core.url.http_head import LONGEST_WHOLE_BODY
+from hushlist.core.url.request_bodies import LONGEST_WHOLE_BODY
 from hushlist.proxy.flow_request import has_form
 
 #: what the option ``hushlist_stream`` can be

@@ -13,7 +13,7 @@ from hushlist.core.errors import UrlError
 from hushlist.core.url.request import Request, request_of
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
-from hushlist.extensions.unblock import unblock_handler
+from hushlist.extensions.unblock import unblock_forms
 from hushlist.proxy.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.languages import TEXTS, negotiate
 from hushlist.proxy.page.block_response import led_to
@@ -101,9 +101,9 @@ def _form(octets: bytes) -> None:
     path, _, body = octets.partition(b"\n")
     request = http.Request.make("POST", "http://blocked.example/", body)
     request.data.path = path
-    query = unblock_handler._query(request)
-    asked = unblock_handler._first(query, "url").encode("utf-8", "surrogateescape")
-    if tokens().is_ours(unblock_handler._first(query, "seal")):
+    query = unblock_forms.query_of(request)
+    asked = unblock_forms.first(query, "url").encode("utf-8", "surrogateescape")
+    if tokens().is_ours(unblock_forms.first(query, "seal")):
         raise AssertionError("a seal was forged")
     try:
         sent = request_of(asked)
@@ -111,7 +111,7 @@ def _form(octets: bytes) -> None:
         return
     judgement = judgement_of(engine().decide(sent, NOON))
     if judgement.host is not None:
-        unblock_handler._wanted(judgement)
+        unblock_forms.targets_of(judgement)
         location = led_to(sent.target).headers["Location"]
         assert location.startswith("/")
         assert not location.startswith("//")

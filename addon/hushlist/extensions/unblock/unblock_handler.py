@@ -26,14 +26,13 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem, UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.url.request import LONGEST_TARGET, request_of
+from hushlist.core.url.request import request_of
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
-from hushlist.extensions.journal.log_identifiers import parse_reference
 from hushlist.extensions.journal.masked_clients import shown_by
-from hushlist.extensions.unblock import SITE, STORE_FAILS, default_path
+from hushlist.extensions.unblock import STORE_FAILS, default_path
 from hushlist.extensions.unblock.access_requests import AskedTooOftenError
 from hushlist.extensions.unblock.actions import asked_for
 from hushlist.extensions.unblock.ask_handler import (
@@ -46,11 +45,25 @@ from hushlist.extensions.unblock.ask_handler import (
     choice_text,
     file_access_request,
 )
-from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
-from hushlist.extensions.unblock.grants import WARNING, is_target
+from hushlist.extensions.unblock.credentials import CodeError, TokenError, Tokens
+from hushlist.extensions.unblock.grants import WARNING
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.page_form import Unblock
 from hushlist.extensions.unblock.tap_page import TapPage
+from hushlist.extensions.unblock.unblock_forms import (
+    PATH,
+    client_name,
+    first,
+    is_form,
+    is_of_file,
+    page_url,
+    query_of,
+    reference_of,
+    target_of_page,
+    targets_of,
+    text_of,
+    unblock_by_form,
+)
 from hushlist.extensions.unblock.unblock_keys import UnblockSettings
 from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.bounds.body_looks import await_form
@@ -64,10 +77,7 @@ from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
 
-PATH = "/.well-known/hushlist/unblock"
-_PATH, _TAPS = PATH.encode(), ANSWER.encode()
-#: most octets of the form's path, which contains an escaped URL
-_LONGEST_ADDRESS = 4 * LONGEST_TARGET
+_TAPS = ANSWER.encode()
 #: most octets of a form; the page's own form is shorter
 _LONGEST_FORM = 1 << 14
 #: most forms that are checked (one at a time) or wait for that, and of one client: one check may take 256 MiB and a
@@ -88,7 +98,7 @@ def offer(tokens: Tokens, judgement: Judgement, message: str | None, *, has_form
     decision, unblocking, goes_on = judgement.decision, _unblocking_of(judgement), _goes_on(judgement)
     if decision.winner is None or not (goes_on or unblocking or has_forms):
         return None
-    token = tokens.make(_name(judgement), _text(decision.url), decision.action.value)
+    token = tokens.make(client_name(judgement), text_of(decision.url), decision.action.value)
     reference = {} if judgement.reference is None else {"reference": judgement.reference}
     action = f"{PATH}?{urlencode({'url': _address(judgement), 'seal': token, **reference})}"
     if goes_on or unblocking is None:
@@ -96,7 +106,7 @@ def offer(tokens: Tokens, judgement: Judgement, message: str | None, *, has_form
     if unblocking.passphrase is None:
         # The code itself says what it unblocks, and for how long.
         return Unblock(action, token, code=unblocking.codes, message=message)
-    wanted = _wanted(judgement)
+    wanted = targets_of(judgement)
     scopes = tuple(scope for scope in unblocking.scopes if scope in wanted)
     return Unblock(action, token, True, unblocking.codes, scopes, unblocking.minutes, message)
 
@@ -124,12 +134,6 @@ def _is_by_hand(form: http.Request) -> bool:
     return not mode or (mode == "navigate" and (user == "?1" or never_says))
 
 
-def _is_of_file(judgement: Judgement) -> bool:
-    """Whether it is a file that is stopped, on a site that passes; ``False`` if nobody has kept what stops it."""
-    winner = judgement.decision.winner
-    return winner is not None and winner.file is not None
-
-
 def _goes_on(judgement: Judgement) -> bool:
     """Whether a click goes on past a warning.
 
@@ -137,14 +141,14 @@ def _goes_on(judgement: Judgement) -> bool:
     """
     if judgement.decision.action is not Action.WARN:
         return False
-    is_past_sites = _is_of_file(judgement) or judgement.decision.winner is None
+    is_past_sites = is_of_file(judgement) or judgement.decision.winner is None
     return not (is_past_sites and judgement.request.scheme == b"http")
 
 
 def _unblocking_of(judgement: Judgement) -> UnblockSettings | None:
     """How what is stopped can be unblocked; of files, those that a warning is about, each by its address."""
     unblocking: UnblockSettings | None = judgement.settings.of("unblock")
-    if unblocking is None or not _is_of_file(judgement):
+    if unblocking is None or not is_of_file(judgement):
         return unblocking
     if judgement.decision.action is not Action.WARN:
         return None
@@ -293,15 +297,15 @@ class UnblockHandler(Part):
 
     def claims(self, request: http.Request) -> bool:
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
-        if request.data.method != b"POST" or not _is_form(request):
+        if request.data.method != b"POST" or not is_form(request):
             return False
-        tokens, seal = self.tokens, _first(_query(request), "seal")
+        tokens, seal = self.tokens, first(query_of(request), "seal")
         return bool(seal) if tokens is None else tokens.is_ours(seal)
 
     def offer(self, request: http.Request, judgement: Judgement) -> Unblock | None:
         """What the page of a stopped request offers."""
         offered = self._offer(request, judgement)
-        if offered is not None and judgement.reference is not None and _is_of_file(judgement):
+        if offered is not None and judgement.reference is not None and is_of_file(judgement):
             if len(self._files) >= _MOST_FILES:
                 del self._files[next(iter(self._files))]
             self._files[judgement.reference] = judgement._replace(request=replace(judgement.request, fields=()))
@@ -310,7 +314,10 @@ class UnblockHandler(Part):
     def _file_of(self, judgement: Judgement, reference: str | None) -> Judgement:
         """The judgement of the file whose page a form is of; without what stops it, if that is not known any more."""
         file = self._files.get(reference or "")
-        if file is not None and (_name(file), file.decision.url) == (_name(judgement), judgement.decision.url):
+        if file is not None and (client_name(file), file.decision.url) == (
+            client_name(judgement),
+            judgement.decision.url,
+        ):
             return file
         return judgement._replace(decision=judgement.decision._replace(action=Action.WARN, winner=None))
 
@@ -326,11 +333,11 @@ class UnblockHandler(Part):
         if unblock is None:
             return None
         ask_message = message if purpose == ASK else None
-        address, is_of_file = _address(judgement), _is_of_file(judgement)
+        address, has_file = _address(judgement), is_of_file(judgement)
         access = (
-            None if is_of_file else access_offer(self._runtime, self.overrides, tokens, judgement, address, ask_message)
+            None if has_file else access_offer(self._runtime, self.overrides, tokens, judgement, address, ask_message)
         )
-        name, url = _name(judgement), _text(judgement.decision.url)
+        name, url = client_name(judgement), text_of(judgement.decision.url)
         more = [
             (form, tokens.make(name, url, form.purpose), message if form.purpose == purpose else None) for form in forms
         ]
@@ -345,9 +352,9 @@ class UnblockHandler(Part):
 
         The form of a page that blocks nothing any longer, since the filter was turned off meanwhile, is led back.
         """
-        if judgement is None and not refuse(flow, lambda request: led_to(_target(request))):
+        if judgement is None and not refuse(flow, lambda request: led_to(target_of_page(request))):
             return
-        if _is_form(flow.request):
+        if is_form(flow.request):
             self._stopped[flow] = judgement
             await_form(flow)
 
@@ -392,7 +399,7 @@ class UnblockHandler(Part):
         if engine is None or overrides is None:
             return
         try:
-            request = request_of(_page_url(flow.request), PAGE)
+            request = request_of(page_url(flow.request), PAGE)
         except UrlError:
             return
         judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
@@ -401,8 +408,8 @@ class UnblockHandler(Part):
         form = parse_qs(content.decode("utf-8", "replace"))
         passes = judgement.decision.action not in STOPPING
         if passes:
-            judgement = self._file_of(judgement, _reference(flow.request))
-        judgement = judgement.recorded(_reference(flow.request))
+            judgement = self._file_of(judgement, reference_of(flow.request))
+        judgement = judgement.recorded(reference_of(flow.request))
         message: str | None = "expired"
         sent = next((extra for extra in self._forms_of(judgement) if extra.purpose in form), None)
         if passes and sent is None and _is_open(engine, judgement):
@@ -411,7 +418,7 @@ class UnblockHandler(Part):
         if _is_by_hand(flow.request):
             message = await self._try_in_turn(overrides, judgement, form, sent)
         else:
-            logger.warning("hushlist: %s: a form is refused: a script has sent it", _name(judgement))
+            logger.warning("hushlist: %s: a form is refused: a script has sent it", client_name(judgement))
         is_lost = passes and judgement.decision.winner is None
         if is_lost and message is not None and not _OWN_FIELDS.issuperset(form):
             return  # what somebody has written is not lost without a word: the page of a failure stays
@@ -426,7 +433,7 @@ class UnblockHandler(Part):
         self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]], sent: PageForm | None
     ) -> str | None:
         """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""
-        name = _name(stopped)
+        name = client_name(stopped)
         if self._forms.total() >= MOST_FORMS or self._forms[name] >= MOST_OF_CLIENT:
             return "failed"
         self._forms[name] += 1
@@ -443,23 +450,23 @@ class UnblockHandler(Part):
 
         What was ``sent`` of another extension's form is taken by that.
         """
-        decision, name = stopped.decision, _name(stopped)
+        decision, name = stopped.decision, client_name(stopped)
         try:
             assert self.tokens is not None
             purpose = sent.purpose if sent is not None else ASK if ASK in form else decision.action.value
-            self.tokens.check(_first(form, "token"), name, _text(decision.url), purpose)
+            self.tokens.check(first(form, "token"), name, text_of(decision.url), purpose)
             if sent is not None:
                 return sent.take(form)
             if ASK in form:
-                file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _first(form, "reason"))
+                file_access_request(self._runtime, overrides, stopped, targets_of(stopped), first(form, "reason"))
                 return None
             if _goes_on(stopped):
-                scope = "url" if _is_of_file(stopped) or decision.winner is None else "host"
-                target = _wanted(stopped).get(scope, "")
+                scope = "url" if is_of_file(stopped) or decision.winner is None else "host"
+                target = targets_of(stopped).get(scope, "")
                 overrides.grant(scope, target, _AFTER_WARNING, client=name, how=WARNING, by=name)
                 return None
             unblocking = _unblocking_of(stopped)
-            return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)
+            return "wrong" if unblocking is None else unblock_by_form(overrides, stopped, unblocking, form)
         except TokenError as error:
             logger.warning("hushlist: %s: %s", name, error)
             return "expired"
@@ -497,73 +504,3 @@ def _note_shown(overrides: Overrides | None, policy: Policy) -> None:
     if overrides is not None:
         with suppress(StoreError):
             overrides.note_shown(*shown_by(policy))
-
-
-def _unblock(
-    overrides: Overrides, stopped: Judgement, unblocking: UnblockSettings, form: Mapping[str, list[str]]
-) -> str | None:
-    wanted, name = _wanted(stopped), _name(stopped)
-    code, passphrase, stored = _first(form, "code"), _first(form, "passphrase"), unblocking.passphrase
-    if code and unblocking.codes:
-        overrides.redeem(code, name, wanted, (*stopped.client.names, f"group:{stopped.decision.group}"))
-        return None
-    scope, minutes = _first(form, "scope"), _first(form, "minutes")
-    if scope not in unblocking.scopes or scope not in wanted or minutes not in map(str, unblocking.minutes):
-        return "wrong"
-    if stored is None or not overrides.attempt(
-        name, "passphrase", lambda: verify_passphrase(passphrase, stored), wanted
-    ):
-        return "wrong"
-    overrides.grant(scope, wanted[scope], 60.0 * int(minutes), client=name, how="passphrase", by=name)
-    return None
-
-
-def _wanted(stopped: Judgement) -> dict[str, str]:
-    """The targets that a grant for a request can have, by scope."""
-    winner = stopped.decision.winner
-    if _is_of_file(stopped):
-        return {"url": url} if is_target(url := _text(stopped.decision.url)) else {}
-    category = None if winner is None else winner.rule.terms.category
-    host = _text(stopped.host or b"")
-    wanted = {"url": _text(stopped.decision.url), "host": host, SITE: host, "category": category or ""}
-    return {scope: target for scope, target in wanted.items() if is_target(target)}
-
-
-def _page_url(form: http.Request) -> bytes:
-    """The URL of the page that a form is on."""
-    return _first(_query(form), "url").encode("utf-8", "surrogateescape")
-
-
-def _target(form: http.Request) -> bytes:
-    """Where on its origin that page is."""
-    try:
-        return request_of(_page_url(form)).target
-    except UrlError:
-        return b"/"
-
-
-def _is_form(request: http.Request) -> bool:
-    target = request.data.path
-    return request.data.method == b"POST" and len(target) <= _LONGEST_ADDRESS and target.partition(b"?")[0] == _PATH
-
-
-def _query(request: http.Request) -> Mapping[str, list[str]]:
-    return parse_qs(request.path.partition("?")[2], errors="surrogateescape")
-
-
-def _reference(form: http.Request) -> str | None:
-    """The reference number of the page that a form is of, in the log."""
-    return parse_reference(_first(_query(form), "reference"))
-
-
-def _name(judgement: Judgement) -> str:
-    """The name of the client, which a grant is for."""
-    return judgement.client.names[-1]
-
-
-def _first(values: Mapping[str, list[str]], key: str) -> str:
-    return values.get(key, [""])[0]
-
-
-def _text(octets: bytes) -> str:
-    return octets.decode("ascii", "replace")

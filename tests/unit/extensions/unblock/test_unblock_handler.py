@@ -21,9 +21,10 @@ from hushlist.extensions.databases.kept_files import keep_copy
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.databases.store_upkeep import StoreUpkeep
 from hushlist.extensions.journal.log_identifiers import parse_reference
-from hushlist.extensions.unblock import credentials, default_path, unblock_handler
+from hushlist.extensions.unblock import credentials, default_path, unblock_forms, unblock_handler
 from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
-from hushlist.extensions.unblock.unblock_handler import PATH, UnblockHandler, overrides_of
+from hushlist.extensions.unblock.unblock_forms import PATH
+from hushlist.extensions.unblock.unblock_handler import UnblockHandler, overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import KEY
 from hushlist.proxy.service.health import warnings_of
@@ -665,7 +666,7 @@ def test_what_is_no_page_is_blocked_where_a_page_would_warn(pupil: Guest, accept
 
 def test_the_block_page_stays_where_the_handler_fails(pupil: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
     page = pupil.page("http://games.example/")
-    monkeypatch.setattr(unblock_handler, "verify_passphrase", None)
+    monkeypatch.setattr(unblock_forms, "verify_passphrase", None)
     assert page.unlock().status_code == 403
     assert not pupil.passes("http://games.example/")
 
@@ -760,7 +761,7 @@ def test_other_requests_go_on_while_a_passphrase_is_looked_at(
         begun.set()
         return end.wait(20)
 
-    monkeypatch.setattr(unblock_handler, "verify_passphrase", slow)
+    monkeypatch.setattr(unblock_forms, "verify_passphrase", slow)
     page = pupil.page("http://games.example/")
     flow = page.flow()
 
@@ -802,7 +803,7 @@ def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait_in_all_or
             at_once -= 1
         return False
 
-    monkeypatch.setattr(unblock_handler, "verify_passphrase", slow)
+    monkeypatch.setattr(unblock_forms, "verify_passphrase", slow)
     monkeypatch.setattr(unblock_handler, "MOST_FORMS", 6)
     pages = [Guest(hushlist, address.format(number)).page("http://games.example/") for number in range(1, 11)]
 
