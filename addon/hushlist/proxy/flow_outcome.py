@@ -13,7 +13,7 @@ from mitmproxy.flow import Flow
 
 from hushlist.core.decide.decision import STOPPING, Decision, Judgement
 from hushlist.core.match.rule import Action
-from hushlist.core.url.http_head import as_read
+from hushlist.core.url.header_names import as_read
 from hushlist.proxy.connections.turns import note_answer
 
 KEY = "hushlist"

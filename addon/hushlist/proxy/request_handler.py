@@ -18,7 +18,8 @@ from mitmproxy.net.http.url import hostport
 from hushlist.core.decide.decision import STOPPING, Judgement
 from hushlist.core.errors import UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
-from hushlist.core.url.http_head import believed_names, decides_believed, sends_form
+from hushlist.core.url.header_names import believed_names
+from hushlist.core.url.http_head import decides_believed, sends_form
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import Request, canonical_host
 from hushlist.proxy import flow_outcome

@@ -10,7 +10,8 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import taddons, tflow
 
 from hushlist.core.match.rule import Action
-from hushlist.core.url.http_head import Keeps, Naming, believed_names, decides_believed
+from hushlist.core.url.header_names import believed_names
+from hushlist.core.url.http_head import Keeps, Naming, decides_believed
 from hushlist.core.url.request import Request
 from hushlist.proxy.flow_request import (
     client_of_flow,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from itertools import chain
 from typing import Protocol
 
 from hushlist.core.errors import Excess, UrlError
+from hushlist.core.url.header_names import AS_READ, believed_values
 from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
 from hushlist.core.url.normalization import unescape_once
 from hushlist.core.url.parts import rooted, split_web_authority, to_bytes
@@ -80,7 +80,7 @@ def request_of_head(
     hosts, destination, fault_of_hosts = names(listed := [value for _, header, value in telling if header == _HOST])
     authority, fault, others = head.authority, _fault(head, telling), list[bytes]()
     if naming is Naming.ADMINISTRATOR or (keeps is not None and any(keeps(_canonical(host)) for host in hosts)):
-        more, targets, prefixes, others = _believed(fields)
+        more, targets, prefixes, others = believed_values(fields)
         if more:
             hosts, destination, fault_of_hosts = names([*listed, *more])
         if naming is Naming.ADMINISTRATOR:
@@ -250,7 +250,7 @@ _Telling = tuple[bytes, bytes, bytes]
 
 def _telling(fields: Iterable[Sequence[bytes]]) -> list[_Telling]:
     """The fields that may say whose, or how long, a request is; the length of its name rules out nearly all others."""
-    return [(name, name.translate(_AS_READ), value) for name, value in fields if len(name) in _SIZES]
+    return [(name, name.translate(AS_READ), value) for name, value in fields if len(name) in _SIZES]
 
 
 def _is_of_body(header: bytes, value: bytes) -> bool:
@@ -295,62 +295,6 @@ def _fault_of_body(head: HttpHead, telling: Iterable[_Telling]) -> str | None:
     return (_MAY_BE_REQUEST if may_be_request(head.content) else None) if is_get else _HAS_BODY
 
 
-# Spec: RFC 3875, 4.1.18: "replacing all "-" characters with "_"": to a program behind CGI, and to what took its names
-# over (WSGI, Rack, PHP), X_Host is X-Host. PHP replaces a dot, too.
-_AS_READ = bytes.maketrans(string.ascii_uppercase.encode() + b"_.", string.ascii_lowercase.encode() + b"--")
-
-
-# What servers believe of a request beside its own line and Host. No browser sends such a field; in front of a server,
-# another may have set it: then it is decided, too.
-_HOST = b"host"
-# Many servers take these for Host.
-_OTHER_HOSTS = frozenset((b"x-host", b"x-forwarded-host", b"x-original-host", b"x-http-host-override"))
-_OTHER_HOSTS |= {b"x-forwarded-server"}  # Jetty's ForwardedRequestCustomizer
-_OTHER_HOSTS |= {b"x-wsgiproxy-http-host"}  # WSGIProxy's middleware, of which are the next two as well
-_FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
-# Some servers (IIS, Symfony, Zend) take these for the target.
-_TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
-_TARGETS |= {b"x-forwarded-path", b"x-invoke-path", b"x-matched-path"}  # of these, Next.js takes the last two
-_TARGETS |= {b"x-wsgiproxy-path-info"}
-# What gunicorn, and snippets for Flask and Django that many have copied, take from the beginning of the path.
-_PREFIXES = frozenset((b"script-name", b"x-script-name", b"x-forwarded-prefix"))
-_PREFIXES |= {b"x-wsgiproxy-script-name", b"x-traversal-path"}
-# Where a server is to copy or move to (WebDAV), or to copy from: Swift, S3, and the stores of Google, Azure, Alibaba,
-# Tencent, Huawei, Baidu and Volcano Engine.
-_OTHERS = frozenset((b"destination", b"x-copy-from", b"x-amz-rename-source", b"x-ms-rename-source"))
-_OTHERS |= {b"x-%b-copy-source" % name for name in (b"amz", b"goog", b"ms", b"oss", b"cos", b"obs", b"bce", b"tos")}
-_BELIEVED = _OTHER_HOSTS | _TARGETS | _PREFIXES | _OTHERS | {_FORWARDED}
-_BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
-#: all of these, and what is like them, as a program behind CGI reads its name
-_TAKEN_OUT = re.compile(
-    rb"""forwarded
-       | x-forwarded-(?!(?:for|proto|port)\Z).*
-       | x-(?:original|rewrite|wsgiproxy|invoke)-.*
-       | x-(?:host|http-host-override|override-ur[il]|matched-path)
-       | (?:.*-)?script-name
-       | (?:.*-)?traversal-path
-       | destination
-       | x-(?:.*-)?(?:copy|move|rename|fetch)-(?:source|from|to|target|destination|ur[il])(?:-.*)?
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-#: octets of a name that the cache keeps
-_LONGEST_KNOWN_NAME = 64
-
-
-def believed_names(fields: Iterable[Sequence[bytes]]) -> set[bytes]:
-    """The names of header fields, as they were sent, by which servers take a request for another.
-
-    >>> believed_names([(b"X_Forwarded-Host", b"a"), (b"X-Forwarded-For", b"b")])
-    {b'X_Forwarded-Host'}
-    """
-    names: set[bytes] = set()
-    for name, _ in fields:
-        if _is_known(name) if len(name) <= _LONGEST_KNOWN_NAME else _is_known.__wrapped__(name):
-            names.add(name)
-    return names
-
-
 def decides_believed(request: Request, naming: Naming, keeps: Keeps = None) -> bool:
     """Whether what servers believe of a request by its ``believed_names`` is decided with it: then they go on."""
     if naming is Naming.ADMINISTRATOR:
@@ -359,63 +303,7 @@ def decides_believed(request: Request, naming: Naming, keeps: Keeps = None) -> b
     return keeps is not None and all(keeps(_canonical(host)) for host in hosts)
 
 
-def as_read(name: bytes) -> bytes:
-    """The name of a field as servers may read it, such as those that make a variable of it.
-
-    >>> as_read(b"X_Forwarded.Host")
-    b'x-forwarded-host'
-    """
-    return name.translate(_AS_READ)
-
-
-def is_believed(name: bytes) -> bool:
-    """Whether servers take a request for another by a field of this name."""
-    return _TAKEN_OUT.fullmatch(as_read(name)) is not None
-
-
-#: fields that say where a message ends or goes, by which client, proxy and server would come to disagree
-_FRAMING = frozenset(
-    (
-        *(b"connection", b"content-encoding", b"content-length", b"content-range", b"expect", b"host", b"keep-alive"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
-    )
-)
-
-
-def is_bound(name: bytes) -> bool:
-    """Whether a field of this name says where a message ends or goes, so that nobody may remove or set it."""
-    return (read := as_read(name.lower())) in _FRAMING or is_believed(read)
-
-
-_is_known = lru_cache(1024)(is_believed)
-
-
-def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
-    """What header fields besides Host say that a server may take for its host, for the target, for a prefix of it that
-    does not count, and for another one besides.
-
-    Spec: RFC 9110, 7.2; RFC 7239, 5.3; RFC 4918, 10.3
-    """
-    # the length alone rules out most fields
-    pairs = [
-        (header, value)
-        for name, value in fields
-        if len(name) in _BELIEVED_SIZES and (header := name.translate(_AS_READ)) in _BELIEVED
-    ]
-    listed: list[bytes] = []
-    if not pairs:
-        return listed, [], [], []
-    for name, value in pairs:
-        if name in _OTHER_HOSTS:
-            listed.append(value)
-        elif name == _FORWARDED:
-            listed += _FORWARDED_HOST.findall(value)
-    targets, prefixes, others = (
-        [value.strip() for name, value in pairs if name in names] for names in (_TARGETS, _PREFIXES, _OTHERS)
-    )
-    return listed, targets, prefixes, others
-
-
+_HOST = b"host"
 _LENGTH, _ENCODING = b"content-length", b"transfer-encoding"
 _CONNECTION = b"connection"
 _SIZES = frozenset(map(len, (_HOST, _LENGTH, _ENCODING, _CONNECTION)))
@@ -490,7 +378,7 @@ def _nominates(value: bytes) -> bool:
 
     Spec: RFC 9110, 7.6.1: it "MUST NOT" name "a field intended for all recipients of the content"
     """
-    return not _FOR_ALL.isdisjoint(name.strip() for name in value.translate(_AS_READ).split(b","))
+    return not _FOR_ALL.isdisjoint(name.strip() for name in value.translate(AS_READ).split(b","))
 
 
 def _fault_of_target(target: bytes) -> str | None:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from hushlist.core.url.http_head import as_read, is_bound
+from hushlist.core.url.header_names import as_read, is_bound
 from hushlist.extensions.adblock.automaton import ExhaustedError
 from hushlist.extensions.adblock.linear_regex import Searching, linear_regex
 

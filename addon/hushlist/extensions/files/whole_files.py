@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mitmproxy import http
 
 from hushlist.core.policy.key_types import choice
-from hushlist.core.url.http_head import as_read
+from hushlist.core.url.header_names import as_read
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK
 from hushlist.extensions.files.file_rules import FileFacts
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from hushlist.core.url.http_head import as_read
+from hushlist.core.url.header_names import as_read
 from hushlist.extensions.adblock.head_options import Cookies
 
 #: attributes that say how long a cookie stays

@@ -15,7 +15,7 @@ from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.lists.list_formats import UNTOLD
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
-from hushlist.core.url.http_head import as_read
+from hushlist.core.url.header_names import as_read
 from hushlist.extensions.files.file_names import name_of_target
 from hushlist.extensions.files.file_rules import FileFacts
 from hushlist.extensions.files.upload_look import media_types_of

@@ -9,7 +9,7 @@ from datetime import datetime
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.decide.engine import Engine
 from hushlist.core.extension import Explained
-from hushlist.core.url.http_head import as_read
+from hushlist.core.url.header_names import as_read
 from hushlist.extensions.files.upload_look import media_types_of
 from hushlist.extensions.heads.head_rules import HeadRule
 from hushlist.extensions.heads.listed_heads import listed_heads, listed_rules

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hushlist.core.decide.decision import Decision
 from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
-from hushlist.core.url.http_head import as_read
+from hushlist.core.url.header_names import as_read
 from hushlist.extensions.adblock.head_options import SILENT, Cookies, HeadEffect, value_test
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.heads.head_rules import HeadRule

@@ -13,8 +13,8 @@ from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.key_types import TEXT, Reading, any_text, choice, list_of, names_of, of_node, schema_of_rows
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.pass_through import HostSet
+from hushlist.core.url.header_names import is_believed
 from hushlist.core.url.host import is_plain_name, to_ascii
-from hushlist.core.url.http_head import is_believed
 from hushlist.core.url.parts import to_bytes
 
 #: what a field's value may have, and nothing that ends it
