@@ -143,9 +143,9 @@ def time_filters(policy: Path, asked: Iterable[tuple[bytes, bytes, str]]) -> flo
     """Seconds of processor time for one decision, where each request is new: URL, page and type."""
     decide = load(policy)
     from hushlist.core.policy.groups import NOBODY
-    from hushlist.core.url.request import Told
+    from hushlist.core.url.request import StatedContext
 
-    rows = [(url, None, NOBODY, Told(page, kind, b"GET")) for url, page, kind in asked]
+    rows = [(url, None, NOBODY, StatedContext(page, kind, b"GET")) for url, page, kind in asked]
     start = time.process_time()
     deque(starmap(decide, rows), maxlen=0)
     return (time.process_time() - start) / len(rows)

@@ -21,7 +21,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
 from hushlist.core.match.context import context_of, host_of_page
 from hushlist.core.match.rule import Action
-from hushlist.core.url.request import WEB, Told, canonical_host, request_of
+from hushlist.core.url.request import WEB, StatedContext, canonical_host, request_of
 from hushlist.tools.audit.sources.browser_files import read_har
 from hushlist.tools.audit.sources.line_sources import read_lines, read_request
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest
@@ -44,8 +44,8 @@ class Asked(NamedTuple):
     kind: str
 
     @property
-    def told(self) -> Told:
-        return Told(self.page.encode(), self.kind, b"GET")
+    def told(self) -> StatedContext:
+        return StatedContext(self.page.encode(), self.kind, b"GET")
 
 
 @cache

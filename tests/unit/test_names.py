@@ -13,7 +13,6 @@ pytestmark = GROUP
 _VAGUE = {"own", "found", "one", "asked", "known", "told", "given"}
 #: columns of stores, which the page's API has under the same names
 _COLUMNS = {
-    "hushlist.core.url.request": {"Told"},
     "hushlist.extensions.alerts.alert_book": {"told"},
     "hushlist.extensions.reports.actions": {"asked"},
     "hushlist.extensions.reports.report_book": {"asked"},

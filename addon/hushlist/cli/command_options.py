@@ -37,7 +37,7 @@ from hushlist.core.policy.recurrence import parse_moment
 from hushlist.core.url.hashed_uri import VARIANTS
 from hushlist.core.url.host import parse_ipv6
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import Told, canonical_host
+from hushlist.core.url.request import StatedContext, canonical_host
 
 if TYPE_CHECKING:
     from hushlist.extensions.databases.postgres_address import PostgresAddress
@@ -142,10 +142,10 @@ def _lead(text: str) -> bytes:
         raise ValueError(text) from None
 
 
-def told_of(arguments: argparse.Namespace) -> Told | None:
+def told_of(arguments: argparse.Namespace) -> StatedContext | None:
     """Who asks, and what for, in the arguments."""
     is_told = arguments.page or arguments.type or arguments.leads_to
-    return Told(arguments.page, arguments.type or "", leads=tuple(arguments.leads_to)) if is_told else None
+    return StatedContext(arguments.page, arguments.type or "", leads=tuple(arguments.leads_to)) if is_told else None
 
 
 def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetime, Client]:

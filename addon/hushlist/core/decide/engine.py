@@ -49,7 +49,7 @@ from hushlist.core.url.request import (
     PLAIN_URL,
     WEB,
     Request,
-    Told,
+    StatedContext,
     canonical_forms,
     canonical_query,
     cut,
@@ -145,7 +145,7 @@ class Engine:
         return self._strictest(Case(request, hosts, client, now, True, is_settled, FormBudget()))
 
     def decide_url(
-        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, context: Told | None = None
+        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, context: StatedContext | None = None
     ) -> Decision:
         """The decision for the request that a browser would make for a URL. Never raises.
 

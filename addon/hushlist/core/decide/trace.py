@@ -20,7 +20,7 @@ from hushlist.core.url.parts import Parts
 from hushlist.core.url.path_interpretations import FormBudget
 from hushlist.core.url.request import (
     Request,
-    Told,
+    StatedContext,
     canonical_forms,
     cut,
     request_of,
@@ -98,7 +98,7 @@ class Trace:
         }
 
 
-def trace(engine: Engine, url: bytes, moment: datetime, client: Client, context: Told | None = None) -> Trace:
+def trace(engine: Engine, url: bytes, moment: datetime, client: Client, context: StatedContext | None = None) -> Trace:
     """Decide a URL, and show how; ``moment`` has a time zone. Raises ``UrlError`` if it cannot be read at all."""
     try:
         request = request_of(url, context)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hushlist.core.errors import UrlError
 from hushlist.core.url.host import LONGEST_NAME
 from hushlist.core.url.parts import split_web_authority
-from hushlist.core.url.request import WEBSOCKET, Request, Told, canonical_host
+from hushlist.core.url.request import WEBSOCKET, Request, StatedContext, canonical_host
 
 
 class Context(NamedTuple):
@@ -127,7 +127,7 @@ class Telling:
         return b"", says  # the Referer is that of a stylesheet in the page, or is not true
 
 
-_NOTHING = Told()
+_NOTHING = StatedContext()
 #: Spec: Fetch Metadata, 2.3
 _PARTIES = {b"cross-site": True, b"same-site": False}
 _LONGEST_TOKEN = 64

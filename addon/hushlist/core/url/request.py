@@ -30,7 +30,7 @@ def cut(octets: bytes) -> bytes:
     return octets if len(octets) <= LONGEST_TARGET else octets[:_KEPT] + b"..."
 
 
-class Told(NamedTuple):
+class StatedContext(NamedTuple):
     """Who asks, and what for, as a recording or the administrator tells it."""
 
     #: URL or host of the page
@@ -71,7 +71,7 @@ class Request:
     method: bytes = field(default=b"", compare=False)
     fields: Sequence[Sequence[bytes]] = field(default=(), compare=False)
     #: what is known of it besides
-    context: Told | None = None
+    context: StatedContext | None = None
     #: the names and addresses that its hosts lead to by DNS, where they were looked up
     leads: tuple[bytes, ...] = field(default=(), compare=False)
     #: what else of the server its header fields name, such as the copy's place in WebDAV: the strictest decision holds
@@ -101,7 +101,7 @@ _TOO_LONG = Excess(f"its target has more than {LONGEST_TARGET:,} octets")
 _PORT = re.compile(rb"0*([0-9]{1,5})")
 
 
-def request_of(url: bytes | str, context: Told | None = None) -> Request:
+def request_of(url: bytes | str, context: StatedContext | None = None) -> Request:
     """The request that a browser would make for a URL; ``UrlError`` if the URL names no host, or its port is not valid.
 
     >>> request_of("https://me@www.example.com:8443/p?q#f").hosts

@@ -22,7 +22,7 @@ from hushlist.core.policy.group_table import DeviceNames, device_names
 from hushlist.core.policy.groups import address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.reach import Reach
-from hushlist.core.url.request import LONGEST_TARGET, Told, request_of
+from hushlist.core.url.request import LONGEST_TARGET, StatedContext, request_of
 from hushlist.extensions.journal.journal import privacy_in
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import Privacy
@@ -47,7 +47,7 @@ ANSWER_PATH = "/.well-known/hushlist/answer"
 #: how the target of a page begins that asks what became of its request
 ANSWER_TARGET = f"{ANSWER_PATH}?".encode()
 #: what a block page was asked for as, which its own forms and questions do not tell
-PAGE = Told(kind="document", method=b"GET")
+PAGE = StatedContext(kind="document", method=b"GET")
 #: most octets of the path, which contains an escaped URL
 _LONGEST_ADDRESS = 4 * LONGEST_TARGET
 #: the field that tells this form from that of a passphrase or code; also what its tokens are for

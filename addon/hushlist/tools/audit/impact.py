@@ -28,7 +28,7 @@ from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.parts import split_web
-from hushlist.core.url.request import Request, Told
+from hushlist.core.url.request import Request, StatedContext
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind, digest_of
 from hushlist.tools.audit.diff_job import RuleMeaning, meaning_of
 from hushlist.tools.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of
@@ -136,7 +136,7 @@ class ImpactCounter(RecordCounter[Impact]):
         return True
 
     def _compare(
-        self, request: bytes | Request, now: datetime, client: Client, context: Told | None = None
+        self, request: bytes | Request, now: datetime, client: Client, context: StatedContext | None = None
     ) -> Changed | None:
         old, new = (decide_recorded(engine, request, now, client, context) for engine in (self._old, self._new))
         changed = changed_by(old, new)

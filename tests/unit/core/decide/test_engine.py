@@ -35,7 +35,7 @@ from hushlist.core.policy.schedule import CATEGORY_ACTIONS, DEFAULT_ACTIONS, Sch
 from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri, parse_hashed_uri
 from hushlist.core.url.parts import Parts
-from hushlist.core.url.request import MOST_HOSTS, Request, Told, canonical_forms, request_of
+from hushlist.core.url.request import MOST_HOSTS, Request, StatedContext, canonical_forms, request_of
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.extensions.unblock.grants import Grant, GrantTable
 from hushlist.extensions.unblock.overrides import Overrides
@@ -1210,7 +1210,7 @@ def test_what_a_grant_opens_is_decrypted_whatever_another_name_is_allowed_by(hos
 
 # -- network filters of Adblock lists ----------------------------------------------------------------------------------
 
-_SCRIPT = Told(b"https://www.news.example/", "script", b"GET")
+_SCRIPT = StatedContext(b"https://www.news.example/", "script", b"GET")
 
 
 def filtering(*layers: str, unknown: Action = Action.PASS, default: str = "") -> Engine:
@@ -1225,7 +1225,7 @@ def filtering(*layers: str, unknown: Action = Action.PASS, default: str = "") ->
     return Engine(policy, index_of(rules))
 
 
-def request_with(url: str, told: Told | None = _SCRIPT) -> Request:
+def request_with(url: str, told: StatedContext | None = _SCRIPT) -> Request:
     return replace(request_of(url), context=told)
 
 

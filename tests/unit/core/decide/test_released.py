@@ -12,7 +12,7 @@ from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import NOBODY, Client
 from hushlist.core.url.comparison import RedirectMemory
-from hushlist.core.url.request import Told, request_of
+from hushlist.core.url.request import StatedContext, request_of
 from unit.core.compile.test_policy_compiler import ENTRIES, TEXTS, write_policy
 from unit.rows import each_row
 
@@ -33,7 +33,7 @@ URLS = (
 
 def use(engine: Engine) -> None:
     """Have an engine decide for everybody, at two moments, in every way."""
-    now, seen = datetime.now(UTC), Told(b"https://page.example/", "script", b"GET")
+    now, seen = datetime.now(UTC), StatedContext(b"https://page.example/", "script", b"GET")
     for client, url, moment in product(CLIENTS, URLS, (now, now + timedelta(hours=6))):
         engine.decide_url(url, moment, client, seen)
     for client in CLIENTS:

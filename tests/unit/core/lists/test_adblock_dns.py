@@ -5,7 +5,7 @@ from pathlib import Path
 from hushlist.core.compile.policy_compiler import Compiled, compile_policy
 from hushlist.core.decide.engine import Engine
 from hushlist.core.match.context import Context
-from hushlist.core.url.request import Told
+from hushlist.core.url.request import StatedContext
 from hushlist.extensions.adblock.filter_lists import read_adblock_dns
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.network_filter import UrlInContext
@@ -131,7 +131,7 @@ def test_filters_of_names_decide_for_all_that_is_asked_of_a_host(tmp_path: Path)
     }.items():  # fmt: skip
         for kind in ("document", "script", "websocket", ""):
             for path in ("/", "/x.mov", "/go?u=trk.example"):
-                told = Told(b"https://page.example/", kind)
+                told = StatedContext(b"https://page.example/", kind)
                 assert engine.decide_url(f"https://{host}{path}".encode(), context=told).action == action, (host, kind)
 
 

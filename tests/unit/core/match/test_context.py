@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hushlist.core.match.context import Context, context_of
-from hushlist.core.url.request import Request, Told
+from hushlist.core.url.request import Request, StatedContext
 from unit.rows import each_row
 
 
 def context_with(
-    headers: str = "", target: bytes = b"/", told: Told | None = None, scheme: bytes = b"https"
+    headers: str = "", target: bytes = b"/", told: StatedContext | None = None, scheme: bytes = b"https"
 ) -> Context:
     """The context of a request to cdn.example with such headers, a line each."""
     lines = (line.partition(":") for line in headers.splitlines())
@@ -123,13 +123,13 @@ def test_headers_and_the_path_tell_the_type(headers: str, target: bytes, kind: s
 
 def test_a_recording_or_the_administrator_comes_before_the_headers() -> None:
     headers = "Referer: https://news.example/\nSec-Fetch-Dest: image\nSec-Fetch-Site: cross-site"
-    told = Told(b"https://shop.example/x", "script", b"post")
+    told = StatedContext(b"https://shop.example/x", "script", b"post")
     assert context_with(headers, told=told) == Context("shop.example", "script", is_third_party=True, method="POST")
-    assert context_with(told=Told(b"www.cdn.example")) == Context(
+    assert context_with(told=StatedContext(b"www.cdn.example")) == Context(
         "www.cdn.example", "", is_third_party=False, method="GET"
     )
-    assert context_with(headers, told=Told(kind="font")) == Context(
+    assert context_with(headers, told=StatedContext(kind="font")) == Context(
         "news.example", "font", is_third_party=True, method="GET"
     )
-    assert context_with(told=Told(b"about:blank", "image")) == Context("", "image", None, "GET")
-    assert context_with(told=Told(b"https://shop.example/", "document")).page == "cdn.example"
+    assert context_with(told=StatedContext(b"about:blank", "image")) == Context("", "image", None, "GET")
+    assert context_with(told=StatedContext(b"https://shop.example/", "document")).page == "cdn.example"

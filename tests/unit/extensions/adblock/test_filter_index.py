@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.url.path_interpretations import FormBudget
-from hushlist.core.url.request import Request, Told, canonical_forms, request_of
+from hushlist.core.url.request import Request, StatedContext, canonical_forms, request_of
 from hushlist.extensions.adblock.filter_index import FilteredRequest, FilterIndex
 from hushlist.extensions.adblock.filter_reader import parse_filter
 
@@ -42,8 +42,8 @@ def test_each_spelling_has_its_own_matches() -> None:
 
 def test_a_websocket_by_its_own_scheme_is_as_the_request_for_one() -> None:
     filters = ("||h.example^$websocket", "|wss://h.example/s", "/s$~third-party,image", "|https://", "/s$websocket,3p")
-    by_scheme = request_of(b"wss://h.example/s", Told(b"https://page.example/"))
-    by_header = request_of(b"https://h.example/s", Told(b"https://page.example/"))
+    by_scheme = request_of(b"wss://h.example/s", StatedContext(b"https://page.example/"))
+    by_header = request_of(b"https://h.example/s", StatedContext(b"https://page.example/"))
     by_header.fields = ((b"Upgrade", b"websocket"),)
     expected = [["||h.example^$websocket", "|wss://h.example/s", "/s$websocket,3p"]]
     for request in (by_scheme, by_header):

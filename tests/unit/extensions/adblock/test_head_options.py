@@ -11,7 +11,7 @@ from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.match.rule import Action, each_rule
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client
-from hushlist.core.url.request import Told, request_of
+from hushlist.core.url.request import StatedContext, request_of
 from hushlist.extensions.adblock.filter_lists import read_adblock
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.head_options import Cookies, HeadEffect
@@ -125,7 +125,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 
 
 def decided(engine: Engine, url: str, kind: str = "document", client: Client = NOBODY) -> Decision:
-    return engine.decide(request_of(url.encode(), Told(page=url.encode(), kind=kind)), client=client)
+    return engine.decide(request_of(url.encode(), StatedContext(page=url.encode(), kind=kind)), client=client)
 
 
 @each_row(

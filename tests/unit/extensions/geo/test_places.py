@@ -13,7 +13,7 @@ pytest.importorskip("maxminddb")
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
-from hushlist.core.url.request import Told
+from hushlist.core.url.request import StatedContext
 from hushlist.extensions.geo.places import GeoDatabase
 from support.policies import read_whole, write_policy
 from unit.rows import each_row
@@ -102,7 +102,7 @@ def test_an_address_is_found_by_its_country_and_its_network(
     for check in CHECKS:
         engine = engine_of(tmp_path_factory.mktemp("geo"), check)
         assert engine.asks_leads
-        decision = engine.decide_url(url.encode(), context=Told(leads=tuple(leads)))
+        decision = engine.decide_url(url.encode(), context=StatedContext(leads=tuple(leads)))
         assert (decision.action.value == "block") is is_blocked
         assert (f"is in {'RU' if check == 'country' else 'AS64496'}" in str(decision)) is is_blocked
 

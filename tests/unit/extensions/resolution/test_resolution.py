@@ -18,7 +18,7 @@ from mitmproxy.test import tflow
 
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
-from hushlist.core.url.request import Told
+from hushlist.core.url.request import StatedContext
 from hushlist.extensions.resolution import leads as leads_module
 from hushlist.extensions.resolution import resolver as resolver_module
 from hushlist.extensions.resolution.leads import Leads
@@ -297,7 +297,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     ],
 )
 def test_what_a_name_leads_to_decides(engine: Engine, host: str, leads: list[bytes], by: str | None) -> None:
-    decision = engine.decide_url(f"https://{host}/".encode(), context=Told(leads=tuple(leads)))
+    decision = engine.decide_url(f"https://{host}/".encode(), context=StatedContext(leads=tuple(leads)))
     if by is None:
         assert decision.action.value == ("allow" if "allowed" in host else "pass")
     else:
@@ -306,7 +306,7 @@ def test_what_a_name_leads_to_decides(engine: Engine, host: str, leads: list[byt
 
 
 def test_an_allowed_folder_is_allowed_wherever_its_name_leads(engine: Engine) -> None:
-    told = Told(leads=(b"8.8.4.9",))
+    told = StatedContext(leads=(b"8.8.4.9",))
     assert engine.decide_url(b"https://mixed.example.com/ok/x", context=told).action.value == "allow"
 
 

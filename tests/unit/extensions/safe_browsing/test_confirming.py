@@ -17,7 +17,7 @@ from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, T
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.schedule import ScheduledAction
-from hushlist.core.url.request import Request, Told, request_of
+from hushlist.core.url.request import Request, StatedContext, request_of
 from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes, Question, Search, Threat
 from hushlist.extensions.safe_browsing.threat_lists import GOOGLE, SafeBrowsing, ThreatList
 
@@ -207,7 +207,7 @@ def test_the_threat_that_is_confirmed_gives_the_category(server: Server) -> None
 )
 def test_a_threat_for_frames_only_is_for_pages_and_frames(server: Server, kind: str, action: Action) -> None:
     server.put(BAD, Threat("MALWARE", 300.0, is_frame_only=True))
-    own, told = engine(server), Told(None, kind)
+    own, told = engine(server), StatedContext(None, kind)
     assert own.decide_url(b"https://bad.example/a", context=told).action is action
     assert own.decide(request_of(b"https://bad.example/a", told)).action is action
     assert own.decide_host(Request(b"https", (b"bad.example",), 443, b"/")).action is Action.PASS
@@ -236,10 +236,10 @@ def test_what_says_nothing_is_taken_for_a_frame_whatever_the_url_ends_with(
 
 def test_google_is_asked_for_pages_alone(server: Server) -> None:
     own = engine(server, service=replace(SERVICE, server=GOOGLE))
-    assert own.decide_url(b"https://bad.example/a.js", context=Told(None, "script")).action is Action.PASS
+    assert own.decide_url(b"https://bad.example/a.js", context=StatedContext(None, "script")).action is Action.PASS
     assert own.decide_host(Request(b"https", (b"bad.example",), 443, b"/")).action is Action.PASS
     assert server.asked == []
-    assert own.decide_url(b"https://bad.example/a", context=Told(None, "document")).action is Action.BLOCK
+    assert own.decide_url(b"https://bad.example/a", context=StatedContext(None, "document")).action is Action.BLOCK
 
 
 def test_a_connection_is_decided_by_prefixes_of_whole_hosts(server: Server) -> None:

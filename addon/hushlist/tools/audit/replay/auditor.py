@@ -24,7 +24,7 @@ from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_plain_name
-from hushlist.core.url.request import PLAIN_URL, Request, Told, request_of
+from hushlist.core.url.request import PLAIN_URL, Request, StatedContext, request_of
 from hushlist.tools.audit.replay.decryption import DistinctNames, TlsHost, TlsKey, tls_host
 from hushlist.tools.audit.replay.tally import (
     MOST_PAGES,
@@ -55,7 +55,7 @@ _MOST_CASES = 1 << 14
 
 
 def decide_recorded(
-    engine: Engine, request: bytes | Request, now: datetime | None, client: Client, context: Told | None = None
+    engine: Engine, request: bytes | Request, now: datetime | None, client: Client, context: StatedContext | None = None
 ) -> Decision:
     """The engine's decision for a record's URL or request; ``told``: who asks for a URL, and what for."""
     if isinstance(request, bytes):
@@ -302,7 +302,7 @@ class Auditor(RecordCounter[AuditTally]):
     # -- deciding --------------------------------------------------------------------------------------------------
 
     def _decide(
-        self, request: bytes | Request, now: datetime, client: Client, context: Told | None = None
+        self, request: bytes | Request, now: datetime, client: Client, context: StatedContext | None = None
     ) -> tuple[_SiteOfHost, _CountedDecision, TlsHost | None] | None:
         """Its site, the effect of its decision, and its https; ``None`` if no proxy would see it."""
         place: _SiteOfHost | None = None

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from hushlist.core.policy.groups import NOBODY, Client
-from hushlist.core.url.request import Request, Told
+from hushlist.core.url.request import Request, StatedContext
 
 
 class ResourceType(StrEnum):
@@ -66,9 +66,11 @@ class RecordedRequest(NamedTuple):
         return hide_user(self.request if isinstance(self.request, bytes) else _url_of(self.request))
 
     @property
-    def context(self) -> Told:
+    def context(self) -> StatedContext:
         """What the source tells of who asks, and what for."""
-        return Told(self.page, _ADBLOCK_TYPES.get(self.kind, self.kind.value), self.method.encode("ascii", "replace"))
+        return StatedContext(
+            self.page, _ADBLOCK_TYPES.get(self.kind, self.kind.value), self.method.encode("ascii", "replace")
+        )
 
     @property
     def key(self) -> str:

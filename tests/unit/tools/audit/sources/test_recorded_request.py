@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.match.context import KINDS
-from hushlist.core.url.request import Request, Told
+from hushlist.core.url.request import Request, StatedContext
 from hushlist.tools.audit.sources.recorded_request import (
     BrokenRecord,
     RecordedRequest,
@@ -34,7 +34,7 @@ def test_a_url_is_shown_with_its_fragment_but_without_user_information(asked: by
 
 def test_a_source_tells_page_type_and_method_as_filters_name_them() -> None:
     record = RecordedRequest(b"http://h.example/", kind=ResourceType.XHR, page=b"http://p.example/", method="POST")
-    assert record.context == Told(b"http://p.example/", "xmlhttprequest", b"POST")
+    assert record.context == StatedContext(b"http://p.example/", "xmlhttprequest", b"POST")
     kinds = {RecordedRequest(b"", kind=kind).context.kind for kind in ResourceType}
     assert kinds == {"", *KINDS}
 
