@@ -354,7 +354,7 @@ class UnblockHandler(Part):
         """
         if judgement is None and not refuse(flow, lambda request: led_to(target_of_page(request))):
             return
-        if is_form(flow.request):
+        if flow.request.data.method == b"POST" and is_form(flow.request):  # the first is quick
             self._stopped[flow] = judgement
             await_form(flow)
 
