@@ -68,7 +68,7 @@ PROMISES: dict[str, list[tuple[str, str, int]]] = {
         ("A session ends after # hours", "hushlist.extensions.dashboard.admin_store:SESSION", _HOUR),
         ("in the last # days", "hushlist.extensions.dashboard.admin_store:DEVICE", _DAY),
         ("# at one name within an hour", "hushlist.extensions.dashboard.admin_store:MOST_TRIES_OF_NAME", 1),
-        ("There are # blocks at most", "hushlist.extensions.unblock.overrides:MOST_BLOCKS", 1),
+        ("There are # blocks at most", "hushlist.extensions.unblock.grant_rows:MOST_BLOCKS", 1),
         ("the # newest records of the log", "hushlist.extensions.journal.preview:MOST_PREVIEWED", 1),
         ("has the last # records", "hushlist.extensions.dashboard.admin_store:MOST_RECORDED", 1),
         ("at most # KiB: else", "hushlist.extensions.dashboard.api_requests:LONGEST_BODY", _KIB),

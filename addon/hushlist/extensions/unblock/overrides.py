@@ -23,7 +23,7 @@ from threading import Lock
 from hushlist.core.errors import one_line
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
-from hushlist.extensions.databases.sql import SAME_CLIENT, SqlConnection, StoreError, read_text, rows_of, write_text
+from hushlist.extensions.databases.sql import SqlConnection, read_text, rows_of, write_text
 from hushlist.extensions.databases.store import open_store
 from hushlist.extensions.unblock import EVERYTHING, SITE
 from hushlist.extensions.unblock.access_requests import (
@@ -50,7 +50,15 @@ from hushlist.extensions.unblock.credentials import (
     new_code,
 )
 from hushlist.extensions.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
-from hushlist.extensions.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
+from hushlist.extensions.unblock.grant_rows import (
+    active_grants,
+    add_block,
+    add_grant,
+    end_block,
+    end_grant,
+    held_blocks,
+)
+from hushlist.extensions.unblock.grants import FOR_GOOD, Grant, GrantTable, check_target
 from hushlist.extensions.unblock.taps import Tap, follow_tap, make_taps
 from hushlist.extensions.unblock.unblock_verdict import UnblockVerdict
 from hushlist.extensions.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
@@ -70,36 +78,14 @@ FRESHNESS = 0.25
 LONGEST_UNBLOCK = 366 * 86400.0
 #: seconds that a code is valid, unless its maker says otherwise
 CODE_VALID = 86400.0
-#: most grants of one client, and of all clients; grants for everybody, which only an administrator makes,
-#: do not count, so that a flood of others cannot keep them out
-MOST_GRANTS_OF_CLIENT = 100
-MOST_GRANTS = 2000
 MOST_NONCES = 100_000
 MOST_NONCES_OF_CLIENT = 1000
-#: most blocks: a request may be compared with all of them
-MOST_BLOCKS = 1000
 #: what one tap can answer to a request: minutes for its host, or no
 DECLINE = "decline"
 REQUEST_CHOICES = ("30", "120", DECLINE)
 #: characters of a client's name; a longer one is replaced by its hash
 _LONGEST_CLIENT = 300
 
-_COLUMNS = "id, scope, target, client, until, how, by, made"
-_ACTIVE = f"SELECT {_COLUMNS} FROM grants WHERE until > ? ORDER BY id DESC"  # noqa: S608 - names of columns
-_BLOCKED = (
-    "SELECT id, scope, target, client, until, reason, by, made FROM admin_blocks"
-    " WHERE until IS NULL OR until > ? ORDER BY id DESC"
-)
-#: what each value of such a row is
-_GRANT = (int, str, str, str | None, float, str, str, float)
-_BLOCK = (int, str, str, str | None, float | None, str | None, str, float)
-_NEW_BLOCK = "INSERT INTO admin_blocks (scope, target, client, until, reason, by, made) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_INSERT = "INSERT INTO grants (scope, target, client, until, how, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
-#: makes room by the click on a warning that ends first: anybody can click, from however many addresses
-_FORGET_CLICK = (
-    "DELETE FROM grants WHERE id ="
-    " (SELECT id FROM grants WHERE how = ? AND client IS NOT NULL ORDER BY until, id LIMIT 1)"
-)
 _CODE = f"SELECT {', '.join(Code._fields)} FROM codes"  # noqa: S608
 _MARKS = ", ".join("?" * len(Code._fields))
 _NEW_CODE = f"INSERT INTO codes ({', '.join(Code._fields)}) VALUES ({_MARKS})"  # noqa: S608
@@ -120,9 +106,11 @@ class Overrides(UnblockVerdict):
         """
         self.place, self._is_shared = place, is_shared
         self._store, self._clock = open_store(place, UNBLOCKS, "unblock"), clock
-        self._grants = self._store.follow(lambda database: GrantTable(_active(database, self._clock())), GrantTable(()))
+        self._grants = self._store.follow(
+            lambda database: GrantTable(active_grants(database, self._clock())), GrantTable(())
+        )
         none: tuple[AdminBlock, ...] = ()
-        self._blocked = self._store.follow(lambda database: _blocks(database, self._clock()), none)
+        self._blocked = self._store.follow(lambda database: held_blocks(database, self._clock()), none)
         nobody: Mapping[tuple[str, str], AccessRequest] = {}
         self._requests = self._store.follow(lambda database: newest_requests(database, self._clock()), nobody)
         self._key = self._store.follow(_key, None)
@@ -241,30 +229,17 @@ class Overrides(UnblockVerdict):
             return self._add(database, Grant(0, scope, target, _name_or_all(client), until, how, by, now))
 
     def _add(self, database: SqlConnection, wanted: Grant) -> Grant:
-        _make_room(database, wanted)
-        (others,) = database.execute("SELECT count(client) FROM grants").fetchone()
-        is_full = wanted.client is not None and others >= MOST_GRANTS
-        if is_full and not database.execute(_FORGET_CLICK, (WARNING,)).rowcount:
-            raise StoreError(self._store.path, f"it is full: there are {others} grants for clients")
-        values = (wanted.scope, wanted.target, wanted.client, wanted.until, wanted.how, wanted.by, wanted.made)
-        (number,) = database.execute(_INSERT, values).fetchone()
-        grant = Grant(number, *values)
-        record_event(database, _event(grant.made, "granted", grant, grant.by))
-        return grant
+        return add_grant(database, wanted, self._store.path)
 
     def revoke(self, number: int, *, by: str) -> Grant | None:
         """End a grant; ``None`` if there was none."""
         with self._writing() as (database, now):
-            ended = next((grant for grant in _active(database, now) if grant.id == number), None)
-            if ended is not None:
-                database.execute("DELETE FROM grants WHERE id = ?", (number,))
-                record_event(database, _event(now, "revoked", ended, by))
-        return ended
+            return end_grant(database, number, now, by)
 
     def active(self, now: float) -> list[Grant]:
         """The grants still valid, the newest first."""
         with self._store.reading() as database:
-            return _active(database, now)
+            return active_grants(database, now)
 
     # -- blocks --------------------------------------------------------------------------------------------------------
 
@@ -294,33 +269,19 @@ class Overrides(UnblockVerdict):
         if seconds is not None:
             _check_seconds(seconds)
         with self._writing() as (database, now):
-            database.execute("DELETE FROM admin_blocks WHERE until <= ?", (now,))
-            wanted = (scope, target, _name_or_all(client))
-            (number,) = database.execute("SELECT count(*) FROM admin_blocks").fetchone()
-            if number >= MOST_BLOCKS:
-                raise StoreError(self._store.path, f"it is full: there are {number} blocks")
-            # no grant that there is may seem later, by the clock of another machine
-            query = "SELECT coalesce(max(made), ?) FROM grants WHERE made <= ?"
-            (latest,) = database.execute(query, (now, now + DAY)).fetchone()
-            values = (*wanted, None if seconds is None else now + seconds, reason, by, max(now, latest))
-            (made,) = database.execute(f"{_NEW_BLOCK} RETURNING id", values).fetchone()
-            block = AdminBlock(made, *values)
-            record_event(database, _block_event(now, "blocked", block, by))
-        return block
+            until = None if seconds is None else now + seconds
+            wanted = AdminBlock(0, scope, target, _name_or_all(client), until, reason, by, now)
+            return add_block(database, wanted, self._store.path)
 
     def end_block(self, number: int, *, by: str) -> AdminBlock | None:
         """End a block; ``None`` if there was none."""
         with self._writing() as (database, now):
-            ended = next((block for block in _blocks(database, now) if block.id == number), None)
-            if ended is not None:
-                database.execute("DELETE FROM admin_blocks WHERE id = ?", (number,))
-                record_event(database, _block_event(now, "block ended", ended, by))
-        return ended
+            return end_block(database, number, now, by)
 
     def blocks(self) -> list[AdminBlock]:
         """The blocks that hold, the newest first."""
         with self._store.reading() as database:
-            return list(_blocks(database, self._clock()))
+            return list(held_blocks(database, self._clock()))
 
     # -- requests for access -------------------------------------------------------------------------------------------
 
@@ -606,42 +567,6 @@ def _find_code(database: SqlConnection, hashed: bytes) -> Code | None:
 
 def _key(database: SqlConnection) -> bytes | None:
     return next((key for (key,) in rows_of(database.execute(_KEY), (bytes,))), None)
-
-
-def _active(database: SqlConnection, now: float) -> list[Grant]:
-    return [Grant(*row) for row in rows_of(database.execute(_ACTIVE, (now,)), _GRANT)]
-
-
-def _blocks(database: SqlConnection, now: float) -> tuple[AdminBlock, ...]:
-    return tuple(AdminBlock(*row) for row in rows_of(database.execute(_BLOCKED, (now,)), _BLOCK))
-
-
-def _make_room(database: SqlConnection, wanted: Grant) -> None:
-    """Remove expired grants, those that a new one replaces, and the surplus of its client.
-
-    A grant by a click on a warning replaces no grant that covers more.
-    """
-    database.execute("DELETE FROM grants WHERE until <= ?", (wanted.made,))
-    database.execute(
-        f"DELETE FROM grants WHERE {SAME_CLIENT} AND scope = ? AND target = ? AND until <= ? AND (how = ?) >= ?",  # noqa: S608
-        (
-            *(wanted.client, wanted.client is None, wanted.scope, wanted.target, wanted.until),
-            *(WARNING, wanted.how == WARNING),
-        ),
-    )
-    database.execute(
-        "DELETE FROM grants WHERE id IN"
-        " (SELECT id FROM grants WHERE client = ? ORDER BY until DESC, id DESC LIMIT ? OFFSET ?)",
-        (wanted.client, MOST_GRANTS, MOST_GRANTS_OF_CLIENT - 1),
-    )
-
-
-def _event(at: float, what: str, grant: Grant, by: str) -> GrantEvent:
-    return GrantEvent(at, what, grant.client, grant.scope, grant.target, grant.how, by, grant.id)
-
-
-def _block_event(at: float, what: str, block: AdminBlock, by: str) -> GrantEvent:
-    return GrantEvent(at, what, block.client, block.scope, block.target, f"block {block.id}", by)
 
 
 def _answer_event(at: float, what: str, request: AccessRequest, words: str, by: str) -> GrantEvent:

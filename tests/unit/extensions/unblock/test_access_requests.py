@@ -27,7 +27,8 @@ from hushlist.extensions.unblock.access_requests import (
     RequestState,
     UnansweredError,
 )
-from hushlist.extensions.unblock.overrides import MOST_GRANTS, UNBLOCKS, Overrides
+from hushlist.extensions.unblock.grant_rows import MOST_GRANTS
+from hushlist.extensions.unblock.overrides import UNBLOCKS, Overrides
 from hushlist.extensions.unblock.taps import TapError, TapFault
 from postgres import IN_FILE
 from support.clock import Clock

@@ -14,7 +14,7 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.request import Request, request_of
 from hushlist.extensions.databases.sql import StoreError
-from hushlist.extensions.unblock import overrides as module
+from hushlist.extensions.unblock import grant_rows
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS
 from hushlist.extensions.unblock.overrides import FRESHNESS, Overrides
 from support.clock import Clock
@@ -265,7 +265,7 @@ def test_if_the_file_cannot_be_read_the_blocks_last_known_hold(
 
 
 def test_blocks_are_limited_in_number_scope_and_time(overrides: Overrides, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(grant_rows, "MOST_BLOCKS", 2)
     for number in range(2):
         overrides.block("host", f"{number}.test", None, by="anna")
     with pytest.raises(StoreError, match="it is full: there are 2 blocks"):

@@ -22,6 +22,7 @@ from hushlist.core.lists.patterns import canonical_target
 from hushlist.extensions.databases import store
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import StoreError
+from hushlist.extensions.unblock import grant_rows
 from hushlist.extensions.unblock import overrides as module
 from hushlist.extensions.unblock.credentials import CodeError, CodeFault
 from hushlist.extensions.unblock.grants import LONGEST_TARGET, WARNING, Grant, GrantTable
@@ -866,7 +867,7 @@ def test_rows_of_guessers_do_not_grow(overrides: Overrides, clock: Clock, few_tr
 def test_a_client_s_grants_are_bounded_and_those_that_last_longest_stay(
     overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_GRANTS_OF_CLIENT", 20)
+    monkeypatch.setattr(grant_rows, "MOST_GRANTS_OF_CLIENT", 20)
     long = grant(overrides, seconds=3600, client=PUPIL)
     for number in range(25):
         grant(overrides, f"http://h.example/{number}", 60, scope="url", client=PUPIL, how="warning")
@@ -881,7 +882,7 @@ def test_a_client_s_grants_are_bounded_and_those_that_last_longest_stay(
 def test_grants_of_all_clients_are_bounded_and_an_administrator_s_for_everybody_still_fit(
     overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_GRANTS", 3)
+    monkeypatch.setattr(grant_rows, "MOST_GRANTS", 3)
     code = overrides.make_code("host", 60)
     for number in range(3):
         grant(overrides, client=f"client {number}")
@@ -895,7 +896,7 @@ def test_grants_of_all_clients_are_bounded_and_an_administrator_s_for_everybody_
 def test_clicks_on_warnings_keep_nobody_out_however_many_addresses_make_them(
     overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_GRANTS", 3)
+    monkeypatch.setattr(grant_rows, "MOST_GRANTS", 3)
     granted = grant(overrides, client=OTHER)
     for number in range(5):
         clock.now += 1
