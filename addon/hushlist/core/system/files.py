@@ -7,6 +7,7 @@ Spec: XDG Base Directory Specification
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import time
@@ -284,6 +285,12 @@ def open_regular(path: Path, longest: int | None = None) -> BufferedReader:
         file.close()
         raise
     return file
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of what is in a regular file, in hexadecimal; raises as ``open_regular`` does."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _opener(path: str, _: int) -> int:

@@ -7,7 +7,6 @@ Spec: POSIX.1-2008, "ustar Interchange Format"
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from hushlist import __version__
 from hushlist.core.errors import HushlistError
-from hushlist.core.system.files import PRIVATE_FILE, open_regular
+from hushlist.core.system.files import PRIVATE_FILE, open_regular, sha256_of
 from hushlist.extensions.boot.belongings import AREAS, Belonging, belongs, copy_file, is_database
 
 _TABLE, _FORMAT = "hushlist-backup.json", 1
@@ -68,7 +67,7 @@ def write_backup(path: Path, belongings: Iterable[Belonging], policy: str) -> li
         copies = [(each, Path(folder, each.area, each.name)) for each in belongings]
         for each, copy in copies:
             copy_file(each.path, copy)
-        things = [Thing(each.area, each.name, copy.stat().st_size, _digest(copy)) for each, copy in copies]
+        things = [Thing(each.area, each.name, copy.stat().st_size, sha256_of(copy)) for each, copy in copies]
         table = {"format": _FORMAT, "version": __version__, "policy": policy, "things": things}
         try:
             with (
@@ -112,7 +111,7 @@ def read_backup(path: Path, folder: Path) -> tuple[str, list[tuple[Thing, Path]]
                     while piece := content.read(_PIECE):
                         file.write(piece)
                 place.chmod(PRIVATE_FILE)
-                if _digest(place) != thing.digest:
+                if sha256_of(place) != thing.digest:
                     raise BackupError(f"{thing.area}/{thing.name} is damaged")
                 if place.suffix == ".sqlite" and not is_database(place):
                     raise BackupError(f"{thing.area}/{thing.name} is no database")
@@ -162,8 +161,3 @@ def _add(archive: tarfile.TarFile, name: str, octets: bytes) -> None:
     member = tarfile.TarInfo(name)
     member.size, member.mode = len(octets), PRIVATE_FILE
     archive.addfile(member, io.BytesIO(octets))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

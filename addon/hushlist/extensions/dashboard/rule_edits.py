@@ -25,6 +25,7 @@ from hushlist.core.match.rule import Action, Rule
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError
 from hushlist.core.system.files import LONGEST_DOCUMENT, edit_file
+from hushlist.extensions.policy_edits.policy_versions import digest_of
 from hushlist.extensions.policy_edits.yaml_edits import end_of, item_text, line_end
 from hushlist.extensions.subscriptions.list_store import ListStore, store_of_file
 
@@ -78,18 +79,14 @@ def change_list(policy: Policy, path: Path, edit: Callable[[str], str]) -> bool:
 def _accept(store: ListStore, before: bytes, after: bytes) -> None:
     """Have an edit pass the gate, which somebody means; but not what it is an edit of, if that has not passed."""
     current = store.current()
-    if current is None or current.digest == _digest(after):
+    if current is None or current.digest == digest_of(after):
         return
     with store.locked():
-        state, digest = store.state(), _digest(before)
+        state, digest = store.state(), digest_of(before)
         if digest == state.held != current.digest:
             raise ActionError(f"it is held back: {'; '.join(state.reasons)}; 'hushlist update' can accept it")
         if digest in (current.digest, state.accepted):
-            store.expect(_digest(after))
-
-
-def _digest(octets: bytes) -> str:
-    return sha256(octets).hexdigest()
+            store.expect(digest_of(after))
 
 
 def rule_text(rule: Mapping[str, str]) -> str:

@@ -368,6 +368,10 @@ def _only_true(fields: MappingReader, key: str, reading: Reading) -> bool:
     return True
 
 
+#: a condition that is there or not
+ONLY_TRUE = Type(_only_true, flag.schema)
+
+
 #: the kinds of media types that are registered (RFC 6838, 4.2); and the endings that files have
 _TYPE = re.compile(
     r"(application|audio|font|image|message|model|multipart|text|video|x-[a-z0-9-]+)/(\*|[!#$&^_.+a-z0-9-]+)"
@@ -385,14 +389,14 @@ _CONDITIONS = (
     Key("larger-than", converted(read_size, "expected a size such as 100m")).says("""bytes, such as `100m`; an upload
         that does not state its length counts as larger"""),
     Key(
-        "disguised", Type(_only_true, flag.schema)
+        "disguised", ONLY_TRUE
     ).says("""`true`: it is of another kind than its media type or a name says, such as a program
         that is named as a picture"""),
-    Key("members", Type(_only_true, flag.schema)).says("""`true`: `endings` and `content` look into archives, too: see
+    Key("members", ONLY_TRUE).says("""`true`: `endings` and `content` look into archives, too: see
         [Members](files.md#members)"""),
-    Key("listed", Type(_only_true, flag.schema)).says("""`true`: a list of the layers has its hash: see
+    Key("listed", ONLY_TRUE).says("""`true`: a list of the layers has its hash: see
         [Hashes](files.md#hashes)"""),
-    Key("infected", Type(_only_true, flag.schema)).says("""`true`: the `scanner` finds something in it: see
+    Key("infected", ONLY_TRUE).says("""`true`: the `scanner` finds something in it: see
         [A scanner](files.md#a-scanner)"""),
     Key("sites", SITES).says("expressions, each with what is below it, of the address: `drive.example/upload`"),
     Key("sites-category", category, into="sites_category").says("""what a rule that fits the address is about, also

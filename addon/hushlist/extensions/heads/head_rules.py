@@ -23,7 +23,6 @@ from hushlist.core.policy.key_types import (
     any_text,
     category,
     choice,
-    flag,
     list_of,
     names_of,
     of_node,
@@ -36,7 +35,7 @@ from hushlist.core.policy.recurrence import Schedule
 from hushlist.core.policy.schedule import read_during
 from hushlist.core.url.header_names import as_read, is_bound
 from hushlist.extensions.adblock.head_options import FIELD_NAME, FIELD_VALUE, Cookies, ValueTest
-from hushlist.extensions.files.file_rules import FilePattern
+from hushlist.extensions.files.file_rules import ONLY_TRUE, FilePattern
 from hushlist.extensions.files.rule_sites import SITES, are_on, hosts_of, is_about
 
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)")
@@ -183,9 +182,7 @@ _CONDITIONS = (
     Key("has", any_text).says("of answers: the name of a field that is there"),
 )
 _DOINGS = (
-    Key("block", Type(lambda fields, key, reading: _only_true(fields, key, reading), flag.schema), into="blocks").says(
-        "`true`: the answer is blocked"
-    ),
+    Key("block", ONLY_TRUE, into="blocks").says("`true`: the answer is blocked"),
     Key("remove", Type(_names, _SOME_TEXT)).says("names of fields that go, in every spelling that servers may read"),
     Key("set", Type(_pairs, _FIELDS_SCHEMA)).says("fields that replace those of their names"),
     Key("add", Type(_pairs, _FIELDS_SCHEMA)).says("""of answers: fields that come beside others of their names, such
@@ -199,12 +196,6 @@ _KEYS = (
     Key("during", any_text).says("the schedule during which it applies; without one, it always does"),
 )
 _OF_ANSWERS = ("status", "types", "has", "block", "add")
-
-
-def _only_true(fields: MappingReader, key: str, reading: Reading) -> bool:
-    if flag.read(fields, key, reading) is False:
-        fields.error(key, "expected true; without the key, it makes no difference")
-    return True
 
 
 def _read(node: YamlNode, reading: Reading) -> tuple[HeadRule, ...]:

@@ -37,6 +37,7 @@ from hushlist.core.system.files import (
     open_regular,
     read_regular,
     replace_file,
+    sha256_of,
 )
 
 #: why a version is held back that was in force
@@ -206,8 +207,7 @@ class ListStore:
     def has(self, digest: str) -> bool:
         """Whether a version is there, and whole; then its file stays as it is, which is watched."""
         try:
-            with open_regular(self.path(digest)) as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() == digest
+            return sha256_of(self.path(digest)) == digest
         except OSError:
             return False
 

@@ -8,7 +8,6 @@ quarter of an hour, then twice that, and so on up to what ``every`` says; as lat
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 import sys
@@ -33,7 +32,7 @@ from hushlist.core.lists.popular_domains import read_popular_file
 from hushlist.core.match.index import Index
 from hushlist.core.policy.policy_file import Policy, list_files
 from hushlist.core.policy.policy_reader import read_policy
-from hushlist.core.system.files import LONGEST_LIST, open_regular, reason_of
+from hushlist.core.system.files import LONGEST_LIST, open_regular, reason_of, sha256_of
 from hushlist.extensions.subscriptions.gate import judge, weigh
 from hushlist.extensions.subscriptions.list_comparison import count_changes
 from hushlist.extensions.subscriptions.list_fetch import LONGEST_FETCH, Fetched, fetch
@@ -331,8 +330,7 @@ def _prove(
     its signature cannot be fetched.
     """
     subscription = subscribed.subscription
-    with open_regular(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256_of(path)
     if subscription.sha256 not in (None, digest):
         raise FetchError(f"its SHA-256 is {digest}, not the one that the policy names")
     if subscription.key is None:

@@ -8,7 +8,6 @@ What is compared is what is published, so that of hidden lists only hashes are s
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,7 +22,7 @@ from hushlist.core.errors import HushlistError, Problem, SourceError, number_of,
 from hushlist.core.lists.list_formats import UNTOLD, list_format_of
 from hushlist.core.lists.list_source import ListDefaults, read_seal_key
 from hushlist.core.policy.policy_file import ListFile, list_files
-from hushlist.core.system.files import LONGEST_LIST, fingerprint, open_regular, read_regular, replace_file
+from hushlist.core.system.files import LONGEST_LIST, fingerprint, open_regular, read_regular, replace_file, sha256_of
 from hushlist.extensions.subscriptions.gate import judge
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 from hushlist.extensions.subscriptions.minisign import (
@@ -145,7 +144,7 @@ class Release:
         staged.mkdir(mode=0o700)
         try:
             self._make_all(staged)
-            after = {released.name: _digest(staged / released.name) for released in self.lists}
+            after = {released.name: sha256_of(staged / released.name) for released in self.lists}
             self.is_new = not self._is_same(before, after)
             if self.is_new:
                 self._finish(staged, before, after)
@@ -274,7 +273,7 @@ class Release:
         text = "\n".join(self._changes(gone)).encode() + b"\n" + earlier
         cut = text[:_LONGEST_CHANGES]
         replace_file(staged / CHANGES, text if cut == text else cut[: cut.rfind(b"\n## ") + 1] or cut)
-        digests = {**after, CHANGES: _digest(staged / CHANGES)}
+        digests = {**after, CHANGES: sha256_of(staged / CHANGES)}
         lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
         replace_file(staged / DIGESTS, lines.encode())
         for name in (*digests, DIGESTS):
@@ -339,8 +338,3 @@ def _files(path: Path) -> list[ListFile]:
     if any(file.format is UNTOLD for file in files):
         raise SourceError([Problem(str(path), 0, "list", "neither its name nor its content tells its format")])
     return files
-
-
-def _digest(path: Path) -> str:
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -20,12 +20,12 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.lists.list_source import ProblemReport as SourceReport
 from hushlist.core.lists.popular_domains import read_popular_file
-from hushlist.core.system.files import reason_of
+from hushlist.core.system.files import reason_of, sha256_of
 from hushlist.tools.audit.replay import audit_report
 from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.decryption import DistinctNames, TlsCounts, by_setting
 from hushlist.tools.audit.replay.replay_job import ReplayWork, audit
-from hushlist.tools.audit.replay.report_details import digest_file, digest_policy
+from hushlist.tools.audit.replay.report_details import digest_policy
 from hushlist.tools.audit.replay.tally import (
     POPULAR,
     AuditTally,
@@ -73,9 +73,7 @@ def report_of(
     ranks = {} if popular is None else _read_popular(popular)
     try:
         digest = digest_policy(policy, engine.policy)
-        domains = (
-            None if popular is None else audit_report.PopularDomains(str(popular), digest_file(popular), len(ranks))
-        )
+        domains = None if popular is None else audit_report.PopularDomains(str(popular), sha256_of(popular), len(ranks))
     except OSError as error:
         why = reason_of(error)
         raise SourceError([Problem(str(error.filename or policy), 0, "audit", why)]) from error

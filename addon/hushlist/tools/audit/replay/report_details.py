@@ -18,6 +18,7 @@ from hushlist.core.errors import UrlError
 from hushlist.core.match.expressions import expressions, full_hash
 from hushlist.core.match.rule import Terms
 from hushlist.core.policy.policy_file import ListFile, Policy
+from hushlist.core.system.files import sha256_of
 from hushlist.core.url.request import Request, canonical_forms, request_of
 from hushlist.tools.audit.replay.audit_report import (
     AuditReport,
@@ -70,18 +71,12 @@ def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unuse
 
 def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
     """The files that decide, and their digests; ``OSError`` if a file can no longer be read."""
-    digests = {str(file): digest_file(file) for file, seen in policy.files.items() if seen is not None}
+    digests = {str(file): sha256_of(file) for file, seen in policy.files.items() if seen is not None}
     whole = hashlib.sha256()
     for name, digest in sorted(digests.items()):
         whole.update(f"{name}\0{digest}\n".encode("utf-8", "backslashreplace"))
     lists = sorted({(file.source, digests[str(file.path)]) for layer in policy.layers for file in layer.lists})
     return PolicyDigest(str(path), whole.hexdigest(), tuple(FileDigest(*pair) for pair in lists))
-
-
-def digest_file(path: Path) -> str:
-    """The SHA-256 of what is in a file, in hex; ``OSError`` if it cannot be read."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # -- rules that never fired --------------------------------------------------------------------------------------------
