@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 
 from hushlist.core.decide.decision import LogRecord
 from hushlist.core.policy.groups import address_text
@@ -48,8 +47,10 @@ class RequestCounts:
         noted = Counter[tuple[int, str | None, str | None, str | None, str]]()
         for _ in range(len(self._noted)):
             moment, client, user, group, action = self._noted.popleft()
-            with suppress(ValueError, OverflowError):  # of no clock
+            try:
                 noted[int(moment) // QUARTER, client, user, group, action] += 1
+            except (ValueError, OverflowError):  # of no clock
+                continue
         for (quarter, client, user, group, action), number in noted.items():
             shown = who("client", None if client is None else address_text(client), privacy), who("user", user, privacy)
             names = (shown[0] or "", shown[1] or "") if len(self._waiting) < _MOST_KINDS else ("", "")

@@ -40,10 +40,7 @@ class Engine:
         #: how paths begin that have what is typed at their end
         self.begins = tuple(place.path.encode() for place in places if not place.keys)
         #: labels of which each of its hosts has one, by which it is found without more
-        self.labels = frozenset(
-            host.lstrip("=").removesuffix(".*").encode().split(b".")[-1 if host.endswith(".*") else -2 :][0]
-            for host in hosts
-        )
+        self.labels = frozenset(map(_telling_label, hosts))
 
     @cached_property
     def _host(self) -> re.Pattern[bytes]:
@@ -76,6 +73,17 @@ class Engine:
                     yield path[len(begin) :]
             elif _fits(place, path):
                 yield from (value for name, value in parameters if name in place.keys)
+
+
+def _telling_label(host: str) -> bytes:
+    """The last label of a row's host that few other hosts have, as one of a country's registry, such as `co`, does not.
+
+    >>> [_telling_label(host) for host in ("search.yahoo.co.jp", "google.*", "=www.ask.com", "ya.ru", "wiki")]
+    [b'yahoo', b'google', b'ask', b'ya', b'wiki']
+    """
+    labels = host.lstrip("=").removesuffix(".*").encode().split(b".")
+    labels = labels if host.endswith(".*") else labels[:-1] or labels
+    return next((label for label in reversed(labels) if len(label) > 2), labels[-1])
 
 
 def _fits(place: Place, path: bytes) -> bool:

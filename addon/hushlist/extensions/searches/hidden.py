@@ -51,7 +51,7 @@ class HiddenSearches:
     def __call__(self, text: str) -> str:
         """A text without what was searched."""
         octets = percent_decode_repeatedly(text.encode("ascii", "backslashreplace"))
-        if self._labels.isdisjoint(octets.lower().translate(_LABELS).split()):  # nearly every text
+        if not self._has_label(octets):  # as nearly every text
             return text
         match = _URL.match(text)
         if match is None or len(match[0]) == len(match[1] + match[2]):
@@ -66,11 +66,16 @@ class HiddenSearches:
         engines = self._of_host(host)
         if (begin := _begin(engines, path)) is not None:
             return f"{head}{begin.decode()}{REMOVED}"
-        if self._is_within(path + rest, len(path)):
+        may_be_within = self._has_label(path + rest)
+        if may_be_within and self._is_within(path + rest, len(path)):
             return f"{head}/{REMOVED}"
-        if rest and (_has_keys(engines, path, rest) or self._is_within(rest, len(rest))):
+        if rest and (_has_keys(engines, path, rest) or (may_be_within and self._is_within(rest, len(rest)))):
             return f"{head}{match[3]}?{REMOVED}"
         return text
+
+    def _has_label(self, octets: bytes) -> bool:
+        """Whether a decoded text has a label of a host whose searches are hidden; if not, there is none in it."""
+        return not self._labels.isdisjoint(octets.lower().translate(_LABELS).split())
 
     def _of_host(self, host: bytes) -> list[Engine]:
         """The engines of a host, or of that whose pages it translates."""
