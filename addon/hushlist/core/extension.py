@@ -411,8 +411,9 @@ def extensions_named(names: Iterable[str]) -> tuple[Extension, ...]:
     Raises:
         ExtensionError: a name is of none.
     """
-    chosen: list[Extension] = []
+    chosen: dict[str, Extension] = {}
     for name in names:
-        chosen += built_in() if name == ALL_BUILT_IN else [extension_named(name)]
-    foreign = {each.name: each for each in chosen if each not in built_in()}
-    return (*(each for each in built_in() if each in chosen), *foreign.values())
+        named = built_in() if name == ALL_BUILT_IN else (extension_named(name),)
+        chosen |= {each.name: each for each in named}
+    first = [each for extension in built_in() if (each := chosen.pop(extension.name, None))]
+    return (*first, *chosen.values())

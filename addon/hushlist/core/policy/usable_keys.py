@@ -35,14 +35,16 @@ class KeyTable:
 
     def foreign(self) -> tuple[Extension, ...]:
         """Those that do not come with Hushlist."""
-        return tuple(extension for extension in self.extensions if extension not in built_in())
+        names = {extension.name for extension in built_in()}
+        return tuple(extension for extension in self.extensions if extension.name not in names)
 
     def left_out(self, *places: str) -> Mapping[str, str]:
         """The keys of extensions that are left out, each with what is said of it."""
+        used = {extension.name for extension in self.extensions}
         return {
             row.name: f"the extension {extension.name} has this key, and 'extensions' leaves it out"
             for extension in built_in()
-            if extension not in self.extensions
+            if extension.name not in used
             for row in extension.policy_keys
             if row.place in places
         }
